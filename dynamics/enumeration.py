@@ -1,0 +1,165 @@
+"""The expectation by truncated enumeration of multisets of set types, with a certified bound."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from dynamics._jit import kernel
+from dynamics.errors import ToleranceError
+from dynamics.expectation import Constants, gradient_sum, hessian_sum, risk_sums
+from dynamics.problem import Problem, State
+from dynamics.states import (
+    StateTable,
+    count_states,
+    enumerate_states,
+    select_states,
+)
+from dynamics.truncation import (
+    Neglected,
+    binomial_tail,
+    group_bounds,
+    groups_by_sum,
+    state_bounds,
+)
+from dynamics.value import Value, require_finite, scale
+
+_BYTES_PER_STATE = 300  # table and the buffers while it is built, measured at C = 2 .. 8
+
+
+class StatePlan(NamedTuple):
+    """What a compiled loop needs to evaluate the gradient from a table of states."""
+
+    states: StateTable
+    neglected: Neglected
+    constants: Constants
+    tolerance: float
+
+
+@kernel
+def gradient_within(plan, alpha, gamma, rho):
+    """Return the entrywise gradient and whether what the table neglects is within the tolerance."""
+    constants = plan.constants
+    _, d_alpha, d_gamma, d_rho = gradient_sum(plan.states, constants, alpha, gamma, rho)
+    d_gamma /= constants.D * (constants.C - 1.0)
+    d_rho /= constants.D * (constants.D - constants.C)
+    neglected = np.sum(group_bounds(plan.neglected, constants, alpha, gamma, rho))
+    scale = max(1.0, abs(d_alpha), abs(d_gamma), abs(d_rho))
+    return d_alpha, d_gamma, d_rho, neglected <= plan.tolerance * scale
+
+
+class Enumeration:
+    """All images with at most K features outside the signal set, less those of negligible weight.
+
+    K and the weight follow the tolerance; the table is made anew when a state needs a larger one.
+    Cost does not depend on D.
+
+    Raises
+    ------
+    ToleranceError
+        If the memory budget does not allow the K that the tolerance needs; the message names the
+        bound that can be reached.
+    """
+
+    name = "enumeration"
+
+    def __init__(self, problem: Problem, tolerance: float, memory_budget: float) -> None:
+        self.problem = problem
+        self.tolerance = tolerance
+        self.constants = Constants.of(problem)
+        self._groups = binomial_tail(problem)
+        counts = count_states(problem, self._groups.mass.size - 2)
+        self._affordable = int(np.searchsorted(counts, memory_budget / _BYTES_PER_STATE)) - 1
+        self.K = -1
+        self.states: StateTable
+        self._neglected: Neglected
+        self._rebuild(problem.initial_state, math.sqrt(tolerance))
+        self.gradient(problem.initial_state)
+
+    @property
+    def n_states(self) -> int:
+        """Number of multisets in the table."""
+        return int(self.states.weight.size)
+
+    def neglected(self, state: State) -> float:
+        """Return the certified bound of what the present table neglects at a state."""
+        return math.fsum(group_bounds(self._neglected, self.constants, *state))
+
+    def _rebuild(self, state: State, target: float) -> None:
+        """Make a table that neglects less than ``target`` at ``state``, or refuse."""
+        bounds = group_bounds(self._groups, self.constants, *state)
+        beyond = np.append(np.cumsum(bounds[::-1])[::-1][1:], 0.0)  # K -> all groups after it
+        K = int(np.argmax(beyond <= 0.25 * target))
+        if self._affordable < K:
+            best = float(beyond[self._affordable])
+            raise ToleranceError(
+                f"tolerance = {self.tolerance:g} needs all images with up to {K} features, "
+                f"more than the memory budget holds: with at most {self._affordable} features "
+                f"the certified bound is {best:.1e}",
+                reachable=best,
+            )
+        self.K = max(K, self.K)
+        states = enumerate_states(self.problem, self.K)
+        self.states, dropped = self._without_negligible(states, state, 0.25 * target)
+        self._neglected = self._groups.beyond(self.K).joined(dropped)
+
+    def _without_negligible(
+        self, states: StateTable, state: State, target: float
+    ) -> tuple[StateTable, Neglected]:
+        """Drop the states that matter least as long as their bounds add up to less than target."""
+        bounds = state_bounds(states, self.constants, *state)
+        order = np.argsort(bounds)
+        dropped = np.zeros(bounds.size, bool)
+        dropped[order[: int(np.searchsorted(np.cumsum(bounds[order]), target))]] = True
+        return select_states(states, ~dropped), groups_by_sum(self.problem, states, dropped)
+
+    @property
+    def plan(self) -> StatePlan:
+        """The present table, for a compiled loop."""
+        return StatePlan(self.states, self._neglected, self.constants, self.tolerance)
+
+    def gradient(self, state: State) -> State:
+        """Return the entrywise gradient, within the tolerance."""
+        while True:
+            *entries, within = gradient_within(self.plan, *state)
+            require_finite(tuple(entries), state)
+            if within:
+                return State(*entries)
+            self._rebuild(state, self.tolerance * scale(tuple(entries)))
+
+    def jacobian(self, state: State) -> np.ndarray:
+        """Return d gradient_i / d state_k, shape (3, 3), at the K of the last gradient."""
+        hessian = hessian_sum(self.states, self.constants, *state)
+        return hessian / np.array(self.problem.multiplicity)[:, None]
+
+    def evaluate(self, state: State) -> Value:
+        """Return the full :class:`Value`, within the tolerance or not at all."""
+        while True:
+            sums, test_error, ties = risk_sums(self.states, self.constants, *state)
+            loss, mean_sigmoid, *derivatives = sums[0].tolist()
+            require_finite((loss, *derivatives), state)
+            gradient = State(*np.divide(derivatives, self.problem.multiplicity).tolist())
+            target = self.tolerance * scale((loss, *gradient))
+            truncation = self.neglected(state)
+            rounding = float(max(sums[2, 0], *(sums[2, 2:] / self.problem.multiplicity)))
+            if truncation + rounding <= target:
+                break
+            if rounding > 0.5 * target:
+                raise ToleranceError(
+                    f"tolerance = {self.tolerance:g} is below the rounding error {rounding:.1e} "
+                    f"of double precision at alpha = {state.alpha:.6g}",
+                    reachable=rounding,
+                )
+            self._rebuild(state, target - rounding)
+        return Value(
+            loss=loss,
+            gradient=gradient,
+            test_error=float(test_error),
+            ties=float(ties),
+            mean_sigmoid=mean_sigmoid,
+            bound=truncation + rounding,
+            bounds={"truncation": truncation, "rounding": rounding},
+            test_error_bound=float(math.fsum(self._neglected.mass)),
+        )

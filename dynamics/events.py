@@ -1,0 +1,185 @@
+"""Events I, II and III of Section 4.1, located on a trajectory.
+
+The paper describes them in words; each is given here one definition that can be computed, with the
+paper's wording beside it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import optimize
+
+from dynamics.population import Population
+from dynamics.problem import State
+from dynamics.slow_manifold import SlowManifold
+from dynamics.trajectory import Trajectory
+
+ARRIVAL = 0.01  # alpha has arrived once it is within this fraction of the quasi-steady value
+LEAST_RISE = 1e-4  # a second rise of alpha by a smaller fraction counts as none
+_RECORDS = 300  # at most so many records are searched for sign changes of the drift
+
+
+@dataclass(frozen=True)
+class Event:
+    """A moment on a trajectory; ``time`` is nan if it does not happen within the run."""
+
+    name: str
+    definition: str
+    paper: str
+    time: float = math.nan
+    state: State | None = None
+
+    @property
+    def happens(self) -> bool:
+        """Whether the event was found."""
+        return math.isfinite(self.time)
+
+
+@dataclass(frozen=True)
+class Events:
+    """The events of one trajectory.
+
+    ``T0``, ``T1``, ``onset`` are the ends of Events I and II and the beginning of the second rise
+    (Event III); ``end_of_rise`` is where that rise stops again. ``rise`` is the factor by which
+    alpha grows between the two (1 if it never does), ``alpha_star`` the quasi-steady value at the
+    start.
+    """
+
+    T0: Event
+    T1: Event
+    onset: Event
+    end_of_rise: Event
+    alpha_star: float
+    rise: float
+    times: np.ndarray
+    drift: np.ndarray  # d alpha* / dt at these times, after T0
+
+    @property
+    def alpha_after_event_I(self) -> str:
+        """What alpha does after T0, in words."""
+        if not self.T0.happens:
+            return "does not settle"
+        if not self.onset.happens:
+            return "falls"
+        start = "falls, then rises" if self.drift[0] < 0.0 else "rises"
+        return start + (", then falls" if self.end_of_rise.happens else "")
+
+
+def find_events(trajectory: Trajectory, population: Population) -> Events:
+    """Locate the events on a trajectory (dense output where the solver offers it)."""
+    manifold = SlowManifold(population)
+    T0, alpha_star = _arrival(trajectory, manifold)
+    times, drift = _drift_after(trajectory, manifold, T0.time)
+    onset, end, rise = _second_rise(trajectory, manifold, times, drift)
+    return Events(T0, _attention_leads(trajectory), onset, end, alpha_star, rise, times, drift)
+
+
+def _arrival(trajectory: Trajectory, manifold: SlowManifold) -> tuple[Event, float]:
+    """Find when alpha reaches the quasi-steady value."""
+    event = Event(
+        "T0",
+        f"first time at which |alpha - alpha*(gamma, rho)| <= {ARRIVAL:g} alpha*(gamma, rho)",
+        "Event I: alpha increases until a time T0 > 0 where it reaches some threshold",
+    )
+
+    def distance(state: State) -> float:
+        settled = manifold.alpha(state.gamma, state.rho, guess=state.alpha)
+        return abs(state.alpha - settled) / settled - ARRIVAL
+
+    try:
+        alpha_star = manifold.alpha(*trajectory.states[0, 1:].tolist())
+        before = 0.0
+        for time, row in zip(trajectory.time.tolist(), trajectory.states.tolist()):
+            if distance(State(*row)) <= 0.0:
+                found = time
+                if time > 0.0:
+                    found = _root(lambda t: distance(trajectory.at(t)), before, time)
+                return _at(event, trajectory, found), alpha_star
+            before = time
+    except ArithmeticError:
+        return event, math.nan
+    return event, alpha_star
+
+
+def _attention_leads(trajectory: Trajectory) -> Event:
+    """Find when gamma exceeds the largest |rho| of the whole run."""
+    event = Event(
+        "T1",
+        "first time at which gamma(t) > max over the whole run of |rho|",
+        "Event II: gamma increases until a time T1 such that gamma(T1) > max_t |rho(t)|",
+    )
+    level = float(np.max(np.abs(trajectory.rho)))
+    above = np.flatnonzero(trajectory.gamma > level)
+    if above.size == 0:
+        return event
+    if above[0] == 0:
+        return _at(event, trajectory, float(trajectory.time[0]))
+    bracket = trajectory.time[above[0] - 1 : above[0] + 1].tolist()
+    return _at(event, trajectory, _root(lambda t: trajectory.at(t).gamma - level, *bracket))
+
+
+def _drift_after(
+    trajectory: Trajectory, manifold: SlowManifold, start: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Drift of alpha* at records after T0, where alpha follows it.
+
+    The solver's own d alpha / dt is useless here: on the slow manifold it is a difference of large
+    terms below the solver's tolerance, while the drift of alpha* is not.
+    """
+    if not math.isfinite(start):
+        return np.zeros(0), np.zeros(0)
+    later = np.flatnonzero(trajectory.time > start)
+    chosen = later[np.unique(np.linspace(0, later.size - 1, _RECORDS).astype(int))]
+    times = np.concatenate([[start], trajectory.time[chosen if later.size else later]])
+    return times, np.array([manifold.drift(trajectory.at(float(t))).alpha for t in times])
+
+
+def _second_rise(
+    trajectory: Trajectory, manifold: SlowManifold, times: np.ndarray, drift: np.ndarray
+) -> tuple[Event, Event, float]:
+    """Find the first stretch of positive drift along which alpha grows perceptibly."""
+    onset = Event(
+        "onset of Event III",
+        "first time after T0 at which d alpha*/dt along the run is positive, alpha* the "
+        f"quasi-steady value that alpha follows (a rise by less than {LEAST_RISE:g} is ignored)",
+        "Event III: we again have alpha(t+1) > alpha(t) as in Phase I",
+    )
+    end = Event(
+        "end of the rise",
+        "first time after the onset at which d alpha*/dt is negative again",
+        "Event III: alpha increases again until the population risk becomes o(1)",
+    )
+    rising = np.concatenate([[False], drift > 0.0, [False]])
+    starts = np.flatnonzero(~rising[:-1] & rising[1:])
+    stops = np.flatnonzero(rising[:-1] & ~rising[1:])  # first record after the stretch
+    for start, stop in zip(starts.tolist(), stops.tolist()):
+        first = float(times[start])
+        if start > 0:
+            first = _drift_root(trajectory, manifold, float(times[start - 1]), first)
+        last = float(times[-1])
+        if stop < times.size:
+            last = _drift_root(trajectory, manifold, float(times[stop - 1]), float(times[stop]))
+        rise = trajectory.at(last).alpha / trajectory.at(first).alpha
+        if rise > 1.0 + LEAST_RISE:
+            ended = _at(end, trajectory, last) if stop < times.size else end
+            return _at(onset, trajectory, first), ended, float(rise)
+    return onset, end, 1.0
+
+
+def _drift_root(trajectory: Trajectory, manifold: SlowManifold, low: float, high: float) -> float:
+    return _root(lambda t: manifold.drift(trajectory.at(t)).alpha, low, high)
+
+
+def _root(function: Callable[[float], float], low: float, high: float) -> float:
+    """Root between two times, relative accuracy 1e-6; ``high`` if rounding hides the change."""
+    if function(low) * function(high) > 0.0:
+        return high
+    return float(optimize.brentq(function, low, high, rtol=1e-6, xtol=1e-12))
+
+
+def _at(event: Event, trajectory: Trajectory, time: float) -> Event:
+    return Event(event.name, event.definition, event.paper, float(time), trajectory.at(time))

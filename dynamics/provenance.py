@@ -1,0 +1,33 @@
+"""Where a result comes from: version, commit and the versions of the numerical libraries."""
+
+from __future__ import annotations
+
+import subprocess
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+
+@cache
+def provenance() -> dict[str, str]:
+    """Return package version, commit (empty outside a checkout) and library versions."""
+    try:
+        own = version("patchdyn")
+    except PackageNotFoundError:
+        own = "unknown"
+    libraries = {name: version(name) for name in ("numpy", "scipy", "numba")}
+    return {"patchdyn": own, "commit": _commit(), **libraries}
+
+
+def _commit() -> str:
+    root = Path(__file__).resolve().parent.parent
+    if not (root / ".git").exists():
+        return ""
+    try:
+        answer = subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"],
+            cwd=root, capture_output=True, text=True, timeout=5, check=True,
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return answer.stdout.strip()

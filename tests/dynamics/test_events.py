@@ -1,0 +1,124 @@
+"""Events on trajectories whose course is known, and the labelling function's own error."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from dynamics import Population, Problem, SlowManifold, State, gradient_descent, gradient_flow
+from dynamics.events import ARRIVAL, find_events
+from dynamics.labelling import label_error
+
+
+@pytest.fixture(scope="module")
+def rising():
+    """D=64, C=2, qD=8: alpha falls, rises by about a half around time 1e5, then falls."""
+    problem = Problem(D=64, C=2, q=8 / 64, nu=0.001, beta=0.5)
+    population = Population(problem, tolerance=1e-7)
+    run = gradient_flow(population, horizon=1e8)
+    return population, run, find_events(run, population)
+
+
+@pytest.fixture(scope="module")
+def falling():
+    """D=64, C=4, qD=0.5: alpha only falls after Event I."""
+    population = Population(Problem(D=64, C=4, q=0.5 / 64), tolerance=1e-8)
+    run = gradient_flow(population, horizon=1e7)
+    return population, run, find_events(run, population)
+
+
+class TestT0:
+    def test_alpha_is_within_one_per_cent_of_the_root(self, falling):
+        population, run, events = falling
+        state = run.at(events.T0.time)
+        root = SlowManifold(population).alpha(state.gamma, state.rho)
+        assert abs(state.alpha / root - 1.0) == pytest.approx(ARRIVAL, rel=1e-3)
+
+    def test_alpha_star_at_the_start(self, falling, rising):
+        assert falling[2].alpha_star == pytest.approx(0.352, abs=1e-3)
+        assert rising[2].alpha_star == pytest.approx(0.0736, abs=1e-4)
+
+    def test_a_start_on_the_manifold_has_arrived(self, falling):
+        population = falling[0]
+        start = State(falling[2].alpha_star, 0.0, 0.0)
+        run = gradient_flow(population, horizon=10.0, initial=start)
+        assert find_events(run, population).T0.time == 0.0
+
+    def test_a_run_that_is_too_short_never_arrives(self, falling):
+        run = gradient_flow(falling[0], horizon=0.1)
+        events = find_events(run, falling[0])
+        assert not events.T0.happens
+        assert events.alpha_after_event_I == "does not settle"
+
+
+class TestT1:
+    def test_gamma_equals_the_largest_rho(self, falling):
+        _, run, events = falling
+        assert events.T1.state.gamma == pytest.approx(np.abs(run.rho).max(), rel=1e-5)
+        assert 1e4 < events.T1.time < 1e6
+
+    def test_never_where_rho_runs_away(self, rising):
+        assert not rising[2].T1.happens
+        assert math.isnan(rising[2].T1.time)
+
+
+class TestEventIII:
+    def test_a_bounded_rise(self, rising):
+        _, run, events = rising
+        assert events.alpha_after_event_I == "falls, then rises, then falls"
+        assert 3e4 < events.onset.time < events.end_of_rise.time < 3e5
+        assert events.rise == pytest.approx(1.4976, abs=2e-3)
+        inside = (run.time > events.onset.time) & (run.time < events.end_of_rise.time)
+        assert (np.diff(run.alpha[inside]) > 0).all()
+
+    def test_no_rise(self, falling):
+        _, run, events = falling
+        assert events.alpha_after_event_I == "falls"
+        assert events.rise == 1.0
+        assert not events.onset.happens
+        settled = run.time > 10.0 * events.T0.time  # at T0 alpha is still 1 per cent below alpha*
+        assert (np.diff(run.alpha[settled]) < 0).all()
+
+
+def test_events_of_descent_agree_with_those_of_the_flow():
+    population = Population(Problem(D=8, C=2, q=0.3), tolerance=1e-9)
+    flow = find_events(gradient_flow(population, horizon=2000.0), population)
+    steps = find_events(
+        gradient_descent(population, learning_rate=0.005, steps=400_000, records=2000), population
+    )
+    # descent lags the flow by a few learning rates, here 0.005 against T0 of 0.45
+    assert steps.T0.time == pytest.approx(flow.T0.time, abs=0.015)
+    assert steps.T1.time == pytest.approx(flow.T1.time, rel=0.01)
+
+
+@pytest.mark.parametrize(("D", "C", "q"), [(8, 2, 0.3), (9, 3, 0.9), (8, 4, 1.0)])
+def test_label_error_equals_the_sum_over_all_patterns(D, C, q):
+    wrong = ties = 0.0
+    for pattern in itertools.product((1, -1, 0), repeat=D - C):
+        features = sum(map(abs, pattern))
+        chance = (q / 2) ** features * (1 - q) ** (D - C - features)
+        sums = [sum(pattern[i : i + C]) for i in range(0, D - C, C)]
+        label = C + sum(n for n in sums if abs(n) > 0.9 * C)
+        wrong += chance * (label <= 0)
+        ties += chance * (label == 0)
+    found = label_error(Problem(D=D, C=C, q=q))
+    assert found.error == pytest.approx(wrong, rel=1e-12)
+    assert found.ties == pytest.approx(ties, rel=1e-12)
+
+
+def test_label_error_of_a_large_problem_is_the_chance_of_one_negated_set():
+    problem = Problem(D=10**6, C=4, q=2e-3)
+    expected = (problem.L - 1) * 1e-3**4
+    assert label_error(problem).error == pytest.approx(expected, rel=1e-3)
+
+
+def test_threshold_sees_nearly_full_sets_when_C_is_large():
+    """At C = 20 a sum of 19 is beyond 0.9 C = 18."""
+    law = label_error(Problem(D=40, C=20, q=1.0))
+    imitations = (1 + 20 * 0) / 2**20  # with q = 1 the sum is even: only -20 cancels +20
+    assert law.error == pytest.approx(imitations, rel=1e-12)
+
+
+def test_label_error_can_be_zero_to_rounding():
+    assert label_error(Problem(D=8, C=4, q=1e-200)).error == 0.0

@@ -1,0 +1,69 @@
+"""The bound of what a truncated enumeration neglects.
+
+Trusts: complete enumeration of a small problem, where the neglected part can be summed.
+"""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dynamics import Problem
+from dynamics.expectation import Constants, risk_sums
+from dynamics.states import enumerate_states, select_states
+from dynamics.truncation import binomial_tail, group_bounds, groups_by_sum, state_bounds
+
+PARAMETERS = {
+    "shape": st.sampled_from([(8, 2), (12, 3), (12, 2), (10, 5)]),
+    "q": st.floats(0.02, 1.0),
+    "p": st.sampled_from([3, 5]),
+    "beta": st.floats(-2.0, 3.0),
+    "state": st.tuples(st.floats(-1.0, 1.0), st.floats(-3.0, 3.0), st.floats(-3.0, 3.0)),
+}
+
+
+def neglected_exactly(problem, states, state):
+    """Loss and entrywise gradient summed over the given states only."""
+    sums, _, _ = risk_sums(states, Constants.of(problem), *state)
+    return np.abs([sums[0, 0], *(sums[0, 2:] / problem.multiplicity)])
+
+
+@settings(max_examples=60)
+@given(**PARAMETERS, K=st.integers(0, 5))
+def test_the_tail_beyond_K_is_bounded(shape, q, p, beta, state, K):
+    problem = Problem(D=shape[0], C=shape[1], q=q, p=p, beta=beta)
+    everything = enumerate_states(problem, problem.D - problem.C)
+    kept = enumerate_states(problem, K)
+    bound = group_bounds(binomial_tail(problem).beyond(K), Constants.of(problem), *state).sum()
+    whole, _, _ = risk_sums(everything, Constants.of(problem), *state)
+    part, _, _ = risk_sums(kept, Constants.of(problem), *state)
+    gap = np.abs(whole[0] - part[0])[[0, 2, 3, 4]] / [1.0, *problem.multiplicity]
+    assert gap.max() <= bound * (1 + 1e-9) + whole[2].max() + 1e-14
+
+
+@settings(max_examples=60)
+@given(**PARAMETERS, seed=st.integers(0, 100))
+def test_dropped_states_are_bounded_one_by_one_and_in_groups(shape, q, p, beta, state, seed):
+    problem = Problem(D=shape[0], C=shape[1], q=q, p=p, beta=beta)
+    constants = Constants.of(problem)
+    states = enumerate_states(problem, problem.D - problem.C)
+    dropped = np.random.default_rng(seed).random(states.weight.size) < 0.3
+    dropped[0] = True
+    exact = neglected_exactly(problem, select_states(states, dropped), state).max()
+    singly = state_bounds(states, constants, *state)[dropped].sum()
+    grouped = group_bounds(groups_by_sum(problem, states, dropped), constants, *state).sum()
+    assert exact <= grouped * (1 + 1e-9)
+    assert exact <= singly * (1 + 1e-9)
+
+
+def test_all_images_are_in_exactly_one_group():
+    for problem in (Problem(D=8, C=2, q=0.3), Problem(D=10**6, C=4, q=2e-6)):
+        assert binomial_tail(problem).mass.sum() == pytest.approx(1.0, abs=1e-12)
+
+
+def test_the_expected_number_of_sets_adds_up():
+    problem = Problem(D=64, C=4, q=2 / 64)
+    tail = binomial_tail(problem)
+    features = tail.sets @ np.arange(5)
+    np.testing.assert_allclose(features[:-1], np.arange(features.size - 1), atol=1e-9)
+    np.testing.assert_allclose(tail.sets.sum(axis=1), problem.L - 1, rtol=1e-9)
