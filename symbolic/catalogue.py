@@ -1,0 +1,69 @@
+"""The derivations by name, and how they are printed (`patchdyn derive`).
+
+Importing this module imports no SymPy; a derivation is built when it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from symbolic.derivations import Derivation
+
+#: name -> (title, place in the paper), in the order of the argument.
+TITLES: dict[str, tuple[str, str]] = {
+    "attention": ("The attention weights Lambda, Gamma, Xi and G", "Section 4.1, above Lemma 4.3"),
+    "margins": ("Margins of the patches and what a set adds to F", "Section 4.1, derived here"),
+    "excess": ("The excess form of the attention gradients", "derived here"),
+    "full-model": ("Gradient of the full D x D model", "equations (T), (P) and (GD)"),
+    "symmetry": ("Symmetries of the full model", "Section 4.1, Invariance and symmetries"),
+    "lemma-4.1": ("Three values of A and their gradients", "Lemma 4.1"),
+    "lemma-4.2": ("v stays in span(w*)", "Lemma 4.2"),
+    "lemma-4.3": ("Increments of gamma and rho and their leading terms", "Lemma 4.3"),
+    "kernels": ("The stable forms that the solvers run", "derived here"),
+}
+FORMATS = ("text", "latex", "python")
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all derivations, in the order of the argument."""
+    return tuple(TITLES)
+
+
+class _Catalogue(Mapping[str, "Derivation"]):
+    """Mapping from names to derivations, each built on first use."""
+
+    def __getitem__(self, name: str) -> Derivation:
+        if name not in TITLES:
+            raise ValueError(f"no derivation is named {name!r}: choose one of {', '.join(TITLES)}")
+        from symbolic.derivations import build
+
+        return build(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in TITLES
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(TITLES)
+
+    def __len__(self) -> int:
+        return len(TITLES)
+
+
+CATALOGUE: Mapping[str, Derivation] = _Catalogue()
+
+
+def render(name: str, format: str = "text", *, proofs: bool = True) -> str:
+    """Print a derivation as text, as a LaTeX document that compiles, or as runnable Python.
+
+    With ``proofs`` the identities are decided anew and the outcome is part of text and LaTeX (a few
+    seconds for Lemmas 4.1 and 4.2). Raises ValueError for an unknown name or format.
+    """
+    if format not in FORMATS:
+        raise ValueError(f"no format is named {format!r}: choose one of {', '.join(FORMATS)}")
+    derivation = CATALOGUE[name]
+    from symbolic import printing
+
+    outcome = derivation.prove() if proofs and format != "python" else []
+    return getattr(printing, format)(derivation, outcome)

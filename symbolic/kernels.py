@@ -1,0 +1,358 @@
+"""What is emitted: the scalar kernels as named steps, derived from `margins` and `lemma_4_3`.
+
+Algebra is not arithmetic: each kernel names the steps that keep its rounding errors small, and
+`identities` shows that these steps are the same functions as the plain formulas.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import permutations
+from typing import Any
+
+import sympy as sp
+
+from symbolic import attention, lemma_4_3, margins
+from symbolic import symbols as sym
+from symbolic.symbols import (
+    C,
+    D,
+    Gamma,
+    Gamma_minus_Xi,
+    Lambda,
+    Lambda_minus_Gamma,
+    O,
+    T,
+    Xi,
+    alpha,
+    bend,
+    beta,
+    c,
+    c_gamma,
+    c_rho,
+    excess,
+    gamma,
+    kappa,
+    n,
+    nu,
+    p,
+    rho,
+    s,
+    slope,
+    tau,
+)
+
+
+class power(sp.Function):
+    """x^n by repeated multiplication, n >= 0 (the same bits compiled and in plain Python)."""
+
+    nargs = 2
+
+    def fdiff(self, argindex: int = 1) -> sp.Expr:
+        """Return n x^(n-1)."""
+        x, n = self.args
+        return n * power(x, n - 1)
+
+    def _eval_rewrite_as_Pow(self, x: sp.Expr, n: sp.Expr, **_: Any) -> sp.Expr:
+        return x**n
+
+
+class power_difference(sp.Function):
+    """x^n - y^n through ``difference = x - y``, as a product that does not cancel."""
+
+    nargs = 4
+
+    def _eval_rewrite_as_Pow(
+        self, x: sp.Expr, y: sp.Expr, difference: sp.Expr, n: sp.Expr, **_: Any
+    ) -> sp.Expr:
+        return x**n - y**n
+
+
+class expm1(sp.Function):
+    """e^x - 1."""
+
+    def _eval_rewrite_as_Pow(self, x: sp.Expr, **_: Any) -> sp.Expr:
+        return sp.exp(x) - 1
+
+
+class copysign(sp.Function):
+    """x with the sign of y, for x >= 0."""
+
+    nargs = 2
+
+    def _eval_rewrite_as_Pow(self, x: sp.Expr, y: sp.Expr, **_: Any) -> sp.Expr:
+        return x * sp.sign(y)
+
+
+Step = tuple[sp.Symbol, sp.Expr]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A function to emit: arguments, named steps in order, results, and its docstring.
+
+    ``shared`` names subexpressions that common subexpression elimination finds.
+    """
+
+    name: str
+    arguments: tuple[sp.Symbol, ...]
+    steps: tuple[Step, ...]
+    results: tuple[tuple[str, sp.Expr], ...]
+    doc: str
+    shared: dict[sp.Expr, str] = field(default_factory=dict)
+
+    def expanded(self, index: int) -> sp.Expr:
+        """Return a result as one expression in the arguments, helper functions as powers."""
+        expression = self.results[index][1]
+        for name, step in reversed(self.steps):
+            expression = expression.subs(name, step)
+        return expression.rewrite(sp.Pow)
+
+
+_DIFFERENCES = (Lambda_minus_Gamma, Gamma_minus_Xi)
+_ROW_ARGUMENTS = (s, n, T, alpha, Lambda, Gamma, Xi, *_DIFFERENCES, C, D, kappa, tau, p, nu)
+_scale = kappa * alpha
+_same, _other, _g = sp.symbols("same_set other_sets g", positive=True)
+_Gamma_over_tau, _Xi_over_tau = sp.symbols("Gamma_over_tau Xi_over_tau", positive=True)
+_c_gamma_gamma, _c_gamma_rho, _c_rho_rho = _SECOND = sp.symbols(
+    "c_gamma_gamma c_gamma_rho c_rho_rho", real=True
+)
+_own, _balance, _top = sp.symbols("own balance top", real=True)
+
+
+def attention_weights() -> Kernel:
+    """Softmax shifted by its maximum, differences through expm1."""
+    Z = sp.Symbol("Z", positive=True)
+    order = {beta: sym.x_beta, gamma: sym.x_gamma, rho: sym.x_rho}
+    steps = [(_top, sp.Max(beta, gamma, rho))]
+    steps += [(x, sp.exp((name - _top) / tau)) for name, x in order.items()]
+    steps += [(Z, sym.x_beta + (C - 1) * sym.x_gamma + (D - C) * sym.x_rho)]
+    differences = []
+    for one, other in ((beta, gamma), (gamma, rho)):
+        relative = sp.Symbol(f"relative_{one}_{other}", real=True)
+        size = -expm1(-sp.Abs(one - other) / tau)
+        steps.append((relative, copysign(size, one - other)))
+        difference = sp.Symbol(f"x_{one}_minus_x_{other}", real=True)
+        steps.append((difference, sp.exp((sp.Max(one, other) - _top) / tau) * relative))
+        differences.append(difference / Z)
+    results = [*(x / Z for x in order.values()), *differences]
+    names = ("Lambda", "Gamma", "Xi", "Lambda_minus_Gamma", "Gamma_minus_Xi")
+    doc = """Attention weights on the invariant manifold (Section 4.1, above Lemma 4.3).
+
+    Lambda = e^(beta/tau) / Z, Gamma = e^(gamma/tau) / Z, Xi = e^(rho/tau) / Z with
+    Z = e^(beta/tau) + (C-1) e^(gamma/tau) + (D-C) e^(rho/tau). The exponents are shifted by their
+    maximum; the differences Lambda - Gamma and Gamma - Xi keep their digits when they are small."""
+    arguments = (beta, gamma, rho, tau, C, D)
+    return Kernel("attention_weights", arguments, tuple(steps), tuple(zip(names, results)), doc)
+
+
+class _act(sp.Function):
+    """The activation, kept as a name while the chain rule is applied."""
+
+    def fdiff(self, argindex: int = 1) -> sp.Expr:
+        return _act_slope(self.args[0])
+
+
+class _act_slope(sp.Function):
+    def fdiff(self, argindex: int = 1) -> sp.Expr:
+        return _act_bend(self.args[0])
+
+
+class _act_bend(sp.Function):
+    pass
+
+
+def _chain_rule(*parameters: sp.Symbol) -> sp.Expr:
+    """Differentiate act(kappa alpha c(gamma, rho)) and name the pieces.
+
+    A factor act'(O) in front of an attention derivative becomes the excess: those are derivatives
+    of kappa alpha c whose sum over all rows vanishes (`margins.excess_identities`).
+    """
+    c_function = sp.Function("c")(gamma, rho)
+    row = sp.diff(_act(_scale * c_function), *parameters) if parameters else _act(c_function)
+    attention_enters = any(parameter != alpha for parameter in parameters)
+    names: dict[sp.Expr, sp.Expr] = {
+        sp.diff(c_function, gamma, gamma): _c_gamma_gamma,
+        sp.diff(c_function, gamma, rho): _c_gamma_rho,
+        sp.diff(c_function, rho, rho): _c_rho_rho,
+        sp.diff(c_function, gamma): c_gamma,
+        sp.diff(c_function, rho): c_rho,
+        _act_slope(_scale * c_function): excess if attention_enters else slope,
+        _act_bend(_scale * c_function): bend,
+    }
+    for what, name in names.items():
+        row = row.subs(what, name)
+    return row.subs(c_function, c).subs(_scale * c, O)
+
+
+def _row_steps() -> list[Step]:
+    empty = margins.EMPTY_MARGIN
+    same_sets = {(C - 1) * Gamma: _same, (D - C) * Xi: _other}
+    c_gamma_stable = margins.d_gamma_stable(_balance).subs(Gamma / tau, _Gamma_over_tau)
+    c_rho_stable = margins.d_rho_stable(_balance).subs(Xi / tau, _Xi_over_tau)
+    second = [e.subs(same_sets) for e in margins.second_derivatives(c_gamma, c_rho)]
+    return [
+        (_same, (C - 1) * Gamma),
+        (_other, (D - C) * Xi),
+        (_own, margins.OWN_PART),
+        (c, _own + Xi * T),
+        (_Gamma_over_tau, Gamma / tau),
+        (_Xi_over_tau, Xi / tau),
+        (_balance, margins.BALANCE),
+        (c_gamma, c_gamma_stable),
+        (c_rho, c_rho_stable),
+        *zip(_SECOND, second),
+        (O, _scale * c),
+        (slope, p * power(O, p - 1) + nu),
+        (excess, p * power_difference(O, empty, _scale * _own, p - 1)),
+        (bend, p * (p - 1) * power(O, p - 2)),
+    ]
+
+
+_SHARED_NAMES: dict[sp.Expr, str] = {
+    _scale: "scale",
+    Xi * T: "c_empty",
+    power(O, p - 1): "O_power",
+    _scale * excess: "pull",
+    _scale * bend: "scaled_bend",
+    kappa * (bend * O + excess): "mixed",
+}
+
+_ROW_DOC = """The row has coefficient s of w*, its set sums to n and all patches to T (label +1):
+    c = Lambda s + Gamma (n - s) + Xi (T - n), O = kappa alpha c, act(x) = x^p + nu x.
+    """
+_EXCESS_DOC = """\
+Where gamma or rho enters, act'(O) is replaced by its excess act'(O) - act'(O_empty) over a
+    zero patch in an empty set, O_empty = kappa alpha Xi T: exact once summed over all rows,
+    because the sum of all O does not depend on gamma and rho, and free of cancellation."""
+
+
+def _used(steps: list[Step], results: list[sp.Expr]) -> tuple[Step, ...]:
+    """Drop the steps that no result needs."""
+    needed = set().union(*(r.free_symbols for r in results))
+    kept = []
+    for name, expression in reversed(steps):
+        if name in needed:
+            kept.append((name, expression))
+            needed |= expression.free_symbols
+    return tuple(reversed(kept))
+
+
+def row_gradient() -> Kernel:
+    """act(O) of one row and its first derivatives."""
+    value = O * (power(O, p - 1) + nu)
+    results = [value, *(_chain_rule(x) for x in (alpha, gamma, rho))]
+    names = ("act(O)", "d_alpha", "d_gamma", "d_rho")
+    doc = f"""Activation of one row of the attention and its derivatives in alpha, gamma, rho.
+
+    {_ROW_DOC}{_EXCESS_DOC}"""
+    steps = _used(_row_steps(), results)
+    return Kernel(
+        "row_gradient", _ROW_ARGUMENTS, steps, tuple(zip(names, results)), doc, _SHARED_NAMES
+    )
+
+
+def row_hessian() -> Kernel:
+    """Second derivatives of act(O) of one row."""
+    pairs = [(alpha, alpha), (alpha, gamma), (alpha, rho), (gamma, gamma), (gamma, rho), (rho, rho)]
+    results = [_chain_rule(*pair) for pair in pairs]
+    doc = f"""Second derivatives of the activation of one row in alpha, gamma, rho.
+
+    Order: (alpha alpha, alpha gamma, alpha rho, gamma gamma, gamma rho, rho rho).
+    {_ROW_DOC}{_EXCESS_DOC}"""
+    names = [f"{one} {other}" for one, other in pairs]
+    steps = _used(_row_steps(), results)
+    return Kernel(
+        "row_hessian", _ROW_ARGUMENTS, steps, tuple(zip(names, results)), doc, _SHARED_NAMES
+    )
+
+
+def _powers(expression: sp.Expr) -> sp.Expr:
+    """Turn x^(p-1) into power(x, p - 1)."""
+    return expression.replace(lambda e: e.is_Pow and e.exp.has(p), lambda e: power(e.base, e.exp))
+
+
+def gamma_leading_term() -> Kernel:
+    """Lemma 4.3, leading term for gamma."""
+    steps = ((_g, Lambda + (C - 1) * Gamma), (O, _scale * _g))
+    result = _powers(lemma_4_3.gamma_leading(O, _g))
+    doc = """Leading term of the gamma increment per learning rate and E[s(-F)] (Lemma 4.3).
+
+    (C Gamma / tau) (kappa / D) alpha (1 - G/D) (p (kappa alpha G/D)^(p-1) + nu), the share of the
+    signal set when the random sets cancel; g = G/D = Lambda + (C-1) Gamma."""
+    arguments = (alpha, Lambda, Gamma, C, D, kappa, tau, p, nu)
+    return Kernel("gamma_leading_term", arguments, steps, (("gamma", result),), doc)
+
+
+def rho_leading_term() -> Kernel:
+    """Lemma 4.3, leading signal-set term for rho."""
+    steps = ((_g, Lambda + (C - 1) * Gamma), (O, _scale * _g))
+    result = _powers(lemma_4_3.rho_leading(O, _g))
+    doc = """Leading signal term of the rho increment per learning rate and E[s(-F)] (Lemma 4.3).
+
+    -(C Xi / tau) (kappa / D) alpha (G/D) (p (kappa alpha G/D)^(p-1) + nu), the share of the signal
+    set when the random sets cancel; g = G/D = Lambda + (C-1) Gamma."""
+    arguments = (alpha, Lambda, Gamma, Xi, C, D, kappa, tau, p, nu)
+    return Kernel("rho_leading_term", arguments, steps, (("rho", result),), doc)
+
+
+def kernels() -> tuple[Kernel, ...]:
+    """Return every kernel in the order in which it is emitted."""
+    builders = (attention_weights, row_gradient, row_hessian, gamma_leading_term, rho_leading_term)
+    return tuple(build() for build in builders)
+
+
+def _in_order(expression: sp.Expr, order: tuple[sp.Symbol, ...]) -> sp.Expr:
+    """Resolve Max, Abs and sign for beta, gamma, rho in this descending order."""
+
+    def first(difference: sp.Expr) -> sp.Expr:
+        return next(name for name in order if difference.has(name))
+
+    return (
+        expression.replace(sp.Max, lambda *names: min(names, key=order.index))
+        .replace(sp.sign, lambda x: x.coeff(first(x)))
+        .replace(sp.Abs, lambda x: x * x.coeff(first(x)))
+    )
+
+
+def identities() -> dict[str, sp.Expr]:
+    """Return, per emitted result, its difference from the plain formula; all must vanish."""
+    claims = {}
+    weights, gradient, hessian, *leading = kernels()
+    for index, (name, _) in enumerate(weights.results):
+        plain = attention.write_out(getattr(sym, name))
+        for order in permutations((beta, gamma, rho)):
+            stable = _in_order(weights.expanded(index), order)
+            claims[f"{name} where {' >= '.join(map(str, order))}"] = stable - plain
+    for kernel in (gradient, hessian):
+        for index, (name, _) in enumerate(kernel.results):
+            claims[f"{kernel.name}, {name}"] = _row_identity(kernel, index)
+    plain_leading = (lemma_4_3.gamma_leading(), lemma_4_3.rho_leading())
+    for kernel, plain in zip(leading, plain_leading):
+        claims[kernel.name] = attention.write_out(kernel.expanded(0) - plain)
+    for degree in (3, 5, 7):
+        claims[f"power_difference at p = {degree}"] = _power_difference_identity(degree - 1)
+    return claims
+
+
+def _row_identity(kernel: Kernel, index: int) -> sp.Expr:
+    """Emitted row result minus the derivative of act(O), excess form where attention enters."""
+    name = kernel.results[index][0]
+    by_name = {"act(O)": (), "d_alpha": (alpha,), "d_gamma": (gamma,), "d_rho": (rho,)}
+    parameters = by_name.get(name) or tuple(getattr(sym, x) for x in name.split() if "(" not in x)
+    row = attention.write_out(margins.activation(margins.MARGIN))
+    plain = sp.diff(row, *parameters) if parameters else row
+    if any(parameter != alpha for parameter in parameters):
+        margin = sp.diff(attention.write_out(margins.MARGIN), *parameters)
+        plain -= attention.write_out(margins.activation_slope(margins.EMPTY_MARGIN)) * margin
+    return attention.write_out(kernel.expanded(index)) - plain
+
+
+def _power_difference_identity(degree: int) -> sp.Expr:
+    """Run the steps of the emitted loop on symbols and compare with x^n - y^n."""
+    x, y = x_0, y_0 = sp.symbols("x y", real=True)
+    difference, n = x - y, degree
+    while n % 2 == 0:
+        difference, x, y, n = difference * (x + y), x**2, y**2, n // 2
+    total = sum(x ** (n - 1 - j) * y**j for j in range(n))
+    return difference * total - power_difference(x_0, y_0, x_0 - y_0, degree).rewrite(sp.Pow)

@@ -1,0 +1,120 @@
+"""What `patchdyn derive` prints: every derivation in every format."""
+
+import ast
+import math
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from symbolic import attention, catalogue, emit
+from symbolic.derivations import Derivation
+from symbolic.proof import Proof
+
+PROOF = Proof("A claim", {"D": 4}, 2, {"some_identity & more": 3}, ("one failed",), 1, {"fact": 2})
+
+
+def rendered(name: str, format: str) -> str:
+    return catalogue.render(name, format, proofs=False)
+
+
+class TestNames:
+    def test_every_lemma_is_there(self) -> None:
+        assert {"lemma-4.1", "lemma-4.2", "lemma-4.3", "attention"} <= set(catalogue.names())
+        assert tuple(catalogue.CATALOGUE) == catalogue.names()
+        assert len(catalogue.CATALOGUE) == len(catalogue.names())
+        assert "lemma-9.9" not in catalogue.CATALOGUE
+
+    def test_unknown_name_is_one_sentence_with_the_allowed_ones(self) -> None:
+        with pytest.raises(ValueError, match=r"no derivation is named 'lemma-9\.9'") as caught:
+            catalogue.render("lemma-9.9")
+        assert all(name in str(caught.value) for name in catalogue.names())
+        assert "\n" not in str(caught.value)
+
+    def test_unknown_format_is_one_sentence(self) -> None:
+        with pytest.raises(ValueError, match="text, latex, python"):
+            catalogue.render("attention", "html")
+
+    def test_importing_the_catalogue_imports_no_sympy(self) -> None:
+        code = "import sys, symbolic.catalogue as c; c.names(); print('sympy' in sys.modules)"
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        )
+        assert done.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize("name", catalogue.names())
+class TestFormats:
+    def test_text(self, name: str) -> None:
+        text = rendered(name, "text")
+        derivation = catalogue.CATALOGUE[name]
+        assert isinstance(derivation, Derivation)
+        assert text.startswith(derivation.title)
+        assert derivation.place in text
+        assert all(f"{equation.name}" in text for equation in derivation.equations)
+        assert max(map(len, text.splitlines())) <= 104
+
+    def test_latex_is_balanced(self, name: str) -> None:
+        document = rendered(name, "latex")
+        opened = re.findall(r"\\begin\{(.*?)\}", document)
+        closed = re.findall(r"\\end\{(.*?)\}", document)
+        assert sorted(opened) == sorted(closed)
+        unescaped = re.sub(r"\\[{}]", "", document)
+        assert unescaped.count("{") == unescaped.count("}")
+        assert document.count(r"\left") == document.count(r"\right")
+
+    def test_python_runs(self, name: str) -> None:
+        """Every function of the printed module returns a finite number at a generic point."""
+        if name == "kernels":
+            assert rendered(name, "python") == emit.source()
+            return
+        source = rendered(name, "python")
+        functions = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
+        namespace: dict[str, object] = {}
+        exec(compile(source, name, "exec"), namespace)
+        for function in functions:
+            arguments = {a.arg: GENERIC.get(a.arg, 0.5) for a in function.args.args}
+            value = namespace[function.name](**arguments)  # type: ignore[operator]
+            assert math.isfinite(value), function.name
+
+    @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX on this machine")
+    def test_latex_compiles(self, name: str, tmp_path: Path) -> None:
+        document = tmp_path / "derivation.tex"
+        document.write_text(rendered(name, "latex"), encoding="utf-8")
+        command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", document.name]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout[-2000:]
+        assert "Overfull" not in done.stdout
+        assert document.with_suffix(".pdf").exists()
+
+
+GENERIC = {"D": 12, "C": 3, "p": 3, "T": 4, "R": 1, "a": 1, "b": 0, "s": 1, "n": 1, "tau": 1.3}
+
+
+def test_python_functions_mean_what_they_say() -> None:
+    namespace: dict[str, object] = {}
+    exec(rendered("attention", "python"), namespace)
+    arguments = {"C": 2, "D": 8, "beta": 1.0, "gamma": 0.2, "rho": -0.03, "tau": 1.3}
+    Lambda, Gamma, Xi = (namespace[str(x)](**arguments) for x in attention.WRITTEN_OUT)  # type: ignore[operator]
+    assert Lambda + Gamma + 6 * Xi == pytest.approx(1.0, rel=1e-15)
+    assert Lambda / Gamma == pytest.approx(math.exp(0.8 / 1.3), rel=1e-14)
+
+
+def test_proofs_are_run_and_shown() -> None:
+    text = catalogue.render("attention")
+    assert "9 exact identities at 6 random rational points, all zero" in text
+    document = catalogue.render("attention", "latex")
+    assert r"\item rows of S sum to 1: 1" in document
+
+
+def test_failures_are_shown() -> None:
+    from symbolic import printing
+
+    derivation = catalogue.CATALOGUE["attention"]
+    assert "FAILS: one failed" in printing.text(derivation, [PROOF])
+    document = printing.latex(derivation, [PROOF])
+    assert "1 of 3 identities" in document
+    assert r"some\_identity \& more: 3" in document

@@ -1,0 +1,86 @@
+"""Every identity of attention, margins, the full model's closed form, Lemma 4.3 and the kernels."""
+
+from collections.abc import Callable
+
+import pytest
+import sympy as sp
+
+from symbolic import attention, full_model, kernels, lemma_4_3, margins
+from symbolic import symbols as sym
+from symbolic.zero import decide
+
+TABLES: dict[str, Callable[[], dict[str, sp.Expr]]] = {
+    "attention": attention.identities,
+    "margins": margins.identities,
+    "full model": full_model.identities,
+    "Lemma 4.3": lemma_4_3.identities,
+    "kernels": kernels.identities,
+}
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_identity_is_zero(table: str) -> None:
+    for label, expression in TABLES[table]().items():
+        decision = decide(expression)
+        assert decision.zero, f"{label}: {decision}"
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_identity_is_a_statement(table: str) -> None:
+    """No entry is zero by construction except where SymPy cancels it at once; most must not be."""
+    expressions = TABLES[table]().values()
+    assert sum(sp.sympify(e) != 0 for e in expressions) > len(list(expressions)) / 2
+
+
+def test_simplify_agrees_on_the_attention_weights() -> None:
+    for expression in attention.identities().values():
+        assert decide(expression, simplify=True).simplified
+
+
+class TestWrongFormulasAreSeen:
+    """The same comparisons with one thing changed in each formula."""
+
+    def test_attention_derivative_without_its_multiplicity(self) -> None:
+        exact = sp.diff(attention.write_out(sym.Lambda), sym.gamma)
+        wrong = -sym.C * sym.Gamma * sym.Lambda / sym.tau
+        assert not decide(exact - attention.write_out(wrong)).zero
+
+    def test_rho_derivative_with_the_wrong_number_of_entries(self) -> None:
+        wrong = sym.Xi / sym.tau * (sym.T - sym.n - sym.D * margins.WEIGHTED_SUM)
+        exact = sp.diff(attention.write_out(margins.WEIGHTED_SUM), sym.rho)
+        assert not decide(exact - attention.write_out(wrong)).zero
+
+    def test_excess_form_of_a_single_row_is_not_the_plain_one(self) -> None:
+        plain, excess = (margins.row_gradient(s)[1] for s in _SLOPES)
+        assert not decide(attention.write_out(plain - excess)).zero
+
+    def test_excess_needs_the_signal_set(self) -> None:
+        plain, excess = (margins.of_random_set(margins.row_gradient(s)[1]) for s in _SLOPES)
+        assert not decide(attention.write_out(plain - excess)).zero
+
+    def test_leading_term_is_not_the_signal_set_at_other_R(self) -> None:
+        at_one = lemma_4_3.SIGNAL_GAMMA.subs(sym.R, 1) - lemma_4_3.gamma_leading()
+        assert not decide(attention.write_out(at_one)).zero
+
+    @pytest.mark.parametrize("index", range(4))
+    def test_kernel_with_a_changed_step(self, index: int) -> None:
+        kernel = kernels.row_gradient()
+        changed = tuple(
+            (name, 2 * step if name in (sym.O, sym.c_gamma, sym.c_rho, sym.slope) else step)
+            for name, step in kernel.steps
+        )
+        broken = kernels.Kernel(kernel.name, kernel.arguments, changed, kernel.results, "")
+        assert not decide(attention.write_out(broken.expanded(index) - kernel.expanded(index))).zero
+
+
+_SLOPES = (margins.activation_slope, margins.excess_slope)
+
+
+def test_linear_part_of_the_activation_does_not_move_attention() -> None:
+    """A consequence of the excess form that the paper's leading terms hide (Lemma 4.3)."""
+    claims = lemma_4_3.identities()
+    nothing = [label for label in claims if label.startswith("nu moves")]
+    assert len(nothing) == 2
+    assert all(decide(claims[label]).zero for label in nothing)
+    assert sym.nu in lemma_4_3.gamma_leading().free_symbols
+    assert sym.nu not in lemma_4_3.GAMMA_LEADING_EXCESS.free_symbols
