@@ -3,12 +3,13 @@
 ``error_model="numpy"`` lets a division by zero give an infinity that the finite checks see, and
 ``fastmath`` stays off so that these checks survive. Compiled code is cached on disk. Numba
 invalidates a cache entry when the file of *that* function changes, which leaves a caller with a
-stale copy of a callee from another file; here the name of every entry carries a digest of all
-kernel sources.
+stale copy of a callee from another file; here the name of every entry carries a digest of that
+file and of all files of the package that it imports.
 """
 
 from __future__ import annotations
 
+import ast
 import hashlib
 from collections.abc import Callable, Collection
 from functools import cache, partial
@@ -22,24 +23,44 @@ from numba.core.caching import FunctionCache, IndexDataCacheFile
 REORDER = frozenset({"contract", "reassoc", "nsz", "arcp"})
 
 
+_PACKAGE = Path(__file__).parent
+
+
 @cache
-def _sources_digest() -> str:
+def _imports(path: Path) -> frozenset[Path]:
+    """Files of this package that a file imports by ``from dynamics... import``."""
+    modules = [
+        node.module.split(".")[1:]
+        for node in ast.walk(ast.parse(path.read_bytes()))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("dynamics.")
+    ]
+    files = (_PACKAGE.joinpath(*parts).with_suffix(".py") for parts in modules)
+    return frozenset(file for file in files if file.exists())
+
+
+@cache
+def _digest(path: Path) -> str:
+    """Digest of a file and of everything in this package that it imports, directly or not."""
+    seen: set[Path] = set()
+    pending: frozenset[Path] = frozenset({path})
+    while pending:
+        seen |= pending
+        pending = frozenset().union(*map(_imports, pending)) - seen
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        source = path.read_bytes()
-        if b"@kernel" in source:
-            digest.update(source)
-    return digest.hexdigest()
+    for file in sorted(seen):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 class _PackageCache(FunctionCache):
-    """Numba's file cache, its entries named after the digest of all kernels of the package."""
+    """Numba's file cache, its entries named after the digest of all source they were made from."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
+        digest = _digest(Path(function.__code__.co_filename))
         self._cache_file = IndexDataCacheFile(
             cache_path=self._cache_path,
-            filename_base=f"{self._impl.filename_base}.{_sources_digest()[:16]}",
+            filename_base=f"{self._impl.filename_base}.{digest}",
             source_stamp=self._impl.locator.get_source_stamp(),
         )
 
@@ -57,3 +78,8 @@ def kernel(
     if hasattr(compiled, "py_func"):  # not where NUMBA_DISABLE_JIT leaves plain Python
         compiled._cache = _PackageCache(function)
     return compiled
+
+
+def plain_twin(compiled: Any) -> Any:
+    """Return the Python function behind a kernel."""
+    return getattr(compiled, "py_func", compiled)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 from time import perf_counter
 
 import numpy as np
+from numba.extending import overload
 
-from dynamics._jit import kernel
-from dynamics.enumeration import gradient_within
+from dynamics._jit import kernel, plain_twin
+from dynamics.enumeration import StatePlan, gradient_within
 from dynamics.errors import ToleranceError
+from dynamics.invariants import loss_non_increasing
 from dynamics.population import Population, checked_state
 from dynamics.problem import State, finite, require
 from dynamics.slow_manifold import SlowManifold
@@ -18,6 +21,17 @@ from dynamics.trajectory import Interrupted, Status, Trajectory, assemble
 
 _RUNNING, _NOT_FINITE, _INACCURATE = 0, 1, 2
 _SECONDS_BETWEEN_REPORTS = 0.2
+
+
+def _gradient(plan, alpha, gamma, rho):
+    """Return the entrywise gradient and whether it is within the tolerance, by any method."""
+    return plan.gradient_within(alpha, gamma, rho)
+
+
+@overload(_gradient)
+def _compiled_gradient(plan, alpha, gamma, rho):
+    if getattr(plan, "instance_class", None) is StatePlan:
+        return lambda plan, alpha, gamma, rho: gradient_within(plan, alpha, gamma, rho)
 
 
 @kernel
@@ -32,7 +46,7 @@ def _descend(plan, start, learning_rate, first, last, records, rows):
         if position < records.size and records[position] == step:
             rows[position, 0], rows[position, 1], rows[position, 2] = alpha, gamma, rho
             position += 1
-        g_alpha, g_gamma, g_rho, within = gradient_within(plan, alpha, gamma, rho)
+        g_alpha, g_gamma, g_rho, within = _gradient(plan, alpha, gamma, rho)
         if not math.isfinite(g_alpha + g_gamma + g_rho):
             return (alpha, gamma, rho), step, _NOT_FINITE
         if not within:
@@ -78,7 +92,7 @@ def gradient_descent(
     Returns
     -------
     Trajectory
-        Its time is ``learning_rate * step``. Divergence, overflow and loss of accuracy
+        Its time is ``learning_rate * step``. Divergence, instability, overflow and loss of accuracy
         are told by its status, not raised.
 
     Raises
@@ -134,7 +148,9 @@ class _Run:
         chunk = 1
         while self.step < steps:
             began, before = perf_counter(), self.step
-            state, self.step, reason = _descend(
+            # the Fourier method outweighs the interpreter: its loop is the same one, not compiled
+            loop = _descend if isinstance(expectation.plan, StatePlan) else plain_twin(_descend)
+            state, self.step, reason = loop(
                 expectation.plan, tuple(self.state), self.learning_rate, self.step,
                 min(steps, self.step + chunk), self.schedule, self.rows,
             )  # fmt: skip
@@ -175,7 +191,7 @@ class _Run:
             now = self.learning_rate * self.step
             if time.size == 0 or time[-1] < now:
                 time, rows = np.append(time, now), np.vstack([rows, self.state])
-        return assemble(
+        run = assemble(
             self.population,
             "gradient descent",
             time,
@@ -186,9 +202,13 @@ class _Run:
             settings={"learning_rate": self.learning_rate, "steps": int(self.schedule[-1])},
             stats={"steps": self.step},
         )
+        if run.status is Status.COMPLETED and loss_non_increasing.worst(run) > 0.0:
+            unstable = Status.UNSTABLE
+            return dataclasses.replace(run, status=unstable, message=self._message(unstable))
+        return run
 
     def _message(self, status: Status) -> str:
-        if status is not Status.DIVERGED:
+        if status not in (Status.DIVERGED, Status.UNSTABLE):
             return self.note or status.value
         stable = largest_stable_learning_rate(self.population, self.start)
         return (

@@ -26,6 +26,8 @@ from dynamics.truncation import (
 )
 from dynamics.value import Value, require_finite, scale
 
+SECONDS_PER_STATE = 1.5e-8  # of one gradient, on one thread
+_LARGEST_K = 120  # beyond it the number of multisets is astronomical, and slow to count
 _BYTES_PER_STATE = 300  # table and the buffers while it is built, measured at C = 2 .. 8
 
 
@@ -36,6 +38,10 @@ class StatePlan(NamedTuple):
     neglected: Neglected
     constants: Constants
     tolerance: float
+
+    def gradient_within(self, alpha: float, gamma: float, rho: float) -> tuple[float, ...]:
+        """Return the entrywise gradient and whether the table is accurate enough there."""
+        return gradient_within(self, alpha, gamma, rho)
 
 
 @kernel
@@ -70,7 +76,7 @@ class Enumeration:
         self.tolerance = tolerance
         self.constants = Constants.of(problem)
         self._groups = binomial_tail(problem)
-        counts = count_states(problem, self._groups.mass.size - 2)
+        counts = count_states(problem, min(self._groups.mass.size - 2, _LARGEST_K))
         self._affordable = int(np.searchsorted(counts, memory_budget / _BYTES_PER_STATE)) - 1
         self.K = -1
         self.states: StateTable
@@ -163,3 +169,15 @@ class Enumeration:
             bounds={"truncation": truncation, "rounding": rounding},
             test_error_bound=float(math.fsum(self._neglected.mass)),
         )
+
+
+def predicted_states(problem: Problem, tolerance: float) -> float:
+    """Return how many multisets the tolerance needs at the initial state, before any is dropped.
+
+    Infinite where even to count them is pointless.
+    """
+    groups = binomial_tail(problem)
+    bounds = group_bounds(groups, Constants.of(problem), *problem.initial_state)
+    beyond = np.append(np.cumsum(bounds[::-1])[::-1][1:], 0.0)
+    K = int(np.argmax(beyond <= 0.25 * tolerance))
+    return float(count_states(problem, K)[-1]) if K <= _LARGEST_K else math.inf

@@ -8,14 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from dynamics.enumeration import Enumeration
+from dynamics.enumeration import SECONDS_PER_STATE, Enumeration, predicted_states
 from dynamics.errors import ParameterError, ToleranceError
+from dynamics.fourier import FourierExpectation, predicted_cost
 from dynamics.problem import Problem, State, finite, require
 from dynamics.sampling import Sampling
 from dynamics.value import Value
 
-METHODS = ("auto", "enumeration", "sampling")
+METHODS = ("auto", "enumeration", "fourier", "sampling")
 DEFAULT_TOLERANCE = 1e-10
+_QUICK = 1e-3  # seconds a gradient: enumeration below it is taken without looking further
+_PREFERENCE = 3.0  # enumeration may be so much slower: its test error and Jacobian are cheaper
+_TABLE = 1.5e6  # states that are enumerated to see how many the tolerance really needs
+_SLOW = 0.1  # seconds a gradient: beyond it no certified method is worth its cost by default
 
 
 class AccuracyWarning(UserWarning):
@@ -30,7 +35,9 @@ class Population:
     problem
         The constants of data and model.
     method
-        ``"enumeration"`` (certified), ``"sampling"`` (error bars), or ``"auto"``.
+        ``"enumeration"`` and ``"fourier"`` (certified), ``"sampling"`` (error bars), or
+        ``"auto"``: the cheaper of the two certified ones by their predicted cost at the tolerance,
+        sampling only where both are out of reach.
     tolerance
         Error of the loss and of each gradient entry, absolute for values below 1 and relative
         above. ``None`` means 1e-10 for certified methods and no request for sampling.
@@ -69,31 +76,68 @@ class Population:
                 "at least 65536 bytes")  # fmt: skip
         self.problem = problem
         self.tolerance = DEFAULT_TOLERANCE if tolerance is None else tolerance
-        self.expectation, self.reason = self._choose(
-            method, tolerance, int(samples), seed, memory_budget
-        )
         self.evaluations = 0
+        self.expectation: Any
+        if method == "enumeration":
+            self.expectation = Enumeration(problem, self.tolerance, memory_budget)
+            self.reason = "enumeration, as requested"
+        elif method == "fourier":
+            self.expectation = FourierExpectation(problem, self.tolerance)
+            self.expectation.gradient(problem.initial_state)  # refuses now rather than later
+            self.reason = "fourier, as requested"
+        elif method == "sampling":
+            self.expectation = Sampling(problem, tolerance, memory_budget, int(samples), seed)
+            self.reason = "sampling, as requested"
+        else:
+            self.expectation, self.reason = self._choose(
+                tolerance, int(samples), seed, memory_budget
+            )
 
     def _choose(
-        self, method: str, tolerance: float | None, samples: int, seed: int, budget: float
+        self, tolerance: float | None, samples: int, seed: int, budget: float
     ) -> tuple[Any, str]:
-        if method != "sampling":
+        """Return the cheaper certified method, or sampling if neither is affordable."""
+        by_fourier = predicted_cost(self.problem, self.tolerance)
+        found: list[str] = []
+        table = None
+        states = predicted_states(self.problem, self.tolerance)
+        if states <= _TABLE:
             try:
-                exact = Enumeration(self.problem, self.tolerance, budget)
+                table = Enumeration(self.problem, self.tolerance, budget)
             except ToleranceError as refusal:
-                if method == "enumeration" or tolerance is not None:
-                    raise
-                warnings.warn(
-                    f"the expectation is estimated by sampling, since {refusal}",
-                    AccuracyWarning,
-                    stacklevel=3,
-                )
-                reason = f"sampling, since {refusal}"
+                found.append(str(refusal))
             else:
-                return exact, f"enumeration: {exact.n_states} states reach {self.tolerance:g}"
+                by_states = table.n_states * SECONDS_PER_STATE
+                found.append(
+                    f"enumeration needs {table.n_states} states and about "
+                    f"{_milliseconds(by_states)} a gradient"
+                )
+                if by_states <= max(_QUICK, _PREFERENCE * by_fourier):
+                    return table, f"enumeration: {found[0]} for tolerance {self.tolerance:g}"
         else:
-            reason = "sampling, as requested"
-        return Sampling(self.problem, tolerance, budget, samples, seed), reason
+            number = f"about {states:.1e}" if math.isfinite(states) else "far too many"
+            found.append(f"enumeration needs {number} states")
+        found.append(f"Fourier needs about {_milliseconds(by_fourier)} a gradient")
+        if by_fourier <= _SLOW:
+            try:
+                method = FourierExpectation(self.problem, self.tolerance)
+                method.gradient(self.problem.initial_state)
+                return method, f"fourier: for tolerance {self.tolerance:g} {', '.join(found)}"
+            except ToleranceError as refusal:
+                found.append(str(refusal))
+        reason = "; ".join(found)
+        if table is not None:
+            return table, f"enumeration: {reason}"
+        if tolerance is not None:
+            raise ToleranceError(
+                f"tolerance = {tolerance:g} cannot be certified within {_SLOW:g} s a gradient "
+                f"({reason}): ask for a larger tolerance, or for a method by name"
+            )
+        warnings.warn(
+            f"the expectation is estimated by sampling: {reason}", AccuracyWarning, stacklevel=3
+        )
+        method = Sampling(self.problem, None, budget, samples, seed, clip=True)
+        return method, f"sampling: {reason}"
 
     @property
     def method(self) -> str:
@@ -134,3 +178,7 @@ def checked_state(state: State) -> State:
             f"state = {state!r} is not allowed: it must be three numbers (alpha, gamma, rho)"
         ) from None
     return State(finite("alpha", alpha), finite("gamma", gamma), finite("rho", rho))
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{1e3 * seconds:.2g} ms"

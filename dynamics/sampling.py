@@ -24,7 +24,8 @@ class Sampling:
     With a tolerance, the sample is made large enough that three standard errors at the initial
     state stay below it; at later states :attr:`Value.bound` tells what is reached. Rare images
     carry most of the late loss, which error bars from a sample can miss: enumeration and Fourier
-    are the methods to trust where they apply.
+    are the methods to trust where they apply. ``clip`` reduces the sample to the memory budget
+    instead of refusing.
     """
 
     name = "sampling"
@@ -36,6 +37,7 @@ class Sampling:
         memory_budget: float,
         samples: int,
         seed: int,
+        clip: bool = False,
     ) -> None:
         self.problem = problem
         self.tolerance = tolerance
@@ -44,6 +46,8 @@ class Sampling:
         affordable = int(memory_budget / (_BYTES_PER_ENTRY * (1.0 + features)))
         if tolerance is not None:
             samples = self._samples_for(tolerance, affordable, seed)
+        elif clip:
+            samples = min(samples, affordable)
         elif samples > affordable:
             raise ToleranceError(
                 f"samples = {samples} do not fit the memory budget: at most {affordable}"

@@ -27,6 +27,7 @@ class Status(Enum):
 
     COMPLETED = "the run reached its end"
     DIVERGED = "the iterates grew without bound: lower the learning rate"
+    UNSTABLE = "the loss rose along the run: lower the learning rate"
     OVERFLOW = "the output F overflowed: start from a smaller alpha or use a smaller p"
     INACCURATE = "the expectation could not be kept within its tolerance: relax it"
     STALLED = "the integrator could not reach its tolerance: relax rtol or the population tolerance"

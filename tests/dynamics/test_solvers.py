@@ -133,6 +133,14 @@ class TestDescent:
         assert abs(below.final.alpha / start.alpha - 1.0) < 1e-3
         assert abs(above.final.alpha / start.alpha - 1.0) > 1e-2
 
+    def test_a_rising_loss_is_reported(self):
+        """Far above the stable rate some runs stay finite: they jump about, and the loss tells."""
+        population = Population(Problem(D=16, C=4, q=2 / 16), tolerance=1e-7)
+        run = gradient_descent(population, learning_rate=1.0, steps=1000)
+        assert run.status is Status.UNSTABLE
+        assert run.violations()["loss non-increasing"] > 1.0
+        assert "largest stable one" in run.message
+
     def test_a_start_that_overflows_is_a_status(self, small):
         run = gradient_descent(small, learning_rate=0.1, steps=5, initial=State(1e200, 0.0, 0.0))
         assert run.status is Status.OVERFLOW

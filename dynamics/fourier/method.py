@@ -1,0 +1,232 @@
+r"""The population expectation by Fourier integrals: cost independent of D and of rare events.
+
+``F`` depends on the data through the types of the ``L - 1`` random sets. Given the total ``R`` the
+sets contribute independently to ``F``, so the characteristic function of ``F`` on ``R = r`` is one
+coefficient of a power of a small polynomial, and the logistic sigmoid is a Fourier integral:
+
+.. math:: s(-F) = \frac{1}{2\pi i}\int_{\eta - i\infty}^{\eta + i\infty}
+          \frac{\pi\, e^{-wF}}{\sin \pi w}\, dw, \qquad 0 < \eta < 1.
+
+``plan`` bounds what each r can contribute, ``driver`` chooses the line, the nodes
+and the angles and accounts for every error, ``kernel`` evaluates. ``sign`` gives
+the test error, ``curvature`` the second derivatives.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynamics._emitted import attention_weights
+from dynamics.errors import ToleranceError
+from dynamics.fourier.curvature import PAIRS, curvature
+from dynamics.fourier.driver import PARTS, expectation
+from dynamics.fourier.plan import TILTS, SetLaw, set_law
+from dynamics.fourier.sign import SignLaw, sign_law, sign_probabilities
+from dynamics.problem import Problem, State, require
+from dynamics.value import Value, require_finite
+
+_JACOBIAN_TOLERANCE = 1e-7
+
+
+@dataclass(frozen=True, slots=True)
+class FourierValue(Value):
+    """What :meth:`FourierExpectation.evaluate` returns: a :class:`Value` and its error in detail.
+
+    Attributes
+    ----------
+    loss_bound, mean_sigmoid_bound, gradient_bound
+        Absolute errors of the values of these names.
+    derivatives, derivative_bound
+        ``d ell / d(alpha, gamma, rho)``, the gradient times its multiplicity, and its error.
+    parts
+        Named parts of the bounds: part -> (loss, alpha, gamma, rho, mean sigmoid), for the loss,
+        the derivatives and the mean sigmoid.
+    magnitude
+        Upper estimate of ``E[s(-F) |dF|]`` in the order of ``parts``: the scale of the tolerance.
+    """
+
+    loss_bound: float
+    mean_sigmoid_bound: float
+    gradient_bound: State
+    derivatives: State
+    derivative_bound: State
+    parts: dict[str, tuple[float, ...]]
+    magnitude: tuple[float, ...]
+
+
+class FourierExpectation:
+    """The expectation over the data of one problem, at any state, to a certified accuracy.
+
+    Parameters
+    ----------
+    problem
+        Its D may be as large as 10^9; the cost grows with ``q D`` and ``C``.
+    tolerance
+        Between 1e-13 and 0.1. The error of the loss and of E[s(-F)] is at most ``tolerance``
+        times max(1, value); that of ``d ell / d theta`` at most ``tolerance`` times
+        ``max(1, E[s(-F) |dF/dtheta|])``, for alpha also at most ``tolerance / alpha``. (On the
+        slow manifold d ell / d alpha is a difference of terms of that size, 1e4 at D = 10^6.)
+        Small values are computed to ``tolerance`` relative to themselves as long as rounding
+        permits: down to about 1e-15 of E|dF|. The bounds say what was reached.
+    """
+
+    name = "fourier"
+
+    def __init__(self, problem: Problem, tolerance: float = 1e-10) -> None:
+        require(1e-13 <= tolerance <= 0.1, "tolerance", tolerance, "between 1e-13 and 0.1")
+        self.problem = problem
+        self.tolerance = float(tolerance)
+        self._law: SetLaw = set_law(problem)
+        self._signs: SignLaw | None = None
+
+    def gradient(self, state: State) -> State:
+        """Return the entrywise gradient only: the fast path.
+
+        Raises
+        ------
+        ToleranceError
+            If the certified error exceeds the tolerance; names the bound that was reached.
+        """
+        values, bounds, magnitude = self._run(state, False)
+        self._check(state, np.r_[0.0, bounds[1:4].sum(axis=1)], np.r_[1.0, magnitude[1:4]])
+        many = self.problem.multiplicity
+        return State(*(-float(v) / m for v, m in zip(values[1:4], many)))
+
+    @property
+    def plan(self) -> FourierExpectation:
+        """What the descent loop evaluates: this object, in plain Python."""
+        return self
+
+    def gradient_within(self, alpha: float, gamma: float, rho: float) -> tuple[float, ...]:
+        """Return the entrywise gradient and whether it could be had within the tolerance."""
+        try:
+            return (*self.gradient(State(alpha, gamma, rho)), True)
+        except OverflowError:
+            return (math.nan, math.nan, math.nan, False)
+        except ToleranceError:
+            return (0.0, 0.0, 0.0, False)
+
+    def evaluate(self, state: State) -> FourierValue:
+        """Return loss, gradient, test error and their certified errors.
+
+        Raises
+        ------
+        ToleranceError
+            If the certified error of the loss or of a derivative exceeds the tolerance.
+        """
+        values, bounds, magnitude = self._run(state, True)
+        total = bounds.sum(axis=1)
+        self._check(state, total, magnitude)
+        test_error, ties, sign_bound = self._sign(state)
+        many = self.problem.multiplicity
+        entrywise = bounds[:4] / np.array([1.0, *many])[:, None]
+        worst = entrywise[int(np.argmax(entrywise.sum(axis=1)))]
+        return FourierValue(
+            loss=float(values[0]),
+            bound=float(worst.sum()),
+            bounds=dict(zip(PARTS, worst.tolist())),
+            loss_bound=float(total[0]),
+            mean_sigmoid=float(values[4]),
+            mean_sigmoid_bound=float(total[4]),
+            gradient=State(*(-float(v) / m for v, m in zip(values[1:4], many))),
+            gradient_bound=State(*(float(b) / m for b, m in zip(total[1:4], many))),
+            derivatives=State(*(-float(v) for v in values[1:4])),
+            derivative_bound=State(*(float(b) for b in total[1:4])),
+            test_error=test_error,
+            ties=ties,
+            test_error_bound=sign_bound,
+            parts={name: tuple(map(float, bounds[:, i])) for i, name in enumerate(PARTS)},
+            magnitude=tuple(map(float, magnitude)),
+        )
+
+    def jacobian(self, state: State) -> np.ndarray:
+        """Return the 3 x 3 matrix d gradient_i / d state_k of the entrywise gradient.
+
+        Planned for errors of about 1e-7 of its terms, without a certificate: it steers the Newton
+        iterations of a stiff solver and does not enter its result.
+
+        Raises
+        ------
+        ToleranceError
+            If F ranges so far that too many nodes would be needed.
+        """
+        second = curvature(
+            self._law, self.problem.C, self.problem.L, self._constants(state), self.problem.p,
+            TILTS, self._crude(state), max(self.tolerance, _JACOBIAN_TOLERANCE), PAIRS,
+        )  # fmt: skip
+        if not np.all(np.isfinite(second)):
+            raise ToleranceError("the Fourier method cannot resolve the range of F at this state")
+        matrix = np.empty((3, 3))
+        for (i, j), value in zip(PAIRS, second):
+            matrix[i, j] = matrix[j, i] = value
+        return matrix / np.array(self.problem.multiplicity)[:, None]
+
+    def _run(self, state: State, with_loss: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        values, bounds, magnitude, _, _ = expectation(
+            self._law, self.problem.C, self.problem.L, self._constants(state), self.problem.p,
+            TILTS, self._crude(state), self.tolerance, with_loss,
+        )  # fmt: skip
+        return values, bounds, magnitude
+
+    def _check(self, state: State, bounds: np.ndarray, magnitude: np.ndarray) -> None:
+        scale = np.maximum(1.0, magnitude)
+        if state[0] != 0.0:
+            scale[1] = max(scale[1], 1.0 / abs(state[0]))
+        error = float(np.max(bounds / scale))
+        if not error <= self.tolerance:
+            raise ToleranceError(
+                f"tolerance = {self.tolerance:g} cannot be met here by the Fourier method: "
+                f"its certified relative error is {error:.2g}",
+                reachable=error,
+            )
+
+    def _sign(self, state: State) -> tuple[float, float, float]:
+        if self._signs is None:
+            self._signs = sign_law(self.problem, self._law, max(self.tolerance, 1e-9))
+        return sign_probabilities(
+            self._law, self._signs, self.problem.C, self.problem.L, self._constants(state),
+            self.problem.p,
+        )  # fmt: skip
+
+    def _constants(self, state: State) -> tuple[float, ...]:
+        problem = self.problem
+        alpha, gamma, rho = map(float, state)
+        weights = attention_weights(
+            problem.beta, gamma, rho, problem.tau, problem.C, float(problem.D)
+        )
+        return (alpha, *weights, float(problem.D), problem.kappa, problem.tau, problem.nu)
+
+    def _crude(self, state: State) -> np.ndarray:
+        """Bound softplus(-F), |dF| and 1 for every sample, from |O| <= kappa |alpha|."""
+        problem = self.problem
+        alpha, _, Gamma, Xi, *_ = self._constants(state)
+        top = problem.kappa * abs(alpha)
+        steep = float(np.float64(top) ** (problem.p - 1))  # inf where a float would raise
+        slope = problem.D * (problem.p * steep + problem.nu)
+        loss = math.log(2) + problem.D * (top * steep + problem.nu * top)
+        move = 2.0 * slope * top / problem.tau
+        same, different = (problem.C - 1) * Gamma, (problem.D - problem.C) * Xi
+        crude = (loss, slope * problem.kappa, move * same, move * different, 1.0)
+        require_finite(crude, state)
+        return np.array(crude)
+
+
+def predicted_cost(problem: Problem, tolerance: float) -> float:
+    """Return the approximate seconds of one gradient on one thread, for choosing a method.
+
+    Totals R within reach of the tolerance, times nodes (growing with log(1/tolerance) and the range
+    of F), times pairs of angles (the spread of R), times the polynomial evaluation for each.
+    A fit to measurements at qD = 2 ... 64, C = 2 ... 16, within a factor of about 3.
+    """
+    depth = math.log(1.0 / tolerance) + 4.0
+    patches = problem.D - problem.C
+    spread = math.sqrt(2.0 * depth * max(problem.q * patches, 0.5))
+    totals = min(2.0 * patches + 1.0, 1.6 * spread + 6.0)
+    nodes = depth * (depth + 15.0) / 20.0 + 4.0
+    angles = min(2.0 * patches + 2.0, 1.1 * spread + 4.0)
+    types = (problem.C + 1) * (problem.C + 2) / 2
+    each = 0.5e-9 * (6.0 + 2.0 * problem.C + math.log2(problem.L))
+    return totals * (nodes * angles / 2 * each + types * (4e-8 * nodes / 8 + 4e-7))
