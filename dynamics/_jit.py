@@ -30,7 +30,7 @@ _PACKAGE = Path(__file__).parent
 def _imports(path: Path) -> frozenset[Path]:
     """Files of this package that a file imports by ``from dynamics... import``."""
     modules = [
-        node.module.split(".")[1:]
+        (node.module or "").split(".")[1:]
         for node in ast.walk(ast.parse(path.read_bytes()))
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("dynamics.")
     ]

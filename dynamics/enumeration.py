@@ -28,6 +28,7 @@ from dynamics.value import Value, require_finite, scale
 
 SECONDS_PER_STATE = 1.5e-8  # of one gradient, on one thread
 _LARGEST_K = 120  # beyond it the number of multisets is astronomical, and slow to count
+_SUM_ROUNDING = 1e-13  # of a sum of up to a few million probabilities, each good to 1e-14
 _BYTES_PER_STATE = 300  # table and the buffers while it is built, measured at C = 2 .. 8
 
 
@@ -162,12 +163,12 @@ class Enumeration:
         return Value(
             loss=loss,
             gradient=gradient,
-            test_error=float(test_error),
-            ties=float(ties),
+            test_error=min(1.0, float(test_error)),
+            ties=min(1.0, float(ties)),
             mean_sigmoid=mean_sigmoid,
             bound=truncation + rounding,
             bounds={"truncation": truncation, "rounding": rounding},
-            test_error_bound=float(math.fsum(self._neglected.mass)),
+            test_error_bound=math.fsum(self._neglected.mass) + _SUM_ROUNDING,
         )
 
 

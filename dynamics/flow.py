@@ -20,6 +20,7 @@ def gradient_flow(
     method: str = "LSODA",
     rtol: float = 1e-8,
     atol: float = 1e-11,
+    until: Callable[[State], bool] | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Trajectory:
     r"""Integrate :math:`\dot\theta = -g(\theta)`, g the entrywise gradient of the population risk.
@@ -39,6 +40,8 @@ def gradient_flow(
         Start; ``None`` means Parametrization 3.1.
     method, rtol, atol
         ``"LSODA"``, ``"BDF"`` or ``"Radau"`` of SciPy, and its tolerances per step.
+    until
+        Ends the run early after the first step at whose state it holds.
     progress
         Called after each step with the fraction done on a logarithmic clock.
 
@@ -66,6 +69,9 @@ def gradient_flow(
     def jacobian(y: np.ndarray) -> np.ndarray:
         return -population.jacobian(State(*y.tolist()))
 
+    def stop(y: np.ndarray) -> bool:
+        return until is not None and until(State(*y.tolist()))
+
     def wrap(path: Path) -> Trajectory:
         return assemble(
             population,
@@ -83,7 +89,7 @@ def gradient_flow(
     try:
         path = integrate(
             velocity, jacobian, np.array(start), horizon,
-            method=method, rtol=rtol, atol=atol, progress=progress,
+            method=method, rtol=rtol, atol=atol, until=stop, progress=progress,
         )  # fmt: skip
     except KeyboardInterrupt as interrupt:
         raise Interrupted(wrap(interrupt.path)) from None  # type: ignore[attr-defined]

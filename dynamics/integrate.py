@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.integrate import BDF, LSODA, Radau
+from scipy.integrate import BDF, LSODA, OdeSolver, Radau
 
 from dynamics.errors import ToleranceError
 from dynamics.problem import finite, require
 from dynamics.trajectory import Status
+
+_LEAST_SHRINK = 1e-12  # of the last good step: a failure at smaller steps is final
+_COARSE_CLOCK = 1e-8  # a step shorter than this fraction of the time wants a fresh clock
 
 METHODS = {"Radau": Radau, "BDF": BDF, "LSODA": LSODA}
 
@@ -33,7 +37,8 @@ class Path:
         if time <= self.times[0]:
             return self.points[0]
         index = min(bisect_left(self.times, time), len(self.times) - 1)
-        return np.asarray(self.pieces[index - 1](time))
+        start, piece = self.pieces[index - 1]
+        return np.asarray(piece(min(max(time - start, piece.t_min), piece.t_max)))
 
 
 def integrate(
@@ -45,15 +50,20 @@ def integrate(
     method: str,
     rtol: float,
     atol: float,
+    until: Callable[[np.ndarray], bool] | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Path:
     """Integrate y' = velocity(y) from 0 to ``horizon``; trouble ends the path with a status.
 
-    ``progress`` is called after each step with the fraction done on a logarithmic clock.
-    KeyboardInterrupt is not caught: the path given back so far is attached to it as ``path``.
+    The equation is autonomous, so the clock starts anew whenever steps become too short for it (at
+    time 1e13 double precision resolves 2e-3). A trial step may land where the velocity cannot be
+    had (overflow, loss of accuracy): the solver is then restarted from its last step with a smaller
+    one, and the path ends only if that does not help. It also ends after the first step at which
+    ``until`` holds. ``progress`` is called after each step with the fraction done on a logarithmic
+    clock. KeyboardInterrupt is not caught: the path so far is attached to it as ``path``.
     """
     path = Path([0.0], [np.array(start, float)])
-    calls = {"evaluations": 0, "jacobians": 0}
+    calls = {"evaluations": 0, "jacobians": 0, "restarts": 0}
 
     def counted(_: float, y: np.ndarray) -> np.ndarray:
         calls["evaluations"] += 1
@@ -64,26 +74,51 @@ def integrate(
         assert jacobian is not None
         return jacobian(y)
 
-    exact = {} if jacobian is None else {"jac": counted_jacobian}
+    def started(first_step: float | None) -> tuple[float, OdeSolver | None]:
+        """Return the time at which a fresh clock starts, and a solver on it (None: it cannot)."""
+        begin = path.times[-1]
+        try:
+            return begin, METHODS[method](
+                counted, 0.0, path.points[-1], horizon - begin, rtol=rtol, atol=atol,
+                first_step=first_step, **({} if jacobian is None else {"jac": counted_jacobian}),
+            )  # fmt: skip
+        except (OverflowError, ToleranceError) as failure:
+            _end(path, failure)
+            return begin, None
+
     try:
-        solver = METHODS[method](
-            counted, 0.0, path.points[0], horizon, rtol=rtol, atol=atol, **exact
-        )
-        while solver.status == "running":
-            complaint = solver.step()
+        shrink, last = 1.0, horizon
+        begin, solver = started(None)
+        while solver is not None and solver.status == "running":
+            try:
+                with warnings.catch_warnings():  # LSODA warns of what the status tells
+                    warnings.simplefilter("ignore", UserWarning)
+                    complaint = solver.step()
+            except (OverflowError, ToleranceError) as failure:
+                shrink *= 1e-2
+                calls["restarts"] += 1
+                if shrink < _LEAST_SHRINK:
+                    _end(path, failure)
+                    break
+                begin, solver = started(shrink * last)
+                continue
             if solver.status == "failed":
                 path.status = Status.STALLED
-                path.message = f"{Status.STALLED.value} (at time {solver.t:.6g}: {complaint})"
+                now = begin + solver.t
+                path.message = f"{Status.STALLED.value} (at time {now:.6g}: {complaint})"
                 break
-            path.times.append(float(solver.t))
+            shrink, last = min(1.0, 10.0 * shrink), solver.step_size
+            path.times.append(float(begin + solver.t))
             path.points.append(solver.y.copy())
-            path.pieces.append(solver.dense_output())
+            path.pieces.append((begin, solver.dense_output()))
+            if until is not None and until(path.points[-1]):
+                path.message = f"the run ended at time {path.times[-1]:.6g}, where it was told to"
+                break
             if progress is not None:
-                progress(float(np.log1p(solver.t) / np.log1p(horizon)))
-    except OverflowError as failure:
-        path.status, path.message = Status.OVERFLOW, str(failure)
-    except ToleranceError as failure:
-        path.status, path.message = Status.INACCURATE, str(failure)
+                progress(float(np.log1p(path.times[-1]) / np.log1p(horizon)))
+            if solver.status == "running" and last < _COARSE_CLOCK * solver.t:
+                begin, solver = started(min(last, horizon - path.times[-1]))
+                calls["restarts"] += 1
     except KeyboardInterrupt as interrupt:
         path.status, path.message = Status.INTERRUPTED, Status.INTERRUPTED.value
         interrupt.path = path  # type: ignore[attr-defined]
@@ -91,6 +126,12 @@ def integrate(
     finally:
         path.stats = {**calls, "steps": len(path.times) - 1}
     return path
+
+
+def _end(path: Path, failure: Exception) -> None:
+    overflow = isinstance(failure, OverflowError)
+    path.status = Status.OVERFLOW if overflow else Status.INACCURATE
+    path.message = str(failure)
 
 
 def check_method(method: str, rtol: float, atol: float) -> None:

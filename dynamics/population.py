@@ -136,8 +136,8 @@ class Population:
         warnings.warn(
             f"the expectation is estimated by sampling: {reason}", AccuracyWarning, stacklevel=3
         )
-        method = Sampling(self.problem, None, budget, samples, seed, clip=True)
-        return method, f"sampling: {reason}"
+        sample = Sampling(self.problem, None, budget, samples, seed, clip=True)
+        return sample, f"sampling: {reason}"
 
     @property
     def method(self) -> str:

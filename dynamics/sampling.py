@@ -101,8 +101,8 @@ class Sampling:
         return Value(
             loss=loss,
             gradient=State(*np.divide(derivatives, self.problem.multiplicity).tolist()),
-            test_error=float(test_error),
-            ties=float(ties),
+            test_error=min(1.0, float(test_error)),
+            ties=min(1.0, float(ties)),
             mean_sigmoid=mean_sigmoid,
             bound=statistical + rounding,
             bounds={"three standard errors": statistical, "rounding": rounding},

@@ -17,7 +17,8 @@ from dynamics._jit import kernel
 def window(q, tilts, with_loss):
     """Choose eta and the alias period Omega: the fewest nodes that meet the goal (log-error 0).
 
-    s(-F) <= e^{-lam F} for lam in [0, 1], softplus(-F) <= e^{-lam F} / lam for lam in (0, 1].
+    s(-F) <= e^{-lam F} for lam in [0, 1], softplus(-F) <= e^{-lam F} / lam for lam in (0, 1] and
+    <= log 2 + |F|, which stands for it at lam = 0.
     """
     best, eta_best, omega_best, time_best = math.inf, 0.0, 1.0, 1.0
     for step in range(-7, 8):
@@ -28,7 +29,7 @@ def window(q, tilts, with_loss):
         above = below = math.inf
         for k in range(5):
             gap = tilts[k] - eta
-            if gap == 0.0 or (with_loss and tilts[k] == 0.0):
+            if gap == 0.0:
                 continue
             if gap > 0 and tilts[k] >= 0:
                 above = min(above, q[k] / gap)
@@ -49,11 +50,13 @@ def account(end, omega, eta, logs, here, tilts, bounds):
         above = below = math.inf
         for j in range(5):
             gap = abs(tilts[j] - eta)
-            if gap == 0.0 or (k == 0 and tilts[j] == 0.0):
+            if gap == 0.0:
                 continue
             size = math.exp(logs[j, k] - gap * omega) / -math.expm1(-gap * omega)
-            if k == 0:
+            if k == 0 and tilts[j] != 0.0:
                 size /= abs(tilts[j])
+            elif k == 0:  # softplus(m Omega - F) <= m Omega + |F| + log 2, summed over m
+                size *= 1.0 - omega / (math.log(2.0) * math.expm1(-gap * omega))
             if tilts[j] > eta and tilts[j] >= 0:
                 above = min(above, size)
             elif tilts[j] < eta and tilts[j] <= 0:

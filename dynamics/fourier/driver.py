@@ -138,11 +138,12 @@ def _untilted(r, law, L, x, y, base, logs, sure):
     """Fill the bounds at ``lam = 0``; ``sure`` also bounds the loss, by log 2 + |F|."""
     row = len(law.log_tail) - 1 + r
     share = law.share[row]
-    logs[0] = law.log_probability[row]
-    sure[0] = logs[0] + math.log(_LOG_TWO + math.exp(log_weighted(share, x, base[0], L)))
-    logs[4] = sure[4] = logs[0]
+    log_p = law.log_probability[row]
+    sure[0] = log_p + math.log(_LOG_TWO + math.exp(log_weighted(share, x, base[0], L)))
+    logs[0] = sure[0]
+    logs[4] = sure[4] = log_p
     for k in range(3):
-        logs[1 + k] = logs[0] + log_weighted(share, y[k], base[1 + k], L)
+        logs[1 + k] = log_p + log_weighted(share, y[k], base[1 + k], L)
         sure[1 + k] = logs[1 + k]
 
 

@@ -170,6 +170,10 @@ def set_tables(r, law, C, L, constants, power_p, x, y):
     )
 
 
+#: e^(u n) stays within double precision, n up to C in modulus.
+_LARGEST_EXPONENT = 600.0
+
+
 @kernel
 def tilt(lam, r, law, L, C, x, u, share, level):
     """Tilt the law of a set by ``exp(-lam x + u n)`` with ``u`` at the saddle point of R = r.
@@ -186,14 +190,21 @@ def tilt(lam, r, law, L, C, x, u, share, level):
     for k in range(len(x)):
         share[k] = math.exp(share[k] - top)
         level[law.level[k]] += share[k]
-    for _ in range(30):
+    low, high = -_LARGEST_EXPONENT / C, _LARGEST_EXPONENT / C
+    for _ in range(60):
         f, mean, square = _moments(level, C, u)
         variance = square / f - (mean / f) ** 2
-        move = (r - (L - 1.0) * mean / f) / max((L - 1.0) * variance, 1e-3)
-        move = min(1.0, max(-1.0, move))
-        if abs(move) < 0.02 or abs(u + move) > 40.0:
+        lacking = r - (L - 1.0) * mean / f
+        move = lacking / max((L - 1.0) * variance, 1e-3)
+        if abs(move) < 0.02:
             break
+        if lacking > 0.0:
+            low = u
+        else:
+            high = u
         u += move
+        if not low < u < high:  # in sharp regimes the saddle is far and Newton's step too long
+            u = 0.5 * (low + high)
     f, mean, square = _moments(level, C, u)
     empty = math.exp(law.log_p_empty - top) / f
     for k in range(len(x)):

@@ -1,0 +1,58 @@
+# make reproduce        everything from a fresh clone: environment, then every claim into report/
+# make reproduce-quick  the same with smaller problems, in about a minute
+# make test | lint | bench | clean
+#
+# The environment lives in .venv and is set up once per change of pyproject.toml.
+# Another interpreter: make PYTHON=/path/to/python3.12 reproduce
+
+CANDIDATES := python3 python3.13 python3.12 python3.11
+RECENT := import sys; sys.exit(sys.version_info < (3, 11))
+PYTHON ?= $(shell for python in $(CANDIDATES); do \
+	"$$python" -c '$(RECENT)' 2>/dev/null && { echo "$$python"; break; }; done)
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: reproduce reproduce-quick test lint bench clean
+.DELETE_ON_ERROR:
+
+reproduce: $(VENV)/.installed
+	$(BIN)/patchdyn reproduce --out report
+
+reproduce-quick: $(VENV)/.installed
+	$(BIN)/patchdyn reproduce --quick --out report-quick
+
+test: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest --cov --cov-report=term
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.installed-bench
+	$(BIN)/python -m pytest tests/benchmarks --benchmark-enable --benchmark-only
+
+clean:
+	rm -rf $(VENV) build *.egg-info .benchmarks .coverage .hypothesis .import_linter_cache \
+		.mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/bin/python:
+	@test -n "$(PYTHON)" || { echo "patchdyn needs Python 3.11 or later, and none of \
+	$(CANDIDATES) is: install one, or name it as in 'make PYTHON=/path/to/python3.12'" >&2; exit 1; }
+	@"$(PYTHON)" -c '$(RECENT)' || { echo "patchdyn needs Python 3.11 or later, and \
+	$(PYTHON) is not: name another as in 'make PYTHON=/path/to/python3.12'" >&2; exit 1; }
+	"$(PYTHON)" -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-bench: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,bench]'
+	@touch $@ $(VENV)/.installed $(VENV)/.installed-dev

@@ -1,0 +1,1 @@
+"""What a person runs: claims, figures, the report and the command line."""

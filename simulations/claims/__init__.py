@@ -1,0 +1,36 @@
+"""Claims of the paper in its order, one module each.
+
+To add one: write ``simulations/claims/<id with underscores>.py`` with a module constant ``CLAIM``
+and put its id in the list below. These modules import the solvers, SymPy and Matplotlib only when
+a claim runs, so that listing the claims stays quick.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from simulations.claim import Claim
+
+CLAIM_IDS = (
+    "lemma-4.1",
+    "lemma-4.2",
+    "lemma-4.3",
+    "theorem-4.1",
+    "events",
+    "gamma-ge-rho",
+    "sigma-a-breaks-symmetry",
+    "reduced-equals-full",
+    "expectation-methods",
+    "theorem-4.1-large-D",
+    "events-large-D",
+)
+
+
+def load(claim_id: str) -> Claim:
+    """Return the claim with this id."""
+    name = claim_id.replace("-", "_").replace(".", "_")
+    claim: Claim = import_module(f"simulations.claims.{name}").CLAIM
+    return claim
+
+
+CLAIMS: tuple[Claim, ...] = tuple(map(load, CLAIM_IDS))

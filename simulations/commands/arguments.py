@@ -1,0 +1,63 @@
+"""How the command line reads numbers, and the help text around them."""
+
+from __future__ import annotations
+
+import argparse
+from fractions import Fraction
+from typing import NoReturn
+
+EXIT_CODES = "exit codes: 0 done, 1 failed, 2 bad input, 130 interrupted (Ctrl-C)"
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one sentence, and whose help keeps its layout."""
+
+    def __init__(self, **options: object) -> None:
+        options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        super().__init__(allow_abbrev=False, **options)  # type: ignore[arg-type]
+
+    def error(self, message: str) -> NoReturn:
+        """Write the sentence to standard error and exit with code 2."""
+        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def number(text: str) -> int | float:
+    """Read an integer, a float, or a ratio such as 2/64; what it may be is decided elsewhere."""
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        return float(Fraction(text)) if "/" in text else float(text)
+    except (ValueError, ZeroDivisionError, OverflowError):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not allowed: it must be a number such as 64, 1e-3 or 2/64"
+        ) from None
+
+
+def join_negative_numbers(argv: list[str]) -> list[str]:
+    """Return the arguments with ``--flag -1e-3`` as ``--flag=-1e-3``.
+
+    Otherwise argparse takes a negative number in scientific notation for a flag.
+    """
+    joined: list[str] = []
+    for argument in argv:
+        if joined and _is_flag(joined[-1]) and _is_negative_number(argument):
+            joined[-1] += f"={argument}"
+        else:
+            joined.append(argument)
+    return joined
+
+
+def _is_flag(argument: str) -> bool:
+    return argument.startswith("--") and "=" not in argument and len(argument) > 2
+
+
+def _is_negative_number(argument: str) -> bool:
+    if not argument.startswith("-"):
+        return False
+    try:
+        number(argument)
+    except argparse.ArgumentTypeError:
+        return False
+    return True

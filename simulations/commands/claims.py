@@ -1,0 +1,43 @@
+"""`patchdyn claims`: what can be checked."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import textwrap
+
+from simulations.commands import DONE
+from simulations.commands.arguments import EXIT_CODES
+
+HELP = "list the claims: id, place in the paper, what is measured"
+DESCRIPTION = "List the claims that `patchdyn reproduce` checks, in the order of the paper."
+EPILOG = f"""\
+examples:
+  patchdyn claims
+  patchdyn claims --json
+  patchdyn reproduce --only lemma-4.3 --out lemma-4.3
+
+{EXIT_CODES}
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags."""
+    parser.add_argument("--json", action="store_true", help="print a JSON list of objects")
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Print the claims."""
+    from simulations.claims import CLAIM_IDS, load
+    from simulations.store import to_json
+
+    claims = [load(claim) for claim in CLAIM_IDS]
+    if args.json:
+        keys = ("place", "statement", "measures", "quick_note", "depends")
+        print(to_json([{"claim": c.id, **{key: getattr(c, key) for key in keys}} for c in claims]))
+        return DONE
+    width = min(shutil.get_terminal_size().columns, 100)
+    for claim in claims:
+        print(f"{claim.id}  ({claim.place})")
+        print(textwrap.fill(claim.measures, width, initial_indent="    ", subsequent_indent="    "))
+    return DONE

@@ -1,0 +1,52 @@
+"""`patchdyn derive`: the paper's argument, symbolically."""
+
+from __future__ import annotations
+
+import argparse
+
+from simulations.commands import DONE, BadInput
+from simulations.commands.arguments import EXIT_CODES
+
+HELP = "print the symbolic derivations and decide their identities anew"
+DESCRIPTION = """\
+Print a derivation: its expressions and, for text and LaTeX, whether each identity behind it is
+exactly zero (decided now, which takes a few seconds for Lemmas 4.1 and 4.2). Without NAME, list
+the derivations.
+"""
+EPILOG = f"""\
+examples:
+  patchdyn derive                             the list
+  patchdyn derive lemma-4.3
+  patchdyn derive lemma-4.1 --format latex > lemma-4.1.tex
+  patchdyn derive attention --format python   functions that can be run
+
+{EXIT_CODES}
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.add_argument("name", nargs="?", metavar="NAME", help="a derivation; none: list them")
+    parser.add_argument(
+        "--format", default="text", metavar="text|latex|python", help="default: text"
+    )
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Print a derivation, or the list of them."""
+    from symbolic import catalogue
+
+    if args.format not in catalogue.FORMATS:
+        raise BadInput(
+            f"--format {args.format} is not allowed: choose one of {', '.join(catalogue.FORMATS)}"
+        )
+    if args.name is None:
+        for name, (title, place) in catalogue.TITLES.items():
+            print(f"{name:<12} {title} ({place})")
+        return DONE
+    if args.name not in catalogue.TITLES:
+        raise BadInput(
+            f"NAME = {args.name} is not allowed: choose one of {', '.join(catalogue.TITLES)}"
+        )
+    print(catalogue.render(args.name, args.format))
+    return DONE

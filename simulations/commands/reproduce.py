@@ -1,0 +1,111 @@
+"""`patchdyn reproduce`: run the claims and write the report."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from simulations.commands import DONE, FAILED, INTERRUPTED, BadInput
+from simulations.commands.arguments import EXIT_CODES
+
+if TYPE_CHECKING:
+    from simulations.claim import Claim
+    from simulations.folder import ReportFolder
+    from simulations.reproduce import Result
+
+HELP = "run the claims and write report.html, report.json, figures and their data"
+DESCRIPTION = """\
+Run the claims in the order of the paper and write DIR/report.html (one file, readable anywhere),
+DIR/report.json, DIR/figures/*.png and DIR/data/*.nc. Each finished claim is stored at once: after
+Ctrl-C the same command resumes. A folder with results of another version, or of the other of quick
+and full, is refused unless --force is given.
+"""
+EPILOG = f"""\
+examples:
+  patchdyn reproduce                                 all claims into ./report (at most 10 minutes)
+  patchdyn reproduce --quick --out quick             all claims, smaller problems (about a minute)
+  patchdyn reproduce --only lemma-4.3 events --out some
+
+{EXIT_CODES}
+A claim that fails at finite size was run and is reported as such: that is exit code 0. Exit code 1
+means that a claim could not be run, or that its result could not be written.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags."""
+    parser.add_argument(
+        "--quick", action="store_true", help="smaller problems and shorter horizons"
+    )
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        action="extend",
+        metavar="CLAIM",
+        help="run these claims only (ids as in `patchdyn claims`)",
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path("report"), metavar="DIR", help="default: report"
+    )
+    parser.add_argument(
+        "--force",
+        action="store_true",
+        help="run finished claims again; replace results of another version in DIR "
+        "(only files that patchdyn wrote)",
+    )
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Run the claims and report."""
+    return run_claims(choose(args.only), args.out, quick=args.quick, force=args.force)
+
+
+def choose(only: list[str] | None) -> tuple[Claim, ...]:
+    """Return the claims asked for (``None``: all), in the order of the paper."""
+    from simulations.claims import CLAIM_IDS, load
+
+    for wanted in only or ():
+        if wanted not in CLAIM_IDS:
+            raise BadInput(f"--only {wanted} is not allowed: choose among {', '.join(CLAIM_IDS)}")
+    return tuple(load(claim) for claim in CLAIM_IDS if only is None or claim in only)
+
+
+def run_claims(claims: tuple[Claim, ...], out: Path, *, quick: bool, force: bool) -> int:
+    """Run claims into a folder and return the exit code."""
+    from simulations.display import choose_display
+    from simulations.folder import ReportFolder
+    from simulations.reproduce import reproduce
+    from simulations.stamp import stamp
+    from simulations.store import StoreError
+
+    try:
+        folder = ReportFolder(out, stamp(quick), [claim.id for claim in claims], force=force)
+    except StoreError as refusal:
+        raise BadInput(str(refusal)) from None
+    try:
+        result = reproduce(claims, folder, choose_display(), quick=quick, force=force)
+    except StoreError as failure:
+        print(f"patchdyn: {failure}; claims finished before are kept in {out}", file=sys.stderr)
+        return FAILED
+    return _closing_words(result, folder)
+
+
+def _closing_words(result: Result, folder: ReportFolder) -> int:
+    records = folder.records()
+    verdicts = [records[claim]["verdict"] for claim in result.finished]
+    counts = {kind: verdicts.count(kind) for kind in ("holds", "fails", "finding")}
+    print(
+        ", ".join(f"{number} {kind}" for kind, number in counts.items() if number) or "nothing run"
+    )
+    print(f"report: {folder.path / 'report.html'}")
+    missing = [claim for claim in folder.claims if claim not in records]
+    if missing:
+        print(f"not run yet: {', '.join(missing)}")
+    if result.failed:
+        print(f"patchdyn: could not be run: {', '.join(result.failed)}", file=sys.stderr)
+    if result.interrupted:
+        print("patchdyn: interrupted; the same command resumes", file=sys.stderr)
+        return INTERRUPTED
+    return FAILED if result.failed else DONE

@@ -1,0 +1,202 @@
+"""`patchdyn run`: one reduced trajectory from parameters."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from simulations.commands import DONE, FAILED, INTERRUPTED, BadInput
+from simulations.commands.arguments import EXIT_CODES, number
+
+if TYPE_CHECKING:
+    from dynamics import Population, Problem, State, Trajectory
+
+HELP = "one reduced trajectory of (alpha, gamma, rho) from parameters"
+DESCRIPTION = """\
+Solve the reduced dynamics of one problem: gradient flow (the default) or gradient descent on the
+population risk, v = alpha w*, A_ij = gamma within a set and rho across sets. Time is learning rate
+x steps: gradient descent with learning rate 0.01 reaches time 100 after 10000 steps.
+"""
+EPILOG = f"""\
+examples:
+  patchdyn run                                            D = 64, C = 4, qD = 2 to time 1e6
+  patchdyn run --D 24 --C 4 --qD 2 --horizon 1e4 --json
+  patchdyn run --D 16 --C 4 --q 0.1 --p 5 --solver gd --learning-rate 1e-3 --steps 20000
+  patchdyn run --gamma -0.5 --rho 1e-2 --out run.nc       from another initial state
+
+{EXIT_CODES}
+A run that diverges, overflows or stalls prints what it has and exits with 1. Ctrl-C keeps what was
+computed (in --out if given) and exits with 130.
+"""
+
+#: flag -> (field of Problem, help)
+_PROBLEM = {
+    "--D": ("D", "number of patches (default 64)"),
+    "--C": ("C", "size of a set, a divisor of D (default 4)"),
+    "--p": ("p", "degree of the activation x^p + nu x, odd, at least 3 (default 3)"),
+    "--nu": ("nu", "linear part of the activation, greater than 0 (default 0.01)"),
+    "--beta": ("beta", "diagonal of A, the paper's sigma_A (default 1)"),
+    "--temperature": ("temperature", "softmax temperature tau, greater than 0 (default 1)"),
+    "--output-scale": ("output_scale", "kappa, greater than 0 (default D)"),
+    "--d": ("d", "dimension of a patch (default D); does not enter the reduced dynamics"),
+    "--sigma": ("sigma", "noise level (default 1/sqrt(d)); does not enter either"),
+}
+_HORIZON, _LEARNING_RATE, _STEPS = 1e6, 0.01, 1000
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags."""
+    problem = parser.add_argument_group("problem (numbers may be written 1e-3 or 2/64)")
+    for flag, (field, text) in _PROBLEM.items():
+        problem.add_argument(flag, dest=field, type=number, metavar="X", help=text)
+    density = problem.add_mutually_exclusive_group()
+    density.add_argument(
+        "--q", type=number, metavar="X",
+        help="probability that a patch outside the signal set carries a feature (default 2/D, "
+        "that is 2/64 for D = 64)",
+    )  # fmt: skip
+    density.add_argument("--qD", type=number, metavar="X", help="the same as q times D (default 2)")
+
+    solver = parser.add_argument_group("solver")
+    solver.add_argument("--solver", choices=("flow", "gd"), default="flow", help="default: flow")
+    for flag, text in {
+        "--horizon": f"final time (default {_HORIZON:g} for flow; for gd: instead of --steps)",
+        "--learning-rate": f"of gd (default {_LEARNING_RATE:g})",
+        "--steps": f"of gd (default {_STEPS})",
+        "--alpha": "initial alpha (default nu^(1/(p-1)), Parametrization 3.1)",
+        "--gamma": "initial gamma (default 0)",
+        "--rho": "initial rho (default 0)",
+        "--tolerance": "certified error of loss and gradient at every step (default 1e-10)",
+    }.items():
+        solver.add_argument(flag, type=number, metavar="X", help=text)
+    solver.add_argument(
+        "--method", default="auto", metavar="NAME",
+        help="how the expectation is computed: auto (the default, which says what it chose), "
+        "enumeration, sampling",
+    )  # fmt: skip
+
+    output = parser.add_argument_group("output")
+    output.add_argument("--json", action="store_true", help="print the result as JSON")
+    output.add_argument(
+        "--out", type=Path, metavar="FILE.nc", help="write the trajectory as NetCDF"
+    )
+    output.add_argument("--force", action="store_true", help="overwrite an existing FILE.nc")
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Solve, save, print."""
+    _check_times(args)
+    _check_out(args.out, args.force)
+    from dynamics import Interrupted, ParameterError, Population, ToleranceError
+
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", UserWarning)
+            population = Population(_problem(args), args.method, args.tolerance)
+        for warning in caught:
+            print(f"patchdyn: note: {warning.message}", file=sys.stderr)
+        initial = _initial(args, population)
+        trajectory, code = _solve(args, population, initial), None
+    except (ParameterError, ToleranceError) as refusal:
+        raise BadInput(str(refusal)) from None
+    except Interrupted as interrupt:
+        trajectory, code = interrupt.trajectory, INTERRUPTED
+    return _deliver(args, trajectory, population, code)
+
+
+def _check_times(args: argparse.Namespace) -> None:
+    """Refuse flags that the chosen solver would ignore."""
+    if args.solver == "flow":
+        for flag, value in (("--learning-rate", args.learning_rate), ("--steps", args.steps)):
+            if value is not None:
+                raise BadInput(f"{flag} is not allowed with --solver flow: use --horizon")
+    elif args.steps is not None and args.horizon is not None:
+        raise BadInput("--steps and --horizon are not allowed together: time is rate x steps")
+
+
+def _check_out(out: Path | None, force: bool) -> None:
+    if out is not None and out.is_dir():
+        raise BadInput(f"--out {out} is not allowed: it is a folder")
+    if out is not None and out.exists() and not force:
+        raise BadInput(f"--out {out} exists: choose another name, or overwrite it with --force")
+
+
+def _problem(args: argparse.Namespace) -> Problem:
+    from dynamics import ParameterError, Problem
+
+    fields = {field: getattr(args, field) for field, _ in _PROBLEM.values()}
+    given = {"D": 64, "C": 4} | {name: value for name, value in fields.items() if value is not None}
+    if args.q is not None:
+        return Problem(**given, q=args.q)
+    expected = 2 if args.qD is None else args.qD
+    problem = Problem(**given, q=1.0)  # D is valid before q is derived from it
+    if not 0.0 < expected <= problem.D:
+        raise ParameterError(f"qD = {expected} is not allowed: qD must be in (0, D = {problem.D}]")
+    return problem.replace(q=expected / problem.D)
+
+
+def _initial(args: argparse.Namespace, population: Population) -> State:
+    """Return the start; a tolerance that cannot be met even there is refused at once."""
+    given = {name: getattr(args, name) for name in ("alpha", "gamma", "rho")}
+    initial = population.problem.initial_state._replace(
+        **{name: value for name, value in given.items() if value is not None}
+    )
+    with contextlib.suppress(OverflowError):  # the solver tells it with its status
+        population.evaluate(initial)
+    return initial
+
+
+def _solve(args: argparse.Namespace, population: Population, initial: State) -> Trajectory:
+    from dynamics import gradient_descent, gradient_flow
+    from simulations.display import progress_bar
+
+    with progress_bar("gradient flow" if args.solver == "flow" else "gradient descent") as progress:
+        if args.solver == "flow":
+            horizon = _HORIZON if args.horizon is None else args.horizon
+            return gradient_flow(population, horizon=horizon, initial=initial, progress=progress)
+        rate = _LEARNING_RATE if args.learning_rate is None else args.learning_rate
+        return gradient_descent(
+            population,
+            learning_rate=rate,
+            steps=_steps(args, rate),
+            initial=initial,
+            progress=progress,
+        )
+
+
+def _steps(args: argparse.Namespace, rate: float) -> Any:
+    from dynamics.problem import finite, require
+
+    if args.horizon is None:
+        return _STEPS if args.steps is None else args.steps
+    require(finite("learning_rate", rate) > 0.0, "learning_rate", rate, "greater than 0")
+    horizon = finite("horizon", args.horizon)
+    require(horizon >= rate, "horizon", horizon, f"at least one step of {rate:g}")
+    return round(horizon / rate)
+
+
+def _deliver(
+    args: argparse.Namespace, trajectory: Trajectory, population: Population, code: int | None
+) -> int:
+    """Save and print a trajectory; return ``code`` or, without one, what its status means."""
+    from dynamics import Status
+    from simulations.commands.run_summary import as_text, summarize
+    from simulations.store import StoreError, to_json, write_dataset
+
+    if args.out is not None:
+        try:
+            write_dataset(args.out, trajectory.to_dataset())
+        except StoreError as failure:
+            print(f"patchdyn: {failure}", file=sys.stderr)
+            code = code or FAILED
+        else:
+            print(f"patchdyn: wrote {args.out}", file=sys.stderr)
+    summary = summarize(trajectory, population)
+    print(to_json(summary) if args.json else as_text(summary))
+    if code is None:
+        code = DONE if trajectory.status is Status.COMPLETED else FAILED
+    return code

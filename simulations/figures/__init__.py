@@ -1,0 +1,33 @@
+"""Figures of the report: one module each, drawn from labelled data alone.
+
+Every module has ``draw(data, figure=None)``, which draws an :class:`xarray.Dataset` on a Matplotlib
+figure and returns the artists by name, and, where the data is more than a trajectory, a function
+that gathers it. So a figure can be drawn again from the NetCDF file beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from simulations.claim import Figure
+
+if TYPE_CHECKING:
+    import matplotlib.figure
+    import xarray
+
+
+def report_figure(
+    name: str,
+    title: str,
+    caption: str,
+    draw: Callable[..., Any],
+    data: xarray.Dataset,
+    size: tuple[float, float] = (7.0, 4.2),
+) -> Figure:
+    """Return a figure of the report that draws ``data`` with ``draw(data, figure)``."""
+
+    def on(figure: matplotlib.figure.Figure) -> None:
+        draw(data, figure)
+
+    return Figure(name=name, title=title, caption=caption, draw=on, data=data, size=size)

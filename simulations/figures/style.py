@@ -1,0 +1,143 @@
+"""How every figure looks: colours keyed by quantity, labels, type sizes, shaded events.
+
+Nothing global is changed: :func:`styled` draws inside a style context.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+#: One colour per quantity, the same in every figure (Okabe and Ito's palette, extended by Tol's).
+COLOURS = {
+    "alpha": "#D55E00",
+    "gamma": "#0072B2",
+    "rho": "#E69F00",
+    "Lambda": "#CC79A7",
+    "Gamma": "#56B4E9",
+    "Xi": "#999933",
+    "G": "#222222",
+    "loss": "#009E73",
+    "test_error": "#882255",
+    "mean_sigmoid": "#777777",
+    "gamma - rho": "#332288",
+}
+LABELS = {
+    "alpha": r"$\alpha$",
+    "gamma": r"$\gamma$",
+    "rho": r"$\rho$",
+    "Lambda": r"$\Lambda$",
+    "Gamma": r"$\Gamma$",
+    "Xi": r"$\Xi$",
+    "G": r"$G$",
+    "loss": "population risk",
+    "test_error": r"test error $P[yF\leq 0]$",
+    "mean_sigmoid": r"$E[s(-F)]$",
+    "gamma - rho": r"$\gamma-\rho$",
+}
+#: Colours and dashes of problems compared in one figure, in order (Tol's bright palette).
+PROBLEM_STYLES: tuple[dict[str, Any], ...] = (
+    {"color": "#4477AA", "linestyle": "-"},
+    {"color": "#EE6677", "linestyle": "--"},
+    {"color": "#228833", "linestyle": "-."},
+    {"color": "#AA3377", "linestyle": (0, (1, 1))},
+    {"color": "#BB9900", "linestyle": (0, (5, 1, 1, 1, 1, 1))},
+    {"color": "#33AACC", "linestyle": (0, (7, 2))},
+)
+TIME = "flow time $t$ (learning rate × steps)"
+REFERENCE = {"color": "#555555", "linewidth": 1.0, "linestyle": (0, (4, 2))}
+
+_EVENT_SHADES = ("#F3F3F3", "#E6E6E6", "#D6D6D6")
+_TICKS = 9
+_RC: dict[str, Any] = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9.5,
+    "axes.labelsize": 10,
+    "axes.titlesize": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.fontsize": 9,
+    "legend.frameon": False,
+    "legend.handlelength": 2.4,
+    "lines.linewidth": 1.7,
+    "mathtext.fontset": "dejavusans",
+}
+
+
+def styled(draw: Callable[..., Any]) -> Callable[..., Any]:
+    """Run ``draw(data, figure)`` inside the style; without a figure, make one.
+
+    Tick labels are made late, outside the context, so their size is fixed on the axes.
+    """
+
+    @functools.wraps(draw)
+    def inside(data: Any, figure: Figure | None = None) -> Any:
+        target = Figure(figsize=(7.0, 4.2), layout="constrained") if figure is None else figure
+        with matplotlib.rc_context(_RC):  # type: ignore[arg-type]
+            artists = draw(data, target)
+            for ax in target.axes:
+                ax.tick_params(which="both", labelsize=_TICKS)
+        return artists
+
+    return inside
+
+
+def line(ax: Axes, quantity: str, x: Any, y: Any, **options: Any) -> Any:
+    """Plot a quantity in its colour and with its label."""
+    options = {"color": COLOURS[quantity], "label": LABELS[quantity]} | options
+    return ax.plot(x, y, **options)[0]
+
+
+def pretty(name: str) -> str:
+    """Return the name of a problem (see `simulations.runs.describe`) in mathematical type."""
+    greek = {"nu": r"\nu", "beta": r"\beta", "tau": r"\tau", "kappa": r"\kappa"}
+    pairs = [part.split("=") for part in name.split(", ")]
+    return ", ".join(rf"${greek.get(symbol, symbol)}={value}$" for symbol, value in pairs)
+
+
+def problem_style(number: int, name: str) -> dict[str, Any]:
+    """Return colour, dashes and legend entry of the problem with this place in the figure."""
+    return PROBLEM_STYLES[number % len(PROBLEM_STYLES)] | {"label": pretty(name)}
+
+
+def panel_letter(ax: Axes, letter: str) -> None:
+    """Write (a), (b), ... to the left of the upper left corner."""
+    ax.annotate(f"({letter})", (0.0, 1.0), xycoords="axes fraction", xytext=(-30, 5),
+                textcoords="offset points", fontsize=10, annotation_clip=False)  # fmt: skip
+
+
+def log_time(ax: Axes, times: Any, first: float = 1e-2, label: bool = True) -> None:
+    """Show flow time on a logarithmic axis from ``first`` to the last time."""
+    ax.set_xscale("log")
+    ax.set_xlim(first, float(np.max(times)))
+    if label:
+        ax.set_xlabel(TIME)
+
+
+def shade_events(ax: Axes, bounds: Sequence[float], names: bool = False) -> list[Any]:
+    """Shade Events I, II, III between ``bounds`` = (T0, T1), nan where one does not happen."""
+    low, high = ax.get_xlim()
+    inner = [time for time in bounds if np.isfinite(time) and low < time < high]
+    edges = [low, *inner, high]
+    spans = []
+    for number, (start, end) in enumerate(pairwise(edges)):
+        spans.append(ax.axvspan(start, end, color=_EVENT_SHADES[number], zorder=-2, linewidth=0))
+        if names:
+            ax.annotate(
+                ("I", "II", "III")[number],
+                (np.sqrt(start * end), 1.0),
+                xycoords=("data", "axes fraction"),
+                xytext=(0, 3),
+                textcoords="offset points",
+                ha="center",
+                fontsize=9,
+                color="#444444",
+            )
+    return spans

@@ -1,0 +1,54 @@
+"""How gamma - rho grows from a small sigma_A."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import xarray
+
+from dynamics import Trajectory
+from simulations.figures.style import PROBLEM_STYLES, REFERENCE, log_time, styled
+
+_LOWEST = 1e-9
+
+
+def gather(flows: Mapping[float, Trajectory], rate: float) -> xarray.Dataset:
+    """Return gamma - rho (beta, time) and the growth rate at the saddle."""
+    horizon = min(float(path.time[-1]) for path in flows.values())
+    times = np.geomspace(1e0, horizon, 301)
+    rows = [[state[1] - state[2] for state in map(path.at, times)] for path in flows.values()]
+    return xarray.Dataset(
+        {"difference": (("beta", "time"), np.array(rows))},
+        coords={"beta": list(flows), "time": times},
+        attrs={"rate": rate},
+    )
+
+
+@styled
+def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
+    """Draw one curve per positive beta."""
+    ax = figure.subplots()
+    artists: dict[str, Any] = {}
+    positive = [beta for beta in data["beta"].values.tolist() if beta > 0.0]
+    for number, beta in enumerate(positive):
+        style = PROBLEM_STYLES[number % len(PROBLEM_STYLES)]
+        label = rf"$\beta={_power(beta)}$"
+        one = data["difference"].sel(beta=beta)
+        artists[label] = ax.plot(data["time"], one, label=label, **style)[0]
+    time, rate = data["time"].values, data.attrs["rate"]
+    curve = data["difference"].sel(beta=positive[0]).values
+    anchor = int(np.searchsorted(curve, 1e-4))
+    growing = (curve > 1e-7) & (curve < 1.0)
+    ax.plot(time[growing], curve[anchor] * np.exp(rate * (time[growing] - time[anchor])),
+            label="saddle", **(REFERENCE | {"linewidth": 1.3}))  # fmt: skip
+    ax.set(yscale="log", ylim=(_LOWEST, 10.0), ylabel=r"$\gamma-\rho$")
+    log_time(ax, time, first=float(time[0]))
+    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return artists
+
+
+def _power(beta: float) -> str:
+    exponent = round(np.log10(beta))
+    return rf"10^{{{exponent}}}" if np.isclose(beta, 10.0**exponent) else f"{beta:g}"

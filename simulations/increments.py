@@ -1,0 +1,67 @@
+"""Lemma 4.3 along a trajectory: exact increments, leading terms, and the lemma's own factors."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray
+
+from dynamics import Population, State, Trajectory
+from dynamics._emitted import gamma_leading_term, rho_leading_term
+from simulations import runs
+
+#: An increment of gamma below this is the difference of larger terms at a state known to 1e-10.
+RESOLUTION = 1e-10
+
+
+def increments(
+    run: Trajectory, population: Population, first: float = 1e-3, records: int = 300
+) -> xarray.Dataset:
+    r"""Return the increments of gamma and rho per learning rate, and what they are compared with.
+
+    ``gamma_increment``, ``rho_increment``
+        Exact, :math:`-\partial L/\partial A_{ij}`.
+    ``gamma_ratio``, ``rho_ratio``
+        Exact increment over its leading term (the signal set alone, R = 0) times E[s(-F)].
+    ``gamma_factor``
+        What stands for polylog(d) in :math:`\Delta\gamma=\eta\,\mathrm{polylog}(d)\,\alpha^p
+        \Gamma G^{p-1}`.
+    ``rho_factor``
+        Smallest number that may stand for polylog(d) in :math:`|\rho(t+1)|\le|\rho(t)|+\eta\,
+        \mathrm{polylog}(d)\,\alpha^p(1/D+\Gamma G^{p-1}/D)` (negative where \|rho\| falls).
+    ``rho_share``
+        Size of the rho increment over that of gamma, nan where that of gamma is not resolved.
+
+    ``population`` should be more accurate than the one behind the run: late increments are small.
+    """
+    problem = run.problem
+    C, D, p = float(problem.C), float(problem.D), problem.p
+    constants = (C, D, problem.kappa, problem.tau, p, problem.nu)
+    chosen = [i for i in runs.thinned(run.time, records) if i == 0 or run.time[i] >= first]
+    rows = []
+    for alpha, gamma, rho in run.states[chosen].tolist():
+        gradient = population.gradient(State(alpha, gamma, rho))
+        rows.append((-gradient.gamma, -gradient.rho))
+    d_gamma, d_rho = np.array(rows).T
+    alpha, rho = run.alpha[chosen], run.rho[chosen]
+    Lambda, Gamma, Xi, G = run.attention[chosen].T
+    weight = run.mean_sigmoid[chosen]
+    leading_gamma = [gamma_leading_term(*row, *constants) for row in zip(alpha, Lambda, Gamma)]
+    leading_rho = [rho_leading_term(*row, *constants) for row in zip(alpha, Lambda, Gamma, Xi)]
+    form = alpha**p * Gamma * G ** (p - 1)
+    growth_of_rho = np.where(rho == 0.0, np.abs(d_rho), np.sign(rho) * d_rho)
+    resolved = np.abs(d_gamma) > RESOLUTION
+    columns = {
+        "gamma_increment": d_gamma,
+        "rho_increment": d_rho,
+        "gamma_ratio": d_gamma / (weight * leading_gamma),
+        "rho_ratio": d_rho / (weight * leading_rho),
+        "gamma_factor": d_gamma / form,
+        "rho_factor": growth_of_rho / ((alpha**p + form) / D),
+        "rho_share": np.abs(d_rho) / np.where(resolved, np.abs(d_gamma), np.nan),
+        "mean_sigmoid": weight,
+    }
+    return xarray.Dataset(
+        {name: ("time", values) for name, values in columns.items()},
+        coords={"time": run.time[chosen]},
+        attrs={"problem": runs.describe(problem)},
+    )

@@ -1,0 +1,206 @@
+"""The claims: listed lightly, measured quickly, and able to come out otherwise."""
+
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import xarray
+
+from dynamics import Problem
+from simulations import runs
+from simulations.claim import Claim, Context, Verdict
+from simulations.claims import CLAIM_IDS, CLAIMS, load
+from simulations.claims.events import judge as judge_events
+from simulations.claims.gamma_ge_rho import Course
+from simulations.claims.gamma_ge_rho import judge as judge_gamma_ge_rho
+from simulations.claims.lemma_4_3 import judge as judge_lemma_4_3
+from simulations.claims.sigma_a_breaks_symmetry import Breaking
+from simulations.claims.sigma_a_breaks_symmetry import judge as judge_sigma_a
+from simulations.claims.theorem_4_1 import Ending
+from simulations.claims.theorem_4_1 import judge as judge_theorem
+from simulations.store import plain
+from tests.simulations.quick import outcome
+
+SECTION_4_1 = (
+    "lemma-4.1",
+    "lemma-4.2",
+    "lemma-4.3",
+    "theorem-4.1",
+    "events",
+    "gamma-ge-rho",
+    "sigma-a-breaks-symmetry",
+    "reduced-equals-full",
+)
+BASE = "D=64, C=4, qD=2"
+CROWDED = "D=16, C=2, qD=8, nu=0.001, beta=0.5"
+TINY = "D=8, C=2, qD=4, nu=0.001, beta=0.5"
+
+
+class TestRegistry:
+    def test_lists_every_claim_of_section_4_1_in_order(self):
+        assert tuple(claim_id for claim_id in CLAIM_IDS if claim_id in SECTION_4_1) == SECTION_4_1
+        assert tuple(claim.id for claim in CLAIMS) == CLAIM_IDS
+
+    @pytest.mark.parametrize("claim_id", SECTION_4_1)
+    def test_every_claim_says_what_it_is_about(self, claim_id):
+        claim = load(claim_id)
+        assert isinstance(claim, Claim)
+        assert "4.1" in claim.place
+        assert claim.statement.endswith(".")
+        assert claim.measures.endswith(".")
+        assert claim.depends
+
+    def test_listing_imports_no_solver_no_sympy_and_no_matplotlib(self):
+        heavy = ("numba", "sympy", "matplotlib", "scipy", "xarray", "numpy")
+        code = (
+            "import sys, simulations.claims\n"
+            f"print([name for name in {heavy!r} if name in sys.modules])"
+        )
+        found = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+        assert found.stdout.decode().strip() == "[]"
+
+
+class TestOutcomes:
+    @pytest.mark.parametrize("claim_id", SECTION_4_1)
+    def test_is_complete_and_can_be_stored(self, claim_id):
+        found = outcome(claim_id)
+        assert isinstance(found.verdict, Verdict)
+        assert found.summary.endswith(".")
+        assert any(character.isdigit() for character in found.summary)
+        assert len(found.measured) >= 3
+        assert found.figures
+        for value in found.measured.values():
+            assert isinstance(value, bool | int | float | str)
+            assert not isinstance(value, float) or math.isfinite(value)
+        assert plain(found.parameters)
+
+    @pytest.mark.parametrize(
+        ("claim_id", "verdict"),
+        [
+            ("lemma-4.1", Verdict.HOLDS),
+            ("lemma-4.2", Verdict.HOLDS),
+            ("lemma-4.3", Verdict.FINDING),
+            ("theorem-4.1", Verdict.FINDING),
+            ("events", Verdict.FINDING),
+            ("gamma-ge-rho", Verdict.FINDING),
+            ("sigma-a-breaks-symmetry", Verdict.HOLDS),
+            ("reduced-equals-full", Verdict.HOLDS),
+        ],
+    )
+    def test_verdict(self, claim_id, verdict):
+        assert outcome(claim_id).verdict is verdict
+
+    def test_does_not_depend_on_the_seed(self):
+        other = load("reduced-equals-full").run(Context(quick=True, seed=7))
+        assert other.verdict is Verdict.HOLDS
+
+    def test_progress_is_a_rising_fraction(self):
+        seen = []
+        load("events").run(Context(quick=True, progress=seen.append))
+        assert seen == sorted(seen)
+        assert 0.0 < seen[0] <= seen[-1] <= 1.0
+
+
+class TestNumbers:
+    """Numbers known from independent computations, and agreements between methods."""
+
+    def test_events_of_the_base_problem(self):
+        measured = outcome("events").measured
+        assert measured[f"II: T1 ({BASE})"] == pytest.approx(3.2e3, rel=0.02)
+        assert measured[f"end: alpha ({BASE})"] == pytest.approx(0.0398, rel=0.002)
+        assert measured[f"end: gamma ({BASE})"] == pytest.approx(3.45, rel=0.002)
+        assert measured[f"III: alpha after Event I ({BASE})"] == "falls"
+        assert measured[f"II: T1 ({CROWDED})"] == "never"
+
+    def test_violation_of_gamma_ge_rho(self):
+        measured = outcome("gamma-ge-rho").measured
+        assert measured[f"largest rho - gamma ({CROWDED})"] == pytest.approx(1.39, abs=0.01)
+        assert measured[f"first violation ({CROWDED})"] == pytest.approx(0.16, abs=0.01)
+        assert measured[f"last violation ({CROWDED})"] == pytest.approx(3.2e4, rel=0.02)
+        assert measured[f"largest rho - gamma ({BASE})"] == 0.0
+        assert measured[f"gamma - rho at the end ({TINY})"] < -10.0
+
+    def test_the_condition_decides_every_problem(self):
+        measured = outcome("gamma-ge-rho").measured
+        assert (
+            measured["of these, the condition decides correctly"]
+            == measured["all problems compared with the condition"]
+        )
+        assert 0 < measured["of these, gamma >= rho fails in"] < 8  # not all on one side
+
+    def test_asymmetry_grows_at_the_eigenvalue_of_the_saddle(self):
+        measured = outcome("sigma-a-breaks-symmetry").measured
+        assert measured["beta = 1e-06: fitted growth rate of gamma - rho"] == pytest.approx(
+            measured["growth rate at the saddle (largest eigenvalue)"], rel=0.05
+        )
+        assert measured["beta = 0: largest |G - C| over the run"] == 0.0
+
+    def test_test_error_never_beats_the_best_rule(self):
+        measured = outcome("theorem-4.1").measured
+        for name in (BASE, CROWDED, TINY):
+            best = measured[f"item 2: best possible test error ({name})"]
+            assert measured[f"item 2: test error at the end ({name})"] >= best
+            assert best < measured[f"item 2: error of f* itself, P[y f* <= 0] ({name})"]
+
+    def test_span_repels_at_the_start_and_attracts_later(self):
+        measured = outcome("lemma-4.2").measured
+        assert measured["rate of v_perp at the start (D=8, C=2, qD=2.4)"] > 1.0
+        assert measured["rate of v_perp at the end (D=8, C=2, qD=2.4)"] < -1.0
+
+
+class TestVerdictsCouldComeOutOtherwise:
+    def test_lemma_4_3(self):
+        problem = Problem(D=64, C=4, q=1 / 32)
+
+        def series(factor, share):
+            return xarray.Dataset(
+                {
+                    "gamma_factor": ("time", np.array([factor, 1.0])),
+                    "rho_factor": ("time", np.array([0.5, 0.1])),
+                    "rho_share": ("time", np.array([share, 0.01])),
+                }
+            )
+
+        assert judge_lemma_4_3(True, {problem: series(0.5, 0.1)})[0] is Verdict.HOLDS
+        assert judge_lemma_4_3(True, {problem: series(0.5, 2.0)})[0] is Verdict.FINDING
+        assert judge_lemma_4_3(True, {problem: series(-0.5, 0.1)})[0] is Verdict.FINDING
+        assert judge_lemma_4_3(False, {problem: series(0.5, 0.1)})[0] is Verdict.FAILS
+
+    def test_theorem_4_1(self):
+        problem = Problem(D=64, C=4, q=1 / 32)
+        good = Ending(True, math.nan, math.nan, 1.0, 0.101, 0.1, 0.11, 0.3)
+        assert judge_theorem([(problem, good)])[0] is Verdict.HOLDS
+        without = good._replace(associates=False, gap=-1.0)
+        assert judge_theorem([(problem, without)])[0] is Verdict.FINDING
+        assert judge_theorem([(problem, good._replace(test_error=0.2))])[0] is Verdict.FINDING
+
+    def test_gamma_ge_rho(self):
+        problem = Problem(D=64, C=4, q=1 / 32)
+        good = Course(0.1, 0.2, 0.3, 0.0, math.nan, math.nan, 1e-10, 1.0)
+        assert judge_gamma_ge_rho({problem: good}, [good])[0] is Verdict.HOLDS
+        broken = good._replace(worst=1.0, first=1.0, last=2.0)
+        verdict, summary = judge_gamma_ge_rho({problem: broken}, [broken, good])
+        assert verdict is Verdict.FINDING
+        assert "1 of 2 problems" in summary
+
+    def test_sigma_a(self):
+        kept = Breaking(0.0, math.inf, math.nan, 0.0)
+        breaks = Breaking(2.0, 100.0, 1e-3, 10.0)
+        assert judge_sigma_a({0.0: kept, 1e-3: breaks}, 1e-3)[0] is Verdict.HOLDS
+        assert judge_sigma_a({0.0: kept, 1e-3: kept}, 1e-3)[0] is Verdict.FAILS
+        assert judge_sigma_a({0.0: breaks, 1e-3: breaks}, 1e-3)[0] is Verdict.FAILS
+
+    def test_events(self):
+        found = {runs.BASE: runs.events(runs.BASE, runs.QUICK_TOLERANCE)}
+        verdict, summary = judge_events(found)
+        assert verdict is Verdict.FINDING
+        assert "Event III: alpha increases again in 0 of 1" in summary
+
+    def test_reduced_descent_with_a_wrong_multiplicity_is_caught(self, monkeypatch):
+        claim = load("reduced-equals-full")
+        wrong = lambda problem, rate, *rest: full_descent(problem, 1.001 * rate, *rest)  # noqa: E731
+        full_descent = runs.full_descent
+        monkeypatch.setattr(runs, "full_descent", wrong)
+        assert claim.run(Context(quick=True)).verdict is Verdict.FAILS

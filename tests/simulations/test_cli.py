@@ -1,0 +1,456 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+
+import numpy as np
+import pytest
+import xarray
+
+import dynamics
+from simulations.cli import main
+from simulations.commands import COMMANDS
+from tests.simulations.fakes import claim, fake_registry, figure
+
+SMALL = ["--D", "16", "--C", "4", "--tolerance", "1e-6"]
+
+
+@pytest.fixture
+def registry(monkeypatch):
+    """Three fake claims in place of those of the paper."""
+    claims = (claim("one", figures=[figure()]), claim("two"), claim("three"))
+    monkeypatch.setitem(sys.modules, "simulations.claims", fake_registry(*claims))
+    return claims
+
+
+def python(*arguments, **options):
+    return subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, timeout=120, **options
+    )
+
+
+class TestStartUp:
+    def test_help_loads_nothing_heavy(self):
+        heavy = ["numba", "sympy", "matplotlib", "scipy", "xarray", "numpy", "rich", "dynamics"]
+        code = (
+            "import sys, simulations.cli\n"
+            "assert simulations.cli.main(['--help']) == 0\n"
+            f"loaded = [name for name in {heavy} if name in sys.modules]\n"
+            "assert not loaded, loaded"
+        )
+        done = python("-c", code)
+        assert done.returncode == 0, done.stderr
+        assert "examples:" in done.stdout
+
+    def test_version(self, capsys):
+        assert main(["--version"]) == 0
+        assert capsys.readouterr().out.startswith("patchdyn ")
+
+    def test_as_a_program(self):
+        done = python("-m", "simulations.cli", "--version")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.startswith("patchdyn ")
+
+    @pytest.mark.parametrize("command", COMMANDS)
+    def test_help_of_each_command_teaches(self, capsys, command):
+        assert main([command, "--help"]) == 0
+        text = capsys.readouterr().out
+        assert f"  patchdyn {command}" in text
+        assert "exit codes: 0 done, 1 failed, 2 bad input, 130 interrupted" in text
+
+    def test_units_are_in_the_help_of_run(self, capsys):
+        main(["run", "--help"])
+        assert "Time is learning rate\nx steps" in capsys.readouterr().out
+
+    def test_reader_that_goes_away(self):
+        reader, writer = os.pipe()
+        os.close(reader)
+        done = subprocess.run(
+            [sys.executable, "-u", "-m", "simulations.cli", "derive"],
+            stdout=writer, stderr=subprocess.PIPE, text=True, timeout=120, check=False,
+        )  # fmt: skip
+        os.close(writer)
+        assert (done.returncode, done.stderr) == (1, "")
+
+
+class TestBadInput:
+    @pytest.mark.parametrize(
+        ("arguments", "words"),
+        [
+            ([], "a command is missing"),
+            (["sing"], "invalid choice: 'sing'"),
+            (["run", "--unknown", "1"], "unrecognized arguments: --unknown"),
+            (["run", "--D", "many"], "argument --D: 'many' is not allowed: it must be a number"),
+            (["run", "--q", "1/0"], "argument --q: '1/0' is not allowed: it must be a number"),
+            (["run", "--D"], "argument --D: expected one argument"),
+            (["run", "--D", "2.5"], "D = 2.5 is not allowed: D must be an integer"),
+            (["run", "--D", "2", "--C", "2"], "D = 2 is not allowed: D must be at least 4"),
+            (["run", "--C", "1"], "C = 1 is not allowed"),
+            (["run", "--C", "64"], "C = 64 is not allowed"),
+            (["run", "--C", "5"], "C = 5 is not allowed: C must be a divisor of D = 64"),
+            (["run", "--q", "0"], "q = 0.0 is not allowed: q must be in (0, 1]"),
+            (["run", "--q", "1.5"], "q = 1.5 is not allowed: q must be in (0, 1]"),
+            (["run", "--q", "nan"], "q = nan is not allowed: q must be finite"),
+            (["run", "--qD", "65"], "qD = 65 is not allowed: qD must be in (0, D = 64]"),
+            (["run", "--qD", "-1"], "qD = -1 is not allowed"),
+            (["run", "--q", "0.1", "--qD", "2"], "argument --qD: not allowed with argument --q"),
+            (["run", "--p", "4"], "p = 4 is not allowed: p must be an odd integer"),
+            (["run", "--p", "1"], "p = 1 is not allowed"),
+            (["run", "--nu", "0"], "nu = 0.0 is not allowed: nu must be greater than 0"),
+            (["run", "--nu", "-1e-3"], "nu = -0.001 is not allowed"),
+            (["run", "--beta", "inf"], "beta = inf is not allowed: beta must be finite"),
+            (["run", "--temperature", "0"], "temperature = 0.0 is not allowed"),
+            (["run", "--output-scale", "-1"], "output_scale = -1.0 is not allowed"),
+            (["run", "--d", "0"], "d = 0 is not allowed: d must be at least 1"),
+            (["run", "--sigma", "-1"], "sigma = -1.0 is not allowed: sigma must be at least 0"),
+            (["run", "--alpha", "nan", *SMALL], "alpha = nan is not allowed"),
+            (["run", "--gamma", "inf", *SMALL], "gamma = inf is not allowed"),
+            (["run", "--rho", "-inf", *SMALL], "rho = -inf is not allowed"),
+            (["run", "--horizon", "0", *SMALL], "horizon = 0.0 is not allowed"),
+            (["run", "--horizon", "inf", *SMALL], "horizon = inf is not allowed"),
+            (["run", "--tolerance", "0"], "tolerance = 0.0 is not allowed"),
+            (
+                ["run", "--D", "16", "--tolerance", "1e-40"],
+                "tolerance = 1e-40 is below the rounding error",
+            ),
+            (["run", "--method", "magic"], "method = magic is not allowed: method must be one of"),
+            (["run", "--solver", "euler"], "argument --solver: invalid choice: 'euler'"),
+            (["run", "--steps", "10"], "--steps is not allowed with --solver flow"),
+            (["run", "--learning-rate", "1"], "--learning-rate is not allowed with --solver flow"),
+            (["run", "--solver", "gd", "--steps", "0", *SMALL], "steps = 0 is not allowed"),
+            (["run", "--solver", "gd", "--steps", "1.5", *SMALL], "steps = 1.5 is not allowed"),
+            (
+                ["run", "--solver", "gd", "--learning-rate", "0", *SMALL],
+                "learning_rate = 0.0 is not allowed",
+            ),
+            (
+                ["run", "--solver", "gd", "--learning-rate", "-1", "--horizon", "1", *SMALL],
+                "learning_rate = -1 is not allowed",
+            ),
+            (
+                ["run", "--solver", "gd", "--horizon", "1e-3", *SMALL],
+                "horizon = 0.001 is not allowed: horizon must be at least one step of 0.01",
+            ),
+            (
+                ["run", "--solver", "gd", "--steps", "5", "--horizon", "1"],
+                "--steps and --horizon are not allowed together",
+            ),
+            (["derive", "lemma-9"], "NAME = lemma-9 is not allowed: choose one of attention"),
+            (["derive", "--format", "word"], "--format word is not allowed: choose one of text"),
+            (["reproduce", "--only", "lemma-9"], "--only lemma-9 is not allowed: choose among one"),
+            (["reproduce", "--only"], "argument --only: expected at least one argument"),
+        ],
+    )
+    def test_is_one_sentence_and_exit_code_2(self, registry, capsys, arguments, words):
+        assert main(arguments) == 2
+        output = capsys.readouterr()
+        assert words in output.err
+        assert output.err.startswith("patchdyn")
+        assert output.err.count("\n") == 1
+        assert output.out == ""
+
+    def test_no_traceback_from_the_program_itself(self):
+        done = python("-m", "simulations.cli", "run", "--C", "5")
+        assert done.returncode == 2
+        assert done.stderr == "patchdyn: C = 5 is not allowed: C must be a divisor of D = 64\n"
+
+
+class TestRun:
+    def test_summary_of_a_flow(self, capsys):
+        assert main(["run", *SMALL, "--q", "2/16", "--horizon", "1e4"]) == 0
+        text = capsys.readouterr().out
+        for words in (
+            "D = 16, C = 4 (4 sets), q = 0.125 (qD = 2), p = 3",
+            "enumeration:",
+            "gradient flow to time 10000",
+            "completed: the run reached its end",
+            "(certified)",
+            "floor",
+            "Event I      ends at time",
+            "Event II     ends",
+            "Event III    begins",
+            "invariants",
+        ):
+            assert words in text
+
+    def test_json_agrees_with_the_library(self, capsys):
+        arguments = [*SMALL, "--qD", "1", "--p", "5", "--nu", "0.02", "--beta", "0.5"]
+        arguments += ["--temperature", "2", "--output-scale", "3", "--horizon", "100"]
+        assert main(["run", *arguments, "--gamma", "-1e-3", "--json"]) == 0
+        answer = json.loads(capsys.readouterr().out)
+        problem = dynamics.Problem(
+            D=16, C=4, q=1 / 16, p=5, nu=0.02, beta=0.5, temperature=2.0, output_scale=3.0
+        )
+        population = dynamics.Population(problem, tolerance=1e-6)
+        start = problem.initial_state._replace(gamma=-1e-3)
+        expected = dynamics.gradient_flow(population, horizon=100.0, initial=start)
+        final = [answer["final"][name] for name in ("alpha", "gamma", "rho")]
+        np.testing.assert_array_equal(final, expected.final)
+        assert answer["final"]["loss"] == expected.loss[-1]
+        assert answer["initial"]["gamma"] == -1e-3
+        assert answer["problem"]["kappa"] == 3.0
+        assert answer["status"] == "completed"
+        assert answer["method"] == "enumeration"
+        assert answer["events"]["T0"]["time"] is None or answer["events"]["T0"]["time"] >= 0.0
+        assert set(answer["violations"]) == set(expected.violations())
+
+    def test_default_problem_is_the_documented_one(self, capsys):
+        assert main(["run", "--tolerance", "1e-3", "--horizon", "1e-3", "--json"]) == 0
+        problem = json.loads(capsys.readouterr().out)["problem"]
+        assert (problem["D"], problem["C"], problem["q"]) == (64, 4, 2 / 64)
+
+    @pytest.mark.parametrize("clock", [["--steps", "50"], ["--horizon", "0.5"]])
+    def test_descent_counts_time_as_rate_times_steps(self, capsys, clock):
+        assert (
+            main(["run", *SMALL, "--solver", "gd", "--learning-rate", "0.01", *clock, "--json"])
+            == 0
+        )
+        answer = json.loads(capsys.readouterr().out)
+        assert answer["stats"]["steps"] == 50
+        assert answer["time"] == pytest.approx(0.5, rel=1e-15)
+        assert answer["events"] is None
+
+    def test_sampling_says_three_standard_errors(self, capsys):
+        arguments = [
+            "--D",
+            "4",
+            "--C",
+            "2",
+            "--method",
+            "sampling",
+            "--solver",
+            "gd",
+            "--steps",
+            "1",
+        ]
+        assert main(["run", *arguments]) == 0
+        assert "three standard errors" in capsys.readouterr().out
+
+    def test_warnings_become_notes(self, capsys, monkeypatch):
+        population = dynamics.Population
+
+        def estimated(*arguments):
+            warnings.warn("the expectation is estimated", dynamics.AccuracyWarning, stacklevel=1)
+            return population(*arguments)
+
+        monkeypatch.setattr(dynamics, "Population", estimated)
+        assert main(["run", *SMALL, "--horizon", "1"]) == 0
+        assert capsys.readouterr().err == "patchdyn: note: the expectation is estimated\n"
+
+    def test_overflow_prints_what_it_has_and_fails(self, capsys):
+        assert main(["run", *SMALL, "--alpha", "1e200", "--json"]) == 1
+        answer = json.loads(capsys.readouterr().out)
+        assert answer["status"] == "overflow"
+        assert answer["final"] is None
+        assert main(["run", *SMALL, "--alpha", "1e200"]) == 1
+        assert "overflow" in capsys.readouterr().out
+
+    def test_divergence_prints_what_it_has_and_fails(self, capsys):
+        arguments = ["--solver", "gd", "--learning-rate", "1e3", "--steps", "100"]
+        assert main(["run", *SMALL, *arguments, "--json"]) == 1
+        answer = json.loads(capsys.readouterr().out)
+        assert answer["status"] == "diverged"
+        assert "largest stable" in answer["message"]
+
+    def test_events_that_cannot_be_located(self, capsys, monkeypatch):
+        def lost(*_):
+            raise ArithmeticError("no quasi-steady value")
+
+        monkeypatch.setattr("dynamics.events.find_events", lost)
+        assert main(["run", *SMALL, "--horizon", "1", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["events"] is None
+
+    def test_broken_invariants_are_named(self, capsys):
+        assert main(["run", *SMALL, "--gamma", "-0.5", "--horizon", "1"]) == 0
+        assert "gamma >= rho is violated by 0.5" in capsys.readouterr().out
+
+
+class TestRunOutput:
+    FAST = ("run", *SMALL, "--horizon", "10", "--json")
+
+    def test_file_holds_the_trajectory(self, tmp_path, capsys):
+        out = tmp_path / "run.nc"
+        assert main([*self.FAST, "--out", str(out)]) == 0
+        output = capsys.readouterr()
+        assert f"wrote {out}" in output.err
+        with xarray.open_dataset(out, engine="h5netcdf") as data:
+            assert data.gamma[-1] == json.loads(output.out)["final"]["gamma"]
+            assert json.loads(data.attrs["problem"])["D"] == 16
+
+    def test_existing_file_is_overwritten_only_with_force(self, tmp_path, capsys):
+        out = tmp_path / "run.nc"
+        out.write_text("mine")
+        assert main([*self.FAST, "--out", str(out)]) == 2
+        assert (
+            "exists: choose another name, or overwrite it with --force" in capsys.readouterr().err
+        )
+        assert out.read_text() == "mine"
+        assert main([*self.FAST, "--out", str(out), "--force"]) == 0
+
+    def test_folder_is_refused(self, tmp_path, capsys):
+        assert main([*self.FAST, "--out", str(tmp_path), "--force"]) == 2
+        assert "it is a folder" in capsys.readouterr().err
+
+    def test_unwritable_place_still_prints_the_result(self, tmp_path, capsys):
+        (tmp_path / "file").write_text("")
+        assert main([*self.FAST, "--out", str(tmp_path / "file" / "run.nc")]) == 1
+        output = capsys.readouterr()
+        assert output.err.startswith("patchdyn: cannot write")
+        assert json.loads(output.out)["status"] == "completed"
+
+    def test_ctrl_c_keeps_what_was_computed(self, tmp_path, capsys, monkeypatch):
+        gradient_flow, out = dynamics.gradient_flow, tmp_path / "run.nc"
+
+        def interrupted(population, **options):
+            def progress(fraction):
+                if fraction > 0.3:
+                    raise KeyboardInterrupt
+
+            return gradient_flow(population, **(options | {"progress": progress}))
+
+        monkeypatch.setattr(dynamics, "gradient_flow", interrupted)
+        assert main(["run", *SMALL, "--horizon", "1e4", "--out", str(out), "--json"]) == 130
+        answer = json.loads(capsys.readouterr().out)
+        assert answer["status"] == "interrupted"
+        assert 0.0 < answer["time"] < 1e4
+        with xarray.open_dataset(out, engine="h5netcdf") as data:
+            assert data.attrs["status"] == "interrupted"
+
+    def test_ctrl_c_before_anything_was_computed(self, capsys, monkeypatch):
+        def interrupted(*_, **__):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(dynamics, "Population", interrupted)
+        assert main(["run"]) == 130
+        assert capsys.readouterr().err == "patchdyn: interrupted\n"
+
+
+class TestClaims:
+    def test_list(self, registry, capsys):
+        assert main(["claims"]) == 0
+        assert "one  (Place of one)\n    What one measures.\n" in capsys.readouterr().out
+
+    def test_json(self, registry, capsys):
+        assert main(["claims", "--json"]) == 0
+        first = json.loads(capsys.readouterr().out)[0]
+        assert (first["claim"], first["measures"]) == ("one", "What one measures.")
+
+    def test_those_of_the_paper_are_listed_without_loading_the_numbers(self):
+        code = (
+            "import sys, simulations.cli\n"
+            "assert simulations.cli.main(['claims', '--json']) == 0\n"
+            "loaded = [n for n in ('numba', 'sympy', 'matplotlib', 'scipy') if n in sys.modules]\n"
+            "assert not loaded, loaded"
+        )
+        done = python("-c", code)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)[0]["claim"] == "lemma-4.1"
+
+
+class TestDerive:
+    def test_list(self, capsys):
+        assert main(["derive"]) == 0
+        assert "lemma-4.3" in capsys.readouterr().out
+
+    @pytest.mark.parametrize("form", ["text", "latex", "python"])
+    def test_each_format(self, capsys, form):
+        assert main(["derive", "attention", "--format", form]) == 0
+        assert "Lambda" in capsys.readouterr().out
+
+
+class TestReproduce:
+    def test_everything_into_a_folder(self, registry, tmp_path, capsys):
+        assert main(["reproduce", "--out", str(tmp_path / "r")]) == 0
+        output = capsys.readouterr()
+        assert output.out == f"3 holds\nreport: {tmp_path / 'r' / 'report.html'}\n"
+        report = json.loads((tmp_path / "r" / "report.json").read_text())
+        assert [entry["claim"] for entry in report] == ["one", "two", "three"]
+        assert not report[0]["quick"]
+
+    def test_default_folder_is_report(self, registry, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        assert main(["reproduce", "--quick"]) == 0
+        assert (tmp_path / "report" / "report.html").is_file()
+
+    def test_only_some_in_the_order_of_the_paper(self, registry, tmp_path):
+        assert main(["reproduce", "--only", "three", "--only", "one", "--out", str(tmp_path)]) == 0
+        assert [c.run.calls for c in registry] == [1, 0, 1]
+        report = json.loads((tmp_path / "report.json").read_text())
+        assert [entry["claim"] for entry in report] == ["one", "three"]
+
+    def test_claim_that_cannot_be_run(self, registry, tmp_path, capsys):
+        registry[1].run.error = ValueError("no root")
+        assert main(["reproduce", "--out", str(tmp_path)]) == 1
+        assert "patchdyn: could not be run: two" in capsys.readouterr().err
+        assert registry[2].run.calls == 1
+
+    def test_ctrl_c(self, registry, tmp_path, capsys):
+        registry[1].run.error = KeyboardInterrupt()
+        assert main(["reproduce", "--out", str(tmp_path)]) == 130
+        output = capsys.readouterr()
+        assert "not run yet: two, three" in output.out
+        assert "interrupted; the same command resumes" in output.err
+
+    def test_other_mode_is_refused(self, registry, tmp_path, capsys):
+        main(["reproduce", "--quick", "--out", str(tmp_path)])
+        capsys.readouterr()
+        assert main(["reproduce", "--out", str(tmp_path)]) == 2
+        assert "holds a quick run while this one is full" in capsys.readouterr().err
+        assert main(["reproduce", "--out", str(tmp_path), "--force"]) == 0
+
+    def test_unusable_folder(self, registry, tmp_path, capsys):
+        (tmp_path / "file").write_text("")
+        assert main(["reproduce", "--out", str(tmp_path / "file")]) == 2
+        assert "cannot use" in capsys.readouterr().err
+
+    def test_folder_without_permission(self, registry, tmp_path, capsys, monkeypatch):
+        def denied(*_, **__):
+            raise PermissionError(13, "Permission denied")
+
+        monkeypatch.setattr("pathlib.Path.mkdir", denied)
+        assert main(["reproduce", "--out", str(tmp_path / "r")]) == 2
+        assert "Permission denied" in capsys.readouterr().err
+
+    def test_full_disk(self, registry, tmp_path, capsys, monkeypatch):
+        replace = os.replace
+
+        def full(source, target):
+            if "two" in str(target):
+                raise OSError(28, "No space left on device")
+            replace(source, target)
+
+        monkeypatch.setattr(os, "replace", full)
+        assert main(["reproduce", "--out", str(tmp_path)]) == 1
+        error = capsys.readouterr().err
+        assert "two.json: No space left on device; claims finished before are kept" in error
+
+    def test_real_ctrl_c_of_a_real_process(self, tmp_path):
+        """SIGINT while a claim runs: the finished one is kept, the exit code is 130."""
+        script = (
+            "import sys, time\n"
+            "from tests.simulations.fakes import claim, fake_registry\n"
+            "first, slow = claim('first'), claim('slow')\n"
+            "object.__setattr__(slow, 'run', lambda context: time.sleep(60))\n"
+            "sys.modules['simulations.claims'] = fake_registry(first, slow)\n"
+            "from simulations.cli import main\n"
+            f"sys.exit(main(['reproduce', '--out', {str(tmp_path / 'r')!r}]))\n"
+        )
+        process = subprocess.Popen(
+            [sys.executable, "-c", script],
+            stderr=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        record = tmp_path / "r" / "claims" / "first.json"
+        deadline = time.monotonic() + 60
+        while process.stderr.readline().startswith("[2/2] slow") is False:
+            assert time.monotonic() < deadline
+        process.send_signal(signal.SIGINT)
+        _, error = process.communicate(timeout=60)
+        assert process.returncode == 130
+        assert "the same command resumes" in error
+        assert record.is_file()
+        assert "Not run yet: slow." in (tmp_path / "r" / "report.html").read_text()

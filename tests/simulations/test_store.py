@@ -1,0 +1,122 @@
+import enum
+import errno
+import json
+import os
+
+import numpy as np
+import pytest
+import xarray
+
+from dynamics import State
+from simulations import store
+from simulations.claim import Context, Verdict
+
+
+class TestReplacing:
+    def test_writes_and_overwrites(self, tmp_path):
+        path = tmp_path / "new folder" / "file.txt"
+        store.write_bytes(path, b"one")
+        store.write_bytes(path, b"two")
+        assert path.read_bytes() == b"two"
+        assert os.listdir(path.parent) == ["file.txt"]
+
+    def test_exception_while_writing_keeps_the_old_file(self, tmp_path):
+        path = tmp_path / "file.txt"
+        path.write_bytes(b"old")
+
+        def interrupted() -> None:
+            with store.replacing(path) as temporary:
+                temporary.write_bytes(b"half of the ne")
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            interrupted()
+        assert path.read_bytes() == b"old"
+        assert os.listdir(tmp_path) == ["file.txt"]
+
+    @pytest.mark.parametrize("call", ["fsync", "replace"])
+    def test_full_disk_is_one_sentence_and_keeps_the_old_file(self, tmp_path, monkeypatch, call):
+        def full(*_):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        path = tmp_path / "file.json"
+        path.write_bytes(b"old")
+        monkeypatch.setattr(os, call, full)
+        with pytest.raises(store.StoreError, match=r"cannot write .*file\.json: No space left"):
+            store.write_json(path, {})
+        assert path.read_bytes() == b"old"
+        assert os.listdir(tmp_path) == ["file.json"]
+
+    def test_folder_that_cannot_exist(self, tmp_path):
+        (tmp_path / "file").write_bytes(b"")
+        with pytest.raises(store.StoreError, match="cannot write"):
+            store.write_bytes(tmp_path / "file" / "below", b"")
+
+    def test_readable_by_others_as_any_new_file(self, tmp_path):
+        store.write_bytes(tmp_path / "ours", b"")
+        (tmp_path / "plain").write_bytes(b"")
+        assert (tmp_path / "ours").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+class TestDataset:
+    def test_round_trip(self, tmp_path):
+        data = xarray.Dataset({"y": ("x", [1.0, 2.0])}, attrs={"title": "t"})
+        store.write_dataset(tmp_path / "a.nc", data)
+        with xarray.open_dataset(tmp_path / "a.nc", engine="h5netcdf") as back:
+            xarray.testing.assert_identical(back.load(), data)
+
+    def test_full_disk_as_hdf5_tells_it(self, tmp_path, monkeypatch):
+        def full(*_, **__):
+            raise RuntimeError("Can't decrement id ref count (No space left on device)")
+
+        monkeypatch.setattr(xarray.Dataset, "to_netcdf", full)
+        with pytest.raises(store.StoreError, match="No space left"):
+            store.write_dataset(tmp_path / "a.nc", xarray.Dataset())
+        assert os.listdir(tmp_path) == []
+
+
+class TestPlain:
+    def test_what_numpy_and_the_package_use(self):
+        class Colour(enum.Enum):
+            RED = 1.5
+
+        value = {
+            "float": np.float64(0.25),
+            "int": np.int64(3),
+            "flag": np.bool_(True),
+            "array": np.array([[1.0, np.nan]]),
+            "infinite": float("inf"),
+            "verdict": Verdict.FAILS,
+            "enum": Colour.RED,
+            "state": State(1.0, 2.0, 3.0),
+            "tuple": (1, None),
+            "text": "Γ",
+            4: "key",
+        }
+        assert json.loads(store.to_json(value)) == {
+            "float": 0.25,
+            "int": 3,
+            "flag": True,
+            "array": [[1.0, None]],
+            "infinite": None,
+            "verdict": "fails",
+            "enum": 1.5,
+            "state": {"alpha": 1.0, "gamma": 2.0, "rho": 3.0},
+            "tuple": [1, None],
+            "text": "Γ",
+            "4": "key",
+        }
+
+    def test_dataclasses_and_anything_else(self, tmp_path):
+        assert store.plain(tmp_path) == str(tmp_path)
+        assert store.plain(Context(quick=True, progress=lambda _: None))["quick"] is True
+
+
+class TestReadJson:
+    def test_absent_is_none(self, tmp_path):
+        assert store.read_json(tmp_path / "absent.json") is None
+
+    def test_damaged_is_one_sentence(self, tmp_path):
+        (tmp_path / "a.json").write_text("{half")
+        with pytest.raises(store.StoreError, match=r"cannot read .*a\.json"):
+            store.read_json(tmp_path / "a.json")
