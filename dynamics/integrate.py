@@ -16,7 +16,7 @@ from dynamics.problem import finite, require
 from dynamics.trajectory import Status
 
 _LEAST_SHRINK = 1e-12  # of the last good step: a failure at smaller steps is final
-_COARSE_CLOCK = 1e-8  # a step shorter than this fraction of the time wants a fresh clock
+_MOST_FAILURES = 5  # trial steps that may fail in one run: beyond, it creeps along a wall
 
 METHODS = {"Radau": Radau, "BDF": BDF, "LSODA": LSODA}
 
@@ -55,12 +55,11 @@ def integrate(
 ) -> Path:
     """Integrate y' = velocity(y) from 0 to ``horizon``; trouble ends the path with a status.
 
-    The equation is autonomous, so the clock starts anew whenever steps become too short for it (at
-    time 1e13 double precision resolves 2e-3). A trial step may land where the velocity cannot be
-    had (overflow, loss of accuracy): the solver is then restarted from its last step with a smaller
-    one, and the path ends only if that does not help. It also ends after the first step at which
-    ``until`` holds. ``progress`` is called after each step with the fraction done on a logarithmic
-    clock. KeyboardInterrupt is not caught: the path so far is attached to it as ``path``.
+    A trial step may land where the velocity cannot be had (overflow, loss of accuracy): the solver
+    is then restarted from its last step, on a fresh clock and with a smaller step, and the path
+    ends only if that does not help. It also ends after the first step at which ``until`` holds.
+    ``progress`` is called after each step with the fraction done on a logarithmic clock.
+    KeyboardInterrupt is not caught: the path so far is attached to it as ``path``.
     """
     path = Path([0.0], [np.array(start, float)])
     calls = {"evaluations": 0, "jacobians": 0, "restarts": 0}
@@ -87,7 +86,7 @@ def integrate(
             return begin, None
 
     try:
-        shrink, last = 1.0, horizon
+        shrink, last, failures = 1.0, horizon, 0
         begin, solver = started(None)
         while solver is not None and solver.status == "running":
             try:
@@ -97,7 +96,8 @@ def integrate(
             except (OverflowError, ToleranceError) as failure:
                 shrink *= 1e-2
                 calls["restarts"] += 1
-                if shrink < _LEAST_SHRINK:
+                failures += 1
+                if shrink < _LEAST_SHRINK or failures > _MOST_FAILURES:
                     _end(path, failure)
                     break
                 begin, solver = started(shrink * last)
@@ -107,7 +107,8 @@ def integrate(
                 now = begin + solver.t
                 path.message = f"{Status.STALLED.value} (at time {now:.6g}: {complaint})"
                 break
-            shrink, last = min(1.0, 10.0 * shrink), solver.step_size
+            shrink = min(1.0, 10.0 * shrink)
+            last = max(solver.step_size, float(np.spacing(solver.t)))
             path.times.append(float(begin + solver.t))
             path.points.append(solver.y.copy())
             path.pieces.append((begin, solver.dense_output()))
@@ -116,9 +117,6 @@ def integrate(
                 break
             if progress is not None:
                 progress(float(np.log1p(path.times[-1]) / np.log1p(horizon)))
-            if solver.status == "running" and last < _COARSE_CLOCK * solver.t:
-                begin, solver = started(min(last, horizon - path.times[-1]))
-                calls["restarts"] += 1
     except KeyboardInterrupt as interrupt:
         path.status, path.message = Status.INTERRUPTED, Status.INTERRUPTED.value
         interrupt.path = path  # type: ignore[attr-defined]

@@ -170,8 +170,8 @@ def set_tables(r, law, C, L, constants, power_p, x, y):
     )
 
 
-#: e^(u n) stays within double precision, n up to C in modulus.
-_LARGEST_EXPONENT = 600.0
+#: Largest |u C|: a ratio of two e^(u n), n up to C in modulus, stays within double precision.
+_LARGEST_EXPONENT = 300.0
 
 
 @kernel

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import dynamics
+from dynamics import precompile
 
 PROGRAM = """
 from dynamics.truncation import group_bounds, nothing
@@ -45,3 +46,10 @@ def test_the_next_process_compiles_nothing_until_a_callee_changes(tmp_path):
 def append(path):
     with path.open("a") as source:
         source.write("# changed\n")
+
+
+def test_precompile_knows_both_certified_methods():
+    assert [precompile.compile_method(m) for m in ("enumeration", "fourier")] == [
+        "enumeration",
+        "fourier",
+    ]
