@@ -1,4 +1,4 @@
-"""Compile every kernel once (`python -m dynamics.precompile`), so that no first result waits for it.
+"""Compile every kernel once (`python -m dynamics.precompile`), so that no result waits for it.
 
 Numba keeps the compiled code on disk. The two certified methods compile side by side.
 """
