@@ -21,6 +21,7 @@ def gradient_flow(
     rtol: float = 1e-8,
     atol: float = 1e-11,
     until: Callable[[State], bool] | None = None,
+    records: int = 300,
     progress: Callable[[float], None] | None = None,
 ) -> Trajectory:
     r"""Integrate :math:`\dot\theta = -g(\theta)`, g the entrywise gradient of the population risk.
@@ -42,13 +43,15 @@ def gradient_flow(
         ``"LSODA"``, ``"BDF"`` or ``"Radau"`` of SciPy, and its tolerances per step.
     until
         Ends the run early after the first step at whose state it holds.
+    records
+        At most so many steps, first and last included, are kept and evaluated in full.
     progress
         Called after each step with the fraction done on a logarithmic clock.
 
     Returns
     -------
     Trajectory
-        One record per step, dense output in between. Overflow, loss of accuracy and a stalled
+        Records at steps of the integrator, dense output in between. Overflow, loss of accuracy and a stalled
         integrator are told by its status, not raised.
 
     Raises
@@ -61,6 +64,7 @@ def gradient_flow(
     horizon = finite("horizon", horizon)
     require(horizon > 0.0, "horizon", horizon, "greater than 0")
     check_method(method, rtol, atol)
+    require(finite("records", records) >= 2, "records", records, "at least 2")
     start = population.problem.initial_state if initial is None else checked_state(initial)
 
     def velocity(y: np.ndarray) -> np.ndarray:
@@ -73,11 +77,13 @@ def gradient_flow(
         return until is not None and until(State(*y.tolist()))
 
     def wrap(path: Path) -> Trajectory:
+        steps = len(path.times)
+        kept = np.unique(np.linspace(0, steps - 1, min(steps, int(records))).round().astype(int))
         return assemble(
             population,
             "gradient flow",
-            np.array(path.times),
-            np.array(path.points),
+            np.array(path.times)[kept],
+            np.array(path.points)[kept],
             path.status,
             path.message,
             resolution=10.0 * atol,
