@@ -22,6 +22,8 @@ from numba.core.caching import FunctionCache, IndexDataCacheFile
 #: Fused multiply-adds and reordered sums; infinities and nan keep their meaning.
 REORDER = frozenset({"contract", "reassoc", "nsz", "arcp"})
 
+#: Options of Numba that leave out the entry points for Python and C.
+_NO_ENTRY = ("no_cpython_wrapper", "no_cfunc_wrapper")
 
 _PACKAGE = Path(__file__).parent
 
@@ -66,15 +68,22 @@ class _PackageCache(FunctionCache):
 
 
 def kernel(
-    function: Callable[..., Any] | None = None, *, fastmath: Collection[str] = frozenset()
+    function: Callable[..., Any] | None = None,
+    *,
+    fastmath: Collection[str] = frozenset(),
+    inner: bool = False,
 ) -> Any:
     """Compile ``function`` on first call; ``function.py_func`` remains the plain twin.
 
     ``@kernel(fastmath=REORDER)`` is for loops that vectorise only if sums may be reordered.
+    ``@kernel(inner=True)`` compiles faster, but only for calls from other kernels: it leaves out
+    the entry points for Python and C. Every kernel is compiled again inside each of its callers,
+    so the cost of a kernel grows with the depth of the calls above it.
     """
     if function is None:
-        return partial(kernel, fastmath=fastmath)
-    compiled: Any = numba.njit(error_model="numpy", fastmath=set(fastmath))(function)
+        return partial(kernel, fastmath=fastmath, inner=inner)
+    entry: dict[str, Any] = dict.fromkeys(_NO_ENTRY, True) if inner else {}
+    compiled: Any = numba.njit(error_model="numpy", fastmath=set(fastmath), **entry)(function)
     if hasattr(compiled, "py_func"):  # not where NUMBA_DISABLE_JIT leaves plain Python
         compiled._cache = _PackageCache(function)
     return compiled

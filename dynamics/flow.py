@@ -51,8 +51,8 @@ def gradient_flow(
     Returns
     -------
     Trajectory
-        Records at steps of the integrator, dense output in between. Overflow, loss of accuracy and a stalled
-        integrator are told by its status, not raised.
+        Records at steps of the integrator, dense output in between. Overflow, loss of accuracy and
+        a stalled integrator are told by its status, not raised.
 
     Raises
     ------

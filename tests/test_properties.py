@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from dynamics import (
@@ -193,7 +193,8 @@ class TestGammaGeRho:
         assert drift.outvoted == 0.0
         assert drift.total >= -line_rounding(two_sets, alpha)
 
-    @settings(max_examples=15)
+    # about half of the problems drawn lie outside the condition that is the premise here
+    @settings(max_examples=15, suppress_health_check=[HealthCheck.filter_too_much])
     @given(problems(max_D=12, p=3, temperature=1.0, output_scale=None), reals(0.1, 2.0))
     @example(Problem(D=16, C=4, q=0.125), 1.0)
     def test_gamma_ge_rho_where_alpha_stays_below_its_critical_value(self, problem, beta):

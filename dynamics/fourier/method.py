@@ -21,14 +21,15 @@ import numpy as np
 
 from dynamics._emitted import attention_weights
 from dynamics.errors import ToleranceError
-from dynamics.fourier.curvature import PAIRS, curvature
+from dynamics.fourier.curvature import curvature
 from dynamics.fourier.driver import PARTS, expectation
-from dynamics.fourier.plan import TILTS, SetLaw, set_law
+from dynamics.fourier.plan import SetLaw, set_law
 from dynamics.fourier.sign import SignLaw, sign_law, sign_probabilities
 from dynamics.problem import Problem, State, require
 from dynamics.value import Value, require_finite
 
 _JACOBIAN_TOLERANCE = 1e-7
+_UPPER = np.triu_indices(3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +92,9 @@ class FourierExpectation:
             If the certified error exceeds the tolerance; names the bound that was reached.
         """
         values, bounds, magnitude = self._run(state, False)
-        self._check(state, np.r_[0.0, bounds[1:4].sum(axis=1)], np.r_[1.0, magnitude[1:4]])
+        self._check(state, [sum(parts) for parts in bounds[1:4].tolist()], magnitude[1:4].tolist())
         many = self.problem.multiplicity
-        return State(*(-float(v) / m for v, m in zip(values[1:4], many)))
+        return State(*(-v / m for v, m in zip(values[1:4].tolist(), many)))
 
     @property
     def plan(self) -> FourierExpectation:
@@ -119,7 +120,8 @@ class FourierExpectation:
         """
         values, bounds, magnitude = self._run(state, True)
         total = bounds.sum(axis=1)
-        self._check(state, total, magnitude)
+        self._check(state, total[1:4].tolist(), magnitude[1:4].tolist())
+        self._refuse_beyond(max(total[0] / max(1.0, magnitude[0]), total[4]))
         test_error, ties, sign_bound = self._sign(state)
         many = self.problem.multiplicity
         entrywise = bounds[:4] / np.array([1.0, *many])[:, None]
@@ -155,27 +157,30 @@ class FourierExpectation:
         """
         second = curvature(
             self._law, self.problem.C, self.problem.L, self._constants(state), self.problem.p,
-            TILTS, self._crude(state), max(self.tolerance, _JACOBIAN_TOLERANCE), PAIRS,
+            self._crude(state), max(self.tolerance, _JACOBIAN_TOLERANCE),
         )  # fmt: skip
         if not np.all(np.isfinite(second)):
             raise ToleranceError("the Fourier method cannot resolve the range of F at this state")
         matrix = np.empty((3, 3))
-        for (i, j), value in zip(PAIRS, second):
-            matrix[i, j] = matrix[j, i] = value
+        matrix[_UPPER] = matrix.T[_UPPER] = second
         return matrix / np.array(self.problem.multiplicity)[:, None]
 
     def _run(self, state: State, with_loss: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        values, bounds, magnitude, _, _ = expectation(
+        values, bounds, magnitude, _ = expectation(
             self._law, self.problem.C, self.problem.L, self._constants(state), self.problem.p,
-            TILTS, self._crude(state), self.tolerance, with_loss,
+            self._crude(state), self.tolerance, with_loss,
         )  # fmt: skip
         return values, bounds, magnitude
 
-    def _check(self, state: State, bounds: np.ndarray, magnitude: np.ndarray) -> None:
-        scale = np.maximum(1.0, magnitude)
+    def _check(self, state: State, bounds: list[float], magnitude: list[float]) -> None:
+        """Hold the bounds of the three derivatives to the tolerance."""
+        scale = [max(1.0, size) for size in magnitude]
         if state[0] != 0.0:
-            scale[1] = max(scale[1], 1.0 / abs(state[0]))
-        error = float(np.max(bounds / scale))
+            scale[0] = max(scale[0], 1.0 / abs(state[0]))
+        errors = [bound / size for bound, size in zip(bounds, scale)]
+        self._refuse_beyond(math.nan if any(map(math.isnan, errors)) else max(errors))
+
+    def _refuse_beyond(self, error: float) -> None:
         if not error <= self.tolerance:
             raise ToleranceError(
                 f"tolerance = {self.tolerance:g} cannot be met here by the Fourier method: "

@@ -25,8 +25,14 @@ from dynamics._emitted import row_gradient
 from dynamics._jit import kernel
 from dynamics.problem import Problem
 
-#: The tilts at which every r is bounded; |F| beyond the window is controlled by their extremes.
-TILTS = np.array([-1.0, -0.5, 0.0, 0.5, 1.0])
+#: The tilts at which r is bounded; |F| beyond the window is controlled by their extremes.
+TILTS = np.array([-1.0, -0.5, -0.25, -0.125, 0.0, 0.125, 0.25, 0.5, 1.0])
+
+#: Index of the tilt 0. Tilts between -1/2 and 1/2 serve only where F ranges far.
+UNTILTED = 4
+
+#: Distance to the saddle point at which the search stops.
+_NEAR = 0.1
 
 _DEEPEST_TAIL = -230.0  # log-probability beyond which a total R is never visited
 
@@ -129,93 +135,129 @@ def _probability_of_sum(patches: int, q: float, reach: int) -> tuple[np.ndarray,
 @kernel
 def _tilt_totals(law, L, C):
     """Fill the saddle points of the untilted law; they do not depend on the state."""
-    level, zero = np.empty(2 * C + 1), np.zeros(len(law.n))
+    level, rise, zero = np.empty(2 * C + 1), np.empty(2 * C + 1), np.zeros(len(law.n))
     limit = len(law.log_tail) - 1
+    u = 0.0
     for i in range(2 * limit + 1):
-        u, log_f, _, _ = tilt(0.0, i - limit, law, L, C, zero, 0.0, law.share[i], level)
+        u, log_f, _, _ = tilt(
+            0.0, i - limit, law.log_p, law.log_p_empty, law.level, L - 1.0, C, zero, u,
+            law.share[i], level, rise,
+        )  # fmt: skip
         law.log_probability[i] = (L - 1) * log_f - (i - limit) * u
 
 
-@kernel
-def set_tables(r, law, C, L, constants, power_p, x, y):
+@kernel(inner=True)
+def set_tables(r, plus, minus, level, L, C, constants, power_p, rows, x, y, base):
     """Fill ``x[type]`` and ``y[3, type]``, the contributions of a set to F and dF given R = r.
 
-    Contributions are in excess of an empty set. Returns F and its three derivatives of the signal
-    set with L - 1 empty sets: (base, d_alpha, d_gamma, d_rho).
+    Contributions are in excess of an empty set. ``base``: F and its three derivatives of the signal
+    set with L - 1 empty sets, and 1; ``rows``: scratch, rows of the attention by s + 1 and n + C.
     """
     alpha, Lambda, Gamma, Xi, LG, GX, D, kappa, tau, nu = constants
-    T = r + 1.0 * C
-    e = row_gradient(0.0, 0.0, T, alpha, Lambda, Gamma, Xi, LG, GX, C, D, kappa, tau, power_p, nu)
-    s = row_gradient(
-        1.0, 1.0 * C, T, alpha, Lambda, Gamma, Xi, LG, GX, C, D, kappa, tau, power_p, nu
-    )
-    for k in range(len(law.n)):
-        a, b, n = law.plus[k], law.minus[k], law.n[k]
-        z = C - a - b
-        P = row_gradient(1.0, n, T, alpha, Lambda, Gamma, Xi, LG, GX, C, D, kappa, tau, power_p, nu)
-        M = row_gradient(
-            -1.0, n, T, alpha, Lambda, Gamma, Xi, LG, GX, C, D, kappa, tau, power_p, nu
-        )
-        Z = row_gradient(0.0, n, T, alpha, Lambda, Gamma, Xi, LG, GX, C, D, kappa, tau, power_p, nu)
-        x[k] = a * (P[0] - e[0]) + b * (M[0] - e[0]) + z * (Z[0] - e[0])
-        y[0, k] = a * (P[1] - e[1]) + b * (M[1] - e[1]) + z * (Z[1] - e[1])
-        y[1, k] = a * P[2] + b * M[2] + z * Z[2]
-        y[2, k] = a * P[3] + b * M[3] + z * Z[3]
+    for k in range(3 * (2 * C + 1)):
+        s, n = k % 3 - 1, k // 3 - C
+        if abs(n - s) < C:
+            row = row_gradient(
+                1.0 * s, 1.0 * n, r + 1.0 * C, alpha, Lambda, Gamma, Xi, LG, GX, C, D, kappa, tau,
+                power_p, nu,
+            )  # fmt: skip
+            for j in range(4):
+                rows[k % 3, k // 3, j] = row[j]
     empties = (L - 1.0) * C
-    return (
-        C * s[0] + empties * e[0],
-        C * s[1] + empties * e[1],
-        C * s[2] + empties * e[2],
-        C * s[3] + empties * e[3],
-    )
+    base[4] = 1.0
+    for j in range(4):
+        empty = rows[1, C, j]
+        base[j] = C * rows[2, 2 * C, j] + empties * empty
+        empty = empty if j < 2 else 0.0  # an empty set has no attention derivatives in excess
+        for k in range(len(level)):
+            a, b, m = plus[k], minus[k], level[k]
+            value = 0.0
+            if a > 0:
+                value += a * (rows[2, m, j] - empty)
+            if b > 0:
+                value += b * (rows[0, m, j] - empty)
+            if a + b < C:
+                value += (C - a - b) * (rows[1, m, j] - empty)
+            if j == 0:
+                x[k] = value
+            else:
+                y[j - 1, k] = value
 
 
-#: Largest |u C|: a ratio of two e^(u n), n up to C in modulus, stays within double precision.
-_LARGEST_EXPONENT = 300.0
-
-
-@kernel
-def tilt(lam, r, law, L, C, x, u, share, level):
+@kernel(inner=True)
+def tilt(lam, r, log_p, log_p_empty, of_type, sets, C, x, u, share, level, rise):
     """Tilt the law of a set by ``exp(-lam x + u n)`` with ``u`` at the saddle point of R = r.
 
     Fills ``share[type]``, the tilted probabilities, and ``level[n + C]``, their sums over n (with
-    the empty type at n = 0). Returns (u, log f, share of the empty type, tilted variance of n).
+    the empty type at n = 0); ``rise`` is scratch. The search starts at ``u``. Returns (u, log f,
+    share of the empty type, tilted variance of n).
     """
-    top = law.log_p_empty
+    top = move = f = variance = 0.0
+    for _ in range(40):
+        top = _shares(lam, u, log_p, log_p_empty, of_type, C, x, share, level)
+        move, f, variance = _to_saddle(r, sets, C, level)
+        u += move
+        if abs(move) < 100.0 / C:
+            break
+    up, down = math.exp(move), math.exp(-move)
+    rise[C] = 1.0 / f
+    for m in range(1, C + 1):
+        rise[C + m], rise[C - m] = rise[C + m - 1] * up, rise[C - m + 1] * down
+    for i in range(2 * C + 1):
+        level[i] *= rise[i]
+    filled = 0.0
     for k in range(len(x)):
-        share[k] = law.log_p[k] - lam * x[k]
+        share[k] *= rise[of_type[k]]
+        filled += share[k]
+    # f is raised to powers up to D: its small distance to the empty type must keep its digits
+    log_f = log_p_empty - math.log1p(-filled) if filled < 0.5 else top + math.log(f)
+    return u, log_f, math.exp(log_p_empty - top) / f, variance
+
+
+@kernel(inner=True)
+def _shares(lam, u, log_p, log_p_empty, of_type, C, x, share, level):
+    """Fill ``share`` and ``level`` up to a factor; return its logarithm."""
+    top = log_p_empty
+    for k in range(len(x)):
+        share[k] = log_p[k] - lam * x[k] + u * (of_type[k] - C)
         top = max(top, share[k])
-    level[:] = 0.0
-    level[C] = math.exp(law.log_p_empty - top)
+    for i in range(2 * C + 1):
+        level[i] = 0.0
+    level[C] = math.exp(log_p_empty - top)
     for k in range(len(x)):
         share[k] = math.exp(share[k] - top)
-        level[law.level[k]] += share[k]
-    low, high = -_LARGEST_EXPONENT / C, _LARGEST_EXPONENT / C
-    for _ in range(60):
-        f, mean, square = _moments(level, C, u)
-        variance = square / f - (mean / f) ** 2
-        lacking = r - (L - 1.0) * mean / f
-        move = lacking / max((L - 1.0) * variance, 1e-3)
-        if abs(move) < 0.02:
-            break
+        level[of_type[k]] += share[k]
+    return top
+
+
+@kernel(inner=True)
+def _to_saddle(r, sets, C, level):
+    """Return the change of u, at most 200 / C, from ``level`` to near the saddle point of R = r.
+
+    Also the sum of the levels and the variance of n there. A tenth of a unit off, the bounds are
+    hardly larger: by half the variance of R over a hundred, in the logarithm.
+    """
+    move, low, high = 0.0, -200.0 / C, 200.0 / C
+    for _ in range(30):
+        f, mean, variance = _moments(level, C, move)
+        lacking = r - sets * mean
+        step = lacking / max(sets * variance, 1e-3)
+        if abs(step) < _NEAR:
+            return move, f, variance
         if lacking > 0.0:
-            low = u
+            low = move
         else:
-            high = u
-        u += move
-        if not low < u < high:  # in sharp regimes the saddle is far and Newton's step too long
-            u = 0.5 * (low + high)
-    f, mean, square = _moments(level, C, u)
-    empty = math.exp(law.log_p_empty - top) / f
-    for k in range(len(x)):
-        share[k] *= math.exp(u * law.n[k]) / f
-    for i in range(2 * C + 1):
-        level[i] *= math.exp(u * (i - C)) / f
-    return u, top + math.log(f), empty, square / f - (mean / f) ** 2
+            high = move
+        move += step
+        if not low < move < high:  # in sharp regimes the saddle is far and Newton's step too long
+            move = 0.5 * (low + high)
+    f, _, variance = _moments(level, C, move)
+    return move, f, variance
 
 
-@kernel
+@kernel(inner=True)
 def _moments(level, C, u):
+    """Return the sum, the mean and the variance of n under ``level e^(u n)``."""
     z = math.exp(u)
     power = math.exp(-u * C)
     f = mean = square = 0.0
@@ -226,13 +268,13 @@ def _moments(level, C, u):
         mean += n * term
         square += n * n * term
         power *= z
-    return f, mean, square
+    return f, mean / f, square / f - (mean / f) ** 2
 
 
-@kernel
-def log_weighted(share, size, base_size, L):
-    """Return ``log(|d base| + (L - 1) sum share |y|)``: what |dF| adds to a Chernoff bound."""
+@kernel(inner=True)
+def log_weighted(share, size, base_size, sets):
+    """Return ``log(|d base| + sets sum share |y|)``: what |dF| adds to a Chernoff bound."""
     total = 0.0
     for k in range(len(share)):
         total += share[k] * abs(size[k])
-    return math.log(abs(base_size) + (L - 1.0) * total + 1e-300)
+    return math.log(abs(base_size) + sets * total + 1e-300)

@@ -170,52 +170,57 @@ def _times(count: np.ndarray, log_p: float) -> np.ndarray:
 def sign_probabilities(law, signs, C, L, constants, power):
     """Return P[F <= 0], P[F = 0] within rounding, and a bound of the error of either."""
     types = len(law.n)
-    x, y = np.empty(types), np.empty((3, types))
-    share, level = np.empty(types), np.empty(2 * C + 1)
-    partial = np.empty(len(signs.parent))
+    x, y, base = np.empty(types), np.empty((3, types)), np.empty(5)
+    rows, scratch = np.empty((3, 2 * C + 1, 4)), np.empty((2, 2 * C + 1))
+    share, partial = np.empty(types), np.empty(len(signs.parent))
     wrong = tie = missing = 0.0
     if signs.reach + 1 < len(law.log_tail):
         missing = math.exp(law.log_tail[signs.reach + 1])
     cut = math.log(0.1 * signs.tolerance / (2 * signs.reach + 1))
     for r in range(-signs.reach, signs.reach + 1):
-        base = set_tables(r, law, C, L, constants, power, x, y)[0]
+        set_tables(r, law.plus, law.minus, law.level, L, C, constants, power, rows, x, y, base)
         here = law.total[law.center + r]
-        positive, negative = _sure(r, law, L, C, base, x, share, level)
-        if law.log_probability[len(law.log_tail) - 1 + r] < cut:
-            missing += math.exp(law.log_probability[len(law.log_tail) - 1 + r])
-        elif positive < cut:
-            missing += math.exp(positive)
-        elif negative < cut:
-            missing += math.exp(negative)
-            wrong += here
-        else:
-            low, high, found = _count_signs(r, law, signs, base, x, partial)
-            left = max(0.0, here - found)
-            fraction = high / found if found > 0 else 0.5
-            wrong += high + left * fraction
-            tie += high - low
-            missing += left
+        log_p = law.log_probability[len(law.log_tail) - 1 + r]
+        positive = negative = 0.0
+        for side in range(2):
+            bound = _sure(
+                0.25 - 0.5 * side, r, law.log_p, law.log_p_empty, law.level, L - 1.0, C, base[0], x,
+                share, scratch[0], scratch[1],
+            )  # fmt: skip
+            if side == 0:
+                positive = bound
+            else:
+                negative = bound
+        if min(log_p, positive, negative) < cut:
+            missing += math.exp(log_p if log_p < cut else positive if positive < cut else negative)
+            wrong += here if min(log_p, positive) >= cut else 0.0
+            continue
+        low, high, found = _count_signs(r, signs, base[0], x, partial)
+        left = max(0.0, here - found)
+        wrong += high + left * (high / found if found > 0 else 0.5)
+        tie += high - low
+        missing += left
     return wrong, tie, missing + len(law.log_tail) * law.noise
 
 
-@kernel
-def _sure(r, law, L, C, base, x, share, level):
-    """Bound log P[F <= 0, R = r] and log P[F >= 0, R = r] by Chernoff."""
-    bounds = np.zeros(2)
-    for side in range(2):
-        lam = 0.25 * (1 - 2 * side)
-        for _ in range(16):
-            u, log_f, _, _ = tilt(lam, r, law, L, C, x, 0.0, share, level)
-            bound = -lam * base + (L - 1) * log_f - r * u
-            if not bound < bounds[side]:
-                break
-            bounds[side] = bound
-            lam *= 2.0
-    return bounds[0], bounds[1]
+@kernel(inner=True)
+def _sure(lam, r, log_p, log_p_empty, of_type, sets, C, base, x, share, level, rise):
+    """Bound log P[F <= 0, R = r] by Chernoff with lam, 2 lam, ...; for lam < 0 log P[F >= 0]."""
+    best = u = 0.0
+    for _ in range(16):
+        u, log_f, _, _ = tilt(
+            lam, r, log_p, log_p_empty, of_type, sets, C, x, u, share, level, rise
+        )
+        bound = -lam * base + sets * log_f - r * u
+        if not bound < best:
+            break
+        best = bound
+        lam *= 2.0
+    return best
 
 
-@kernel
-def _count_signs(r, law, signs, base, x, partial):
+@kernel(inner=True)
+def _count_signs(r, signs, base, x, partial):
     """Return P[F < 0, R = r], P[F <= 0, R = r] and the probability enumerated."""
     lone = np.zeros(2)
     largest = 0.0
@@ -245,7 +250,7 @@ def _count_signs(r, law, signs, base, x, partial):
     return low, high, found
 
 
-@kernel
+@kernel(inner=True)
 def _at_most(rest, slope, table, width):
     """Return the probability that ``j slope <= rest``."""
     if slope > 0:

@@ -43,12 +43,15 @@ class Oracle:
         n = self.plus - self.minus
         T = n.sum(axis=1, keepdims=True)
         F, dF, size = 0.0, np.zeros((3, len(self.weight))), np.zeros((4, len(self.weight)))
+        self.blur = np.zeros(len(self.weight))  # rounding of F where c cancels, all attention equal
         for s, count in ((1, self.plus), (-1, self.minus), (0, C - self.plus - self.minus)):
             same, other = n - s, T - n
             c = Lam * s + Gam * same + Xi * other
             out = pr.kappa * alpha * c
             slope = pr.p * out ** (pr.p - 1) + pr.nu
             F = F + (count * (out**pr.p + pr.nu * out)).sum(axis=1)
+            entries = abs(Lam * s) + np.abs(Gam * same) + np.abs(Xi * other)
+            self.blur += 1e-15 * (count * slope * pr.kappa * abs(alpha) * entries).sum(axis=1)
             c_gamma = Gam / tau * (same - (C - 1) * c)
             c_rho = Xi / tau * (other - (D - C) * c)
             for k, dO in enumerate((c, alpha * c_gamma, alpha * c_rho)):
@@ -70,7 +73,7 @@ class Oracle:
     def signs(self, state):
         """Return P[F <= -b], P[F <= b] and P[|F| <= b] for bands b above and below rounding."""
         F, _, size = self.moments(state)
-        wide, narrow = 1e-11 * size[0], 1e-17 * size[0]
+        wide, narrow = 1e-11 * size[0] + self.blur, 1e-17 * size[0]
         probability = [wide <= -F, wide >= F, narrow >= np.abs(F), wide >= np.abs(F)]
         return [self.weight @ event for event in probability]
 
@@ -390,15 +393,17 @@ class TestNodes:
         x = np.array([0.8, -2.1, 0.3, 5.5])
         p = np.array([0.3, 0.25, 0.1, 0.15]) / (1 if sets == 4 else 8)
         empty = 1 - p.sum()
-        sums = np.empty(5)
-        loss, weight, _ = node_sums(
-            r, base, x, n, p, empty, C, sets, eta, step, nodes, 2 * sets * C + 2, sums
-        )
+        sums, _, weights, _ = node_sums(
+            r, np.array([base]), x[None], np.empty((1, 3, 4)), n, p[None],
+            np.array([[eta, step, empty]]), np.array([nodes]), np.array([2 * sets * C + 2]),
+            C, sets, False,
+        )  # fmt: skip
+        loss, weight, _ = weights[0]
         with mpmath.workdps(30):
             expected, expected_loss, expected_weight = self.exact(
                 r, base, x, n, p, empty, C, sets, eta, step, nodes
             )
-        np.testing.assert_allclose(sums, expected, rtol=0, atol=1e-15)
+        np.testing.assert_allclose(sums[0], expected, rtol=0, atol=1e-15)
         assert loss == pytest.approx(expected_loss, abs=1e-15)
         assert weight == pytest.approx(expected_weight, rel=1e-14)
 

@@ -10,7 +10,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dynamics import ParameterError, Population, Problem, State, ToleranceError
+from dynamics import (
+    AccuracyWarning,
+    ParameterError,
+    Population,
+    Problem,
+    State,
+    ToleranceError,
+    gradient_descent,
+)
 from dynamics.expectation import Constants, gradient_sum, hessian_sum
 from dynamics.full import embed, population_gradient
 
@@ -264,10 +272,48 @@ class TestRefusals:
             Population(CHECK).evaluate(state)
 
 
-def test_auto_says_what_it_picked():
-    population = Population(CHECK)
-    assert population.method == "enumeration"
-    assert "states" in population.reason
+class TestAuto:
+    """The cheaper certified method, and sampling only where both are out of reach."""
+
+    HUGE = Problem(D=4096, C=64, q=0.5)
+
+    def test_few_states_are_enumerated(self):
+        population = Population(CHECK)
+        assert population.method == "enumeration"
+        assert "states" in population.reason
+
+    def test_many_features_go_to_fourier(self):
+        problem = Problem(D=64, C=4, q=16 / 64)
+        population = Population(problem, tolerance=1e-6)
+        assert population.method == "fourier"
+        assert "ms a gradient" in population.reason
+        value = population.evaluate(problem.initial_state)
+        sampled = Population(problem, method="sampling").evaluate(problem.initial_state)
+        assert abs(value.loss - sampled.loss) <= 2 * sampled.bound
+
+    def test_out_of_reach_is_estimated_and_says_so(self):
+        with pytest.warns(AccuracyWarning, match="estimated by sampling"):
+            population = Population(self.HUGE, memory_budget=2**24)
+        assert population.method == "sampling"
+
+    def test_out_of_reach_with_a_tolerance_is_refused(self):
+        with pytest.raises(ToleranceError, match="cannot be certified"):
+            Population(self.HUGE, tolerance=1e-6)
+
+    def test_a_named_method_is_used(self):
+        population = Population(CHECK, method="fourier", tolerance=1e-8)
+        assert population.method == "fourier"
+        exact = Population(CHECK).evaluate(CHECK_STATE)
+        assert abs(population.evaluate(CHECK_STATE).loss - exact.loss) <= 1e-8
+
+
+def test_descent_by_fourier_equals_descent_by_enumeration():
+    """The same loop, compiled for one method and plain for the other."""
+    runs = [
+        gradient_descent(Population(CHECK, method=m, tolerance=1e-10), learning_rate=0.02, steps=50)
+        for m in ("fourier", "enumeration")
+    ]
+    np.testing.assert_allclose(runs[0].final, runs[1].final, atol=1e-9)
 
 
 def test_largest_stable_learning_rate_is_two_over_the_curvature():

@@ -1,0 +1,121 @@
+r"""Second half of the plan: line, nodes and angles for every R that is integrated."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dynamics._jit import kernel
+from dynamics.fourier.bound import circle, window
+from dynamics.fourier.kernel import FEW_LANES
+from dynamics.fourier.plan import TILTS, UNTILTED, tilt
+from dynamics.fourier.prepare import negligible, tilt_between, tilt_where_needed, tilted
+
+#: An R that would need more nodes than this is left out, at its full size in the bound.
+MOST_NODES = 16384
+
+#: From this many nodes on, finer tilts are tried: F ranges far, but rarely.
+_MANY_NODES = 64
+
+#: What is done with a total R.
+LEFT_OUT, TOO_MANY_NODES, SURELY_NEGATIVE, INTEGRATED = 0, 1, 2, 3
+
+
+@kernel
+def design(law, C, L, reach, x, y, base, logs, sure, ready, goal):
+    """Choose what to do with each R, by line, nodes and angles; refine the bounds where needed.
+
+    Returns by R: ``kind``; ``line`` (eta, step, share of the empty type, Omega, logarithm of the
+    integrand's bound over the goal, aliases in R relative to it); the numbers of nodes and of
+    angles; the tilted probabilities ``share``; the bounds ``here`` on the line. At last the
+    logarithm of the error allowed for each R and kind of error.
+    """
+    count, types, sets = len(ready), x.shape[1], L - 1.0
+    kind, sizes = np.zeros(count, np.int64), np.zeros((2, count), np.int64)
+    line, share, here = np.zeros((count, 6)), np.zeros((count, types)), np.zeros((count, 5))
+    log_goal, q, start = np.empty(5), np.empty(len(TILTS)), np.zeros(len(TILTS))
+    log_p, log_p_empty, level = law.log_p, law.log_p_empty, law.level
+    scratch = np.empty((3, 2 * C + 1))
+    tilt_where_needed(
+        log_p, log_p_empty, level, sets, C, reach, x, y, base, logs, sure, ready, goal
+    )
+    _goal_of_each(sure, goal, log_goal)
+    for i in range(count):
+        r = i - reach
+        if negligible(sure[i], goal, count):
+            continue
+        _combine_all(logs[i], log_goal, q)
+        eta, omega, time = window(q, 8)
+        if time * omega > 2 * math.pi * _MANY_NODES:
+            tilt_between(
+                -0.4, 0.4, r, log_p, log_p_empty, level, sets, C, x[i], y[i], base[i],
+                start, share[i], scratch[0], scratch[1], logs[i], sure[i],
+            )  # fmt: skip
+            if negligible(sure[i], goal, count):
+                continue
+            _combine_all(logs[i], log_goal, q)
+            eta, omega, time = window(q, 32)
+        kind[i] = _kind(logs[i], q, time * omega / (2 * math.pi))
+        if kind[i] != INTEGRATED:
+            continue
+        u, log_f, empty, variance = tilt(
+            eta, r, log_p, log_p_empty, level, sets, C, x[i], 0.0, share[i], scratch[0], scratch[1]
+        )
+        tilted(eta, r, sets, u, log_f, y[i], base[i], share[i], here[i])
+        height = _combine(here[i], log_goal)
+        sizes[0, i] = math.ceil(time * omega / (2 * math.pi * FEW_LANES)) * FEW_LANES
+        sizes[1, i], alias = circle(
+            r, level, sets, C, share[i], y[i], base[i], log_goal, scratch[0], scratch[2],
+            height, variance,
+        )  # fmt: skip
+        line[i, 0], line[i, 1], line[i, 2] = eta, 2 * math.pi / omega, empty
+        line[i, 3], line[i, 4], line[i, 5] = omega, height, alias
+    return kind, line, sizes[0], sizes[1], share, here, log_goal
+
+
+@kernel(inner=True)
+def _kind(logs, q, nodes):
+    """Decide about an R by its bounds over the goal at negative tilts, and the nodes it needs."""
+    for j in range(UNTILTED):
+        if q[j] <= 0.0 and logs[j, 4] < math.inf:
+            return SURELY_NEGATIVE
+    return INTEGRATED if nodes < MOST_NODES else TOO_MANY_NODES
+
+
+@kernel(inner=True)
+def _goal_of_each(sure, goal, log_goal):
+    """Share the goal among the totals R that are integrated and the four kinds of error."""
+    active = 1
+    for i in range(len(sure)):
+        if not negligible(sure[i], goal, len(sure)):
+            active += 1
+    for k in range(5):
+        log_goal[k] = math.log(goal[k] + 1e-300) - math.log(5.0 * active)
+
+
+@kernel(inner=True)
+def _combine(logs, log_goal):
+    """Return ``log sum_k exp(logs_k) / goal_k``."""
+    top = -math.inf
+    for k in range(5):
+        top = max(top, logs[k] - log_goal[k])
+    total = 0.0
+    for k in range(5):
+        if log_goal[k] < math.inf:
+            total += math.exp(logs[k] - log_goal[k] - top)
+    return top + math.log(total)
+
+
+@kernel(inner=True)
+def _combine_all(logs, log_goal, q):
+    """Fill ``q[j]``, the bound by tilt j over the goal; by convexity on chords where not known."""
+    last = 0
+    for j in range(len(TILTS)):
+        if logs[j, 4] == math.inf:
+            continue
+        q[j] = _combine(logs[j], log_goal)
+        for m in range(last + 1, j):
+            part = (TILTS[m] - TILTS[last]) / (TILTS[j] - TILTS[last])
+            q[m] = q[last] + part * (q[j] - q[last])
+        last = j
