@@ -58,13 +58,14 @@ def follow(D: int, features: int) -> Run:
     """
     population = Population(problem(D, features), method="fourier", tolerance=TOLERANCE)
 
-    seen = 1.0  # the last gamma at which the risk was looked at
+    seen = State(1.0, 1.0, 0.0)  # the last state at which the risk was looked at
 
     def learned(state: State) -> bool:
         nonlocal seen
-        if state.gamma < seen + 0.01:
+        moved = abs(state.alpha - seen.alpha) > 0.01 * seen.alpha
+        if state.gamma < 1.0 or not (moved or state.gamma > seen.gamma + 0.01):
             return False
-        seen = state.gamma
+        seen = state
         try:
             return population.evaluate(state).loss < LOSS_GOAL
         except ToleranceError:
