@@ -61,7 +61,11 @@ def run(context: Context) -> Outcome:
 
 
 def judge(ends: Any) -> tuple[Verdict, str]:
-    """Return HOLDS if association and a small error are reached at every size."""
+    """Return HOLDS if association, small error and risk below the goal are reached everywhere."""
+    from simulations import large_D as large
+
+    goal = large.LOSS_GOAL
+    learned = [key for key, found in ends.items() if found.path.loss[-1] < goal]
     associates = [key for key, found in ends.items() if _associates(found)]
     small = [key for key, found in ends.items() if found.path.test_error[-1] <= ERROR_GOAL]
     worst = max(float(found.path.test_error[-1]) for found in ends.values())
@@ -69,10 +73,11 @@ def judge(ends: Any) -> tuple[Verdict, str]:
     latest = max(float(found.path.time[-1]) for (_, D), found in ends.items() if largest == D)
     text = (
         f"Patch association at the end in {len(associates)} of {len(ends)} problems, final test "
-        f"error at most {worst:.2g} (goal {ERROR_GOAL:g}); at D = {largest:.0e} it takes flow time "
+        f"error at most {worst:.2g} (goal {ERROR_GOAL:g}), population risk below {goal:g} in "
+        f"{len(learned)}; at D = {largest:.0e} it takes flow time "
         f"{latest:.1e}."
     )
-    complete = len(associates) == len(small) == len(ends)
+    complete = len(associates) == len(small) == len(learned) == len(ends)
     return (Verdict.HOLDS if complete else Verdict.FINDING), text
 
 
