@@ -184,8 +184,8 @@ def sign_probabilities(law, signs, C, L, constants, power):
         positive = negative = 0.0
         for side in range(2):
             bound = _sure(
-                0.25 - 0.5 * side, r, law.log_p, law.log_p_empty, law.level, L - 1.0, C, base[0], x,
-                share, scratch[0], scratch[1],
+                0.25 - 0.5 * side, cut - 40.0, r, law.log_p, law.log_p_empty, law.level, L - 1.0, C,
+                base[0], x, share, scratch[0], scratch[1],
             )  # fmt: skip
             if side == 0:
                 positive = bound
@@ -204,8 +204,11 @@ def sign_probabilities(law, signs, C, L, constants, power):
 
 
 @kernel(inner=True)
-def _sure(lam, r, log_p, log_p_empty, of_type, sets, C, base, x, share, level, rise):
-    """Bound log P[F <= 0, R = r] by Chernoff with lam, 2 lam, ...; for lam < 0 log P[F >= 0]."""
+def _sure(lam, enough, r, log_p, log_p_empty, of_type, sets, C, base, x, share, level, rise):
+    """Bound log P[F <= 0, R = r] by Chernoff with lam, 2 lam, ...; for lam < 0 log P[F >= 0].
+
+    Stops at a bound below ``enough``.
+    """
     best = u = 0.0
     for _ in range(16):
         u, log_f, _, _ = tilt(
@@ -215,6 +218,8 @@ def _sure(lam, r, log_p, log_p_empty, of_type, sets, C, base, x, share, level, r
         if not bound < best:
             break
         best = bound
+        if best < enough:
+            break
         lam *= 2.0
     return best
 
