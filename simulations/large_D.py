@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -80,6 +81,18 @@ def follow(D: int, features: int) -> Run:
         label_error(population.problem),
         largest_stable_learning_rate(population, population.problem.initial_state),
     )
+
+
+def follow_all(
+    expected: Sequence[int], sizes: Sequence[int], progress: Callable[[float], None]
+) -> dict[tuple[int, int], Run]:
+    """Return the flows for every qD and D, keyed by (qD, D)."""
+    found = {}
+    for features in expected:
+        for D in sizes:
+            found[features, D] = follow(D, features)
+            progress(len(found) / (len(sizes) * len(expected)))
+    return found
 
 
 def sizes(quick: bool) -> tuple[int, ...]:

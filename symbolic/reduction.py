@@ -200,8 +200,8 @@ def _contributions(D: int, C: int, p: int) -> tuple[Any, Any]:
     rows += margins.row_gradient(margins.excess_slope)
     size = {sym.D: D, sym.C: C, sym.p: p}
     arguments = [sym.T, sym.alpha, *attention.WRITTEN_OUT, sym.kappa, sym.nu, sym.tau]
-    signal = [sp.sympify(margins.of_signal_set(row)).subs(size) for row in rows]
-    random_set = [sp.sympify(margins.of_random_set(row)).subs(size) for row in rows]
+    signal = [sp.sympify(margins.of_signal_set(row), strict=True).subs(size) for row in rows]
+    random_set = [sp.sympify(margins.of_random_set(row), strict=True).subs(size) for row in rows]
     return (
         compile_exact(arguments, signal),
         compile_exact([sym.a, sym.b, *arguments], random_set),

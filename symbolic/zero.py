@@ -62,7 +62,7 @@ def rationalize(expression: Any) -> sp.Expr:
             raise NotRationalError(f"exp({argument}) is not a product of the three exponentials")
         return sp.Mul(*factors)
 
-    return sp.sympify(expression).replace(sp.exp, monomial)
+    return sp.sympify(expression, strict=True).replace(sp.exp, monomial)
 
 
 def random_point(unknowns: Iterable[sp.Symbol], rng: random.Random) -> Point:
@@ -81,7 +81,7 @@ def _value(x: sp.Symbol, rng: random.Random) -> Fraction:
 
 def evaluate(expression: Any, point: Point) -> Fraction:
     """Return the exact value at a rational point; raise `NotRationalError` where there is none."""
-    node = sp.sympify(expression)
+    node = sp.sympify(expression, strict=True)
     if node in point:
         return point[node]
     if node.is_Rational:

@@ -16,11 +16,7 @@ def run(context: Context) -> Outcome:
     from simulations.figures import report_figure
 
     sizes, expected = large.sizes(context.quick), large.features(context.quick)
-    found: dict[tuple[int, int], large.Run] = {}
-    for features in expected:
-        for D in sizes:
-            found[features, D] = large.follow(D, features)
-            context.progress(len(found) / (len(sizes) * len(expected)))
+    found = large.follow_all(expected, sizes, context.progress)
     measured: dict[str, Any] = {}
     for (features, D), one in found.items():
         at = f"(D={D}, qD={features})"

@@ -17,11 +17,7 @@ def run(context: Context) -> Outcome:
     from simulations.figures import report_figure
 
     sizes, expected = large.sizes(context.quick), large.features(context.quick)
-    ends: dict[tuple[int, int], large.Run] = {}
-    for features in expected:
-        for D in sizes:
-            ends[features, D] = large.follow(D, features)
-            context.progress(len(ends) / (len(sizes) * len(expected)))
+    ends = large.follow_all(expected, sizes, context.progress)
     measured: dict[str, Any] = {}
     for (features, D), found in ends.items():
         at = f"(D={D}, qD={features})"
