@@ -22,7 +22,7 @@ reproduce-quick: $(VENV)/.installed
 	$(BIN)/patchdyn reproduce --quick --out report-quick
 
 test: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest --cov --cov-report=term
+	$(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=term
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
