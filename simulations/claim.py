@@ -5,11 +5,36 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import matplotlib.figure
     import xarray
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper whose claims are checked."""
+
+    authors: str
+    title: str
+    venue: str
+
+    @property
+    def name(self) -> str:
+        """Authors and where it appeared, such as ``"Jelassi, Sander, Li (NeurIPS 2022)"``."""
+        return f"{self.authors} ({self.venue})"
+
+
+JELASSI_2022 = Paper(
+    "Jelassi, Sander, Li", "Vision Transformers provably learn spatial structure", "NeurIPS 2022"
+)
+HUANG_2024 = Paper(
+    "Huang, Wen, Chi, Liang",
+    "Transformers Provably Learn Feature-Position Correlations in Masked Image Modeling",
+    "2024",
+)
 
 
 class Verdict(StrEnum):
@@ -81,11 +106,16 @@ def _no_progress(fraction: float) -> None:
 
 @dataclass
 class Context:
-    """How a claim is run: small and fast or in full, with which seed, reporting to whom."""
+    """How a claim is run: small and fast or in full, with which seed, reporting to whom.
+
+    ``scratch`` is a folder for checkpoints of long runs (``None``: keep none). It survives an
+    interruption, so that the next run of the claim goes on from there, and is removed at the end.
+    """
 
     quick: bool
     seed: int = 0
     progress: Callable[[float], None] = field(default=_no_progress)
+    scratch: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -108,6 +138,10 @@ class Claim:
         How ``--quick`` differs.
     depends
         What the measurement trusts.
+    paper
+        Where the statement comes from.
+    shares
+        Claims with the same word here look at the same cached runs and are run by one process.
     """
 
     id: str
@@ -117,3 +151,5 @@ class Claim:
     run: Callable[[Context], Outcome]
     quick_note: str = ""
     depends: str = ""
+    paper: Paper = JELASSI_2022
+    shares: str = ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import IO, Any, Protocol
 
 COLOURS = {"holds": "green", "fails": "red", "finding": "yellow", "error": "magenta"}
@@ -23,8 +24,8 @@ class Display(Protocol):
     def start(self, claim: str, total: int) -> None:
         """Tell that a claim begins, one of ``total``."""
 
-    def progress(self, fraction: float) -> None:
-        """Tell the fraction done of the current claim."""
+    def progress(self, claim: str, fraction: float) -> None:
+        """Tell the fraction done of a claim that has begun."""
 
     def finish(self, record: dict[str, Any], *, kept: bool) -> None:
         """Tell how a claim ended; ``kept`` if its record was stored by an earlier run."""
@@ -38,18 +39,19 @@ class PlainDisplay:
 
     def __init__(self, stream: IO[str]) -> None:
         self.stream = stream
-        self.done = 0
+        self.begun = 0
 
     def start(self, claim: str, total: int) -> None:
         """Write which claim begins."""
-        self._write(f"[{self.done + 1}/{total}] {claim} ...")
+        self.begun += 1
+        self._write(f"[{self.begun}/{total}] {claim} ...")
 
-    def progress(self, fraction: float) -> None:
+    def progress(self, claim: str, fraction: float) -> None:
         """Write nothing: a log has no use for it."""
 
     def finish(self, record: dict[str, Any], *, kept: bool) -> None:
         """Write how the claim ended."""
-        self.done += 1
+        self.begun += kept
         self._write(outcome_line(record) + (" [kept]" if kept else ""))
 
     def close(self) -> None:
@@ -60,7 +62,7 @@ class PlainDisplay:
 
 
 class LiveDisplay:
-    """A bar for all claims and one for the current claim."""
+    """A bar for all claims and one for each that has begun."""
 
     def __init__(self, console: Any) -> None:
         from rich import progress
@@ -75,17 +77,17 @@ class LiveDisplay:
             transient=True,
         )
         self.all = self.bars.add_task("all claims", total=1.0)
-        self.current = self.bars.add_task("", total=1.0, visible=False)
+        self.begun: dict[str, Any] = {}
         self.bars.start()
 
     def start(self, claim: str, total: int) -> None:
         """Begin a new bar."""
         self.bars.update(self.all, total=float(total))
-        self.bars.reset(self.current, description=claim, total=1.0, visible=True)
+        self.begun[claim] = self.bars.add_task(claim, total=1.0)
 
-    def progress(self, fraction: float) -> None:
-        """Move the bar of the current claim."""
-        self.bars.update(self.current, completed=min(max(fraction, 0.0), 1.0))
+    def progress(self, claim: str, fraction: float) -> None:
+        """Move the bar of a claim."""
+        self.bars.update(self.begun[claim], completed=min(max(fraction, 0.0), 1.0))
 
     def finish(self, record: dict[str, Any], *, kept: bool) -> None:
         """Write how the claim ended above the bars."""
@@ -95,7 +97,8 @@ class LiveDisplay:
         line = Text(outcome_line(record) + (" [kept]" if kept else ""))
         line.stylize(COLOURS[verdict], 0, 8)
         self.bars.console.print(line)
-        self.bars.update(self.current, visible=False)
+        if record["claim"] in self.begun:
+            self.bars.remove_task(self.begun.pop(record["claim"]))
         self.bars.advance(self.all)
 
     def close(self) -> None:
@@ -124,6 +127,6 @@ def progress_bar(title: str) -> Iterator[Callable[[float], None] | None]:
         return
     try:
         display.start(title, 1)
-        yield display.progress
+        yield partial(display.progress, title)
     finally:
         display.close()

@@ -1,12 +1,14 @@
 """The folder of a report: finished claims, their figures and data, and what is still missing.
 
 Layout: ``report.html``, ``report.json``, ``figures/NAME.png``, ``data/NAME.nc``, one record per
-claim in ``claims/ID.json``, and ``patchdyn.json`` saying who wrote it and how far it got.
+claim in ``claims/ID.json``, and ``patchdyn.json`` saying who wrote it and how far it got. Claims
+that are under way keep their checkpoints in ``checkpoints/ID``.
 """
 
 from __future__ import annotations
 
 import contextlib
+import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -117,7 +119,17 @@ class ReportFolder:
             write_bytes(self.path / "figures" / f"{name}.png", image)
             write_dataset(self.path / "data" / f"{name}.nc", data)
         write_json(self._record_path(record["claim"]), record)
+        self._clear_scratch(record["claim"])
         self.write_manifest()
+
+    def scratch(self, claim: str) -> Path:
+        """Return the folder in which a claim under way may keep checkpoints (not made here)."""
+        return self.path / "checkpoints" / claim
+
+    def _clear_scratch(self, claim: str) -> None:
+        shutil.rmtree(self.scratch(claim), ignore_errors=True)
+        with contextlib.suppress(OSError):  # absent, or another claim is under way
+            (self.path / "checkpoints").rmdir()
 
     def forget(self, claim: str) -> None:
         """Remove the record of a claim and its figures."""
@@ -126,6 +138,7 @@ class ReportFolder:
         for figure in record["figures"] if record else ():
             files += [self.path / figure["image"], self.path / figure["data"]]
         self._remove(files)
+        self._clear_scratch(claim)
 
     def _record_path(self, claim: str) -> Path:
         return self.path / "claims" / f"{claim}.json"

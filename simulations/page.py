@@ -63,14 +63,13 @@ PAGE = Template(
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy"
   content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
-<title>patchdyn: claims of the paper, measured</title>
+<title>patchdyn: claims of the papers, measured</title>
 <style>$style</style>
 </head>
 <body>
 <header>
-<h1>Claims of the paper, measured</h1>
-<p class="soft">Jelassi, Sander, Li, <em>Vision Transformers provably learn spatial structure</em>
-(NeurIPS 2022), Section 4.1. Derived, solved and checked by patchdyn $version.</p>
+<h1>Claims of the papers, measured</h1>
+<p class="soft">Derived, solved and checked by patchdyn $version.</p>
 $notes
 </header>
 <main>

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable, Mapping
 from html import escape
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,7 @@ def _absent(claim: str, known: Claim | None) -> dict[str, Any]:
     entry = {"claim": claim, "missing": True}
     if known is not None:
         entry |= {"place": known.place, "statement": known.statement, "measures": known.measures}
+        entry["paper"] = known.paper.name
     return entry
 
 
@@ -81,16 +83,20 @@ def _notes(entries: Iterable[Mapping[str, Any]], stamp: Mapping[str, str]) -> st
 
 
 def _summary(entries: list[dict[str, Any]]) -> str:
-    rows = "\n".join(
-        f'<tr><td>{_badge(e)}</td><td><a href="#{escape(e["claim"])}">{escape(e["claim"])}</a></td>'
-        f"<td>{escape(e.get('place', ''))}</td></tr>"
-        for e in entries
-    )
+    rows = []
+    for paper, chapter in groupby(entries, key=lambda entry: entry.get("paper", "")):
+        rows.append(f'<tr><th colspan="3" scope="rowgroup">{escape(paper)}</th></tr>')
+        rows += [
+            f'<tr><td>{_badge(e)}</td><td><a href="#{escape(e["claim"])}">{escape(e["claim"])}</a>'
+            f"</td><td>{escape(e.get('place', ''))}</td></tr>"
+            for e in chapter
+        ]
+    body = "\n".join(rows)
     used = dict.fromkeys(_verdict(entry) for entry in entries)
     legend = "; ".join(f"<strong>{kind}</strong>: {escape(MEANING[kind])}" for kind in used)
     return (
         '<div class="scroll"><table><thead><tr><th>Verdict</th><th>Claim</th><th>Place</th></tr>'
-        f"</thead><tbody>\n{rows}\n</tbody></table></div>\n"
+        f"</thead><tbody>\n{body}\n</tbody></table></div>\n"
         f'<p class="soft">{legend}.</p>'
     )
 

@@ -1,4 +1,4 @@
-"""Run claims one after the other, store each at once, and keep the report up to date."""
+"""Run claims, side by side if asked, store each at once, and keep the report up to date."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from simulations.claim import Claim, Context, Figure, Outcome
@@ -17,6 +18,7 @@ from simulations.display import Display
 from simulations.folder import ReportFolder
 from simulations.report import write_report
 from simulations.store import plain
+from simulations.workers import measure_side_by_side
 
 DPI = 160
 
@@ -38,62 +40,105 @@ def reproduce(
     quick: bool = False,
     seed: int = 0,
     force: bool = False,
+    workers: int = 1,
 ) -> Result:
     """Run the claims that the folder does not hold yet and write the report after each.
 
     A claim that raises is recorded as failed to run and the others still run. Ctrl-C ends the run
-    and keeps what is finished.
+    and keeps what is finished. With more than one worker, claims run side by side in processes;
+    the report is the same.
 
     Raises
     ------
     StoreError
         If a result cannot be written (a full disk); what was written before is kept.
     """
-    result = Result()
     known = {claim.id: claim for claim in claims}
+    run = _Run(folder, display, known, total=len(claims))
     try:
         if force:
             for claim in claims:
                 folder.forget(claim.id)
         write_report(folder, known)
-        for claim in claims:
-            record = folder.record(claim.id)
-            kept = record is not None and "error" not in record
-            if record is None or not kept:
-                display.start(claim.id, len(claims))
-                context = Context(quick=quick, seed=seed, progress=display.progress)
-                record, figures = measure(claim, context, folder.stamp)
-                folder.save(record, figures)
-                write_report(folder, known)
-            (result.failed if "error" in record else result.finished).append(claim.id)
-            display.finish(record, kept=kept)
+        missing = [claim for claim in claims if not run.kept(claim)]
+        if workers > 1 and len(missing) > 1:
+            run.side_by_side(missing, quick, seed, workers)
+        else:
+            run.in_order(missing, quick, seed)
     except KeyboardInterrupt:
-        result.interrupted = True
+        run.result.interrupted = True
         write_report(folder, known)
     finally:
         display.close()
-    return result
+    order = list(known)
+    run.result.finished.sort(key=order.index)
+    run.result.failed.sort(key=order.index)
+    return run.result
+
+
+class _Run:
+    """What has been finished so far, and where it goes."""
+
+    def __init__(
+        self, folder: ReportFolder, display: Display, known: dict[str, Claim], total: int
+    ) -> None:
+        self.folder, self.display, self.known, self.total = folder, display, known, total
+        self.result = Result()
+
+    def kept(self, claim: Claim) -> bool:
+        """Return whether the folder holds the claim already; then it counts as finished."""
+        record = self.folder.record(claim.id)
+        if record is None or "error" in record:
+            return False
+        self._count(record, kept=True)
+        return True
+
+    def in_order(self, claims: Sequence[Claim], quick: bool, seed: int) -> None:
+        """Run claims one after the other, in this process."""
+        for claim in claims:
+            self.display.start(claim.id, self.total)
+            progress = partial(self.display.progress, claim.id)
+            context = Context(quick, seed, progress, self.folder.scratch(claim.id))
+            self._finish(*measure(claim, context, stamp=self.folder.stamp))
+
+    def side_by_side(self, claims: Sequence[Claim], quick: bool, seed: int, workers: int) -> None:
+        """Run claims in processes of their own."""
+        stamped = partial(measure, stamp=self.folder.stamp)
+        for message in measure_side_by_side(
+            claims, stamped, workers, quick=quick, seed=seed, scratch=self.folder.scratch
+        ):
+            claim = message.claim
+            if message.kind == "start":
+                self.display.start(claim.id, self.total)
+            elif message.kind == "progress":
+                self.display.progress(claim.id, message.content)
+            elif message.kind == "done":
+                self._finish(*message.content)
+            else:
+                record = _blank(claim, Context(quick, seed), self.folder.stamp)
+                error = f"the claim was lost: {message.content}"
+                self._finish(record | _failure(error, "") | _closing(0.0, []), [])
+
+    def _finish(self, record: dict[str, Any], figures: list[tuple[str, bytes, Any]]) -> None:
+        self.folder.save(record, figures)
+        write_report(self.folder, self.known)
+        self._count(record, kept=False)
+
+    def _count(self, record: dict[str, Any], *, kept: bool) -> None:
+        ended = self.result.failed if "error" in record else self.result.finished
+        ended.append(record["claim"])
+        self.display.finish(record, kept=kept)
 
 
 def measure(
-    claim: Claim, context: Context, stamp: dict[str, str]
+    claim: Claim, context: Context, *, stamp: dict[str, str]
 ) -> tuple[dict[str, Any], list[tuple[str, bytes, Any]]]:
     """Run one claim and draw its figures; return its record and (name, PNG, data) of each figure.
 
     A claim that raises gives a record with ``"error"`` (one sentence) and ``"traceback"``.
     """
     started = time.perf_counter()
-    record: dict[str, Any] = {
-        "claim": claim.id,
-        "place": claim.place,
-        "statement": claim.statement,
-        "measures": claim.measures,
-        "depends": claim.depends,
-        "quick": context.quick,
-        "quick_note": claim.quick_note,
-        "seed": context.seed,
-        "provenance": stamp,
-    }
+    record = _blank(claim, context, stamp)
     figures: list[tuple[str, bytes, Any]] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")
@@ -105,15 +150,34 @@ def measure(
             figures = [_drawn(figure, record) for figure in outcome.figures]
         except Exception as failure:
             figures = []
-            record.update(
-                figures=[],
-                error=f"{type(failure).__name__}: {failure}",
-                traceback=traceback.format_exc(),
-            )
-    record["warnings"] = list(dict.fromkeys(str(entry.message) for entry in caught))
-    record["seconds"] = round(time.perf_counter() - started, 3)
-    record["date"] = datetime.now(UTC).isoformat(timespec="seconds")
+            record |= _failure(f"{type(failure).__name__}: {failure}", traceback.format_exc())
+    messages = list(dict.fromkeys(str(entry.message) for entry in caught))
+    record |= _closing(time.perf_counter() - started, messages)
     return record, figures
+
+
+def _blank(claim: Claim, context: Context, stamp: dict[str, str]) -> dict[str, Any]:
+    return {
+        "claim": claim.id,
+        "paper": claim.paper.name,
+        "place": claim.place,
+        "statement": claim.statement,
+        "measures": claim.measures,
+        "depends": claim.depends,
+        "quick": context.quick,
+        "quick_note": claim.quick_note,
+        "seed": context.seed,
+        "provenance": stamp,
+    }
+
+
+def _failure(error: str, trace: str) -> dict[str, Any]:
+    return {"figures": [], "error": error, "traceback": trace}
+
+
+def _closing(seconds: float, messages: list[str]) -> dict[str, Any]:
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    return {"warnings": messages, "seconds": round(seconds, 3), "date": now}
 
 
 def _findings(outcome: Outcome) -> dict[str, Any]:

@@ -124,4 +124,5 @@ CLAIM = Claim(
     run=run,
     quick_note="three regimes instead of nine, population tolerance 1e-5 instead of 1e-8",
     depends="gradient flow under the certified expectation, events located by root finding",
+    shares="named-problems",
 )

@@ -90,4 +90,5 @@ CLAIM = Claim(
     run=run,
     quick_note="qD = C and D up to 10^3 instead of 10^6",
     depends="the Fourier expectation, certified at 1e-8",
+    shares="large-D",
 )

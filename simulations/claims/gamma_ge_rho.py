@@ -237,4 +237,5 @@ CLAIM = Claim(
     run=run,
     quick_note="8 random problems instead of 200, coarser phase portrait, fewer named problems",
     depends="gradient flow under the certified expectation; an independent sum for the condition",
+    shares="named-problems",
 )

@@ -146,4 +146,5 @@ CLAIM = Claim(
     run=run,
     quick_note="three problems instead of six, population tolerance 1e-5 instead of 1e-8",
     depends="the population gradient; leading terms emitted from the symbolic derivation",
+    shares="named-problems",
 )

@@ -188,4 +188,5 @@ CLAIM = Claim(
     run=run,
     quick_note="four problems instead of six, population tolerance 1e-5 instead of 1e-8",
     depends="gradient flow under the certified expectation; the exact law of f*",
+    shares="named-problems",
 )

@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import shutil
 import textwrap
+from itertools import groupby
 
 from simulations.commands import DONE
 from simulations.commands.arguments import EXIT_CODES
 
 HELP = "list the claims: id, place in the paper, what is measured"
-DESCRIPTION = "List the claims that `patchdyn reproduce` checks, in the order of the paper."
+DESCRIPTION = "List the claims that `patchdyn reproduce` checks, in the order of the papers."
 EPILOG = f"""\
 examples:
   patchdyn claims
@@ -34,10 +35,16 @@ def execute(args: argparse.Namespace) -> int:
     claims = [load(claim) for claim in CLAIM_IDS]
     if args.json:
         keys = ("place", "statement", "measures", "quick_note", "depends")
-        print(to_json([{"claim": c.id, **{key: getattr(c, key) for key in keys}} for c in claims]))
+        listed = [{"claim": c.id, "paper": c.paper.name} for c in claims]
+        for entry, claim in zip(listed, claims):
+            entry |= {key: getattr(claim, key) for key in keys}
+        print(to_json(listed))
         return DONE
     width = min(shutil.get_terminal_size().columns, 100)
-    for claim in claims:
-        print(f"{claim.id}  ({claim.place})")
-        print(textwrap.fill(claim.measures, width, initial_indent="    ", subsequent_indent="    "))
+    for paper, chapter in groupby(claims, key=lambda claim: claim.paper):
+        print(f"{paper.name}: {paper.title}\n")
+        for claim in chapter:
+            print(f"{claim.id}  ({claim.place})")
+            print(textwrap.indent(textwrap.fill(claim.measures, width - 4), "    "))
+        print()
     return DONE

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from simulations.commands import DONE, FAILED, INTERRUPTED, BadInput
-from simulations.commands.arguments import EXIT_CODES
+from simulations.commands.arguments import EXIT_CODES, number
 
 if TYPE_CHECKING:
     from simulations.claim import Claim
@@ -17,10 +18,10 @@ if TYPE_CHECKING:
 
 HELP = "run the claims and write report.html, report.json, figures and their data"
 DESCRIPTION = """\
-Run the claims in the order of the paper and write DIR/report.html (one file, readable anywhere),
-DIR/report.json, DIR/figures/*.png and DIR/data/*.nc. Each finished claim is stored at once: after
-Ctrl-C the same command resumes. A folder with results of another version, or of the other of quick
-and full, is refused unless --force is given.
+Run the claims, as many side by side as there are cores, and write DIR/report.html (one file,
+readable anywhere), DIR/report.json, DIR/figures/*.png and DIR/data/*.nc. Each finished claim is
+stored at once: after Ctrl-C the same command resumes. A folder with results of another version, or
+of the other of quick and full, is refused unless --force is given.
 """
 EPILOG = f"""\
 examples:
@@ -50,6 +51,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--out", type=Path, default=Path("report"), metavar="DIR", help="default: report"
     )
     parser.add_argument(
+        "--workers",
+        type=number,
+        metavar="N",
+        help="claims run side by side (default: one per core; the results are the same)",
+    )
+    parser.add_argument(
         "--force",
         action="store_true",
         help="run finished claims again; replace results of another version in DIR "
@@ -59,7 +66,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Run the claims and report."""
-    return run_claims(choose(args.only), args.out, quick=args.quick, force=args.force)
+    workers = os.cpu_count() or 1 if args.workers is None else args.workers
+    if not isinstance(workers, int) or workers < 1:
+        raise BadInput(f"--workers {workers} is not allowed: it must be an integer, at least 1")
+    return run_claims(
+        choose(args.only), args.out, quick=args.quick, force=args.force, workers=workers
+    )
 
 
 def choose(only: list[str] | None) -> tuple[Claim, ...]:
@@ -72,7 +84,9 @@ def choose(only: list[str] | None) -> tuple[Claim, ...]:
     return tuple(load(claim) for claim in CLAIM_IDS if only is None or claim in only)
 
 
-def run_claims(claims: tuple[Claim, ...], out: Path, *, quick: bool, force: bool) -> int:
+def run_claims(
+    claims: tuple[Claim, ...], out: Path, *, quick: bool, force: bool, workers: int
+) -> int:
     """Run claims into a folder and return the exit code."""
     from simulations.display import choose_display
     from simulations.folder import ReportFolder
@@ -85,7 +99,9 @@ def run_claims(claims: tuple[Claim, ...], out: Path, *, quick: bool, force: bool
     except StoreError as refusal:
         raise BadInput(str(refusal)) from None
     try:
-        result = reproduce(claims, folder, choose_display(), quick=quick, force=force)
+        result = reproduce(
+            claims, folder, choose_display(), quick=quick, force=force, workers=workers
+        )
     except StoreError as failure:
         print(f"patchdyn: {failure}; claims finished before are kept in {out}", file=sys.stderr)
         return FAILED

@@ -26,6 +26,10 @@ def registry(monkeypatch):
     return claims
 
 
+#: Claims made up here cannot be sent to other processes.
+INLINE = ("--workers", "1")
+
+
 def python(*arguments, **options):
     return subprocess.run(
         [sys.executable, *arguments], capture_output=True, text=True, timeout=120, **options
@@ -363,47 +367,55 @@ class TestDerive:
 
 class TestReproduce:
     def test_everything_into_a_folder(self, registry, tmp_path, capsys):
-        assert main(["reproduce", "--out", str(tmp_path / "r")]) == 0
+        assert main(["reproduce", *INLINE, "--out", str(tmp_path / "r")]) == 0
         output = capsys.readouterr()
         assert output.out == f"3 holds\nreport: {tmp_path / 'r' / 'report.html'}\n"
         report = json.loads((tmp_path / "r" / "report.json").read_text())
         assert [entry["claim"] for entry in report] == ["one", "two", "three"]
         assert not report[0]["quick"]
 
+    @pytest.mark.parametrize("workers", ["0", "-1", "1.5"])
+    def test_number_of_workers_must_be_positive(self, workers, capsys):
+        assert main(["reproduce", "--workers", workers]) == 2
+        assert f"--workers {workers} is not allowed" in capsys.readouterr().err
+
     def test_default_folder_is_report(self, registry, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
-        assert main(["reproduce", "--quick"]) == 0
+        assert main(["reproduce", *INLINE, "--quick"]) == 0
         assert (tmp_path / "report" / "report.html").is_file()
 
     def test_only_some_in_the_order_of_the_paper(self, registry, tmp_path):
-        assert main(["reproduce", "--only", "three", "--only", "one", "--out", str(tmp_path)]) == 0
+        assert (
+            main(["reproduce", *INLINE, "--only", "three", "--only", "one", "--out", str(tmp_path)])
+            == 0
+        )
         assert [c.run.calls for c in registry] == [1, 0, 1]
         report = json.loads((tmp_path / "report.json").read_text())
         assert [entry["claim"] for entry in report] == ["one", "three"]
 
     def test_claim_that_cannot_be_run(self, registry, tmp_path, capsys):
         registry[1].run.error = ValueError("no root")
-        assert main(["reproduce", "--out", str(tmp_path)]) == 1
+        assert main(["reproduce", *INLINE, "--out", str(tmp_path)]) == 1
         assert "patchdyn: could not be run: two" in capsys.readouterr().err
         assert registry[2].run.calls == 1
 
     def test_ctrl_c(self, registry, tmp_path, capsys):
         registry[1].run.error = KeyboardInterrupt()
-        assert main(["reproduce", "--out", str(tmp_path)]) == 130
+        assert main(["reproduce", *INLINE, "--out", str(tmp_path)]) == 130
         output = capsys.readouterr()
         assert "not run yet: two, three" in output.out
         assert "interrupted; the same command resumes" in output.err
 
     def test_other_mode_is_refused(self, registry, tmp_path, capsys):
-        main(["reproduce", "--quick", "--out", str(tmp_path)])
+        main(["reproduce", *INLINE, "--quick", "--out", str(tmp_path)])
         capsys.readouterr()
-        assert main(["reproduce", "--out", str(tmp_path)]) == 2
+        assert main(["reproduce", *INLINE, "--out", str(tmp_path)]) == 2
         assert "holds a quick run while this one is full" in capsys.readouterr().err
-        assert main(["reproduce", "--out", str(tmp_path), "--force"]) == 0
+        assert main(["reproduce", *INLINE, "--out", str(tmp_path), "--force"]) == 0
 
     def test_unusable_folder(self, registry, tmp_path, capsys):
         (tmp_path / "file").write_text("")
-        assert main(["reproduce", "--out", str(tmp_path / "file")]) == 2
+        assert main(["reproduce", *INLINE, "--out", str(tmp_path / "file")]) == 2
         assert "cannot use" in capsys.readouterr().err
 
     def test_folder_without_permission(self, registry, tmp_path, capsys, monkeypatch):
@@ -411,7 +423,7 @@ class TestReproduce:
             raise PermissionError(13, "Permission denied")
 
         monkeypatch.setattr("pathlib.Path.mkdir", denied)
-        assert main(["reproduce", "--out", str(tmp_path / "r")]) == 2
+        assert main(["reproduce", *INLINE, "--out", str(tmp_path / "r")]) == 2
         assert "Permission denied" in capsys.readouterr().err
 
     def test_full_disk(self, registry, tmp_path, capsys, monkeypatch):
@@ -423,7 +435,7 @@ class TestReproduce:
             replace(source, target)
 
         monkeypatch.setattr(os, "replace", full)
-        assert main(["reproduce", "--out", str(tmp_path)]) == 1
+        assert main(["reproduce", *INLINE, "--out", str(tmp_path)]) == 1
         error = capsys.readouterr().err
         assert "two.json: No space left on device; claims finished before are kept" in error
 
@@ -436,7 +448,7 @@ class TestReproduce:
             "object.__setattr__(slow, 'run', lambda context: time.sleep(60))\n"
             "sys.modules['simulations.claims'] = fake_registry(first, slow)\n"
             "from simulations.cli import main\n"
-            f"sys.exit(main(['reproduce', '--out', {str(tmp_path / 'r')!r}]))\n"
+            f"sys.exit(main(['reproduce', '--workers', '1', '--out', {str(tmp_path / 'r')!r}]))\n"
         )
         process = subprocess.Popen(
             [sys.executable, "-c", script],

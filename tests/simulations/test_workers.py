@@ -1,0 +1,87 @@
+"""Claims side by side: same report, shared runs in one process, dead processes and Ctrl-C told."""
+
+import io
+import json
+import os
+import signal
+import time
+from dataclasses import replace
+
+import pytest
+
+from simulations.claim import Claim, Context, Outcome, Verdict
+from simulations.display import PlainDisplay
+from simulations.folder import ReportFolder
+from simulations.reproduce import reproduce
+from simulations.workers import grouped
+
+STAMP = {"patchdyn": "0.1.0", "mode": "full"}
+
+
+def tell_process(context: Context) -> Outcome:
+    context.progress(0.5)
+    parameters = {"quick": context.quick, "scratch": context.scratch}
+    return Outcome(Verdict.HOLDS, {"process": os.getpid()}, None, parameters, "It ran.")
+
+
+def die(context: Context) -> Outcome:
+    os._exit(3)
+
+
+def interrupt_parent(context: Context) -> Outcome:
+    os.kill(os.getppid(), signal.SIGINT)
+    time.sleep(60.0)
+    raise AssertionError("the process should have been ended")
+
+
+def named(name: str, run=tell_process, shares: str = "") -> Claim:
+    return Claim(name, "place", "statement", "measures", run, shares=shares)
+
+
+def run(path, claims, **options):
+    folder = ReportFolder(path, STAMP, [claim.id for claim in claims])
+    return reproduce(claims, folder, PlainDisplay(io.StringIO()), workers=2, **options)
+
+
+def processes(path):
+    return {e["claim"]: e["measured"]["process"] for e in json.loads(path.read_text())}
+
+
+def test_groups_share_what_they_compute():
+    claims = [named("a", shares="x"), named("b"), named("c", shares="x")]
+    assert [[claim.id for claim in group] for group in grouped(claims)] == [["a", "c"], ["b"]]
+
+
+@pytest.mark.slow
+def test_side_by_side(tmp_path):
+    claims = [named("a", shares="x"), named("b"), named("c", shares="x"), named("d")]
+    result = run(tmp_path, claims, quick=True)
+    assert result.finished == ["a", "b", "c", "d"]
+    found = processes(tmp_path / "report.json")
+    assert list(found) == ["a", "b", "c", "d"]
+    assert found["a"] == found["c"]
+    assert os.getpid() not in found.values()
+    first = json.loads((tmp_path / "report.json").read_text())[0]
+    assert first["parameters"] == {"quick": True, "scratch": str(tmp_path / "checkpoints" / "a")}
+
+
+@pytest.mark.slow
+def test_claim_whose_process_dies_is_told_and_the_others_run(tmp_path):
+    claims = [named("bad", die, shares="x"), named("a", shares="x"), named("b"), named("c")]
+    result = run(tmp_path, claims)
+    assert result.failed == ["bad"]
+    assert result.finished == ["a", "b", "c"]
+    manifest = json.loads((tmp_path / "patchdyn.json").read_text())
+    assert "ended with exit code 3" in manifest["failed"]["bad"]
+    assert run(tmp_path, [replace(claims[0], run=tell_process), *claims[1:]]).failed == []
+
+
+@pytest.mark.slow
+def test_interruption_ends_the_processes_and_keeps_what_is_finished(tmp_path):
+    claims = [named("a"), named("b", interrupt_parent), named("c"), named("d")]
+    began = time.monotonic()
+    result = run(tmp_path, claims)
+    assert time.monotonic() - began < 50.0
+    assert result.interrupted
+    assert "b" not in result.finished
+    assert run(tmp_path, [replace(claims[1], run=tell_process), *claims[2:]]).interrupted is False
