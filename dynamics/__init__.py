@@ -6,6 +6,8 @@ from dynamics.errors import ParameterError, ToleranceError
 from dynamics.flow import gradient_flow
 from dynamics.population import AccuracyWarning, Population
 from dynamics.problem import Problem, State
+from dynamics.reduced import ReducedTrajectory
+from dynamics.risk import Risk
 from dynamics.slow_manifold import SlowManifold
 from dynamics.trajectory import Interrupted, Status, Trajectory
 from dynamics.value import Value
@@ -17,6 +19,8 @@ __all__ = [
     "ParameterError",
     "Population",
     "Problem",
+    "ReducedTrajectory",
+    "Risk",
     "SlowManifold",
     "State",
     "Status",

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import inspect
 from collections.abc import Callable, Collection
 from functools import cache, partial
 from pathlib import Path
@@ -57,9 +58,11 @@ def _digest(path: Path) -> str:
 class _PackageCache(FunctionCache):
     """Numba's file cache, its entries named after the digest of all source they were made from."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], argument: type | None) -> None:
         super().__init__(function)
         digest = _digest(Path(function.__code__.co_filename))
+        if argument is not None:
+            digest += f".{argument.__qualname__}.{_digest(Path(inspect.getfile(argument)))}"
         self._cache_file = IndexDataCacheFile(
             cache_path=self._cache_path,
             filename_base=f"{self._impl.filename_base}.{digest}",
@@ -72,6 +75,7 @@ def kernel(
     *,
     fastmath: Collection[str] = frozenset(),
     inner: bool = False,
+    specialised_for: type | None = None,
 ) -> Any:
     """Compile ``function`` on first call; ``function.py_func`` remains the plain twin.
 
@@ -79,13 +83,18 @@ def kernel(
     ``@kernel(inner=True)`` compiles faster, but only for calls from other kernels: it leaves out
     the entry points for Python and C. Every kernel is compiled again inside each of its callers,
     so the cost of a kernel grows with the depth of the calls above it.
+
+    ``specialised_for=`` names the class of an argument whose own kernels the function calls, from a
+    file it does not import (the descent loop and a theory's gradient): the function gets cache
+    entries for that class alone, named after the source of both.
     """
     if function is None:
-        return partial(kernel, fastmath=fastmath, inner=inner)
+        return partial(kernel, fastmath=fastmath, inner=inner, specialised_for=specialised_for)
     entry: dict[str, Any] = dict.fromkeys(_NO_ENTRY, True) if inner else {}
     compiled: Any = numba.njit(error_model="numpy", fastmath=set(fastmath), **entry)(function)
-    if hasattr(compiled, "py_func"):  # not where NUMBA_DISABLE_JIT leaves plain Python
-        compiled._cache = _PackageCache(function)
+    interactive = specialised_for is not None and specialised_for.__module__ == "__main__"
+    if hasattr(compiled, "py_func") and not interactive:  # NUMBA_DISABLE_JIT leaves plain Python
+        compiled._cache = _PackageCache(function, specialised_for)
     return compiled
 
 

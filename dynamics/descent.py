@@ -1,88 +1,100 @@
-"""Gradient descent on the population risk: the loop, written once."""
+"""Gradient descent on a population risk: the loop, written once for every theory."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
 from collections.abc import Callable
+from functools import cache
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 from numba.extending import overload
 
-from dynamics._jit import kernel, plain_twin
-from dynamics.enumeration import StatePlan, gradient_within
+from dynamics._jit import kernel
 from dynamics.errors import ToleranceError
 from dynamics.invariants import loss_non_increasing
-from dynamics.population import Population, checked_state
-from dynamics.problem import State, finite, require
-from dynamics.slow_manifold import SlowManifold
+from dynamics.plans import compiled_gradient
+from dynamics.problem import finite, require
+from dynamics.risk import Risk
 from dynamics.trajectory import Interrupted, Status, Trajectory, assemble
 
 _RUNNING, _NOT_FINITE, _INACCURATE = 0, 1, 2
 _SECONDS_BETWEEN_REPORTS = 0.2
 
 
-def _gradient(plan, alpha, gamma, rho):
-    """Return the entrywise gradient and whether it is within the tolerance, by any method."""
-    return plan.gradient_within(alpha, gamma, rho)
+def _gradient(plan, theta, out):
+    """Write the gradient at theta to ``out``; return whether it is within the tolerance."""
+    return plan.gradient_within(theta, out)
 
 
 @overload(_gradient)
-def _compiled_gradient(plan, alpha, gamma, rho):
-    if getattr(plan, "instance_class", None) is StatePlan:
-        return lambda plan, alpha, gamma, rho: gradient_within(plan, alpha, gamma, rho)
+def _compiled_gradient(plan, theta, out):
+    gradient = compiled_gradient(getattr(plan, "instance_class", None))
+    if gradient is not None:
+        return lambda plan, theta, out: gradient(plan, theta, out)
 
 
-@kernel
-def _descend(plan, start, learning_rate, first, last, records, rows):
-    """Iterate theta <- theta - learning_rate * g(theta) from step ``first`` to ``last``.
+def _descend(plan, theta, learning_rate, first, last, records, rows):
+    """Iterate theta <- theta - learning_rate * g(theta) from step ``first`` to ``last``, in place.
 
-    Fills ``rows[i]`` when step ``records[i]`` is reached. Returns state, step and why it stopped.
+    Fills ``rows[i]`` when step ``records[i]`` is reached. Returns the step and why it stopped.
     """
-    alpha, gamma, rho = start
+    gradient = np.empty_like(theta)
     position = np.searchsorted(records, first)
     for step in range(first, last):
         if position < records.size and records[position] == step:
-            rows[position, 0], rows[position, 1], rows[position, 2] = alpha, gamma, rho
+            rows[position, :] = theta
             position += 1
-        g_alpha, g_gamma, g_rho, within = _gradient(plan, alpha, gamma, rho)
-        if not math.isfinite(g_alpha + g_gamma + g_rho):
-            return (alpha, gamma, rho), step, _NOT_FINITE
+        within = _gradient(plan, theta, gradient)
+        if not math.isfinite(np.sum(gradient)):
+            return step, _NOT_FINITE
         if not within:
-            return (alpha, gamma, rho), step, _INACCURATE
-        alpha -= learning_rate * g_alpha
-        gamma -= learning_rate * g_gamma
-        rho -= learning_rate * g_rho
+            return step, _INACCURATE
+        theta -= learning_rate * gradient
     if position < records.size and records[position] == last:
-        rows[position, 0], rows[position, 1], rows[position, 2] = alpha, gamma, rho
-    return (alpha, gamma, rho), last, _RUNNING
+        rows[position, :] = theta
+    return last, _RUNNING
+
+
+@cache
+def descent_loop(plan: Any) -> Callable[..., tuple[int, int]]:
+    """Return the loop for a class of plans: compiled if it has a compiled gradient, else plain.
+
+    Each class has a loop and cache entries of its own, named after the source of both.
+    """
+    if compiled_gradient(plan) is None:
+        return _descend
+    return kernel(_descend, specialised_for=plan)
 
 
 def gradient_descent(
-    population: Population,
+    population: Risk,
     *,
     learning_rate: float,
     steps: int,
-    initial: State | None = None,
+    initial: Any = None,
     record: str = "log",
     records: int = 200,
     progress: Callable[[float], None] | None = None,
 ) -> Trajectory:
-    r"""Run gradient descent on (P), reduced to three scalars but with entrywise semantics.
+    r"""Run gradient descent on the order parameters, with the semantics of the full model.
 
-    Every entry of ``A`` moves by ``-learning_rate * dL/dA_ij`` as in the paper's (GD), so the
-    reduced update divides :math:`\partial\ell/\partial\gamma` by D(C-1) and
-    :math:`\partial\ell/\partial\rho` by D(D-C) (Lemmas 4.1 and 4.2).
+    The update is :math:`\theta \leftarrow \theta - \eta\, g(\theta)`, g the theory's
+    ``gradient``. For the paper's (P) that is entrywise: every entry of ``A`` moves by
+    ``-learning_rate * dL/dA_ij`` as in (GD), so the reduced update divides
+    :math:`\partial\ell/\partial\gamma` by D(C-1) and :math:`\partial\ell/\partial\rho` by
+    D(D-C) (Lemmas 4.1 and 4.2).
 
     Parameters
     ----------
     population
-        The expectation to descend.
+        The risk to descend.
     learning_rate, steps
         Step size (> 0) and number of steps (>= 1).
     initial
-        Start; ``None`` means Parametrization 3.1.
+        Start; ``None`` means the problem's own (Parametrization 3.1).
     record, records
         At most ``records`` steps are kept, on a ``"log"`` or ``"linear"`` schedule; the first and
         the last always are.
@@ -107,10 +119,9 @@ def gradient_descent(
     require(finite("steps", steps) == int(steps) and steps >= 1, "steps", steps, "an integer >= 1")
     require(record in ("log", "linear"), "record", record, "'log' or 'linear'")
     require(finite("records", records) >= 2, "records", records, "at least 2")
-    start = population.problem.initial_state if initial is None else checked_state(initial)
+    start = population.checked(population.problem.initial_state if initial is None else initial)
     schedule = _schedule(int(steps), record, int(records))
-    rows = np.full((schedule.size, 3), np.nan)
-    run = _Run(population, learning_rate, start, schedule, rows)
+    run = _Run(population, learning_rate, start, schedule)
     try:
         status = run.to(int(steps), progress)
     except KeyboardInterrupt:
@@ -129,38 +140,35 @@ class _Run:
     """A run in progress: advanced in chunks, so that progress and Ctrl-C are served in between."""
 
     def __init__(
-        self,
-        population: Population,
-        learning_rate: float,
-        start: State,
-        schedule: np.ndarray,
-        rows: np.ndarray,
+        self, population: Risk, learning_rate: float, start: Any, schedule: np.ndarray
     ) -> None:
         self.population = population
         self.learning_rate = learning_rate
-        self.start, self.state, self.step = start, start, 0
-        self.schedule, self.rows = schedule, rows
+        self.start = start
+        self.theta = np.array(start, float)
+        self.step = 0
+        self.schedule = schedule
+        self.rows = np.full((schedule.size, self.theta.size), np.nan)
         self.note = ""
 
     def to(self, steps: int, progress: Callable[[float], None] | None) -> Status:
         """Advance to the last step and return the status."""
-        expectation = self.population.expectation
         chunk = 1
         while self.step < steps:
             began, before = perf_counter(), self.step
-            # the Fourier method outweighs the interpreter: its loop is the same one, not compiled
-            loop = _descend if isinstance(expectation.plan, StatePlan) else plain_twin(_descend)
-            state, self.step, reason = loop(
-                expectation.plan, tuple(self.state), self.learning_rate, self.step,
-                min(steps, self.step + chunk), self.schedule, self.rows,
-            )  # fmt: skip
-            self.state = State(*state)
-            self.population.evaluations += self.step - before
+            plan = self.population.plan  # anew each time: a refused state may have enlarged it
+            with np.errstate(over="ignore", invalid="ignore"):  # the loop looks for itself
+                self.step, reason = descent_loop(plan.__class__)(
+                    plan, self.theta, self.learning_rate, self.step,
+                    min(steps, self.step + chunk), self.schedule, self.rows,
+                )  # fmt: skip
+            if plan is not self.population:  # which counts by itself
+                self.population.evaluations += self.step - before
             if reason == _NOT_FINITE:
                 return self._diverged()
             if reason == _INACCURATE:
                 try:
-                    expectation.gradient(self.state)  # enlarges its tables or refuses
+                    self.population.gradient(self.population.state(self.theta))
                 except (ToleranceError, OverflowError) as refusal:
                     self.note = str(refusal)
                     return self._diverged() if self._grew() else Status.INACCURATE
@@ -174,7 +182,7 @@ class _Run:
         return Status.COMPLETED
 
     def _grew(self) -> bool:
-        return abs(self.state.alpha) > 10.0 * max(abs(self.start.alpha), 1e-3)
+        return self.population.has_grown(np.array(self.start, float), self.theta)
 
     def _diverged(self) -> Status:
         if not self._grew() and self.step == 0:
@@ -187,10 +195,10 @@ class _Run:
         time, rows = self.learning_rate * self.schedule[kept], self.rows[kept]
         recorded = np.isfinite(rows).all(axis=1)
         time, rows = time[recorded], rows[recorded]
-        if status is not Status.COMPLETED and np.isfinite(self.state).all():
+        if status is not Status.COMPLETED and np.isfinite(self.theta).all():
             now = self.learning_rate * self.step
             if time.size == 0 or time[-1] < now:
-                time, rows = np.append(time, now), np.vstack([rows, self.state])
+                time, rows = np.append(time, now), np.vstack([rows, self.theta])
         run = assemble(
             self.population,
             "gradient descent",
@@ -210,25 +218,9 @@ class _Run:
     def _message(self, status: Status) -> str:
         if status not in (Status.DIVERGED, Status.UNSTABLE):
             return self.note or status.value
-        stable = largest_stable_learning_rate(self.population, self.start)
+        largest = int(np.argmax(np.abs(self.theta)))
         return (
-            f"{status.value}; at step {self.step} alpha = {self.state.alpha:.6g} with learning "
-            f"rate {self.learning_rate:.6g}, while the largest stable one (2 / largest curvature "
-            f"on the quasi-steady state of the start) is {stable:.6g}"
-            + (f" ({self.note})" if self.note else "")
+            f"{status.value}; at step {self.step} {self.population.order_parameters[largest]} = "
+            f"{self.theta[largest]:.6g} with learning rate {self.learning_rate:.6g}, while "
+            f"{self.population.advice(self.start)}" + (f" ({self.note})" if self.note else "")
         )
-
-
-def largest_stable_learning_rate(population: Population, start: State) -> float:
-    """Return the largest learning rate that is stable both at a state and where alpha settles.
-
-    Both matter: alpha relaxes to its quasi-steady value at the given (gamma, rho) long before the
-    attention moves, and the curvature there is what descent lives with.
-    """
-    rates = [population.largest_stable_learning_rate(start)]
-    try:
-        settled = SlowManifold(population).alpha(start.gamma, start.rho, guess=start.alpha)
-        rates.append(population.largest_stable_learning_rate(start._replace(alpha=settled)))
-    except ArithmeticError:
-        pass  # no quasi-steady value: the start alone decides
-    return min(rates)

@@ -10,6 +10,7 @@ import numpy as np
 from dynamics._jit import kernel
 from dynamics.errors import ToleranceError
 from dynamics.expectation import Constants, gradient_sum, hessian_sum, risk_sums
+from dynamics.plans import gradient_of
 from dynamics.problem import Problem, State
 from dynamics.states import (
     StateTable,
@@ -40,21 +41,26 @@ class StatePlan(NamedTuple):
     constants: Constants
     tolerance: float
 
-    def gradient_within(self, alpha: float, gamma: float, rho: float) -> tuple[float, ...]:
+    def gradient(self, state: State) -> tuple[State, bool]:
         """Return the entrywise gradient and whether the table is accurate enough there."""
-        return gradient_within(self, alpha, gamma, rho)
+        out = np.empty(3)
+        within = gradient_within(self, np.array(state, float), out)
+        return State(*out.tolist()), within
 
 
+@gradient_of(StatePlan)
 @kernel
-def gradient_within(plan, alpha, gamma, rho):
-    """Return the entrywise gradient and whether what the table neglects is within the tolerance."""
+def gradient_within(plan, theta, out):
+    """Write the entrywise gradient; return whether what the table neglects is tolerable there."""
     constants = plan.constants
+    alpha, gamma, rho = theta[0], theta[1], theta[2]
     _, d_alpha, d_gamma, d_rho = gradient_sum(plan.states, constants, alpha, gamma, rho)
-    d_gamma /= constants.D * (constants.C - 1.0)
-    d_rho /= constants.D * (constants.D - constants.C)
+    out[0] = d_alpha
+    out[1] = d_gamma / (constants.D * (constants.C - 1.0))
+    out[2] = d_rho / (constants.D * (constants.D - constants.C))
     neglected = np.sum(group_bounds(plan.neglected, constants, alpha, gamma, rho))
-    scale = max(1.0, abs(d_alpha), abs(d_gamma), abs(d_rho))
-    return d_alpha, d_gamma, d_rho, neglected <= plan.tolerance * scale
+    scale = max(1.0, abs(out[0]), abs(out[1]), abs(out[2]))
+    return neglected <= plan.tolerance * scale
 
 
 class Enumeration:
@@ -130,11 +136,11 @@ class Enumeration:
     def gradient(self, state: State) -> State:
         """Return the entrywise gradient, within the tolerance."""
         while True:
-            *entries, within = gradient_within(self.plan, *state)
-            require_finite(tuple(entries), state)
+            gradient, within = self.plan.gradient(state)
+            require_finite(gradient, state)
             if within:
-                return State(*entries)
-            self._rebuild(state, self.tolerance * scale(tuple(entries)))
+                return gradient
+            self._rebuild(state, self.tolerance * scale(gradient))
 
     def jacobian(self, state: State) -> np.ndarray:
         """Return d gradient_i / d state_k, shape (3, 3), at the K of the last gradient."""

@@ -7,12 +7,11 @@ paper's wording beside it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import optimize
 
+from dynamics.crossing import Event, first_passage, root
 from dynamics.population import Population
 from dynamics.problem import State
 from dynamics.slow_manifold import SlowManifold
@@ -21,22 +20,6 @@ from dynamics.trajectory import Trajectory
 ARRIVAL = 0.01  # alpha has arrived once it is within this fraction of the quasi-steady value
 LEAST_RISE = 1e-4  # a second rise of alpha by a smaller fraction counts as none
 _RECORDS = 300  # at most so many records are searched for sign changes of the drift
-
-
-@dataclass(frozen=True)
-class Event:
-    """A moment on a trajectory; ``time`` is nan if it does not happen within the run."""
-
-    name: str
-    definition: str
-    paper: str
-    time: float = math.nan
-    state: State | None = None
-
-    @property
-    def happens(self) -> bool:
-        """Whether the event was found."""
-        return math.isfinite(self.time)
 
 
 @dataclass(frozen=True)
@@ -86,23 +69,15 @@ def _arrival(trajectory: Trajectory, manifold: SlowManifold) -> tuple[Event, flo
         "Event I: alpha increases until a time T0 > 0 where it reaches some threshold",
     )
 
-    def distance(state: State) -> float:
+    def arrived(state: State) -> float:
         settled = manifold.alpha(state.gamma, state.rho, guess=state.alpha)
-        return abs(state.alpha - settled) / settled - ARRIVAL
+        return ARRIVAL - abs(state.alpha - settled) / settled
 
     try:
         alpha_star = manifold.alpha(*trajectory.states[0, 1:].tolist())
-        before = 0.0
-        for time, row in zip(trajectory.time.tolist(), trajectory.states.tolist()):
-            if distance(State(*row)) <= 0.0:
-                found = time
-                if time > 0.0:
-                    found = _root(lambda t: distance(trajectory.at(t)), before, time)
-                return _at(event, trajectory, found), alpha_star
-            before = time
+        return event.at(trajectory, first_passage(trajectory, arrived)), alpha_star
     except ArithmeticError:
         return event, math.nan
-    return event, alpha_star
 
 
 def _attention_leads(trajectory: Trajectory) -> Event:
@@ -113,13 +88,7 @@ def _attention_leads(trajectory: Trajectory) -> Event:
         "Event II: gamma increases until a time T1 such that gamma(T1) > max_t |rho(t)|",
     )
     level = float(np.max(np.abs(trajectory.rho)))
-    above = np.flatnonzero(trajectory.gamma > level)
-    if above.size == 0:
-        return event
-    if above[0] == 0:
-        return _at(event, trajectory, float(trajectory.time[0]))
-    bracket = trajectory.time[above[0] - 1 : above[0] + 1].tolist()
-    return _at(event, trajectory, _root(lambda t: trajectory.at(t).gamma - level, *bracket))
+    return event.at(trajectory, first_passage(trajectory, lambda state: state.gamma, level))
 
 
 def _drift_after(
@@ -165,21 +134,10 @@ def _second_rise(
             last = _drift_root(trajectory, manifold, float(times[stop - 1]), float(times[stop]))
         rise = trajectory.at(last).alpha / trajectory.at(first).alpha
         if rise > 1.0 + LEAST_RISE:
-            ended = _at(end, trajectory, last) if stop < times.size else end
-            return _at(onset, trajectory, first), ended, float(rise)
+            ended = end.at(trajectory, last) if stop < times.size else end
+            return onset.at(trajectory, first), ended, float(rise)
     return onset, end, 1.0
 
 
 def _drift_root(trajectory: Trajectory, manifold: SlowManifold, low: float, high: float) -> float:
-    return _root(lambda t: manifold.drift(trajectory.at(t)).alpha, low, high)
-
-
-def _root(function: Callable[[float], float], low: float, high: float) -> float:
-    """Root between two times, relative accuracy 1e-6; ``high`` if rounding hides the change."""
-    if function(low) * function(high) > 0.0:
-        return high
-    return float(optimize.brentq(function, low, high, rtol=1e-6, xtol=1e-12))
-
-
-def _at(event: Event, trajectory: Trajectory, time: float) -> Event:
-    return Event(event.name, event.definition, event.paper, float(time), trajectory.at(time))
+    return root(lambda t: manifold.drift(trajectory.at(t)).alpha, low, high)

@@ -1,44 +1,45 @@
-"""The gradient flow: gradient descent in the limit of a vanishing learning rate."""
+"""The gradient flow of any theory: gradient descent with a vanishing learning rate."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from dynamics.integrate import Path, check_method, integrate
-from dynamics.population import Population, checked_state
-from dynamics.problem import State, finite, require
+from dynamics.problem import finite, require
+from dynamics.risk import Risk
 from dynamics.trajectory import Interrupted, Trajectory, assemble
 
 
 def gradient_flow(
-    population: Population,
+    population: Risk,
     *,
     horizon: float,
-    initial: State | None = None,
+    initial: Any = None,
     method: str = "LSODA",
     rtol: float = 1e-8,
     atol: float = 1e-11,
-    until: Callable[[State], bool] | None = None,
+    until: Callable[[Any], bool] | None = None,
     records: int = 300,
     progress: Callable[[float], None] | None = None,
 ) -> Trajectory:
-    r"""Integrate :math:`\dot\theta = -g(\theta)`, g the entrywise gradient of the population risk.
+    r"""Integrate :math:`\dot\theta = -g(\theta)`, g the theory's gradient (entrywise for (P)).
 
     Flow time is learning rate x steps, so that gradient descent with a small learning rate follows
-    the flow with an error proportional to it. The dynamics is fast in alpha (times of order 1) and
-    slow in gamma and rho (up to 1e8): a stiff method with the exact Jacobian takes about a
+    the flow with an error proportional to it. The dynamics of (P) is fast in alpha (times of order
+    1) and slow in gamma and rho (up to 1e8): a stiff method with the exact Jacobian takes about a
     thousand evaluations where descent takes 1e8 steps.
 
     Parameters
     ----------
     population
-        The expectation to descend.
+        The risk to descend.
     horizon
         Final time, > 0.
     initial
-        Start; ``None`` means Parametrization 3.1.
+        Start; ``None`` means the problem's own (Parametrization 3.1).
     method, rtol, atol
         ``"LSODA"``, ``"BDF"`` or ``"Radau"`` of SciPy, and its tolerances per step.
     until
@@ -65,16 +66,16 @@ def gradient_flow(
     require(horizon > 0.0, "horizon", horizon, "greater than 0")
     check_method(method, rtol, atol)
     require(finite("records", records) >= 2, "records", records, "at least 2")
-    start = population.problem.initial_state if initial is None else checked_state(initial)
+    start = population.checked(population.problem.initial_state if initial is None else initial)
 
     def velocity(y: np.ndarray) -> np.ndarray:
-        return -np.array(population.gradient(State(*y.tolist())))
+        return -np.asarray(population.gradient(population.state(y)))
 
     def jacobian(y: np.ndarray) -> np.ndarray:
-        return -population.jacobian(State(*y.tolist()))
+        return -population.jacobian(population.state(y))
 
     def stop(y: np.ndarray) -> bool:
-        return until is not None and until(State(*y.tolist()))
+        return until is not None and until(population.state(y))
 
     def wrap(path: Path) -> Trajectory:
         steps = len(path.times)
@@ -94,7 +95,7 @@ def gradient_flow(
 
     try:
         path = integrate(
-            velocity, jacobian, np.array(start), horizon,
+            velocity, jacobian, np.array(start, float), horizon,
             method=method, rtol=rtol, atol=atol, until=stop, progress=progress,
         )  # fmt: skip
     except KeyboardInterrupt as interrupt:

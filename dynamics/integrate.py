@@ -66,7 +66,10 @@ def integrate(
 
     def counted(_: float, y: np.ndarray) -> np.ndarray:
         calls["evaluations"] += 1
-        return velocity(y)
+        found = velocity(y)
+        if not np.isfinite(found).all():
+            raise OverflowError(Status.OVERFLOW.value)
+        return found
 
     def counted_jacobian(_: float, y: np.ndarray) -> np.ndarray:
         calls["jacobians"] += 1

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from dynamics.enumeration import SECONDS_PER_STATE, Enumeration, predicted_states
+from dynamics.enumeration import SECONDS_PER_STATE, Enumeration, StatePlan, predicted_states
 from dynamics.errors import ParameterError, ToleranceError
 from dynamics.fourier import FourierExpectation, predicted_cost
 from dynamics.problem import Problem, State, finite, require
+from dynamics.reduced import ReducedTrajectory
+from dynamics.risk import Risk
 from dynamics.sampling import Sampling
+from dynamics.slow_manifold import SlowManifold
 from dynamics.value import Value
 
 METHODS = ("auto", "enumeration", "fourier", "sampling")
@@ -27,7 +31,7 @@ class AccuracyWarning(UserWarning):
     """No certified method was affordable, so the expectation is estimated."""
 
 
-class Population:
+class Population(Risk):
     r"""Population risk :math:`E\log(1+e^{-F})` of a problem and its gradient (problem (P)).
 
     Parameters
@@ -54,6 +58,8 @@ class Population:
         If the tolerance cannot be met; its message names the bound that can be reached. A result
         is never silently worse than asked.
     """
+
+    order_parameters = State._fields
 
     def __init__(
         self,
@@ -147,7 +153,7 @@ class Population:
     def evaluate(self, state: State) -> Value:
         """Return loss, gradient, test error and their bounds at ``state``."""
         self.evaluations += 1
-        return self.expectation.evaluate(checked_state(state))
+        return self.expectation.evaluate(self.checked(state))
 
     def gradient(self, state: State) -> State:
         """Return the entrywise gradient only: the fast path of the solvers."""
@@ -158,26 +164,47 @@ class Population:
         """Return the (3, 3) matrix d gradient_i / d state_k, the curvature seen by descent."""
         return self.expectation.jacobian(State(*state))
 
-    def largest_stable_learning_rate(self, state: State) -> float:
-        """Return 2 / (largest curvature): above it gradient descent moves away from this valley.
+    def state(self, vector: np.ndarray) -> State:
+        """Return (alpha, gamma, rho)."""
+        return State(*vector.tolist())
 
-        The curvature is the largest eigenvalue of :meth:`jacobian`, i.e. that of the Hessian of
-        the risk with respect to (A, v) restricted to the invariant manifold; infinite if no
-        direction curves upwards.
-        """
-        largest = float(np.max(np.linalg.eigvals(self.jacobian(checked_state(state))).real))
-        return 2.0 / largest if largest > 0.0 else math.inf
+    @property
+    def trajectory(self) -> Callable[..., ReducedTrajectory]:
+        """What makes a trajectory of the recorded states."""
+        return ReducedTrajectory
+
+    @property
+    def plan(self) -> Any:
+        """The table of states, for the compiled descent loop; itself where there is no table."""
+        plan = self.expectation.plan
+        return plan if isinstance(plan, StatePlan) else self
+
+    def has_grown(self, start: np.ndarray, vector: np.ndarray) -> bool:
+        """Tell whether alpha ran away: large attention logits are no divergence."""
+        return bool(abs(vector[0]) > 10.0 * max(abs(start[0]), 1e-3))
+
+    def advice(self, start: State) -> str:
+        """Return the largest stable learning rate in words."""
+        stable = largest_stable_learning_rate(self, start)
+        return (
+            "the largest stable one (2 / largest curvature on the quasi-steady state of the start) "
+            f"is {stable:.6g}"
+        )
 
 
-def checked_state(state: State) -> State:
-    """Return ``state`` as finite floats or raise one clear sentence."""
+def largest_stable_learning_rate(population: Population, start: State) -> float:
+    """Return the largest learning rate that is stable both at a state and where alpha settles.
+
+    Both matter: alpha relaxes to its quasi-steady value at the given (gamma, rho) long before the
+    attention moves, and the curvature there is what descent lives with.
+    """
+    rates = [population.largest_stable_learning_rate(start)]
     try:
-        alpha, gamma, rho = state
-    except (TypeError, ValueError):
-        raise ParameterError(
-            f"state = {state!r} is not allowed: it must be three numbers (alpha, gamma, rho)"
-        ) from None
-    return State(finite("alpha", alpha), finite("gamma", gamma), finite("rho", rho))
+        settled = SlowManifold(population).alpha(start.gamma, start.rho, guess=start.alpha)
+        rates.append(population.largest_stable_learning_rate(start._replace(alpha=settled)))
+    except ArithmeticError:
+        pass  # no quasi-steady value: the start alone decides
+    return min(rates)
 
 
 def _milliseconds(seconds: float) -> str:

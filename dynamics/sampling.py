@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from dynamics.enumeration import StatePlan, gradient_within
+from dynamics.enumeration import StatePlan
 from dynamics.errors import ToleranceError
 from dynamics.expectation import Constants, hessian_sum, risk_sums
 from dynamics.problem import Problem, State
@@ -79,9 +79,9 @@ class Sampling:
 
     def gradient(self, state: State) -> State:
         """Return the entrywise gradient of the sample mean."""
-        *entries, _ = gradient_within(self.plan, *state)
-        require_finite(tuple(entries), state)
-        return State(*entries)
+        gradient, _ = self.plan.gradient(state)
+        require_finite(gradient, state)
+        return gradient
 
     def jacobian(self, state: State) -> np.ndarray:
         """Return d gradient_i / d state_k of the sample mean, shape (3, 3)."""

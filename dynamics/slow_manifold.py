@@ -7,15 +7,18 @@ time scales, a flow in the plane (gamma, rho).
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy import optimize
 
 from dynamics.integrate import check_method, integrate
-from dynamics.population import Population
 from dynamics.problem import State, finite, require
-from dynamics.trajectory import Trajectory, assemble
+from dynamics.trajectory import assemble
+
+if TYPE_CHECKING:
+    from dynamics.population import Population
+    from dynamics.reduced import ReducedTrajectory
 
 
 class Drift(NamedTuple):
@@ -99,7 +102,7 @@ class SlowManifold:
         method: str = "LSODA",
         rtol: float = 1e-7,
         atol: float = 1e-10,
-    ) -> Trajectory:
+    ) -> ReducedTrajectory:
         """Integrate the two-dimensional flow of (gamma, rho) on the manifold up to ``horizon``."""
         horizon = finite("horizon", horizon)
         require(horizon > 0.0, "horizon", horizon, "greater than 0")

@@ -10,16 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dynamics.attention import attention_along
 from dynamics.errors import ToleranceError
-from dynamics.invariants import REDUCED_INVARIANTS
-from dynamics.problem import Problem, State
+from dynamics.invariants import Invariant, loss_non_increasing
 from dynamics.provenance import provenance
 
 if TYPE_CHECKING:
     import xarray
 
-    from dynamics.population import Population
+    from dynamics.risk import Risk
 
 
 class Status(Enum):
@@ -28,7 +26,7 @@ class Status(Enum):
     COMPLETED = "the run reached its end"
     DIVERGED = "the iterates grew without bound: lower the learning rate"
     UNSTABLE = "the loss rose along the run: lower the learning rate"
-    OVERFLOW = "the output F overflowed: start from a smaller alpha or use a smaller p"
+    OVERFLOW = "the risk or its gradient overflowed: start from a smaller state"
     INACCURATE = "the expectation could not be kept within its tolerance: relax it"
     STALLED = "the integrator could not reach its tolerance: relax rtol or the population tolerance"
     INTERRUPTED = "the run was interrupted; what was computed until then is kept"
@@ -44,17 +42,22 @@ class Interrupted(KeyboardInterrupt):
 
 @dataclass(frozen=True, eq=False)
 class Trajectory:
-    """States along a run of gradient descent or of its flow.
+    """States along a run of gradient descent or of its flow, in any theory.
+
+    A theory derives from it: :meth:`state` makes its own states, :attr:`invariants` names what
+    should hold, :meth:`columns` adds what it derives from the states.
 
     Attributes
     ----------
+    population
+        The risk that was descended; it answers what the records do not hold.
     time
         Flow time = learning rate x steps, shape (n,), starting at 0.
     states
-        Rows (alpha, gamma, rho), shape (n, 3).
-    loss, test_error, mean_sigmoid, bound
-        Population risk, ``P[F <= 0]``, ``E[s(-F)]`` and the certified error (three standard
-        errors for sampling) of loss and gradient at these states, shape (n,).
+        One row of order parameters per record, shape (n, len(order_parameters)).
+    loss, bound
+        Population risk and the certified error (three standard errors for sampling) of loss and
+        gradient at these states, shape (n,).
     status, message
         How the run ended, and a sentence with the numbers.
     resolution
@@ -63,13 +66,11 @@ class Trajectory:
         Costs: evaluations, steps, and what the solver counted.
     """
 
-    problem: Problem
+    population: Any
     solver: str
     time: np.ndarray
     states: np.ndarray
     loss: np.ndarray
-    test_error: np.ndarray
-    mean_sigmoid: np.ndarray
     bound: np.ndarray
     status: Status
     message: str
@@ -78,109 +79,116 @@ class Trajectory:
     stats: Mapping[str, float] = field(default_factory=dict)
     interpolant: Callable[[float], np.ndarray] | None = None
 
-    @property
-    def alpha(self) -> np.ndarray:
-        """Coefficient of v along w*, shape (n,)."""
-        return self.states[:, 0]
+    if TYPE_CHECKING:  # names that the subclass of a theory adds
+
+        def __getattr__(self, name: str) -> Any: ...
 
     @property
-    def gamma(self) -> np.ndarray:
-        """Attention logit within a set, shape (n,)."""
-        return self.states[:, 1]
+    def problem(self) -> Any:
+        """The constants of the problem."""
+        return self.population.problem
 
     @property
-    def rho(self) -> np.ndarray:
-        """Attention logit across sets, shape (n,)."""
-        return self.states[:, 2]
+    def order_parameters(self) -> tuple[str, ...]:
+        """Names of the columns of :attr:`states`."""
+        return tuple(self.population.order_parameters)
 
     @property
-    def attention(self) -> np.ndarray:
-        """Rows (Lambda, Gamma, Xi, G), shape (n, 4)."""
-        return attention_along(self.problem, self.states)
+    def invariants(self) -> tuple[Invariant, ...]:
+        """What should hold along the run."""
+        return (loss_non_increasing,)
+
+    def column(self, name: str) -> np.ndarray:
+        """Return one order parameter along the run, shape (n,)."""
+        return self.states[:, self.order_parameters.index(name)]
 
     @property
-    def final(self) -> State:
+    def final(self) -> Any:
         """The last state."""
-        return State(*self.states[-1].tolist())
+        return self.population.state(self.states[-1])
 
-    def at(self, time: float) -> State:
+    def at(self, time: float) -> Any:
         """Return the state at a time within the run (dense output, else linear between records)."""
         if self.interpolant is not None:
-            return State(*np.asarray(self.interpolant(time)).tolist())
-        return State(*(float(np.interp(time, self.time, column)) for column in self.states.T))
+            return self.population.state(np.asarray(self.interpolant(time)))
+        columns = [float(np.interp(time, self.time, column)) for column in self.states.T]
+        return self.population.state(np.array(columns))
 
     def violations(self) -> dict[str, float]:
         """Return the worst violation of each invariant, 0.0 where it holds."""
-        return {invariant.name: invariant.worst(self) for invariant in REDUCED_INVARIANTS}
+        return {invariant.name: invariant.worst(self) for invariant in self.invariants}
+
+    def columns(self) -> dict[str, tuple[np.ndarray, str]]:
+        """Return what a dataset holds: name -> (one number per record, what it is)."""
+        return {
+            **{name: (self.column(name), "order parameter") for name in self.order_parameters},
+            "loss": (self.loss, "population risk"),
+            "bound": (self.bound, "absolute error of loss and gradient"),
+        }
 
     def to_dataset(self) -> xarray.Dataset:
         """Return the run as a labelled dataset that carries its provenance (NetCDF-safe)."""
         import xarray
 
-        columns = {
-            "alpha": (self.alpha, "v = alpha w*"),
-            "gamma": (self.gamma, "attention logit, same set"),
-            "rho": (self.rho, "attention logit, different sets"),
-            "loss": (self.loss, "population risk"),
-            "test_error": (self.test_error, "P[F <= 0]"),
-            "mean_sigmoid": (self.mean_sigmoid, "E[1/(1+exp(F))]"),
-            "bound": (self.bound, "absolute error of loss and gradient"),
-        }
-        for index, name in enumerate(("Lambda", "Gamma", "Xi", "G")):
-            columns[name] = (self.attention[:, index], f"{name} of Section 4.1")
         return xarray.Dataset(
             {
                 name: ("time", values, {"long_name": text})
-                for name, (values, text) in columns.items()
+                for name, (values, text) in self.columns().items()
             },
             coords={"time": ("time", self.time, {"long_name": "learning rate x steps"})},
             attrs={
                 "solver": self.solver,
                 "status": self.status.name.lower(),
                 "message": self.message,
-                "problem": json.dumps(asdict(self.problem)),
+                "problem": json.dumps(asdict(self.problem), default=_listed),
                 "settings": json.dumps(dict(self.settings)),
                 "provenance": json.dumps(provenance()),
             },
         )
 
 
+def _listed(value: Any) -> Any:
+    """Return arrays and NumPy numbers inside a problem as JSON knows them."""
+    return np.asarray(value).tolist()
+
+
 def assemble(
-    population: Population,
+    population: Risk,
     solver: str,
     time: np.ndarray,
     states: np.ndarray,
     status: Status,
     message: str,
     **rest: Any,
-) -> Trajectory:
-    """Evaluate the recorded states and return the trajectory, cut where evaluation fails."""
+) -> Any:
+    """Evaluate loss and bound at the recorded states; cut the trajectory where that fails."""
     rows = []
-    for state in states.tolist():
+    for row in states:
         try:
-            value = population.evaluate(State(*state))
+            with np.errstate(over="ignore", invalid="ignore"):
+                value = population.certified_loss(population.state(row))
+            if not np.isfinite(value.loss):
+                raise OverflowError(Status.OVERFLOW.value)
         except (OverflowError, ToleranceError) as failure:
             if status is Status.COMPLETED:
                 overflow = isinstance(failure, OverflowError)
                 status = Status.OVERFLOW if overflow else Status.INACCURATE
                 message = str(failure)
             break
-        rows.append((value.loss, value.test_error, value.mean_sigmoid, value.bound))
+        rows.append((value.loss, value.bound))
     kept = len(rows)
-    loss, test_error, mean_sigmoid, bound = np.array(rows).reshape(kept, 4).T
+    loss, bound = np.array(rows).reshape(kept, 2).T
     rest["settings"] = {
         "expectation": population.method,
         "population_tolerance": population.tolerance,
         **rest.get("settings", {}),
     }
-    return Trajectory(
-        problem=population.problem,
+    return population.trajectory(
+        population=population,
         solver=solver,
         time=time[:kept],
         states=states[:kept],
         loss=loss,
-        test_error=test_error,
-        mean_sigmoid=mean_sigmoid,
         bound=bound,
         status=status,
         message=message,

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from dynamics import Population, Problem, State, ToleranceError, Trajectory, gradient_flow
-from dynamics.descent import largest_stable_learning_rate
 from dynamics.events import Events, find_events
 from dynamics.labelling import LabelError, label_error
+from dynamics.population import largest_stable_learning_rate
 from dynamics.trajectory import Status
 
 C = 4

@@ -111,8 +111,8 @@ def judge(endings: Sequence[tuple[Problem, Ending]]) -> tuple[Verdict, str]:
 def _ending(problem: Problem, tolerance: float) -> Ending:
     import numpy as np
 
-    from dynamics.invariants import patch_association_fails
     from dynamics.labelling import label_error
+    from dynamics.reduced import patch_association_fails
     from simulations import runs
 
     path = runs.flow(problem, tolerance)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dynamics import Population, Problem, State, Status, gradient_descent, gradient_flow
-from dynamics.invariants import REDUCED_INVARIANTS, patch_association_fails
+from dynamics.reduced import REDUCED_INVARIANTS, patch_association_fails
 
 
 @pytest.fixture(scope="module")
