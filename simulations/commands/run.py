@@ -65,6 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     solver.add_argument("--solver", choices=("flow", "gd"), default="flow", help="default: flow")
     for flag, text in {
         "--horizon": f"final time (default {_HORIZON:g} for flow; for gd: instead of --steps)",
+        "--rtol": "relative tolerance of the flow (default 1e-8)",
         "--learning-rate": f"of gd (default {_LEARNING_RATE:g})",
         "--steps": f"of gd (default {_STEPS})",
         "--alpha": "initial alpha (default nu^(1/(p-1)), Parametrization 3.1)",
@@ -114,6 +115,8 @@ def _check_times(args: argparse.Namespace) -> None:
         for flag, value in (("--learning-rate", args.learning_rate), ("--steps", args.steps)):
             if value is not None:
                 raise BadInput(f"{flag} is not allowed with --solver flow: use --horizon")
+    elif args.rtol is not None:
+        raise BadInput("--rtol is not allowed with --solver gd: it is of the flow")
     elif args.steps is not None and args.horizon is not None:
         raise BadInput("--steps and --horizon are not allowed together: time is rate x steps")
 
@@ -156,8 +159,9 @@ def _solve(args: argparse.Namespace, population: Population, initial: State) -> 
 
     with progress_bar("gradient flow" if args.solver == "flow" else "gradient descent") as progress:
         if args.solver == "flow":
-            horizon = _HORIZON if args.horizon is None else args.horizon
-            return gradient_flow(population, horizon=horizon, initial=initial, progress=progress)
+            settings = {} if args.rtol is None else {"rtol": args.rtol}
+            settings["horizon"] = _HORIZON if args.horizon is None else args.horizon
+            return gradient_flow(population, initial=initial, progress=progress, **settings)
         rate = _LEARNING_RATE if args.learning_rate is None else args.learning_rate
         return gradient_descent(
             population,

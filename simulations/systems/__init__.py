@@ -1,0 +1,31 @@
+"""Systems: what sweeps, maps and the search for counterexamples know about a theory.
+
+A system is a module here with a constant ``SYSTEM`` (:class:`simulations.systems.system.System`)
+and its name in ``NAMES``; :func:`load` imports it when it is asked for.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from simulations.systems.system import Case, Parameter, Quantity, System
+
+NAMES = ("positional",)
+DEFAULT = "positional"
+
+__all__ = ["DEFAULT", "NAMES", "Case", "Parameter", "Quantity", "System", "load"]
+
+
+def load(name: str) -> System:
+    """Return the system with this name.
+
+    Raises
+    ------
+    ParameterError
+        If there is none.
+    """
+    from dynamics.problem import require
+
+    require(name in NAMES, "system", repr(name), f"one of {', '.join(NAMES)}")
+    system: System = import_module(f"simulations.systems.{name}").SYSTEM
+    return system

@@ -1,0 +1,358 @@
+"""Positional attention (Jelassi, Sander, Li 2022) as a system: order parameters alpha, gamma, rho.
+
+The outcomes of a run are those of Section 4.1: when the events happen, what is reached, and what
+was violated on the way.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Mapping
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from dynamics import (
+    Interrupted,
+    ParameterError,
+    Population,
+    Problem,
+    ToleranceError,
+    Trajectory,
+    gradient_descent,
+    gradient_flow,
+)
+from dynamics.events import find_events
+from dynamics.invariants import patch_association_fails
+from dynamics.labelling import label_error
+from dynamics.population import METHODS
+from dynamics.problem import finite, require
+from simulations.systems.system import FAILED, Case, Parameter, Quantity, System
+from simulations.systems.values import check_names, one_of
+
+#: Records of a run: outcomes are read off these and off the dense output between them.
+RECORDS = 120
+_FLOW = {"horizon": 1e6, "rtol": 1e-8}
+_DESCENT = {"learning_rate": 0.01, "steps": 1000}
+_START = {"alpha0": "alpha", "gamma0": "gamma", "rho0": "rho"}
+_DENSITY = ("q", "qD", "qD/C^2")
+_INVARIANTS = {
+    "worst gamma >= rho": "gamma >= rho",
+    "worst patch association": "patch association",
+    "worst loss non-increasing": "loss non-increasing",
+    "worst simplex": "simplex",
+    "worst v in span(w*)": "v in span(w*)",
+    "worst symmetry of A": "symmetry of A",
+}
+
+PARAMETERS = (
+    Parameter("D", "number of patches (default 64)", int, "an integer, at least 4"),
+    Parameter("C", "size of a set (default 4)", int, "a divisor of D, at least 2"),
+    Parameter("q", "probability of a feature outside the signal set", float, "in (0, 1]"),
+    Parameter("qD", "the same as q times D (default 2)", float, "in (0, D]"),
+    Parameter("qD/C^2", "the same relative to C^2, the paper's scaling", float, "in (0, D/C^2]"),
+    Parameter("p", "degree of the activation x^p + nu x (default 3)", int, "odd, at least 3"),
+    Parameter("nu", "linear part of the activation (default 0.01)", float, "greater than 0"),
+    Parameter("beta", "diagonal of A, the paper's sigma_A (default 1)"),
+    Parameter("beta/tau", "the same relative to the softmax temperature"),
+    Parameter("temperature", "softmax temperature tau (default 1)", float, "greater than 0"),
+    Parameter("tau", "the same as temperature", float, "greater than 0"),
+    Parameter("output_scale", "kappa (default D)", float, "greater than 0"),
+    Parameter("kappa", "the same as output_scale", float, "greater than 0"),
+    Parameter("d", "patch dimension (default D); does not enter", int, "an integer, at least 1"),
+    Parameter("sigma", "noise level; does not enter", float, "at least 0"),
+    Parameter("alpha0", "initial alpha (default nu^(1/(p-1)), Parametrization 3.1)"),
+    Parameter("gamma0", "initial gamma (default 0)"),
+    Parameter("rho0", "initial rho (default 0)"),
+    Parameter("solver", "gradient flow or descent (default flow)", str, "flow or gd"),
+    Parameter("horizon", "final time (default 1e6 for flow; for gd instead of steps)"),
+    Parameter("learning_rate", "of gd (default 0.01)", float, "greater than 0"),
+    Parameter("steps", "of gd (default 1000)", int, "an integer, at least 1"),
+    Parameter("rtol", "relative tolerance of the flow (default 1e-8)", float, "in [1e-13, 1)"),
+    Parameter("method", "of the expectation (default auto)", str, f"one of {', '.join(METHODS)}"),
+    Parameter("tolerance", "of loss and gradient (default 1e-10)", float, "greater than 0"),
+)
+
+OUTCOMES = (
+    Quantity("T0", "end of Event I: alpha within 1 % of its quasi-steady value", "time"),
+    Quantity("T1", "end of Event II: gamma exceeds the largest |rho| of the run", "time"),
+    Quantity("onset", "begin of Event III: alpha rises again", "time"),
+    Quantity("rise", "factor of that rise (1 if there is none)"),
+    Quantity("alpha_star", "quasi-steady alpha at the start"),
+    Quantity("alpha0", "initial alpha"),
+    Quantity("time", "flow time reached", "time"),
+    Quantity("alpha", "final alpha"),
+    Quantity("gamma", "final attention logit within a set"),
+    Quantity("rho", "final attention logit across sets"),
+    Quantity("Lambda", "final weight of a patch on itself"),
+    Quantity("Gamma", "final weight on a patch of the same set"),
+    Quantity("Xi", "final weight on a patch of another set"),
+    Quantity("G", "final Lambda + (C-1) Gamma"),
+    Quantity("loss", "final population risk"),
+    Quantity("test_error", "final P[yF <= 0]"),
+    Quantity("test_error_floor", "P[y f* <= 0] of the labelling function itself"),
+    Quantity("best_test_error", "of any rule: ties of f* decided by a coin"),
+    Quantity("bound", "error of the final loss (certified, or three standard errors)"),
+    Quantity("association", "1 if Top_C of every row of A is its set at the end"),
+    *(Quantity(key, f"largest violation of '{name}'") for key, name in _INVARIANTS.items()),
+    Quantity("stable_learning_rate", "largest stable learning rate at the start and after Event I"),
+    Quantity("evaluations", "of the expectation"),
+    Quantity("seconds", "wall time", "s"),
+)
+OBSERVABLES = (
+    Quantity("time", "learning rate x steps", "time"),
+    Quantity("alpha", "v = alpha w*"),
+    Quantity("gamma", "attention logit within a set"),
+    Quantity("rho", "attention logit across sets"),
+    Quantity("Lambda", "weight of a patch on itself"),
+    Quantity("Gamma", "weight on a patch of the same set"),
+    Quantity("Xi", "weight on a patch of another set"),
+    Quantity("G", "Lambda + (C-1) Gamma"),
+    Quantity("loss", "population risk"),
+    Quantity("test_error", "P[yF <= 0]"),
+    Quantity("bound", "absolute error of the loss"),
+)
+CONSTANTS = (
+    Quantity("D", "number of patches"),
+    Quantity("C", "size of a set"),
+    Quantity("L", "number of sets"),
+    Quantity("q", "probability of a feature outside the signal set"),
+    Quantity("p", "degree of the activation"),
+    Quantity("nu", "linear part of the activation"),
+    Quantity("beta", "diagonal of A"),
+    Quantity("tau", "softmax temperature"),
+    Quantity("kappa", "output scale"),
+    Quantity("alpha0", "initial alpha"),
+    Quantity("gamma0", "initial gamma"),
+    Quantity("rho0", "initial rho"),
+    Quantity("horizon", "final time asked for", "time"),
+)
+
+
+def build(values: Mapping[str, Any]) -> Case:
+    """Return the case that these values describe."""
+    check_names(values, PARAMETERS)
+    problem = _problem(values)
+    start = problem.initial_state._replace(
+        **{field: finite(name, values[name]) for name, field in _START.items() if name in values}
+    )
+    solver = values.get("solver", "flow")
+    require(solver in ("flow", "gd"), "solver", repr(solver), "flow or gd")
+    settings = _flow_settings(values) if solver == "flow" else _descent_settings(values)
+    method = values.get("method", "auto")
+    require(method in METHODS, "method", method, f"one of {', '.join(METHODS)}")
+    tolerance = values.get("tolerance")
+    if tolerance is not None:
+        require(tolerance > 0.0, "tolerance", tolerance, "greater than 0")
+    expectation = {"initial": start, "method": method, "tolerance": tolerance}
+    return Case(SYSTEM.name, dict(values), problem, solver, {**settings, **expectation})
+
+
+def _problem(values: Mapping[str, Any]) -> Problem:
+    """Return the problem; the aliases of q and beta are resolved once D, C and tau are valid."""
+    density = one_of(values, _DENSITY, "qD")
+    diagonal = one_of(values, ("beta", "beta/tau"), "beta")
+    given = {"D": 64, "C": 4}
+    given |= {name: values[name] for name in ("D", "C", "p", "nu", "d", "sigma") if name in values}
+    for name, alias in (("temperature", "tau"), ("output_scale", "kappa")):
+        chosen = one_of(values, (name, alias), name)
+        if chosen in values:
+            given[name] = values[chosen]
+    problem = Problem(**given, q=1.0)
+    D, tau = problem.D, problem.tau
+    most = {"q": 1.0, "qD": float(D), "qD/C^2": D / problem.C**2}[density]
+    amount = finite(density, values.get(density, 2.0))
+    require(0.0 < amount <= most, density, amount, f"in (0, {most:g}], so that 0 < q <= 1")
+    q = {"q": amount, "qD": amount / D, "qD/C^2": amount * problem.C**2 / D}[density]
+    beta = finite(diagonal, values.get(diagonal, 1.0))
+    return problem.replace(q=min(q, 1.0), beta=beta * tau if diagonal == "beta/tau" else beta)
+
+
+def _flow_settings(values: Mapping[str, Any]) -> dict[str, Any]:
+    for name in ("learning_rate", "steps"):
+        if name in values:
+            raise ParameterError(f"{name} is not allowed with solver = flow: set horizon")
+    settings = _FLOW | {name: float(values[name]) for name in _FLOW if name in values}
+    require(settings["horizon"] > 0.0, "horizon", settings["horizon"], "greater than 0")
+    require(1e-13 <= settings["rtol"] < 1.0, "rtol", settings["rtol"], "in [1e-13, 1)")
+    return settings
+
+
+def _descent_settings(values: Mapping[str, Any]) -> dict[str, Any]:
+    if "rtol" in values:
+        raise ParameterError("rtol is not allowed with solver = gd: it is of the flow")
+    one_of(values, ("steps", "horizon"), "steps")
+    rate = float(values.get("learning_rate", _DESCENT["learning_rate"]))
+    require(rate > 0.0, "learning_rate", rate, "greater than 0")
+    steps = int(values.get("steps", _DESCENT["steps"]))
+    require(steps >= 1, "steps", steps, "an integer, at least 1")
+    if "horizon" in values:
+        horizon = float(values["horizon"])
+        require(horizon >= rate, "horizon", horizon, f"at least one step of {rate:g}")
+        steps = round(horizon / rate)
+    return {"learning_rate": rate, "steps": steps}
+
+
+def solve(case: Case, progress: Callable[[float], None] | None = None) -> Trajectory:
+    """Make the run."""
+    return _solve(case, _population(case), progress)
+
+
+def _population(case: Case) -> Population:
+    with warnings.catch_warnings():  # that sampling is used is told by the error bar
+        warnings.simplefilter("ignore", UserWarning)
+        return Population(case.problem, case.settings["method"], case.settings["tolerance"])
+
+
+def _solve(
+    case: Case, population: Population, progress: Callable[[float], None] | None = None
+) -> Trajectory:
+    settings = case.settings
+    common = {"initial": settings["initial"], "records": RECORDS, "progress": progress}
+    if case.solver == "flow":
+        horizon, rtol = settings["horizon"], settings["rtol"]
+        return gradient_flow(population, horizon=horizon, rtol=rtol, **common)
+    rate, steps = settings["learning_rate"], settings["steps"]
+    return gradient_descent(population, learning_rate=rate, steps=steps, **common)
+
+
+def measure(case: Case) -> dict[str, float | str]:
+    """Return the outcomes of a run made from scratch; a run that cannot be made is a status."""
+    began = perf_counter()
+    found: dict[str, float | str] = {quantity.name: math.nan for quantity in OUTCOMES}
+    try:
+        population = _population(case)
+        found |= _summary(_solve(case, population), population)
+    except Interrupted:
+        raise
+    except ToleranceError as refusal:
+        found |= {"status": "inaccurate", "message": str(refusal)}
+    except (ArithmeticError, ParameterError, np.linalg.LinAlgError, MemoryError) as failure:
+        found |= {"status": FAILED, "message": f"{type(failure).__name__}: {failure}"}
+    return found | {"seconds": perf_counter() - began}
+
+
+def summarize(case: Case, trajectory: Trajectory) -> dict[str, float | str]:
+    """Return the outcomes of a run at hand."""
+    began = perf_counter()
+    found: dict[str, float | str] = {quantity.name: math.nan for quantity in OUTCOMES}
+    found |= _summary(trajectory, _population(case))
+    return found | {"seconds": perf_counter() - began}
+
+
+def _summary(trajectory: Trajectory, population: Population) -> dict[str, float | str]:
+    problem, floor = trajectory.problem, label_error(trajectory.problem)
+    found: dict[str, float | str] = {
+        "status": trajectory.status.name.lower(),
+        "message": trajectory.message,
+        "test_error_floor": floor.error,
+        "best_test_error": floor.error - floor.ties / 2,
+        "evaluations": float(population.evaluations),
+    }
+    if trajectory.time.size == 0:
+        return found
+    alpha, gamma, rho = trajectory.final
+    violations = trajectory.violations()
+    found |= dict(zip(("Lambda", "Gamma", "Xi", "G"), trajectory.attention[-1].tolist()))
+    found |= {
+        "alpha0": float(trajectory.alpha[0]),
+        "time": float(trajectory.time[-1]),
+        "alpha": alpha,
+        "gamma": gamma,
+        "rho": rho,
+        "loss": float(trajectory.loss[-1]),
+        "test_error": float(trajectory.test_error[-1]),
+        "bound": float(trajectory.bound[-1]),
+        "association": float(
+            not patch_association_fails(problem.beta, np.array([gamma]), np.array([rho]))[0]
+        ),
+        **{key: violations[name] for key, name in _INVARIANTS.items() if name in violations},
+    }
+    return found | _events(trajectory, population)
+
+
+def _events(trajectory: Trajectory, population: Population) -> dict[str, float]:
+    """Return when the events happen; nothing where the expectation fails along the run."""
+    from dynamics.descent import largest_stable_learning_rate
+
+    if trajectory.time.size < 2:
+        return {}
+    try:
+        events = find_events(trajectory, population)
+        rate = largest_stable_learning_rate(population, trajectory.at(0.0))
+    except ArithmeticError:
+        return {}
+    return {
+        "T0": events.T0.time,
+        "T1": events.T1.time,
+        "onset": events.onset.time,
+        "rise": events.rise,
+        "alpha_star": events.alpha_star,
+        "stable_learning_rate": rate,
+        "evaluations": float(population.evaluations),
+    }
+
+
+def observe(case: Case, trajectory: Trajectory) -> dict[str, np.ndarray]:
+    """Return the observables at the records of a run."""
+    columns = dict(zip(("alpha", "gamma", "rho"), trajectory.states.T))
+    columns |= dict(zip(("Lambda", "Gamma", "Xi", "G"), trajectory.attention.T))
+    names = ("time", "loss", "test_error", "bound")
+    columns |= {name: getattr(trajectory, name) for name in names}
+    return {quantity.name: columns[quantity.name] for quantity in OBSERVABLES}
+
+
+def describe(case: Case) -> dict[str, float]:
+    """Return the constants of a case."""
+    problem, settings = case.problem, case.settings
+    found = {name: float(getattr(problem, name)) for name in
+             ("D", "C", "L", "q", "p", "nu", "beta", "tau", "kappa")}  # fmt: skip
+    found |= {name: float(getattr(settings["initial"], field)) for name, field in _START.items()}
+    if case.solver == "gd":
+        return found | {"horizon": settings["learning_rate"] * settings["steps"]}
+    return found | {"horizon": settings["horizon"]}
+
+
+def cases(**fixed: Any) -> Any:
+    """Return a strategy of values: small problems, shrinking towards the simplest."""
+    from simulations.systems.positional_cases import values
+
+    return values(fixed)
+
+
+def command(case: Case) -> str:
+    """Return the shell command that makes this run."""
+    problem, settings = case.problem, case.settings
+    fields = ("D", "C", "q", "p", "nu", "beta", "temperature", "output_scale", "d", "sigma")
+    flags = {f"--{name.replace('_', '-')}": getattr(problem, name) for name in fields}
+    flags["--solver"] = case.solver
+    flags |= {f"--{key.replace('_', '-')}": settings.get(key)
+              for key in ("horizon", "rtol", "learning_rate", "steps", "tolerance")}  # fmt: skip
+    default = problem.initial_state
+    for field, value in settings["initial"]._asdict().items():
+        if value != getattr(default, field):
+            flags[f"--{field}"] = value
+    if settings["method"] != "auto":
+        flags["--method"] = settings["method"]
+    words = [f"{flag} {value}" for flag, value in flags.items() if value is not None]
+    return " ".join(["patchdyn run", *words])
+
+
+SYSTEM = System(
+    name="positional",
+    title="positional attention (Jelassi, Sander, Li 2022)",
+    parameters=PARAMETERS,
+    outcomes=OUTCOMES,
+    observables=OBSERVABLES,
+    constants=CONSTANTS,
+    build=build,
+    solve=solve,
+    measure=measure,
+    summarize=summarize,
+    observe=observe,
+    describe=describe,
+    cases=cases,
+    command=command,
+)
