@@ -26,11 +26,11 @@ def stamp(quick: bool) -> dict[str, str]:
 
 
 @cache
-def code_fingerprint() -> str:
+def code_fingerprint(packages: tuple[str, ...] = _PACKAGES) -> str:
     """Return a short hash of the installed source, which also tells uncommitted changes apart."""
     root = Path(__file__).resolve().parent.parent
     digest = hashlib.sha256()
-    for package in _PACKAGES:
+    for package in packages:
         for path in sorted((root / package).rglob("*.py")):
             digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:12]

@@ -81,7 +81,7 @@ OUTCOMES = (
     Quantity("onset", "begin of Event III: alpha rises again", "time"),
     Quantity("rise", "factor of that rise (1 if there is none)"),
     Quantity("alpha_star", "quasi-steady alpha at the start"),
-    Quantity("alpha0", "initial alpha"),
+    Quantity("initial_alpha", "alpha at time 0"),
     Quantity("time", "flow time reached", "time"),
     Quantity("alpha", "final alpha"),
     Quantity("gamma", "final attention logit within a set"),
@@ -257,7 +257,7 @@ def _summary(trajectory: Trajectory, population: Population) -> dict[str, float 
     violations = trajectory.violations()
     found |= dict(zip(("Lambda", "Gamma", "Xi", "G"), trajectory.attention[-1].tolist()))
     found |= {
-        "alpha0": float(trajectory.alpha[0]),
+        "initial_alpha": float(trajectory.alpha[0]),
         "time": float(trajectory.time[-1]),
         "alpha": alpha,
         "gamma": gamma,

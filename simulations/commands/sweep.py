@@ -1,0 +1,121 @@
+"""`patchdyn sweep`: one run per cell of a grid of problems."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from simulations.commands import DONE, FAILED, INTERRUPTED, BadInput
+from simulations.commands.arguments import EXIT_CODES
+
+if TYPE_CHECKING:
+    from simulations.sweep.config import Config
+    from simulations.sweep.run import Engine
+
+HELP = "a grid or list of problems, one run each, stored as labelled data"
+DESCRIPTION = """\
+Make one run per cell of CONFIG.toml and store when the events happen, what is reached and what is
+violated in DIR/sweep.nc (NetCDF). A cell that cannot be run is a result too: its status says why.
+Finished cells are stored at once: after Ctrl-C, a crash or a full disk the same command goes on
+where it stopped, and once finished it computes nothing again.
+"""
+EPILOG = f"""\
+a complete configuration:
+  system = "positional"        # the theory (this is the default)
+
+  [fixed]                      # one value for all cells: fields of Problem, or
+  D = 64                       # qD, qD/C^2, beta/tau, alpha0, gamma0, rho0
+  C = 4
+
+  [grid]                       # one axis each
+  "qD/C^2" = {{ from = 0.02, to = 0.5, number = 8, scale = "log" }}
+  nu = [1e-3, 1e-2, 1e-1]
+
+  [run]                        # how each cell is solved
+  solver = "flow"              # or "gd" with learning_rate and steps
+  horizon = 1e6
+  rtol = 1e-6
+  tolerance = 1e-7             # of the population expectation
+
+Instead of [grid], tables [[list]] give the cells one by one. Ready-made configurations of four
+maps are in simulations/sweep/examples.
+
+examples:
+  patchdyn sweep simulations/sweep/examples/density-nu.toml --out density-nu
+  patchdyn map density-nu
+  patchdyn sweep CONFIG.toml --out DIR --scheduler tcp://10.0.0.1:8786
+
+{EXIT_CODES}
+Cells that fail are results: that is exit code 0. Exit code 1 means that the sweep could not be
+finished; what was finished is kept.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags."""
+    parser.add_argument("config", type=Path, metavar="CONFIG.toml", help="what to compute")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where to store it")
+    who = parser.add_mutually_exclusive_group()
+    who.add_argument(
+        "--workers", type=int, metavar="N", help="processes on this machine (default: its cores)"
+    )
+    who.add_argument(
+        "--scheduler", metavar="ADDRESS", help="of a Dask cluster that computes instead"
+    )
+    parser.add_argument(
+        "--resume", action="store_true", help="go on with the sweep in DIR, refuse to begin one"
+    )
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Compute what is missing and say what is there."""
+    from simulations.store import StoreError
+    from simulations.sweep.cluster import ClusterError
+    from simulations.sweep.config import ConfigError, read
+    from simulations.sweep.run import open_store, sweep
+    from simulations.sweep.store import MANIFEST, RESULT
+
+    if args.workers is not None and args.workers < 1:
+        raise BadInput(f"--workers {args.workers} is not allowed: it must be at least 1")
+    if args.resume and not (args.out / MANIFEST).is_file():
+        raise BadInput(f"--resume is not allowed: {args.out} holds no sweep to go on with")
+    try:
+        config = read(args.config)
+        store = open_store(args.out, config)
+        store.open()
+    except (ConfigError, StoreError) as refusal:
+        raise BadInput(str(refusal)) from None
+    with store:
+        try:
+            statuses = sweep(config, store, _engine(args, config))
+        except (StoreError, ClusterError) as failure:
+            return _stopped(f"{failure}; finished blocks are kept", args.out, FAILED)
+        except KeyboardInterrupt:
+            return _stopped("interrupted", args.out, INTERRUPTED)
+    counts = ", ".join(f"{number} {status}" for status, number in statuses.items())
+    print(f"{config.size} cells: {counts}")
+    print(f"result: {args.out / RESULT}")
+    return DONE
+
+
+def _engine(args: argparse.Namespace, config: Config) -> Engine:
+    from simulations.sweep.run import Distributed, Local
+
+    if args.scheduler:
+        return Distributed(config.system, args.scheduler)
+    return Local(config.system, args.workers or available_cores())
+
+
+def available_cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _stopped(reason: str, out: Path, code: int) -> int:
+    print(f"patchdyn: {reason}; the same command resumes ({out})", file=sys.stderr)
+    return code

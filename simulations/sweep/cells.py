@@ -1,0 +1,56 @@
+"""One cell of a sweep: a pure function of its values, whoever computes it and when."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dynamics.errors import ParameterError
+from simulations import systems
+from simulations.systems.system import FAILED, INVALID
+
+#: What became of a cell: outcomes by name, with ``status`` and ``message``.
+Row = dict[str, "float | str"]
+
+# LSODA keeps its state in the process: one run at a time in each
+_one_run = threading.Lock()
+
+
+def measure_cell(system: str, values: Mapping[str, Any]) -> Row:
+    """Return the outcomes of one cell; whatever goes wrong is a status and a message."""
+    theory = systems.load(system)
+    try:
+        case = theory.build(values)
+    except ParameterError as refusal:
+        return nothing(system, INVALID, str(refusal))
+    try:
+        with _one_run:
+            return theory.measure(case)
+    except Exception as failure:  # a defect met in one cell must not cost the others
+        return nothing(system, FAILED, f"{type(failure).__name__}: {failure}")
+
+
+def measure_cells(system: str, cells: Sequence[Mapping[str, Any]]) -> list[Row]:
+    """Return the outcomes of several cells."""
+    return [measure_cell(system, values) for values in cells]
+
+
+def nothing(system: str, status: str, message: str) -> Row:
+    """Return the row of a cell without outcomes."""
+    row: Row = {quantity.name: math.nan for quantity in systems.load(system).outcomes}
+    return row | {"status": status, "message": message}
+
+
+def compile_kernels() -> None:
+    """Compile the kernels in a process of their own, so that all others load them from disk.
+
+    Code that Numba has just compiled and the same code loaded from its cache may round
+    differently: a worker that compiled would return other last digits than the rest.
+    """
+    subprocess.run(
+        [sys.executable, "-m", "dynamics.precompile"], stdout=subprocess.DEVNULL, check=False
+    )

@@ -1,0 +1,15 @@
+"""What the outcomes of a sweep depend on: the numerical code and libraries, not the plots."""
+
+from __future__ import annotations
+
+import platform
+
+
+def stamp() -> dict[str, str]:
+    """Return versions and a hash of the code that computes; equal stamps, equal outcomes."""
+    from dynamics.provenance import provenance
+    from simulations.stamp import code_fingerprint
+
+    versions = {key: value for key, value in provenance().items() if key != "commit"}
+    code = code_fingerprint(("dynamics", "simulations/systems"))
+    return {**versions, "python": platform.python_version(), "code": code}

@@ -1,0 +1,293 @@
+"""The folder of a sweep: finished blocks, each complete or absent, and the labelled result.
+
+Layout: ``sweep.json`` says what is computed and by which code, ``config.toml`` is the
+configuration as it was written, ``blocks/NNNNN.nc`` hold finished blocks of cells with a digest of
+their content, and ``sweep.nc`` is the whole, once all blocks are there.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import math
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from simulations import systems
+from simulations.store import StoreError, explain, read_json, write_bytes, write_dataset, write_json
+from simulations.sweep.cells import Row
+from simulations.sweep.config import Config
+
+if TYPE_CHECKING:
+    import xarray
+
+FORMAT = 1
+MANIFEST, RESULT = "sweep.json", "sweep.nc"
+_TEXTS = ("status", "message")
+
+
+def netcdf_name(parameter: str) -> str:
+    """Return the name of a parameter in a file, where a slash would open a group."""
+    return parameter.replace("/", "_over_").replace("^", "")
+
+
+class SweepStore:
+    """Blocks on disk, all of one configuration and one stamp, and one writer at a time.
+
+    :meth:`open` takes the lock of the folder; as a context manager it opens if need be, and lets go.
+    """
+
+    def __init__(self, path: Path, config: Config, stamp: dict[str, str]) -> None:
+        self.path, self.config, self.stamp = path, config, stamp
+        self.outcomes = [quantity.name for quantity in systems.load(config.system).outcomes]
+        self._lock: int | None = None
+
+    def __enter__(self) -> SweepStore:
+        if self._lock is None:
+            self.open()
+        return self
+
+    def open(self) -> None:
+        """Take the folder.
+
+        Raises
+        ------
+        StoreError
+            If it cannot be written, holds something else or another sweep, or is in use.
+        """
+        try:
+            fresh = not self.path.exists() or not any(self.path.iterdir())
+            manifest = None if fresh else read_json(self.path / MANIFEST)
+            self._refuse_others(fresh, manifest)
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._take_lock()
+        except OSError as failure:
+            raise explain("use", self.path, failure) from failure
+        if manifest is None:
+            self._write_manifest()
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        if self._lock is not None:
+            os.close(self._lock)  # and with it the lock, as when the process dies
+            self._lock = None
+
+    def _take_lock(self) -> None:
+        """Lock the folder until this process lets go or dies, however it dies."""
+        handle = os.open(self.path / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            owner = os.read(handle, 20).decode() or "unknown"
+            os.close(handle)
+            raise StoreError(
+                f"{self.path} is in use by another sweep (process {owner}): wait for its end, or "
+                "choose another --out"
+            ) from None
+        self._lock = handle
+        os.truncate(handle, 0)
+        os.write(handle, str(os.getpid()).encode())
+
+    def _refuse_others(self, fresh: bool, manifest: Any) -> None:
+        """Refuse a folder that holds anything but this sweep, in one sentence."""
+        if fresh:
+            return
+        if manifest is None and {entry.name for entry in self.path.iterdir()} <= {".lock"}:
+            return
+        if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+            raise StoreError(
+                f"{self.path} is not empty and is not a sweep of patchdyn (layout {FORMAT}): "
+                "choose another --out"
+            )
+        if manifest["configuration"] != self._plain():
+            what = _difference(manifest["configuration"], self._plain())
+            raise StoreError(
+                f"{self.path} holds a sweep of another configuration ({what}): choose another --out"
+            )
+        for key, now in self.stamp.items():
+            if manifest["stamp"].get(key) != now:
+                name = {"patchdyn": "version", "code": "source"}.get(key, key)
+                raise StoreError(
+                    f"{self.path} holds a sweep made by another {name} "
+                    f"({manifest['stamp'].get(key)}, now {now}): choose another --out"
+                )
+
+    def _plain(self) -> Any:
+        return json.loads(json.dumps(self.config.plain()))
+
+    def _write_manifest(self) -> None:
+        from dynamics.provenance import provenance
+
+        content = {
+            "format": FORMAT,
+            "system": self.config.system,
+            "configuration": self._plain(),
+            "digest": self.config.digest,
+            "cells": self.config.size,
+            "cells_per_block": self.config.block,
+            "stamp": self.stamp,
+            "provenance": provenance(),
+        }
+        write_bytes(self.path / "config.toml", self.config.text.encode())
+        write_json(self.path / MANIFEST, content)
+
+    def block_path(self, block: int) -> Path:
+        """Return where a block is stored."""
+        return self.path / "blocks" / f"{block:05d}.nc"
+
+    def write(self, block: int, rows: list[Row]) -> None:
+        """Store a finished block."""
+        import xarray
+
+        cells = self.config.cells_of(block)
+        numbers = np.array([[row[name] for name in self.outcomes] for row in rows], float)
+        data = xarray.Dataset(
+            {"outcomes": (("cell", "outcome"), numbers)}
+            | {name: ("cell", np.array([row[name] for row in rows], object)) for name in _TEXTS},
+            coords={"cell": np.arange(cells.start, cells.stop), "outcome": self.outcomes},
+            attrs={"sweep": self.config.digest, "digest": self._digest(block, rows)},
+        )
+        write_dataset(self.block_path(block), data)
+
+    def read(self, block: int) -> list[Row] | None:
+        """Return the rows of a stored block, ``None`` if it is absent.
+
+        Raises
+        ------
+        StoreError
+            If the block is there but damaged.
+        """
+        import xarray
+
+        path = self.block_path(block)
+        if not path.is_file():
+            return None
+        try:
+            with xarray.open_dataset(path, engine="h5netcdf") as data:
+                numbers = data["outcomes"].sel(outcome=self.outcomes).values.tolist()
+                texts = zip(*(data[name].values.tolist() for name in _TEXTS))
+                digest = data.attrs["digest"]
+            rows: list[Row] = [
+                {**dict(zip(self.outcomes, row)), **dict(zip(_TEXTS, text))}
+                for row, text in zip(numbers, texts)
+            ]
+        except Exception as failure:  # a damaged file fails in as many ways as HDF5 has
+            raise StoreError(f"cannot read {path}: {type(failure).__name__}") from failure
+        if digest != self._digest(block, rows):
+            raise StoreError(f"cannot read {path}: its content does not match its digest")
+        return rows
+
+    def _digest(self, block: int, rows: Iterable[Row]) -> str:
+        """Return a digest of a block's rows, of its place and of the configuration."""
+        names = (*self.outcomes, *_TEXTS)
+        content = repr([[row[name] for name in names] for row in rows])
+        return hashlib.sha256(f"{self.config.digest} {block} {content}".encode()).hexdigest()
+
+    def finished(self, warn: Any) -> Iterator[tuple[int, list[Row]]]:
+        """Yield the stored blocks; ``warn(sentence)`` of a damaged one, which counts as absent."""
+        for block in range(self.config.blocks):
+            try:
+                rows = self.read(block)
+            except StoreError as damage:
+                warn(f"{damage}; its cells are computed again")
+                continue
+            if rows is not None:
+                yield block, rows
+
+    def result_is_complete(self) -> bool:
+        """Tell whether the labelled result is there and can be read."""
+        import xarray
+
+        try:
+            with xarray.open_dataset(self.path / RESULT, engine="h5netcdf") as data:
+                return bool(data["status"].size == self.config.size)
+        except Exception:  # absent, or damaged in one of HDF5's many ways
+            return False
+
+    def write_result(self, rows: list[Row]) -> Path:
+        """Store the labelled result of all cells."""
+        target = self.path / RESULT
+        write_dataset(target, labelled(self.config, rows, self.stamp))
+        return target
+
+
+def labelled(config: Config, rows: list[Row], stamp: dict[str, str]) -> xarray.Dataset:
+    """Return the outcomes on the axes of a sweep, NetCDF-safe."""
+    import xarray
+
+    from dynamics.provenance import provenance
+
+    system = systems.load(config.system)
+    dims = [netcdf_name(name) for name in config.axes] or ["cell"]
+    variables = {}
+    for quantity in system.outcomes:
+        column = np.array([row[quantity.name] for row in rows], float).reshape(config.shape)
+        about = {"long_name": quantity.meaning}
+        variables[quantity.name] = (dims, column, about | _unit(quantity.unit))
+    for name in _TEXTS:
+        column = np.array([row[name] for row in rows], object).reshape(config.shape)
+        variables[name] = (dims, column, {"long_name": f"{name} of the run"})
+    return xarray.Dataset(
+        variables,
+        coords=_coordinates(config),
+        attrs={
+            "title": f"sweep of {system.title}",
+            "system": config.system,
+            "configuration": json.dumps(config.plain()),
+            "stamp": json.dumps(stamp),
+            "provenance": json.dumps(provenance()),
+        },
+    )
+
+
+def _unit(unit: str) -> dict[str, str]:
+    return {"units": {"time": "learning rate x steps"}.get(unit, unit)} if unit else {}
+
+
+def _coordinates(config: Config) -> dict[str, Any]:
+    """Return the values of the axes, or of every parameter that a list sets."""
+    if config.axes:
+        return {
+            netcdf_name(name): (netcdf_name(name), _array(values), {"parameter": name})
+            for name, values in config.axes.items()
+        }
+    names = dict.fromkeys(name for cell in config.listed for name in cell)
+    return {"cell": np.arange(config.size)} | {
+        netcdf_name(name): ("cell", _array([cell.get(name, math.nan) for cell in config.listed]),
+                            {"parameter": name})
+        for name in names
+    }  # fmt: skip
+
+
+def _array(values: Iterable[Any]) -> np.ndarray:
+    values = list(values)
+    words = any(isinstance(value, str) for value in values)
+    return np.array([str(value) for value in values], object) if words else np.array(values)
+
+
+def _difference(old: Any, new: Any) -> str:
+    """Return what differs between two configurations, in words."""
+    for part in ("system", "fixed", "axes", "list"):
+        if old.get(part) != new[part]:
+            before, now = dict(_pairs(old.get(part))), dict(_pairs(new[part]))
+            for key in (*now, *before):
+                if before.get(key) != now.get(key):
+                    return f"{key} differs"
+            return f"{part} differ" if part != "system" else "system differs"
+    return "it differs"
+
+
+def _pairs(part: Any) -> Iterable[tuple[Any, Any]]:
+    """Return the entries of one part of a configuration."""
+    if isinstance(part, dict):
+        return part.items()
+    if isinstance(part, list) and all(
+        isinstance(entry, list) and len(entry) == 2 for entry in part
+    ):
+        return ((name, tuple(map(str, values))) for name, values in part)
+    return ()
