@@ -91,8 +91,9 @@ def kernel(
     entries for that class alone, named after the source of both.
     """
     if function is None:
-        options = {"fastmath": fastmath, "inner": inner, "nogil": nogil}
-        return partial(kernel, specialised_for=specialised_for, **options)
+        return partial(
+            kernel, fastmath=fastmath, inner=inner, specialised_for=specialised_for, nogil=nogil
+        )
     entry: dict[str, Any] = dict.fromkeys(_NO_ENTRY, True) if inner else {}
     if nogil:
         entry["nogil"] = True

@@ -25,10 +25,10 @@ from dynamics import (
     gradient_flow,
 )
 from dynamics.events import find_events
-from dynamics.invariants import patch_association_fails
 from dynamics.labelling import label_error
 from dynamics.population import METHODS
 from dynamics.problem import finite, require
+from dynamics.reduced import patch_association_fails
 from simulations.systems.system import FAILED, Case, Parameter, Quantity, System
 from simulations.systems.values import check_names, one_of
 
@@ -275,7 +275,7 @@ def _summary(trajectory: Trajectory, population: Population) -> dict[str, float 
 
 def _events(trajectory: Trajectory, population: Population) -> dict[str, float]:
     """Return when the events happen; nothing where the expectation fails along the run."""
-    from dynamics.descent import largest_stable_learning_rate
+    from dynamics.population import largest_stable_learning_rate
 
     if trajectory.time.size < 2:
         return {}
