@@ -70,8 +70,8 @@ def account(end, omega, eta, logs, here, log_goal, bounds):
 
 @kernel(inner=True)
 def circle(r, of_type, sets, C, share, y, base, log_goal, level, weight, excess, variance):
-    """Choose the even number of angles; bound the wrap-around of R relative to exp(excess)."""
-    span = 2 * int(sets) * C + 2
+    """Choose the angles, a multiple of 4; bound the wrap-around of R relative to exp(excess)."""
+    span = (2 * int(sets) * C + 5) // 4 * 4
     rest = math.exp(-log_goal[0]) + math.exp(-log_goal[4])
     for i in range(2 * C + 1):
         weight[i] = 0.0
@@ -83,32 +83,32 @@ def circle(r, of_type, sets, C, share, y, base, log_goal, level, weight, excess,
     excess = max(excess, 1.0)
     delta = min(math.sqrt(2 * excess / max(sets * variance, 1e-6)), 200.0 / C)  # no overflow
     angles = 0.0
-    rise = np.empty(10)
-    for trial in range(10):
+    rise = np.empty(6)
+    for trial in range(6):
         shift = _shift(trial, delta)
         rise[trial] = _rise(shift, r, C, sets, level, weight, rest)
-    for side in range(0, 10, 5):
+    for side in range(0, 6, 3):
         best = math.inf
-        for trial in range(side, side + 5):
+        for trial in range(side, side + 3):
             best = min(best, (rise[trial] + excess) / abs(_shift(trial, delta)))
         angles = max(angles, best)
-    if not angles + 2.5 < span:
+    if not angles + 4.5 < span:
         return span, 0.0
-    even = math.ceil((angles + 0.5) / 2) * 2
+    fours = math.ceil((angles + 0.5) / 4) * 4
     alias = 0.0
-    for side in range(0, 10, 5):
+    for side in range(0, 6, 3):
         best = math.inf
-        for trial in range(side, side + 5):
-            wrap = even * abs(_shift(trial, delta))
+        for trial in range(side, side + 3):
+            wrap = fours * abs(_shift(trial, delta))
             best = min(best, math.exp(rise[trial] - wrap) / -math.expm1(-wrap))
         alias += best
-    return even, alias
+    return fours, alias
 
 
 @kernel(inner=True)
 def _shift(trial, delta):
-    """Return the ten shifts of u that are tried, five to either side."""
-    return delta * (0.5 + 0.25 * (trial % 5)) * (-1.0 if trial < 5 else 1.0)
+    """Return the six shifts of u that are tried, three to either side."""
+    return delta * (0.7 + 0.3 * (trial % 3)) * (-1.0 if trial < 3 else 1.0)
 
 
 @kernel(inner=True)

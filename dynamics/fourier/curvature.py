@@ -24,12 +24,12 @@ from dynamics.fourier.prepare import prepare
 
 def curvature(law, C, L, constants, power, crude, tolerance):
     """Return the second derivatives (aa, ag, ar, gg, gr, rr) of ell."""
-    reach, _, x, y, base, logs, sure, ready, _, goal = prepare(
+    reach, _, x, y, base, logs, sure, ready, unit, goal = prepare(
         law, C, L, constants, power, crude, tolerance
     )
     goal[0] = goal[4] = math.inf
     kind, line, nodes, angles, share, here, _ = design(
-        law, C, L, reach, x, y, base, logs, sure, ready, goal
+        law, C, L, reach, tolerance, unit, x, y, base, logs, sure, ready, goal
     )
     if np.any(kind == TOO_MANY_NODES):
         return np.full(6, math.nan)

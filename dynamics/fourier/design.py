@@ -10,7 +10,7 @@ from dynamics._jit import kernel
 from dynamics.fourier.bound import circle, window
 from dynamics.fourier.kernel import FEW_LANES
 from dynamics.fourier.plan import TILTS, UNTILTED, tilt
-from dynamics.fourier.prepare import negligible, tilt_between, tilt_where_needed, tilted
+from dynamics.fourier.prepare import lower, negligible, tilt_between, tilt_where_needed, tilted
 
 #: An R that would need more nodes than this is left out, at its full size in the bound.
 MOST_NODES = 16384
@@ -18,13 +18,18 @@ MOST_NODES = 16384
 #: From this many nodes on, finer tilts are tried: F ranges far, but rarely.
 _MANY_NODES = 64
 
+#: Where F ranges far its Chernoff bounds exceed the answer by about this factor's inverse.
+_FAR_BELOW = 0.01
+
 #: What is done with a total R.
 LEFT_OUT, TOO_MANY_NODES, SURELY_NEGATIVE, INTEGRATED = 0, 1, 2, 3
 
 
 @kernel
-def design(law, C, L, reach, x, y, base, logs, sure, ready, goal):
+def design(law, C, L, reach, tolerance, unit, x, y, base, logs, sure, ready, goal):
     """Choose what to do with each R, by line, nodes and angles; refine the bounds where needed.
+
+    Lowers ``goal`` where finer tilts show that the answer is smaller than it seemed.
 
     Returns by R: ``kind``; ``line`` (eta, step, share of the empty type, Omega, logarithm of the
     integrand's bound over the goal, aliases in R relative to it); the numbers of nodes and of
@@ -34,28 +39,27 @@ def design(law, C, L, reach, x, y, base, logs, sure, ready, goal):
     count, types, sets = len(ready), x.shape[1], L - 1.0
     kind, sizes = np.zeros(count, np.int64), np.zeros((2, count), np.int64)
     line, share, here = np.zeros((count, 6)), np.zeros((count, types)), np.zeros((count, 5))
-    log_goal, q, start = np.empty(5), np.empty(len(TILTS)), np.zeros(len(TILTS))
+    log_goal, q = np.empty(5), np.empty(len(TILTS))
     log_p, log_p_empty, level = law.log_p, law.log_p_empty, law.level
     scratch = np.empty((3, 2 * C + 1))
     tilt_where_needed(
         log_p, log_p_empty, level, sets, C, reach, x, y, base, logs, sure, ready, goal
     )
     _goal_of_each(sure, goal, log_goal)
+    if _tilt_finely(
+        log_p, log_p_empty, level, sets, C, reach, x, y, base, logs, sure, goal, log_goal, scratch
+    ):
+        lower(_FAR_BELOW * tolerance, unit, sure, ready, goal)
+        tilt_where_needed(
+            log_p, log_p_empty, level, sets, C, reach, x, y, base, logs, sure, ready, goal
+        )
+        _goal_of_each(sure, goal, log_goal)
     for i in range(count):
         r = i - reach
         if negligible(sure[i], goal, count):
             continue
         _combine_all(logs[i], log_goal, q)
-        eta, omega, time = window(q, 8)
-        if time * omega > 2 * math.pi * _MANY_NODES:
-            tilt_between(
-                -0.4, 0.4, r, log_p, log_p_empty, level, sets, C, x[i], y[i], base[i],
-                start, share[i], scratch[0], scratch[1], logs[i], sure[i],
-            )  # fmt: skip
-            if negligible(sure[i], goal, count):
-                continue
-            _combine_all(logs[i], log_goal, q)
-            eta, omega, time = window(q, 32)
+        eta, omega, time = window(q, 8 if logs[i, UNTILTED + 1, 4] == math.inf else 32)
         kind[i] = _kind(logs[i], q, time * omega / (2 * math.pi))
         if kind[i] != INTEGRATED:
             continue
@@ -72,6 +76,30 @@ def design(law, C, L, reach, x, y, base, logs, sure, ready, goal):
         line[i, 0], line[i, 1], line[i, 2] = eta, 2 * math.pi / omega, empty
         line[i, 3], line[i, 4], line[i, 5] = omega, height, alias
     return kind, line, sizes[0], sizes[1], share, here, log_goal
+
+
+@kernel(inner=True)
+def _tilt_finely(
+    log_p, log_p_empty, level, sets, C, reach, x, y, base, logs, sure, goal, log_goal, scratch
+):
+    """Try the tilts between -1/2 and 1/2 where many nodes are needed; say whether there were any.
+
+    ``scratch``: three rows for the levels.
+    """
+    q, start, share = np.empty(len(TILTS)), np.zeros(len(TILTS)), np.empty(x.shape[1])
+    changed = False
+    for i in range(len(sure)):
+        if negligible(sure[i], goal, len(sure)) or logs[i, UNTILTED + 1, 4] < math.inf:
+            continue
+        _combine_all(logs[i], log_goal, q)
+        _, omega, time = window(q, 8)
+        if time * omega > 2 * math.pi * _MANY_NODES:
+            tilt_between(
+                -0.4, 0.4, i - reach, log_p, log_p_empty, level, sets, C, x[i], y[i], base[i],
+                start, share, scratch[0], scratch[1], logs[i], sure[i],
+            )  # fmt: skip
+            changed = True
+    return changed
 
 
 @kernel(inner=True)

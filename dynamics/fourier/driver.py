@@ -47,7 +47,7 @@ def expectation(law, C, L, constants, power, crude, tolerance, with_loss):
         goal[0] = goal[4] = math.inf
     for _ in range(4):
         kind, line, nodes, angles, share, here, log_goal = design(
-            law, C, L, reach, x, y, base, logs, sure, ready, goal
+            law, C, L, reach, tolerance, unit, x, y, base, logs, sure, ready, goal
         )
         sums, _, weights, _ = node_sums(
             -reach, base[:, 0], x, y, law.n, share, line, nodes, angles, C, L, False
@@ -191,9 +191,10 @@ def _add_rounding(
     The error of f^(L-2) is bounded in units of rounding, relative to the tilted power.
     """
     eta, empty, omega, height, alias = line[0], line[2], line[3], line[4], line[5]
-    relative = (L - 2.0) * 32.0 + angles + 60
+    set_error = 28.0 + len(x)  # four waves' worth, and one addition for each type
+    relative = (L - 2.0) * set_error + angles + 60
     if L - 2 > PLAIN_POWER:
-        relative = (L - 2.0) * (1.0 - empty) * (32.0 + 4.0 * math.log2(L)) + angles + 60
+        relative = (L - 2.0) * (1.0 - empty) * (set_error + 60.0 + 4.0 * math.log2(L)) + angles + 60
     spread = abs(base)
     for j in range(len(x)):
         spread += (L - 1.0) * share[j] * abs(x[j])

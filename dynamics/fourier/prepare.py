@@ -60,7 +60,7 @@ def prepare(law, C, L, constants, power, crude, tolerance):
             goal,
         ):  # fmt: skip
             break
-        _lower(tolerance, unit, sure, ready, goal)
+        lower(0.1 * tolerance, unit, sure, ready, goal)
     return reach, tail, x, y, base, logs, sure, ready, unit, goal
 
 
@@ -108,14 +108,15 @@ def _untilted(log_p, share, sets, x, y, base, logs, sure):
 
 
 @kernel(inner=True)
-def _lower(tolerance, unit, sure, ready, goal):
-    """Lower ``goal`` to the size of the answer, by its bounds."""
+def lower(part, unit, sure, ready, goal):
+    """Lower the finite goals to this part of the answer, by its bounds."""
     for k in range(5):
         total = 0.0
         for i in range(len(ready)):
             if ready[i]:
                 total += math.exp(min(sure[i, k], 700.0))
-        goal[k] = min(goal[k], max(0.1 * tolerance * total, FLOOR * unit[k]))
+        if goal[k] < math.inf:
+            goal[k] = min(goal[k], max(part * total, FLOOR * unit[k]))
 
 
 @kernel(inner=True)
