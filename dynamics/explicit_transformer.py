@@ -26,6 +26,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import optimize
 
+from dynamics.empirical.data import draw_coefficients
+from dynamics.empirical.partitions import contiguous
 from dynamics.errors import ParameterError
 from dynamics.labelling import threshold
 from dynamics.problem import Problem, require
@@ -48,11 +50,6 @@ class RuleError(NamedTuple):
     error: float
     label_error: float
     bound: float
-
-
-def contiguous(problem: Problem) -> NDArray[np.intp]:
-    """Return the sets as blocks, (L, C) patch indices."""
-    return np.arange(problem.D).reshape(problem.L, problem.C)
 
 
 def derangement_scores(problem: Problem, strength: float | None = None) -> Array:
@@ -170,26 +167,18 @@ def _fails(problem: Problem, S: Array, alpha: float, s: Array) -> tuple[Array, A
 def sampled_error(
     problem: Problem, A: ArrayLike, alpha: float, images: int, rng: np.random.Generator
 ) -> RuleError:
-    """Return the error of model (T) with scores ``A`` on random images with y = +1."""
+    """Return the error of model (T) with scores ``A`` on random images, turned to y = +1."""
     S = softmax(problem, np.asarray(A, dtype=float))
-    wrong, left = np.zeros(2), images
+    wrong, left, sets = np.zeros(2), images, contiguous(problem)
     while left:
         count = min(left, _CHUNK)
-        s = draw_coefficients(problem, count, rng)
+        coefficients, y = draw_coefficients(problem, count, rng, sets)
+        s = (coefficients * y[:, None]).astype(float)
         wrong += [failed.sum() for failed in _fails(problem, S, alpha, s)]
         left -= count
     share = wrong / images
     spread = 3.0 * math.sqrt(float(np.max(share * (1.0 - share))) / images) + 3.0 / images
     return RuleError(float(share[0]), float(share[1]), spread)
-
-
-def draw_coefficients(problem: Problem, count: int, rng: np.random.Generator) -> Array:
-    """Return coefficients of w* (count, D) of images with y = +1, sets being blocks."""
-    u = rng.random((count, problem.D))
-    s = np.where(u < 0.5 * problem.q, -1.0, np.where(u < problem.q, 1.0, 0.0))
-    signal = rng.integers(problem.L, size=count)
-    s.reshape(count, problem.L, problem.C)[np.arange(count), signal] = 1.0
-    return s
 
 
 def block_error(problem: Problem, alpha: float) -> RuleError:

@@ -282,6 +282,13 @@ def _patterns(problem: Problem) -> tuple[Array, Array, Array]:
     return patterns[occurs], upper[occurs], lower[occurs]
 
 
+def silent_probability(problem: Problem) -> float:
+    """Return ``P[f*(X) = 0]``, where every rule is wrong in the sense of Theorem 3.1."""
+    labels = labelling_statistic(problem.C)[:, None]
+    law = joint_law(set_law(problem.C, problem.q), labels, problem.L - 1)
+    return float(law.probability[law.values[:, 0] == -problem.C].sum())
+
+
 def decode_base_3(score: ArrayLike, D: int) -> NDArray[np.int64]:
     """Return the digits -1, 0, 1 (D, ...) of ``sum_j 3^j s_j``: what a non-monotone phi can read.
 

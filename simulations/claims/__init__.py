@@ -12,6 +12,7 @@ from importlib import import_module
 from simulations.claim import Claim
 
 CLAIM_IDS = (
+    "theorem-3.1",
     "lemma-4.1",
     "lemma-4.2",
     "lemma-4.3",
