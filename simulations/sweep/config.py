@@ -276,7 +276,9 @@ class _Reader:
             values = np.linspace(low, high, number)
         if self._parameter("grid", key).kind is int:
             whole = values.round()
-            return [int(n) if abs(n - v) < 1e-9 * abs(n) else v for n, v in zip(whole, values)]
+            return [
+                int(n) if abs(n - v) < 1e-9 * abs(n) else v for n, v in zip(whole, values.tolist())
+            ]
         return values.tolist()
 
     def _finite(self, value: Any, key: str, name: str) -> float:

@@ -12,7 +12,7 @@ import multiprocessing
 import os
 import signal
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any
@@ -25,14 +25,15 @@ ATTEMPTS = 3
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 Cell = tuple[int, Mapping[str, Any]]
+Measure = Callable[[str, Mapping[str, Any]], Row]
 
 
-def _work(pipe: Connection, system: str) -> None:
+def _work(pipe: Connection, measure: Measure, system: str) -> None:
     """Compute cells until the other end closes; Ctrl-C is the parent's to handle."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with contextlib.suppress(EOFError, OSError):
         while True:
-            pipe.send(measure_cell(system, pipe.recv()))
+            pipe.send(measure(system, pipe.recv()))
 
 
 @dataclass
@@ -51,10 +52,12 @@ class Workers:
         Name of the theory whose cells are computed.
     number
         How many processes.
+    measure
+        What computes a cell; a function that other processes can import.
     """
 
-    def __init__(self, system: str, number: int) -> None:
-        self.system, self.number = system, number
+    def __init__(self, system: str, number: int, measure: Measure = measure_cell) -> None:
+        self.system, self.number, self.measure = system, number, measure
         self._context = multiprocessing.get_context("spawn")
         self._workers: list[_Worker] = []
 
@@ -101,7 +104,9 @@ class Workers:
 
     def _start(self) -> _Worker:
         ours, theirs = self._context.Pipe()
-        process = self._context.Process(target=_work, args=(theirs, self.system), daemon=True)
+        process = self._context.Process(
+            target=_work, args=(theirs, self.measure, self.system), daemon=True
+        )
         with _one_thread():
             process.start()
         theirs.close()

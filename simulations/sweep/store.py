@@ -40,7 +40,7 @@ def netcdf_name(parameter: str) -> str:
 class SweepStore:
     """Blocks on disk, all of one configuration and one stamp, and one writer at a time.
 
-    :meth:`open` takes the lock of the folder; as a context manager it opens if need be and lets go.
+    :meth:`open` takes the lock of the folder; as a context manager it does so too, and lets go.
     """
 
     def __init__(self, path: Path, config: Config, stamp: dict[str, str]) -> None:

@@ -1,0 +1,453 @@
+"""Sweeps: the same outcomes whoever computes them, and nothing lost whatever happens."""
+
+import contextlib
+import errno
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import xarray
+
+from simulations.cli import main
+from simulations.store import StoreError
+from simulations.sweep import cells, cluster, local
+from simulations.sweep.config import parse
+from simulations.sweep.progress import Progress, duration
+from simulations.sweep.run import compute, open_store, sweep
+from simulations.sweep.stamp import stamp
+from simulations.sweep.store import labelled
+
+CONFIG = """\
+[fixed]
+D = 8
+[grid]
+C = [2, 3, 4]
+nu = { from = 1e-3, to = 1.0, number = 10, scale = "log" }
+[run]
+horizon = 1e3
+rtol = 1e-6
+tolerance = 1e-6
+"""
+COMPLETED, INVALID = 20, 10
+
+
+@pytest.fixture(scope="module")
+def reference():
+    """Return the result as one process computes it, cell by cell, with compiled kernels."""
+    cells.compile_kernels()
+    return compute(parse(CONFIG))
+
+
+@pytest.fixture
+def config_file(tmp_path):
+    path = tmp_path / "sweep.toml"
+    path.write_text(CONFIG)
+    return path
+
+
+def assert_same(found, expected):
+    """Every outcome but the seconds, bit for bit."""
+    drop = ["seconds"]
+    xarray.testing.assert_identical(
+        found.drop_vars(drop).drop_attrs(), expected.drop_vars(drop).drop_attrs()
+    )
+
+
+def result(folder):
+    with xarray.open_dataset(folder / "sweep.nc", engine="h5netcdf") as data:
+        return data.load()
+
+
+def stored(folder):
+    """Return file -> time of its last change, of all finished blocks."""
+    return {path.name: path.stat().st_mtime_ns for path in (folder / "blocks").glob("*.nc")}
+
+
+class Serial:
+    """The cells one after the other, in this process, in any order."""
+
+    def __init__(self, reverse=False, stop_after=None):
+        self.reverse, self.stop_after, self.computed = reverse, stop_after, []
+
+    def blocks(self, config, wanted, progress):
+        for block in sorted(wanted, reverse=self.reverse):
+            if len(self.computed) == self.stop_after:
+                raise KeyboardInterrupt
+            self.computed.append(block)
+            rows = [
+                cells.measure_cell(config.system, config.values(n)) for n in config.cells_of(block)
+            ]
+            yield block, rows
+
+    def close(self):
+        pass
+
+
+class Never:
+    def blocks(self, config, wanted, progress):
+        raise AssertionError("nothing was to be computed")
+
+    def close(self):
+        pass
+
+
+class TestEngines:
+    def test_two_processes_and_one_give_the_same_bits(self, reference, config_file, tmp_path):
+        for workers in ("1", "2"):
+            out = tmp_path / workers
+            assert main(["sweep", str(config_file), "--out", str(out), "--workers", workers]) == 0
+            assert_same(result(out), reference)
+
+    def test_order_does_not_matter(self, reference, tmp_path):
+        config = parse(CONFIG)
+        with open_store(tmp_path / "out", config) as store:
+            statuses = sweep(config, store, Serial(reverse=True))
+        assert statuses == {"completed": COMPLETED, "invalid": INVALID}
+        assert_same(result(tmp_path / "out"), reference)
+
+    def test_invalid_corner_carries_its_reason(self, reference):
+        corner = reference.sel(C=3)
+        assert set(corner["status"].values.ravel()) == {"invalid"}
+        assert "C = 3 is not allowed: C must be a divisor of D = 8" in str(corner["message"][0])
+        assert corner["T0"].isnull().all()
+        assert (reference.sel(C=[2, 4])["status"] == "completed").all()
+
+    def test_defect_in_one_cell_is_its_status(self, monkeypatch):
+        from dataclasses import replace
+
+        from simulations import systems
+
+        def broken(case):
+            raise ZeroDivisionError("oops")
+
+        system = replace(systems.load("positional"), measure=broken)
+        monkeypatch.setattr(systems, "load", lambda name: system)
+        row = cells.measure_cell("positional", {})
+        assert (row["status"], row["message"]) == ("failed", "ZeroDivisionError: oops")
+        assert math.isnan(row["gamma"])
+
+
+class TestCompiledCode:
+    def test_nothing_is_compiled_after_precompilation(self, reference):
+        from numba.core import event
+
+        small = {"D": 8, "C": 2, "q": 0.3, "horizon": 10.0, "rtol": 1e-4, "tolerance": 1e-6}
+        descent = {"D": 8, "C": 2, "solver": "gd", "steps": 3, "tolerance": 1e-6}
+        with event.install_recorder("numba:compile") as recorder:
+            for values in (small, small | {"method": "fourier"}, descent,
+                           descent | {"method": "fourier"}):  # fmt: skip
+                assert cells.measure_cell("positional", values)["status"] == "completed"
+        assert [entry for _, entry in recorder.buffer if entry.is_start] == []
+
+
+def dies_once(system, values):
+    """Kill the worker in its first attempt at a cell."""
+    mark = values["folder"] + f"/{values['cell']}"
+    if not os.path.exists(mark):
+        with open(mark, "w"):
+            os.kill(os.getpid(), signal.SIGKILL)
+    return {"status": "completed", "message": str(values["cell"])}
+
+
+def dies_always(system, values):
+    if values["cell"] == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return {"status": "completed", "message": str(values["cell"])}
+
+
+class TestWorkers:
+    def test_killed_workers_lose_nothing_and_double_nothing(self, tmp_path):
+        work = [(n, {"folder": str(tmp_path), "cell": n}) for n in range(4)]
+        found = list(local.Workers("positional", 2, dies_once).results(work))
+        assert sorted(number for number, _ in found) == [0, 1, 2, 3]
+        assert all(row["message"] == str(number) for number, row in found)
+
+    def test_cell_that_always_kills_its_worker_is_given_up(self):
+        work = [(n, {"cell": n}) for n in range(5)]
+        found = dict(local.Workers("positional", 2, dies_always).results(work))
+        assert found[3]["status"] == "failed"
+        assert "died 3 times in this cell (signal 9)" in found[3]["message"]
+        assert [found[n]["status"] for n in (0, 1, 2, 4)] == ["completed"] * 4
+
+
+class TestStore:
+    def test_second_run_computes_nothing(self, tmp_path, config_file, capsys):
+        config = parse(CONFIG)
+        with open_store(tmp_path / "out", config) as store:
+            sweep(config, store, Serial())
+        before = stored(tmp_path / "out")
+        with open_store(tmp_path / "out", config) as store:
+            sweep(config, store, Never())
+        assert stored(tmp_path / "out") == before
+        assert main(["sweep", str(config_file), "--out", str(tmp_path / "out"), "--resume"]) == 0
+        assert stored(tmp_path / "out") == before
+        assert "30 cells: 20 completed, 10 invalid" in capsys.readouterr().out
+
+    def test_interrupted_sweep_goes_on_where_it_stopped(self, tmp_path, reference):
+        config = parse(CONFIG)
+        with open_store(tmp_path, config) as store, pytest.raises(KeyboardInterrupt):
+            sweep(config, store, Serial(stop_after=7))
+        assert not (tmp_path / "sweep.nc").exists()
+        rest = Serial()
+        with open_store(tmp_path, config) as store:
+            sweep(config, store, rest)
+        assert rest.computed == list(range(7, config.blocks))
+        assert_same(result(tmp_path), reference)
+
+    @pytest.mark.parametrize("damage", ["garbage", "cut", "changed", "moved"])
+    def test_damaged_block_is_computed_again_after_a_warning(
+        self, tmp_path, reference, capsys, damage
+    ):
+        config = parse(CONFIG)
+        with open_store(tmp_path, config) as store:
+            sweep(config, store, Serial())
+        block = store.block_path(2)
+        content = block.read_bytes()
+        if damage == "garbage":
+            block.write_bytes(b"garbage")
+        elif damage == "cut":
+            block.write_bytes(content[: len(content) // 2])
+        elif damage == "moved":
+            block.write_bytes(store.block_path(5).read_bytes())
+        else:
+            with xarray.open_dataset(block, engine="h5netcdf") as data:
+                changed = data.load()
+            changed["outcomes"][0, 3] = 0.25
+            changed.to_netcdf(block, engine="h5netcdf")
+        again = Serial()
+        with open_store(tmp_path, config) as store:
+            sweep(config, store, again)
+        assert again.computed == [2]
+        assert "00002.nc" in (said := capsys.readouterr().err)
+        assert "its cells are computed again" in said
+        assert_same(result(tmp_path), reference)
+
+    def test_lost_result_is_gathered_again(self, tmp_path, reference):
+        config = parse(CONFIG)
+        with open_store(tmp_path, config) as store:
+            sweep(config, store, Serial())
+        (tmp_path / "sweep.nc").write_bytes(b"")
+        with open_store(tmp_path, config) as store:
+            sweep(config, store, Never())
+        assert_same(result(tmp_path), reference)
+
+    def test_full_disk_is_one_sentence_and_loses_nothing(
+        self, tmp_path, config_file, reference, monkeypatch, capsys
+    ):
+        config, write = parse(CONFIG), xarray.Dataset.to_netcdf
+
+        def full(data, path, **options):
+            if len(stored(tmp_path / "out")) >= 4:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return write(data, path, **options)
+
+        monkeypatch.setattr(xarray.Dataset, "to_netcdf", full)
+        assert main(["sweep", str(config_file), "--out", str(tmp_path / "out")]) == 1
+        said = capsys.readouterr().err
+        assert "No space left on device; finished blocks are kept" in said
+        assert "Traceback" not in said
+        monkeypatch.undo()
+        rest = Serial()
+        with open_store(tmp_path / "out", config) as store:
+            sweep(config, store, rest)
+        assert len(rest.computed) == config.blocks - 4
+        assert_same(result(tmp_path / "out"), reference)
+
+    @pytest.mark.parametrize(
+        ("text", "what"),
+        [
+            (CONFIG.replace("D = 8", "D = 12"), "another configuration (D differs)"),
+            (CONFIG.replace("number = 10", "number = 9"), "another configuration (nu differs)"),
+            (CONFIG.replace("D = 8", "D = 8\nbeta = 2"), "another configuration (beta differs)"),
+        ],
+    )
+    def test_another_configuration_is_refused(self, tmp_path, config_file, capsys, text, what):
+        with open_store(tmp_path / "out", parse(CONFIG)):
+            pass
+        config_file.write_text(text)
+        assert main(["sweep", str(config_file), "--out", str(tmp_path / "out")]) == 2
+        assert what in (said := capsys.readouterr().err)
+        assert said.count("\n") == 1
+
+    def test_another_code_is_refused(self, tmp_path, config_file, capsys):
+        with open_store(tmp_path / "out", parse(CONFIG)):
+            pass
+        manifest = json.loads((tmp_path / "out" / "sweep.json").read_text())
+        manifest["stamp"]["code"] = "0123"
+        (tmp_path / "out" / "sweep.json").write_text(json.dumps(manifest))
+        assert main(["sweep", str(config_file), "--out", str(tmp_path / "out")]) == 2
+        assert "made by another source (0123, now" in capsys.readouterr().err
+
+    def test_two_sweeps_into_one_folder(self, tmp_path, config_file, capsys):
+        with open_store(tmp_path / "out", parse(CONFIG)):
+            assert main(["sweep", str(config_file), "--out", str(tmp_path / "out")]) == 2
+        assert f"in use by another sweep (process {os.getpid()})" in capsys.readouterr().err
+
+    def test_other_refusals(self, tmp_path, config_file, capsys):
+        (tmp_path / "mine").mkdir()
+        (tmp_path / "mine" / "notes.txt").write_text("keep")
+        for arguments, sentence in (
+            (["--out", str(tmp_path / "mine")], "is not a sweep of patchdyn"),
+            (["--out", str(tmp_path / "new"), "--resume"], "holds no sweep to go on with"),
+            (["--out", str(tmp_path / "new"), "--workers", "0"], "must be at least 1"),
+            (["--out", str(config_file)], "Not a directory"),
+        ):
+            assert main(["sweep", str(config_file), *arguments]) == 2
+            assert sentence in capsys.readouterr().err
+
+    def test_list_is_labelled_by_cell(self):
+        config = parse("[[list]]\nC = 2\nsolver = 'gd'\n[[list]]\n'beta/tau' = 2\n")
+        rows = [cells.nothing("positional", "failed", "x") for _ in config]
+        data = labelled(config, rows, stamp())
+        assert data["status"].dims == ("cell",)
+        assert data["beta_over_tau"].attrs["parameter"] == "beta/tau"
+        assert np.isnan(data["beta_over_tau"].values).tolist() == [True, False]
+
+
+def start(config_file, out):
+    """Start a sweep in a process of its own and wait until some blocks are finished."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "simulations.cli", "sweep", str(config_file), "--out", str(out)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    deadline = time.monotonic() + 120
+    while len(stored(out)) < 2 and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.002)
+    assert process.poll() is None, process.communicate()
+    return process
+
+
+def children(pid):
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{pid}/children") as file:
+        return [int(child) for child in file.read().split()]
+    return []
+
+
+@pytest.mark.slow
+class TestProcesses:
+    def test_kill_9_and_resume(self, tmp_path, config_file, reference):
+        out = tmp_path / "out"
+        process = start(config_file, out)
+        process.kill()
+        process.communicate()
+        kept = stored(out)
+        assert 0 < len(kept) < 30
+        assert main(["sweep", str(config_file), "--out", str(out)]) == 0
+        assert {name: stored(out)[name] for name in kept} == kept
+        assert_same(result(out), reference)
+
+    def test_ctrl_c_and_a_killed_worker(self, tmp_path, config_file, reference):
+        out = tmp_path / "out"
+        process = start(config_file, out)
+        for child in children(process.pid)[:1]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the workers too
+        _, said = process.communicate(timeout=60)
+        assert process.returncode == 130
+        assert said.strip().splitlines()[-1].startswith("patchdyn: interrupted; the same command")
+        assert "Traceback" not in said
+        assert main(["sweep", str(config_file), "--out", str(out)]) == 0
+        assert_same(result(out), reference)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of Dask's own making
+class TestCluster:
+    @pytest.fixture(scope="class")
+    def dask_cluster(self):
+        distributed = pytest.importorskip("distributed")
+        with distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50
+        ) as running:
+            yield running
+
+    def test_same_bits_though_workers_are_killed(
+        self, dask_cluster, tmp_path, config_file, reference, monkeypatch
+    ):
+        killed = []
+        write = cluster.Cluster.results
+
+        def results(self, blocks):
+            for number, found in enumerate(write(self, blocks)):
+                if number in (3, 12):
+                    pids = list(self.client.run(os.getpid).values())
+                    os.kill(pids[0], signal.SIGKILL)
+                    killed.append(pids[0])
+                yield found
+
+        monkeypatch.setattr(cluster.Cluster, "results", results)
+        address = dask_cluster.scheduler_address
+        out = tmp_path / "out"
+        assert main(["sweep", str(config_file), "--out", str(out), "--scheduler", address]) == 0
+        assert len(killed) == 2
+        assert_same(result(out), reference)
+
+    def test_other_code_on_a_worker_is_refused(self, dask_cluster, tmp_path, config_file,
+                                               monkeypatch, capsys):  # fmt: skip
+        monkeypatch.setattr(cluster, "stamp", lambda: {**stamp(), "code": "0123"})
+        address = dask_cluster.scheduler_address
+        out = str(tmp_path / "out")
+        assert main(["sweep", str(config_file), "--out", out, "--scheduler", address]) == 1
+        assert "runs other code (code)" in capsys.readouterr().err
+
+    def test_lost_scheduler_is_one_sentence_and_resumable(
+        self, tmp_path, config_file, reference, capsys, monkeypatch
+    ):
+        distributed = pytest.importorskip("distributed")
+        running = distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, dashboard_address=None, silence_logs=50
+        )
+        results = cluster.Cluster.results
+
+        def closing(self, blocks):
+            for number, found in enumerate(results(self, blocks)):
+                if number == 3:
+                    running.close()
+                yield found
+
+        monkeypatch.setattr(cluster.Cluster, "results", closing)
+        address, out = running.scheduler_address, tmp_path / "out"
+        code = main(["sweep", str(config_file), "--out", str(out), "--scheduler", address])
+        assert code == 1
+        assert f"the scheduler at {address} is lost" in capsys.readouterr().err
+        assert 3 <= len(stored(out)) < 30
+        assert main(["sweep", str(config_file), "--out", str(out)]) == 0
+        assert_same(result(out), reference)
+
+
+def test_no_scheduler_or_no_dask_is_one_sentence(tmp_path, config_file, monkeypatch, capsys):
+    command = ["sweep", str(config_file), "--out", str(tmp_path / "out"), "--scheduler"]
+    monkeypatch.setattr(cluster, "_CONNECT_SECONDS", 0.5)
+    assert main([*command, "tcp://127.0.0.1:9"]) == 1
+    assert "no scheduler answers at tcp://127.0.0.1:9" in capsys.readouterr().err
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    assert main([*command, "tcp://127.0.0.1:9"]) == 1
+    assert "pip install 'patchdyn[cluster]'" in capsys.readouterr().err
+
+
+def test_progress_tells_what_is_left(capsys, monkeypatch):
+    from simulations.sweep import progress
+
+    monkeypatch.setattr(progress, "_SECONDS_BETWEEN_LINES", 0.0)
+    shown = Progress(4, 1)
+    shown.add("completed")
+    shown.add("diverged")
+    shown.close()
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "1 of 4 cells are there already"
+    assert lines[-1].startswith("3/4 cells, ")
+    assert lines[-1].endswith("s left (1 diverged)")
+    assert [duration(s) for s in (5, 120, 7200)] == ["5 s", "2 min", "2.0 h"]
+
+
+def test_store_cannot_be_opened_in_an_unwritable_place(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="cannot use"):
+        open_store(tmp_path / "file" / "out", parse(CONFIG)).open()
