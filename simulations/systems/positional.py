@@ -197,19 +197,10 @@ def _descent_settings(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def solve(case: Case, progress: Callable[[float], None] | None = None) -> Trajectory:
     """Make the run."""
-    return _solve(case, _population(case), progress)
-
-
-def _population(case: Case) -> Population:
+    settings = case.settings
     with warnings.catch_warnings():  # that sampling is used is told by the error bar
         warnings.simplefilter("ignore", UserWarning)
-        return Population(case.problem, case.settings["method"], case.settings["tolerance"])
-
-
-def _solve(
-    case: Case, population: Population, progress: Callable[[float], None] | None = None
-) -> Trajectory:
-    settings = case.settings
+        population = Population(case.problem, settings["method"], settings["tolerance"])
     common = {"initial": settings["initial"], "records": RECORDS, "progress": progress}
     if case.solver == "flow":
         horizon, rtol = settings["horizon"], settings["rtol"]
@@ -223,8 +214,7 @@ def measure(case: Case) -> dict[str, float | str]:
     began = perf_counter()
     found: dict[str, float | str] = {quantity.name: math.nan for quantity in OUTCOMES}
     try:
-        population = _population(case)
-        found |= _summary(_solve(case, population), population)
+        found |= _summary(solve(case))
     except Interrupted:
         raise
     except ToleranceError as refusal:
@@ -238,18 +228,18 @@ def summarize(case: Case, trajectory: Trajectory) -> dict[str, float | str]:
     """Return the outcomes of a run at hand."""
     began = perf_counter()
     found: dict[str, float | str] = {quantity.name: math.nan for quantity in OUTCOMES}
-    found |= _summary(trajectory, _population(case))
+    found |= _summary(trajectory)
     return found | {"seconds": perf_counter() - began}
 
 
-def _summary(trajectory: Trajectory, population: Population) -> dict[str, float | str]:
+def _summary(trajectory: Trajectory) -> dict[str, float | str]:
     problem, floor = trajectory.problem, label_error(trajectory.problem)
     found: dict[str, float | str] = {
         "status": trajectory.status.name.lower(),
         "message": trajectory.message,
         "test_error_floor": floor.error,
         "best_test_error": floor.error - floor.ties / 2,
-        "evaluations": float(population.evaluations),
+        "evaluations": float(trajectory.population.evaluations),
     }
     if trajectory.time.size == 0:
         return found
@@ -263,22 +253,30 @@ def _summary(trajectory: Trajectory, population: Population) -> dict[str, float 
         "gamma": gamma,
         "rho": rho,
         "loss": float(trajectory.loss[-1]),
-        "test_error": float(trajectory.test_error[-1]),
         "bound": float(trajectory.bound[-1]),
         "association": float(
             not patch_association_fails(problem.beta, np.array([gamma]), np.array([rho]))[0]
         ),
         **{key: violations[name] for key, name in _INVARIANTS.items() if name in violations},
     }
-    return found | _events(trajectory, population)
+    return found | _test_error(trajectory) | _events(trajectory)
 
 
-def _events(trajectory: Trajectory, population: Population) -> dict[str, float]:
+def _test_error(trajectory: Trajectory) -> dict[str, float]:
+    """Return the final test error; nothing where the expectation fails."""
+    try:
+        return {"test_error": float(trajectory.value(-1).test_error)}
+    except ArithmeticError:
+        return {}
+
+
+def _events(trajectory: Trajectory) -> dict[str, float]:
     """Return when the events happen; nothing where the expectation fails along the run."""
     from dynamics.population import largest_stable_learning_rate
 
     if trajectory.time.size < 2:
         return {}
+    population = trajectory.population
     try:
         events = find_events(trajectory, population)
         rate = largest_stable_learning_rate(population, trajectory.at(0.0))
