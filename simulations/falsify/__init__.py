@@ -1,0 +1,32 @@
+"""Conjectures about the dynamics: read, searched for counterexamples, checked in tests.
+
+.. code-block:: python
+
+    report = falsify("gamma >= rho", where="q*D <= C", budget=60)
+    report.counterexample                     # the problem, the time, the violation and its error
+
+    @given(problems(where="q*D <= C"))        # of simulations.strategies, in a test of one's own
+    def test_gamma_stays_above_rho(problem):
+        run = gradient_flow(Population(problem), horizon=1e3)
+        assert_holds("gamma >= rho", run)
+"""
+
+from __future__ import annotations
+
+from simulations.falsify.check import assert_holds, check
+from simulations.falsify.grammar import ConjectureError, parse
+from simulations.falsify.search import Report, falsify
+from simulations.falsify.trial import Conjecture, Filter, Result, Trial
+
+__all__ = [
+    "Conjecture",
+    "ConjectureError",
+    "Filter",
+    "Report",
+    "Result",
+    "Trial",
+    "assert_holds",
+    "check",
+    "falsify",
+    "parse",
+]

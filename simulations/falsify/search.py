@@ -1,0 +1,335 @@
+"""The search for a counterexample: Hypothesis draws problems, steers by the violation, shrinks."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dynamics import Interrupted, ParameterError
+from dynamics.problem import finite, require
+from simulations.falsify.grammar import Comparison, Joined, Name, Negative, Node, Number
+from simulations.falsify.trial import Conjecture, Filter, Result, Trial, attempt, confirm
+from simulations.systems import DEFAULT, Case, System, load
+
+#: Time up to which runs are followed unless the case says otherwise.
+HORIZON = 1e5
+#: A run may take this part of the budget (and at least so many seconds); then it is undecided.
+_SHARE_OF_A_RUN, _LEAST_OF_A_RUN = 0.1, 2.0
+#: Part of the budget that is kept for the runs that confirm what was found.
+_KEPT = 0.1
+#: So many problems in a row that do not satisfy the filter end the search.
+_MISSES = 3000
+_FIRST_ROUND, _LARGEST_ROUND = 40, 640
+_SHRINKS = 400  # runs spent on simplifying
+
+
+class OutOfTime(BaseException):
+    """The budget is spent: leaves Hypothesis without being taken for a failure."""
+
+
+class RunTooLong(Exception):
+    """One run took more than its share of the budget."""
+
+
+class _Found(Exception):
+    """A violation, told to Hypothesis as a failure."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a search found.
+
+    ``counterexample`` is a confirmed trial, the simplest that was reached, or ``None``;
+    ``unconfirmed`` counts violations which a more precise run did not show. ``results`` counts
+    distinct problems by what their run said; ``ranges`` holds the least and greatest value of each
+    constant among them. ``interrupted`` tells of Ctrl-C.
+    """
+
+    conjecture: str
+    where: str | None
+    system: System
+    counterexample: Trial | None
+    results: Mapping[str, int]
+    ranges: Mapping[str, tuple[float, float]]
+    unconfirmed: int
+    shrinks: int
+    seconds: float
+    seed: int
+    interrupted: bool = False
+
+    @property
+    def falsified(self) -> bool:
+        """Whether there is a counterexample."""
+        return self.counterexample is not None
+
+    @property
+    def tried(self) -> int:
+        """How many distinct problems were run."""
+        return sum(self.results.values())
+
+    @property
+    def undecided(self) -> int:
+        """How many of them say nothing: not completed, undefined, or within the error."""
+        return self.tried - self.results.get(Result.HOLDS, 0) - self.results.get(Result.VIOLATED, 0)
+
+    @property
+    def command(self) -> str | None:
+        """The shell command that reruns the counterexample."""
+        return self.system.command(self.counterexample.case) if self.counterexample else None
+
+
+def falsify(
+    conjecture: str,
+    *,
+    where: str | None = None,
+    system: str | System = DEFAULT,
+    budget: float = 60.0,
+    seed: int = 0,
+    fixed: Mapping[str, Any] | None = None,
+    horizon: float | None = None,
+    most: int | None = None,
+    progress: Callable[[float, str], None] | None = None,
+) -> Report:
+    """Search for a problem whose run violates a conjecture, and simplify it.
+
+    Parameters
+    ----------
+    conjecture
+        A statement of :mod:`simulations.falsify.grammar` about a run from its initial state.
+    where
+        A statement over the constants of the problem; only problems that satisfy it are run.
+        Equalities such as ``D == 64`` fix a parameter instead of waiting for it to be drawn.
+    system
+        The theory, by name.
+    budget
+        Seconds, shrinking and confirmation included.
+    seed
+        The same seed and enough time give the same search.
+    fixed
+        Values of parameters that are not drawn (``{"solver": "gd", "steps": 500}``).
+    horizon
+        Final time of the runs, 1e5 unless given here or in ``fixed``.
+    most
+        Ends the search after so many problems, ``None``: at the end of the budget.
+    progress
+        Called with the fraction of the budget spent and a line of text.
+
+    Raises
+    ------
+    ParameterError
+        One sentence, for a conjecture or filter that cannot be read (with a caret under the
+        character) or that no problem satisfies.
+    """
+    require(finite("budget", budget) > 0.0, "budget", budget, "greater than 0 seconds")
+    theory = load(system) if isinstance(system, str) else system
+    chosen = dict(fixed or {})
+    if horizon is not None:
+        chosen["horizon"] = finite("horizon", horizon)
+    elif not {"horizon", "steps"} & set(chosen):
+        chosen["horizon"] = HORIZON
+    search = _Search(
+        Conjecture(conjecture, theory),
+        Filter(where, theory) if where is not None else None,
+        chosen, budget, int(seed), most, progress,
+    )  # fmt: skip
+    return search.run()
+
+
+@dataclass
+class _Search:
+    """One search under way."""
+
+    conjecture: Conjecture
+    filter: Filter | None
+    fixed: dict[str, Any]
+    budget: float
+    seed: int
+    most: int | None
+    progress: Callable[[float, str], None] | None
+    began: float = field(default_factory=time.monotonic)
+    trials: dict[str, Trial] = field(default_factory=dict)
+    found: list[Trial] = field(default_factory=list)  # violations, the simplest so far last
+    misses: int = 0
+    unconfirmed: int = 0
+    shrinks: int = 0
+
+    def run(self) -> Report:
+        """Search in rounds of Hypothesis until something is found or the time is up."""
+        if self.filter is not None:
+            self.fixed = dict(_equalities(self.filter.tree, self.conjecture.system)) | self.fixed
+        interrupted, counterexample = False, None
+        try:
+            try:
+                for number, size in enumerate(_rounds()):
+                    before = len(self.trials)
+                    self._round(size, self.seed + number)
+                    if self.found or (len(self.trials) == before and number > 3):
+                        break
+            except OutOfTime:
+                pass
+            counterexample = self._confirmed()
+        except KeyboardInterrupt:  # Interrupted, with the trajectory of the run, is one too
+            interrupted = True
+            counterexample = self.found[-1] if self.found else None
+        return self._report(counterexample, interrupted)
+
+    def _round(self, size: int, seed: int) -> None:
+        """Let Hypothesis draw at most ``size`` problems, and shrink what it finds."""
+        import hypothesis
+        from hypothesis import HealthCheck, Phase
+
+        @hypothesis.seed(seed)
+        @hypothesis.settings(
+            max_examples=size, deadline=None, database=None, derandomize=False,
+            phases=(Phase.generate, Phase.target, Phase.shrink), report_multiple_bugs=False,
+            suppress_health_check=list(HealthCheck), verbosity=hypothesis.Verbosity.quiet,
+        )  # fmt: skip
+        @hypothesis.given(self.conjecture.system.cases(**self.fixed))
+        def search(values: dict[str, Any]) -> None:
+            self._example(values)
+
+        try:
+            search()
+        except _Found:
+            pass
+        except hypothesis.errors.Unsatisfiable:
+            self._nothing_satisfies()
+        except hypothesis.errors.Flaky:  # a run that was cut short, told again: nothing new
+            pass
+
+    def _example(self, values: dict[str, Any]) -> None:
+        import hypothesis
+
+        self._check_time()
+        case = self.conjecture.system.build(values)
+        if self.filter is not None and not self.filter.keeps(case):
+            self.misses += 1
+            if self.misses >= _MISSES and not self.trials:
+                self._nothing_satisfies()
+            hypothesis.reject()
+        trial = self._trial(case)
+        if math.isfinite(trial.violation) and not self.found:
+            hypothesis.target(trial.violation, label="violation")
+        if trial.result is not Result.VIOLATED:
+            return
+        if not self.found and self._confirm(trial) is None:
+            self.unconfirmed += 1
+            self.trials[repr(case)] = Trial(case, Result.NOISE, message="not confirmed")
+            return
+        self.found.append(trial)
+        raise _Found
+
+    def _trial(self, case: Case) -> Trial:
+        """Run a case once; Hypothesis asks for some again."""
+        if (known := self.trials.get(repr(case))) is not None:
+            return known
+        if self.most is not None and len(self.trials) >= self.most and not self.found:
+            raise OutOfTime
+        if self.found:
+            self.shrinks += 1
+            if self.shrinks > _SHRINKS:
+                raise OutOfTime
+        try:
+            trial = attempt(self.conjecture, case, self._watch())
+        except RunTooLong as stop:
+            trial = Trial(case, Result.INCOMPLETE, message=str(stop))
+        self.trials[repr(case)] = trial
+        if self.progress is not None:
+            doing = f"simplifying, {self.shrinks} runs" if self.found else "searching"
+            self.progress(self._spent(), f"{doing}, {len(self.trials)} problems")
+        return trial
+
+    def _watch(self, kept: float = _KEPT) -> Callable[[float], None]:
+        """Return what a run reports to, which stops it when its time is up."""
+        first: list[float] = []
+        share = max(_LEAST_OF_A_RUN, _SHARE_OF_A_RUN * self.budget)
+
+        def watch(_: float) -> None:
+            now = time.monotonic()
+            first.append(now) if not first else None
+            self._check_time(kept)
+            if now - first[0] > share:
+                raise RunTooLong(f"took more than {share:.3g} s")
+
+        return watch
+
+    def _check_time(self, kept: float = _KEPT) -> None:
+        if self._spent() > 1.0 - kept:
+            raise OutOfTime
+
+    def _spent(self) -> float:
+        return (time.monotonic() - self.began) / self.budget
+
+    def _confirm(self, trial: Trial) -> Trial | None:
+        try:
+            return confirm(self.conjecture, trial, self._watch(kept=0.0))
+        except RunTooLong:
+            return None
+
+    def _confirmed(self) -> Trial | None:
+        """Return the simplest violation that a more precise run shows too."""
+        for trial in self.found[::-1]:
+            try:
+                checked = self._confirm(trial)
+            except OutOfTime:  # the first one was confirmed when it was found
+                return self.found[0]
+            if checked is not None:
+                return checked
+            self.unconfirmed += 1
+        return None
+
+    def _nothing_satisfies(self) -> None:
+        assert self.filter is not None
+        raise ParameterError(
+            f"where = {self.filter.text} is not allowed: none of {self.misses} problems drawn "
+            f"satisfies it; fix parameters by equalities such as D == 64"
+        )
+
+    def _report(self, counterexample: Trial | None, interrupted: bool) -> Report:
+        describe = self.conjecture.system.describe
+        rows = [describe(trial.case) for trial in self.trials.values()]
+        return Report(
+            self.conjecture.text,
+            self.filter.text if self.filter else None,
+            self.conjecture.system,
+            counterexample,
+            dict(Counter(trial.result for trial in self.trials.values())),
+            {name: (min(row[name] for row in rows), max(row[name] for row in rows))
+             for name in (rows[0] if rows else ())},
+            self.unconfirmed,
+            self.shrinks,
+            time.monotonic() - self.began,
+            self.seed,
+            interrupted,
+        )  # fmt: skip
+
+
+def _rounds() -> Iterator[int]:
+    """Yield how many problems each round draws: ever more."""
+    size = _FIRST_ROUND
+    while True:
+        yield size
+        size = min(2 * size, _LARGEST_ROUND)
+
+
+def _equalities(tree: Node, system: System) -> Iterator[tuple[str, float | int]]:
+    """Yield the parameters that a filter fixes to a number."""
+    parts = tree.parts if isinstance(tree, Joined) and tree.operator == "and" else (tree,)
+    for part in parts:
+        if not isinstance(part, Comparison) or part.operators != ("==",):
+            continue
+        for name, value in (part.operands, part.operands[::-1]):
+            literal = _literal(value)
+            if isinstance(name, Name) and literal is not None and system.parameter(name.name):
+                yield name.name, int(literal) if literal.is_integer() else literal
+
+
+def _literal(node: Node) -> float | None:
+    if isinstance(node, Number):
+        return node.value
+    inner = _literal(node.operand) if isinstance(node, Negative) else None
+    return None if inner is None else -inner
