@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dynamics import Interrupted, ParameterError
+from dynamics import ParameterError
 from dynamics.problem import finite, require
 from simulations.falsify.grammar import Comparison, Joined, Name, Negative, Node, Number
 from simulations.falsify.trial import Conjecture, Filter, Result, Trial, attempt, confirm
@@ -73,8 +73,8 @@ class Report:
 
     @property
     def undecided(self) -> int:
-        """How many of them say nothing: not completed, undefined, or within the error."""
-        return self.tried - self.results.get(Result.HOLDS, 0) - self.results.get(Result.VIOLATED, 0)
+        """How many of them say nothing: the run did not complete, or its numbers are undefined."""
+        return sum(self.results.get(one, 0) for one in (Result.INCOMPLETE, Result.UNDEFINED))
 
     @property
     def command(self) -> str | None:
@@ -153,6 +153,7 @@ class _Search:
     began: float = field(default_factory=time.monotonic)
     trials: dict[str, Trial] = field(default_factory=dict)
     found: list[Trial] = field(default_factory=list)  # violations, the simplest so far last
+    confirmed: Trial | None = None  # the first of them, as a more precise run has it
     misses: int = 0
     unconfirmed: int = 0
     shrinks: int = 0
@@ -173,8 +174,7 @@ class _Search:
                 pass
             counterexample = self._confirmed()
         except KeyboardInterrupt:  # Interrupted, with the trajectory of the run, is one too
-            interrupted = True
-            counterexample = self.found[-1] if self.found else None
+            interrupted, counterexample = True, self.confirmed
         return self._report(counterexample, interrupted)
 
     def _round(self, size: int, seed: int) -> None:
@@ -216,10 +216,12 @@ class _Search:
             hypothesis.target(trial.violation, label="violation")
         if trial.result is not Result.VIOLATED:
             return
-        if not self.found and self._confirm(trial) is None:
-            self.unconfirmed += 1
-            self.trials[repr(case)] = Trial(case, Result.NOISE, message="not confirmed")
-            return
+        if not self.found:
+            self.confirmed = self._confirm(trial)
+            if self.confirmed is None:
+                self.unconfirmed += 1
+                self.trials[repr(case)] = Trial(case, Result.NOISE, message="not confirmed")
+                return
         self.found.append(trial)
         raise _Found
 
@@ -275,12 +277,12 @@ class _Search:
         for trial in self.found[::-1]:
             try:
                 checked = self._confirm(trial)
-            except OutOfTime:  # the first one was confirmed when it was found
-                return self.found[0]
+            except OutOfTime:
+                break
             if checked is not None:
                 return checked
             self.unconfirmed += 1
-        return None
+        return self.confirmed
 
     def _nothing_satisfies(self) -> None:
         assert self.filter is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -40,8 +40,8 @@ class Trial:
     """A conjecture on one run.
 
     ``violation`` is the worst one (positive: false), at ``time`` (``None`` if the conjecture is
-    about the run as a whole); ``bound`` is the numerical error of that number, and ``values`` are
-    the names of the conjecture there.
+    about the run as a whole), and the first record beyond its error is at ``since``; ``bound`` is
+    the numerical error of that number, and ``values`` are the names of the conjecture there.
     """
 
     case: Case
@@ -49,6 +49,7 @@ class Trial:
     violation: float = math.nan
     bound: float = math.inf
     time: float | None = None
+    since: float | None = None
     values: Mapping[str, float] = field(default_factory=dict)
     message: str = ""
 
@@ -101,7 +102,9 @@ class Conjecture:
             found = violation(self.tree, fixed | along)
         index = _worst_index(found)
         here = {name: numbers.at(index) for name, numbers in along.items()}
-        return self._trial(case, found.at(index), float(here["time"].value), fixed | here)
+        trial = self._trial(case, found.at(index), float(here["time"].value), fixed | here)
+        false = along["time"].value[found.low > 0.0]
+        return replace(trial, since=float(false[0])) if false.size else trial
 
     def _trial(
         self, case: Case, found: Bounded, time: float | None, known: Mapping[str, Bounded]
@@ -116,7 +119,7 @@ class Conjecture:
         named = {name: float(np.max(known[name].value)) for name in sorted(self.names)
                  if np.ndim(known[name].value) == 0}  # fmt: skip
         error = value - low if math.isfinite(value) else 0.0
-        return Trial(case, result, value, error, time, named)
+        return Trial(case, result, value, error, time, None, named)
 
     def _scalars(self, case: Case, trajectory: Trajectory) -> dict[str, Bounded]:
         """Return the constants, exact, and the outcomes of the run that are asked for."""
@@ -186,7 +189,7 @@ def confirm(
         bound = max(trial.bound, abs(trial.violation - tighter.violation))
         if not trial.violation > bound:
             return None
-        trial = Trial(trial.case, trial.result, trial.violation, bound, trial.time, trial.values)
+        trial = replace(trial, bound=bound)
     return trial
 
 
