@@ -83,7 +83,7 @@ class Box:
             low, high = getattr(self, name)
             require(low <= high, name, f"{low:g}..{high:g}", "an interval from low to high")
         require(self.alpha[0] >= 0.0, "alpha", self.alpha[0], "at least 0")
-        require(0.0 <= self.q[0] and self.q[1] <= 1.0, "q", "{:g}..{:g}".format(*self.q),
+        require(self.q[0] >= 0.0 and self.q[1] <= 1.0, "q", "{:g}..{:g}".format(*self.q),
                 "within [0, 1]")  # fmt: skip
         require(self.nu[0] >= 0.0, "nu", self.nu[0], "at least 0")
         self.problem()  # validates the rest
@@ -96,7 +96,7 @@ class Box:
 
     def problem(self, **at: float) -> Problem:
         """Return the problem at the upper bounds, or at the given values of the parameters."""
-        fields = {"q": self.q[1], "nu": self.nu[1], "beta": self.beta[1],
+        fields: dict[str, Any] = {"q": self.q[1], "nu": self.nu[1], "beta": self.beta[1],
                   "temperature": self.tau[0], "output_scale": self.scale[0]}  # fmt: skip
         fields |= at
         if fields["output_scale"] == self.D:
@@ -460,7 +460,7 @@ def read_box(text: str) -> Box:
     for part in filter(None, (piece.strip() for piece in text.replace(";", ",").split(","))):
         name, equals, value = (piece.strip() for piece in part.partition("="))
         require(bool(equals) and name in known and name not in given, "box", repr(part),
-                f"made of NAME=VALUE or NAME=LOW..HIGH, each of {', '.join(known)} once")  # fmt: skip
+                f"NAME=VALUE or NAME=LOW..HIGH, each of {', '.join(known)} once")  # fmt: skip
         try:
             ends = [number(end) for end in value.split("..")]
         except Exception as failure:

@@ -56,8 +56,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--where", metavar="STATEMENT", help="only problems that satisfy this")
     parser.add_argument("--budget", type=number, metavar="SECONDS", help="default 60")
     parser.add_argument("--horizon", type=number, metavar="T", help="of each run (default 1e5)")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the search (default 0)")
-    parser.add_argument("--system", default="positional", metavar="NAME", help="default: positional")
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="of the search (default 0)"
+    )
+    parser.add_argument(
+        "--system", default="positional", metavar="NAME", help="default: positional"
+    )
     parser.add_argument(
         "--fix", action="append", default=[], metavar="NAME=VALUE",
         help="set a parameter of the system instead of drawing it (may be repeated)",
@@ -218,6 +222,10 @@ def as_text(report: Report) -> str:
     lines.append(f"  tried       {report.tried} problems in {report.seconds:.1f} s: {counts}")
     if report.unconfirmed:
         lines.append(f"  dismissed   {report.unconfirmed} violations that a more precise run lacks")
+    if report.tried == 0:
+        return "\n".join(
+            [lines[0], "  nothing was tried: the budget ended before the first run did"]
+        )
     varied = [
         f"{name} {low:g}" if low == high else f"{name} {low:g}..{high:g}"
         for name, (low, high) in report.ranges.items()

@@ -103,9 +103,7 @@ class Bounded:
 
     def at(self, index: int) -> Bounded:
         """Return the number at one time; a scalar is the same at all times."""
-        return Bounded(
-            *(np.atleast_1d(part)[index] for part in (self.value, self.low, self.high))
-        )
+        return Bounded(*(np.atleast_1d(part)[index] for part in (self.value, self.low, self.high)))
 
 
 def pick(which: str, numbers: list[Bounded]) -> Bounded:

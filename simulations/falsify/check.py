@@ -13,9 +13,7 @@ def check(conjecture: str, trajectory: Trajectory, system: str | System = DEFAUL
     return Conjecture(conjecture, theory).judge(case_of(trajectory, theory), trajectory)
 
 
-def assert_holds(
-    conjecture: str, trajectory: Trajectory, system: str | System = DEFAULT
-) -> None:
+def assert_holds(conjecture: str, trajectory: Trajectory, system: str | System = DEFAULT) -> None:
     """Raise AssertionError, with the numbers, if a run violates a conjecture.
 
     A violation within the numerical error raises nothing; a run that did not complete raises, since

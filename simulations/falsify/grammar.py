@@ -280,9 +280,7 @@ class _Parser:
         # powers associate to the right, and their exponent may carry a sign
         right = self.expression(_POWER - 1 if strength == _POWER else strength)
         operator = "^" if token.text == "**" else token.text
-        return Arithmetic(
-            left.at, operator, self.need(left, "number"), self.need(right, "number")
-        )
+        return Arithmetic(left.at, operator, self.need(left, "number"), self.need(right, "number"))
 
     def _comparison(self, left: Node) -> Node:
         operands, operators = [self.need(left, "number")], []

@@ -168,7 +168,7 @@ class _Search:
                 for number, size in enumerate(_rounds()):
                     before = len(self.trials)
                     self._round(size, self.seed + number)
-                    if self.found or (len(self.trials) == before and number > 3):
+                    if self.found or (len(self.trials) == before > 0):
                         break
             except OutOfTime:
                 pass
@@ -196,8 +196,11 @@ class _Search:
             search()
         except _Found:
             pass
-        except hypothesis.errors.Unsatisfiable:
-            self._nothing_satisfies()
+        except hypothesis.errors.Unsatisfiable:  # so far; the next round draws more
+            pass
+        except hypothesis.errors.InvalidArgument:
+            given = ", ".join(f"{name} = {value}" for name, value in self.fixed.items())
+            raise ParameterError(f"no problem of this system has {given}") from None
         except hypothesis.errors.Flaky:  # a run that was cut short, told again: nothing new
             pass
 
