@@ -1,0 +1,297 @@
+"""The patch loss of masked image modelling behind one door, whichever method computes it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dynamics.errors import ParameterError, ToleranceError
+from dynamics.masked import scenarios
+from dynamics.masked.expectation import ScenarioPlan, compiled_gradient, hessian, moments
+from dynamics.masked.problem import MaskedProblem
+from dynamics.masked.trajectory import MaskedTrajectory
+from dynamics.problem import finite, require
+from dynamics.risk import Risk
+from dynamics.trajectory import Trajectory
+
+METHODS = ("auto", "enumeration", "sampling", "mean_field")
+DEFAULT_TOLERANCE = 1e-9
+_MOST_VECTORS = 2e5  # vectors of counts that "auto" still enumerates
+_FIRST_NODES, _MOST_NODES = 4, 64  # of the quadrature over each scale
+_ROUNDING = 64 * 2.0**-52  # of sums over a few cells, weights good to a few ulp
+
+
+@dataclass(frozen=True, slots=True)
+class MaskedValue:
+    """Loss of the query patch and its gradient, with the error they may carry.
+
+    Attributes
+    ----------
+    loss
+        ``L_p = (1/2K) sum_k E_k[1{p masked} |X_p - F_p|^2]``, equation (4.2).
+    gradient
+        Derivatives with respect to one entry of ``e_p^T Q`` per order parameter, (slots,).
+    floor
+        What no attention removes: all patches of p's area masked, under the method's own counts.
+    attention
+        Mean unmasked area attention per feature correlation and given that p is masked, (phi
+        slots,); equal areas together.
+    own_attention, shortfall
+        Per cluster: mean attention to p's own area, and mean of (1 - attention)^2, (K,).
+    bound
+        Absolute error of loss and gradient: rounding and quadrature; with sampling three standard
+        errors; with the mean field an estimate of what fluctuations of the counts add.
+    bounds
+        The named parts whose sum is ``bound``.
+    """
+
+    loss: float
+    gradient: np.ndarray
+    floor: float
+    attention: np.ndarray
+    own_attention: np.ndarray
+    shortfall: np.ndarray
+    bound: float
+    bounds: Mapping[str, float]
+
+    @property
+    def excess(self) -> float:
+        """Loss above its floor."""
+        return self.loss - self.floor
+
+
+class MaskedPopulation(Risk):
+    """Loss of one query patch as a function of its correlations Phi and Upsilon.
+
+    Parameters
+    ----------
+    problem
+        The constants and the query.
+    method
+        ``"enumeration"``: all numbers of unmasked patches per cell, exact. ``"sampling"``: masks
+        and scales drawn once, with error bars. ``"mean_field"``: counts are their means, which is
+        the limit of many patches per area; any P. ``"auto"``: enumeration where it is cheap,
+        else the mean field.
+    tolerance
+        Relative accuracy asked of the quadrature over the scales, tested at the start and where
+        p's own correlation has grown. ``None``: 1e-9.
+    nodes
+        Gauss-Legendre nodes per scale; ``None``: as many as the tolerance needs.
+    samples, seed
+        Size and root seed of ``"sampling"``.
+
+    Raises
+    ------
+    ParameterError
+        If an argument is outside its domain.
+    ToleranceError
+        If the tables that the method needs are too large, or the tolerance cannot be met.
+    """
+
+    def __init__(
+        self,
+        problem: MaskedProblem,
+        method: str = "auto",
+        tolerance: float | None = None,
+        *,
+        nodes: int | None = None,
+        samples: int = 4096,
+        seed: int = 0,
+    ) -> None:
+        if not isinstance(problem, MaskedProblem):
+            raise ParameterError(f"problem = {problem!r} is not allowed: it must be MaskedProblem")
+        require(method in METHODS, "method", method, f"one of {', '.join(METHODS)}")
+        if tolerance is not None:
+            require(finite("tolerance", tolerance) > 0.0, "tolerance", tolerance, "greater than 0")
+        if nodes is not None:
+            require(2 <= nodes <= _MOST_NODES, "nodes", nodes, f"in 2..{_MOST_NODES}")
+        require(100 <= samples <= 10**7, "samples", samples, "at least 100 and at most 10^7")
+        self.problem = problem
+        self.order_parameters = problem.order_parameters
+        self.tolerance = DEFAULT_TOLERANCE if tolerance is None else float(tolerance)
+        self.samples, self.seed = int(samples), int(seed)
+        self.evaluations = 0
+        self._method, self.reason = _chosen(problem, method)
+        self.nodes = self._nodes_for() if nodes is None else int(nodes)
+        self._plan = self._build(self.nodes)
+        self._others = self._controls()
+
+    @property
+    def method(self) -> str:
+        """The method in use; :attr:`reason` says why."""
+        return self._method
+
+    @property
+    def plan(self) -> ScenarioPlan:
+        """The scenarios, for a compiled loop."""
+        return self._plan
+
+    @property
+    def trajectory(self) -> Callable[..., Trajectory]:
+        """What makes a trajectory of the recorded states."""
+        return MaskedTrajectory
+
+    def gradient(self, state: Any) -> np.ndarray:
+        """Return the gradient per entry of ``e_p^T Q``, (slots,)."""
+        self.evaluations += 1
+        out = np.empty(len(self.order_parameters))
+        compiled_gradient(self._plan, np.asarray(state, float), out)
+        return _finite(out, state)
+
+    def jacobian(self, state: Any) -> np.ndarray:
+        """Return d gradient_i / d state_k, (slots, slots): a Hessian with rows per entry of Q."""
+        slots = len(self.order_parameters)
+        total = np.empty((slots, slots))
+        hessian(self._plan, np.asarray(state, float), total)
+        total *= self._plan.chance / self.problem.K
+        return total / self._plan.entries[:, None]
+
+    def evaluate(self, state: Any) -> MaskedValue:
+        """Return loss, gradient, area attentions and their bounds at ``state``."""
+        self.evaluations += 1
+        theta = np.array(self.checked(state), float)
+        first, second, attention = _moments(self._plan, theta)
+        mean = self._plan.chance * first.mean(axis=0)
+        loss, gradient = float(mean[0]), _finite(mean[1:], state) / self._plan.entries
+        own = self._plan.own
+        clusters = np.arange(own.size)
+        bounds = {"rounding": _ROUNDING * max(loss, float(np.max(np.abs(gradient))))}
+        if self._method == "sampling":
+            variance = np.maximum(second - first**2, 0.0).sum(axis=0) / (self.samples - 1.0)
+            error = self._plan.chance * np.sqrt(variance) / self.problem.K
+            error[1:] /= self._plan.entries
+            bounds["three standard errors"] = 3.0 * float(error.max())
+        for name, plans in self._others.items():
+            bounds[name] = self._difference(theta, plans, loss, gradient)
+        slots = np.zeros(self.problem.layout.phi_slots)
+        np.add.at(slots, self._plan.area_slot.ravel(), attention[:, 0].ravel())
+        return MaskedValue(
+            loss=loss,
+            gradient=gradient,
+            floor=self._floor(),
+            attention=slots,
+            own_attention=attention[clusters, 0, own],
+            shortfall=attention[clusters, 1, own],
+            bound=math.fsum(bounds.values()),
+            bounds=bounds,
+        )
+
+    def _build(self, nodes: int) -> ScenarioPlan:
+        if self._method == "enumeration":
+            return scenarios.enumerated(self.problem, nodes)
+        if self._method == "sampling":
+            return scenarios.sampled(self.problem, self.samples, self.seed)
+        return scenarios.averaged(self.problem, nodes)
+
+    def _nodes_for(self) -> int:
+        """Double the nodes until loss and gradient at two probes agree within the tolerance."""
+        if self.problem.z_is_fixed or self._method == "sampling":
+            return 1
+        nodes, coarse = _FIRST_NODES, self._build(_FIRST_NODES)
+        while True:
+            if 2 * nodes > _MOST_NODES:
+                raise ToleranceError(
+                    f"tolerance = {self.tolerance:g} needs more than {_MOST_NODES} nodes per scale"
+                )
+            fine = self._build(2 * nodes)
+            if all(_change(coarse, fine, theta) <= self.tolerance for theta in self._probes()):
+                return 2 * nodes
+            nodes, coarse = 2 * nodes, fine
+
+    def _probes(self) -> list[np.ndarray]:
+        """The start, and a state at which p attends to its own areas."""
+        start = self.problem.initial_state
+        late = start.copy()
+        for k, areas in enumerate(self.problem.layout.clusters):
+            lead = math.log(self.problem.P / self.problem.own_size(k)) + 3.0
+            late[areas.own_slot] = lead / self.problem.z_low
+        return [start, late]
+
+    def _controls(self) -> dict[str, list[tuple[float, ScenarioPlan]]]:
+        """Plans whose difference from the one in use estimates what it neglects."""
+        controls = {}
+        if self._method != "sampling" and not self.problem.z_is_fixed:
+            controls["quadrature"] = [(1.0, self._build(max(2, self.nodes // 2)))]
+        if self._method == "mean_field":
+            spread = scenarios.averaged(self.problem, self.nodes, deviations=1.0)
+            controls["fluctuations, estimated"] = [
+                (0.5, spread._replace(counts=np.ascontiguousarray(spread.counts[:, [row]]),
+                                      weight=np.ones(1)))
+                for row in range(1, spread.weight.size)
+            ]  # fmt: skip
+        return controls
+
+    def _difference(
+        self,
+        theta: np.ndarray,
+        plans: list[tuple[float, ScenarioPlan]],
+        loss: float,
+        gradient: np.ndarray,
+    ) -> float:
+        """Return the largest entry of |sum of share x (other - this)|."""
+        total = np.zeros(1 + gradient.size)
+        for share, plan in plans:
+            other = plan.chance * _moments(plan, theta)[0].mean(axis=0)
+            other[1:] /= plan.entries
+            total += share * (other - np.concatenate([[loss], gradient]))
+        return float(np.max(np.abs(total)))
+
+    def _floor(self) -> float:
+        """Part of the loss at which p's area holds no unmasked patch, under the present counts."""
+        plan, total = self._plan, 0.0
+        for k in range(self.problem.K):
+            counts = plan.counts[min(k, plan.counts.shape[0] - 1)]
+            none = ~np.any(counts[:, plan.area[k] == plan.own[k]] > 0.0, axis=1)
+            z = plan.z[k, :, plan.own[k]] ** 2
+            if plan.paired:
+                total += float(np.sum(plan.weight[none] * z[none]))
+            else:
+                total += float(plan.weight[none].sum() * np.sum(plan.z_weight[k] * z))
+        return 0.5 * plan.chance * total / self.problem.K
+
+
+def _chosen(problem: MaskedProblem, method: str) -> tuple[str, str]:
+    """Return the method and why."""
+    if method != "auto":
+        if method != "mean_field" and problem.partitions is None and problem.K > 1:
+            raise ParameterError(
+                f"method = {method!r} is not allowed: with exponents and K > 1 the areas meet in "
+                "fractions of patches, so method must be 'mean_field', or give partitions"
+            )
+        return method, f"{method}, as requested"
+    if problem.partitions is None and problem.K > 1:
+        return "mean_field", "mean_field: the partitions are given on average only"
+    cells = problem.layout.copies.sum()
+    if cells > 200:
+        return "mean_field", f"mean_field: P = {problem.P} is too large to enumerate"
+    layout = problem.layout.expanded()
+    vectors = scenarios.count_vectors(layout.size[:-1], problem.P - problem.masked)
+    widest = max(areas.slot.size for areas in layout.clusters)
+    draws = 1.0 if problem.z_is_fixed else 16.0**widest
+    if vectors * draws <= _MOST_VECTORS:
+        return "enumeration", f"enumeration: {vectors:.0f} vectors of counts"
+    return "mean_field", f"mean_field: {vectors * draws:.1e} scenarios are too many to enumerate"
+
+
+def _moments(plan: ScenarioPlan, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    shape = (plan.own.size, 1 + theta.size)
+    first, second = np.empty(shape), np.empty(shape)
+    attention = np.empty((plan.own.size, 2, plan.copies.shape[1]))
+    moments(plan, theta, first, second, attention)
+    return first, second, attention
+
+
+def _change(coarse: ScenarioPlan, fine: ScenarioPlan, theta: np.ndarray) -> float:
+    """Largest difference of loss and slot derivatives, relative to the largest of them."""
+    one, other = (_moments(plan, theta)[0].mean(axis=0) for plan in (coarse, fine))
+    return float(np.max(np.abs(one - other)) / np.max(np.abs(other)))
+
+
+def _finite(numbers: np.ndarray, state: Any) -> np.ndarray:
+    if not np.all(np.isfinite(numbers)):
+        raise OverflowError(f"the loss or its derivatives are not finite at {np.asarray(state)}")
+    return numbers

@@ -1,0 +1,111 @@
+"""The trajectory of a query patch's correlations, and what the paper says about every run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dynamics.invariants import Invariant, loss_non_increasing
+from dynamics.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from dynamics.masked.population import MaskedValue
+
+
+def _own_falls(run: Any) -> np.ndarray:
+    return -np.diff(run.phi_own, axis=0).min(axis=1)
+
+
+def _sum_of_positions(run: Any) -> np.ndarray:
+    layout = run.problem.layout
+    return np.abs(run.states[:, layout.phi_slots :] @ layout.copies[layout.phi_slots :])
+
+
+def _sum_noise(run: Any) -> float:
+    layout = run.problem.layout
+    return run.resolution * float(layout.copies[layout.phi_slots :].sum())
+
+
+own_correlation_grows = Invariant(
+    "own correlation grows",
+    "Phi_{p->v_{k,n}} never decreases, n the area of p in cluster k",
+    "Lemma 5.1, item 1",
+    _own_falls,
+    lambda run: run.resolution,
+)
+positions_sum_to_zero = Invariant(
+    "positions sum to zero",
+    "sum over q of Upsilon_{p->q} = 0 at all times",
+    "Lemma 5.2, derived",
+    _sum_of_positions,
+    _sum_noise,
+)
+MASKED_INVARIANTS = (own_correlation_grows, positions_sum_to_zero, loss_non_increasing)
+
+
+@dataclass(frozen=True, eq=False)
+class MaskedTrajectory(Trajectory):
+    """Correlations along a run, one column per order parameter of the problem."""
+
+    @property
+    def invariants(self) -> tuple[Invariant, ...]:
+        """What Lemmas 5.1 and 5.2 say about every run."""
+        return MASKED_INVARIANTS
+
+    @property
+    def phi_own(self) -> np.ndarray:
+        """Phi of p's own area in each cluster, (n, K)."""
+        slots = [areas.own_slot for areas in self.problem.layout.clusters]
+        return self.states[:, slots]
+
+    @property
+    def phi_global(self) -> np.ndarray:
+        """Phi of the global area in each cluster, (n, K); the own one where p is in it."""
+        slots = [areas.global_slot for areas in self.problem.layout.clusters]
+        return self.states[:, slots]
+
+    @property
+    def upsilon(self) -> np.ndarray:
+        """Position correlations, (n, cells + 1)."""
+        return self.states[:, self.problem.layout.phi_slots :]
+
+    def value(self, record: int) -> MaskedValue:
+        """Return everything the expectation knows at one record."""
+        return self.population.evaluate(self.states[record])
+
+    @cached_property
+    def _observed(self) -> tuple[np.ndarray, ...]:
+        values = [self.value(record) for record in range(self.time.size)]
+        names = ("own_attention", "shortfall", "attention", "floor")
+        return tuple(np.array([getattr(value, name) for value in values]) for name in names)
+
+    @property
+    def own_attention(self) -> np.ndarray:
+        """Mean unmasked attention to p's own area in each cluster, (n, K)."""
+        return self._observed[0]
+
+    @property
+    def shortfall(self) -> np.ndarray:
+        """Mean of (1 - attention to p's own area)^2 in each cluster, (n, K)."""
+        return self._observed[1]
+
+    @property
+    def area_attention(self) -> np.ndarray:
+        """Mean unmasked area attention per feature correlation, (n, phi slots)."""
+        return self._observed[2]
+
+    @property
+    def excess(self) -> np.ndarray:
+        """Loss above what cannot be removed, (n,)."""
+        return self.loss - self._observed[3]
+
+    def columns(self) -> dict[str, tuple[np.ndarray, str]]:
+        """Return what a dataset holds, attention to the own areas included."""
+        own = {
+            f"own_attention_{k + 1}": (column, f"attention to p's own area, cluster {k + 1}")
+            for k, column in enumerate(self.own_attention.T)
+        }
+        return {**super().columns(), **own, "excess": (self.excess, "loss above its floor")}

@@ -1,0 +1,92 @@
+r"""The patch loss of one masked image as a function of its area attentions, and its gradients.
+
+With p masked, in area n, the values that p sees are :math:`\sum_m a_m z_m v_m` (masked patches hold
+nothing), so that twice the loss is :math:`H = z_n^2 (1-a_n)^2 + \sum_{m\ne n} z_m^2 a_m^2`. Let
+:math:`g_m = \tfrac12\,\partial H/\partial a_m` and :math:`\bar g = \sum_m a_m g_m`. The softmax then
+gives, for any key q with attention s_q,
+
+    -d loss / d Phi_m     = z_m a_m (gbar - g_m)              (all unmasked keys of area m together),
+    -d loss / d Upsilon_q = s_q (gbar - g_area(q)),           q unmasked,
+    -d loss / d Upsilon_q = s_q gbar,                         q masked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import sympy as sp
+
+from symbolic.masked import symbols as sym
+
+
+@dataclass(frozen=True)
+class AreaForm:
+    """Area attentions ``a`` and scales ``z`` of all areas, p in area ``own``; any exact values."""
+
+    z: Sequence[sp.Expr]
+    a: Sequence[sp.Expr]
+    own: int
+
+    @property
+    def twice_loss(self) -> sp.Expr:
+        """H, twice the loss of p given that it is masked."""
+        pairs = enumerate(zip(self.z, self.a))
+        return sum(z**2 * ((1 - a) if m == self.own else a) ** 2 for m, (z, a) in pairs)
+
+    @cached_property
+    def g(self) -> list[sp.Expr]:
+        """g_m = z_m^2 a_m, for p's own area -z_n^2 (1 - a_n)."""
+        pairs = enumerate(zip(self.z, self.a))
+        return [-(z**2) * (1 - a) if m == self.own else z**2 * a for m, (z, a) in pairs]
+
+    @cached_property
+    def g_mean(self) -> sp.Expr:
+        """Gbar = sum over m != n of z_m^2 a_m^2 - z_n^2 a_n (1 - a_n)."""
+        return sum(a * g for a, g in zip(self.a, self.g))
+
+    def feature(self, m: int) -> sp.Expr:
+        """-d loss / d Phi of area m."""
+        return self.z[m] * self.a[m] * (self.g_mean - self.g[m])
+
+    def position(self, attention: sp.Expr, area: int | None) -> sp.Expr:
+        """-d loss / d Upsilon of a key with this attention, unmasked in ``area`` or masked."""
+        return attention * (self.g_mean - (0 if area is None else self.g[area]))
+
+
+def symbolic_form(areas: int, own: int = 1) -> tuple[AreaForm, sp.Symbol]:
+    """Return the form with a symbol for everything, and the share r of the masked keys.
+
+    p's own attention is what the others leave, 1 - r - sum of the others, so that signs show.
+    """
+    z = sp.symbols(f"z_1:{areas + 1}", positive=True)
+    a = list(sp.symbols(f"a_1:{areas + 1}", positive=True))
+    return AreaForm(z, a, own), sp.Symbol("r", positive=True)
+
+
+def identities() -> dict[str, sp.Expr]:
+    """Return what is true of the area form itself, as expressions that must vanish (4 areas)."""
+    form, _ = symbolic_form(4)
+    n = form.own
+    claims = {
+        f"g_{m + 1} = dH/da_{m + 1} / 2": sp.diff(form.twice_loss, a) / 2 - form.g[m]
+        for m, a in enumerate(form.a)
+    }
+    claims["gbar - g_n = H: no cancellation"] = form.g_mean - form.g[n] - form.twice_loss
+    z, a = form.z[n], form.a[n]
+    others = sum(z**2 * a**2 for m, (z, a) in enumerate(zip(form.z, form.a)) if m != n)
+    claims["own correlation"] = form.feature(n) - a * (z**3 * (1 - a) ** 2 + z * others)
+    claims["gbar written out"] = form.g_mean - others + z**2 * a * (1 - a)
+    return claims
+
+
+def group_identities() -> dict[str, sp.Expr]:
+    """Return that equal areas may be taken together: A = copies a enters as z^2 A^2 / copies."""
+    total = sp.Symbol("A", positive=True)
+    one = {sym.a: total / sym.copies}
+    square = (sym.copies * sym.z**2 * sym.a**2).subs(one)
+    return {
+        "H of equal areas": square - sym.z**2 * total**2 / sym.copies,
+        "g of equal areas": sp.diff(square, total) / 2 - (sym.z**2 * sym.a).subs(one),
+    }

@@ -1,0 +1,15 @@
+"""Symbols of the second theory; names follow Huang et al. 2024, Section 2, or are explained here.
+
+``a`` is the unmasked area attention of one area (Section 3), ``rest = 1 - a`` what p's own area
+lacks, ``copies`` the number of equal areas that share ``a``; ``g`` is the derivative of the loss of
+one image in ``a`` and ``g_mean`` its average over all keys, weighted by attention.
+"""
+
+from __future__ import annotations
+
+import sympy as sp
+
+z, a, rest, copies = sp.symbols("z a rest copies", positive=True)
+mass = sp.Symbol("mass", positive=True)
+advantage = sp.Symbol("advantage", real=True)
+g, g_mean = sp.symbols("g g_mean", real=True)
