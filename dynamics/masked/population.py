@@ -11,7 +11,7 @@ import numpy as np
 
 from dynamics.errors import ParameterError, ToleranceError
 from dynamics.masked import scenarios
-from dynamics.masked.expectation import ScenarioPlan, compiled_gradient, hessian, moments
+from dynamics.masked.expectation import ScenarioPlan, gradient_within, hessian, moments
 from dynamics.masked.problem import MaskedProblem
 from dynamics.masked.trajectory import MaskedTrajectory
 from dynamics.problem import finite, require
@@ -139,13 +139,13 @@ class MaskedPopulation(Risk):
         """Return the gradient per entry of ``e_p^T Q``, (slots,)."""
         self.evaluations += 1
         out = np.empty(len(self.order_parameters))
-        compiled_gradient(self._plan, np.asarray(state, float), out)
+        gradient_within(self._plan, np.asarray(state, float), out)
         return _finite(out, state)
 
     def jacobian(self, state: Any) -> np.ndarray:
         """Return d gradient_i / d state_k, (slots, slots): a Hessian with rows per entry of Q."""
         slots = len(self.order_parameters)
-        total = np.empty((slots, slots))
+        total = np.zeros((slots, slots))
         hessian(self._plan, np.asarray(state, float), total)
         total *= self._plan.chance / self.problem.K
         return total / self._plan.entries[:, None]
@@ -279,8 +279,8 @@ def _chosen(problem: MaskedProblem, method: str) -> tuple[str, str]:
 
 def _moments(plan: ScenarioPlan, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     shape = (plan.own.size, 1 + theta.size)
-    first, second = np.empty(shape), np.empty(shape)
-    attention = np.empty((plan.own.size, 2, plan.copies.shape[1]))
+    first, second = np.zeros(shape), np.zeros(shape)
+    attention = np.zeros((plan.own.size, 2, plan.copies.shape[1]))
     moments(plan, theta, first, second, attention)
     return first, second, attention
 
