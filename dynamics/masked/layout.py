@@ -96,7 +96,8 @@ def _from_partitions(problem: MaskedProblem) -> Layout:
     for k, areas in enumerate(problem.partitions):
         for m, area in enumerate(areas):
             member[k, list(area)] = m
-    names, clusters = [], []
+    names: list[str] = []
+    clusters = []
     for k, areas in enumerate(problem.partitions):
         slots = np.arange(len(names), len(names) + len(areas))
         label = "" if K == 1 else f"{k + 1}_"
@@ -134,19 +135,18 @@ def _from_exponents(problem: MaskedProblem) -> Layout:
         if (patches := others * math.prod(shares)) > 0.0:
             size.append(patches if K > 1 else roles[0][index[0]][2])
             area.append(index)
-    area.append(tuple(areas.own for areas in clusters))
     phi = len(names)
-    for index in area[:-1]:
+    for index in area:
         names.append("Upsilon_" + "_".join(roles[k][m][0] for k, m in enumerate(index)))
+    area.append(tuple(areas.own for areas in clusters))
     names.append("Upsilon_self")
     size.append(1.0)
-    slots = phi + np.arange(len(size))
     return Layout(
         tuple(names),
         np.array([*copies, *size]),
         tuple(clusters),
         np.array(size, float),
-        slots,
+        phi + np.arange(len(size)),
         np.array(area).T,
     )
 

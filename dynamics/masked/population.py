@@ -41,7 +41,8 @@ class MaskedValue:
         Mean unmasked area attention per feature correlation and given that p is masked, (phi
         slots,); equal areas together.
     own_attention, shortfall
-        Per cluster: mean attention to p's own area, and mean of (1 - attention)^2, (K,).
+        Per cluster, given that p is masked: mean attention to p's own area, and mean of
+        (1 - attention)^2 less the share of the masks that hide the whole area, (K,).
     bound
         Absolute error of loss and gradient: rounding and quadrature; with sampling three standard
         errors; with the mean field an estimate of what fluctuations of the counts add.
@@ -135,7 +136,7 @@ class MaskedPopulation(Risk):
         """What makes a trajectory of the recorded states."""
         return MaskedTrajectory
 
-    def gradient(self, state: Any) -> np.ndarray:
+    def gradient(self, state: Any) -> Any:
         """Return the gradient per entry of ``e_p^T Q``, (slots,)."""
         self.evaluations += 1
         out = np.empty(len(self.order_parameters))
@@ -157,8 +158,8 @@ class MaskedPopulation(Risk):
         first, second, attention = _moments(self._plan, theta)
         mean = self._plan.chance * first.mean(axis=0)
         loss, gradient = float(mean[0]), _finite(mean[1:], state) / self._plan.entries
-        own = self._plan.own
-        clusters = np.arange(own.size)
+        own, clusters = self._plan.own, np.arange(self.problem.K)
+        hidden, floor = self._hidden()
         bounds = {"rounding": _ROUNDING * max(loss, float(np.max(np.abs(gradient))))}
         if self._method == "sampling":
             variance = np.maximum(second - first**2, 0.0).sum(axis=0) / (self.samples - 1.0)
@@ -172,10 +173,10 @@ class MaskedPopulation(Risk):
         return MaskedValue(
             loss=loss,
             gradient=gradient,
-            floor=self._floor(),
+            floor=floor,
             attention=slots,
             own_attention=attention[clusters, 0, own],
-            shortfall=attention[clusters, 1, own],
+            shortfall=attention[clusters, 1, own] - hidden,
             bound=math.fsum(bounds.values()),
             bounds=bounds,
         )
@@ -240,18 +241,17 @@ class MaskedPopulation(Risk):
             total += share * (other - np.concatenate([[loss], gradient]))
         return float(np.max(np.abs(total)))
 
-    def _floor(self) -> float:
-        """Part of the loss at which p's area holds no unmasked patch, under the present counts."""
-        plan, total = self._plan, 0.0
+    def _hidden(self) -> tuple[np.ndarray, float]:
+        """Return the chance that p's whole area is masked, (K,), and the loss that this leaves."""
+        plan, chance, total = self._plan, np.zeros(self.problem.K), 0.0
         for k in range(self.problem.K):
             counts = plan.counts[min(k, plan.counts.shape[0] - 1)]
             none = ~np.any(counts[:, plan.area[k] == plan.own[k]] > 0.0, axis=1)
+            chance[k] = float(plan.weight[none].sum())
             z = plan.z[k, :, plan.own[k]] ** 2
-            if plan.paired:
-                total += float(np.sum(plan.weight[none] * z[none]))
-            else:
-                total += float(plan.weight[none].sum() * np.sum(plan.z_weight[k] * z))
-        return 0.5 * plan.chance * total / self.problem.K
+            mean = np.sum(plan.weight[none] * z[none]) if plan.paired else z @ plan.z_weight[k]
+            total += float(mean) if plan.paired else chance[k] * float(mean)
+        return chance, 0.5 * plan.chance * total / self.problem.K
 
 
 def _chosen(problem: MaskedProblem, method: str) -> tuple[str, str]:

@@ -81,8 +81,8 @@ class MaskedProblem:
         require(1 <= self.K <= 16, "K", self.K, "at least 1 and at most 16")
         put(self, "mask_ratio", finite("mask_ratio", self.mask_ratio))
         require(0.0 < self.mask_ratio < 1.0, "mask_ratio", self.mask_ratio, "in (0, 1)")
-        require(1 <= self.masked < self.P, "mask_ratio", self.mask_ratio,
-                f"such that at least one and not all of the P = {self.P} patches are masked")  # fmt: skip
+        some = f"such that at least one and not all of the P = {self.P} patches are masked"
+        require(1 <= self.masked < self.P, "mask_ratio", self.mask_ratio, some)
         put(self, "z_low", finite("z_low", self.z_low))
         require(self.z_low > 0.0, "z_low", self.z_low, "greater than 0")
         if self.z_high is not None:
