@@ -94,8 +94,8 @@ def _from_partitions(problem: MaskedProblem) -> Layout:
     P, K = problem.P, problem.K
     member = np.empty((K, P), int)
     for k, areas in enumerate(problem.partitions):
-        for m, area in enumerate(areas):
-            member[k, list(area)] = m
+        for m, patches in enumerate(areas):
+            member[k, list(patches)] = m
     names: list[str] = []
     clusters = []
     for k, areas in enumerate(problem.partitions):
@@ -129,7 +129,8 @@ def _from_exponents(problem: MaskedProblem) -> Layout:
         own = next(i for i, (name, _, _) in enumerate(groups) if name == "own")
         clusters.append(Areas(slots, counts, own, 0))
     others = problem.P - 1.0
-    size, area = [], []
+    size: list[float] = []
+    area: list[tuple[int, ...]] = []
     for index in product(*(range(len(groups)) for groups in roles)):
         shares = [roles[k][m][2] / others for k, m in enumerate(index)]
         if (patches := others * math.prod(shares)) > 0.0:

@@ -1,0 +1,56 @@
+"""Lemma 5.2: how the position-position correlations move, from the raw loss.
+
+With p masked, -d loss / d Upsilon_{p->q} = attn_{p->q} (gbar - g_m) for an unmasked patch q of area
+m and attn_{p->q} gbar for a masked one (p itself among them), in the notation of Lemma 5.1. The sum
+over all q is zero: positions only move attention from some patches to others. The unmasked patches
+of p's own area gain.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import combinations
+
+from symbolic.masked.lemma_5_1 import CASES, area_form
+from symbolic.masked.raw_loss import Mask, Partition, RawModel, raw_model
+from symbolic.proof import Ledger, Proof
+from symbolic.zero import Point
+
+CLAIM = "Lemma 5.2: position-position gradients of the raw loss in area form"
+
+
+def prove(partitions: Sequence[Partition], masked: int, *, seed: int = 0, points: int = 1) -> Proof:
+    """Compare the gradient in every position, for all clusters, masks and masked patches."""
+    model, rng = raw_model(tuple(partitions)), random.Random(seed)
+    ledger = Ledger(CLAIM, P=model.P, K=model.K, masked=masked)
+    for k in range(model.K):
+        for mask in combinations(range(model.P), masked):
+            for p in mask:
+                for _ in range(points):
+                    ledger.points += 1
+                    _check_positions(ledger, model, k, mask, p, model.point(p, rng))
+    return ledger.close()
+
+
+def _check_positions(
+    ledger: Ledger, model: RawModel, k: int, mask: Mask, p: int, point: Point
+) -> None:
+    _, *derivatives = model.evaluate(k, mask, p, point)
+    form = area_form(model, k, mask, p, point)
+    attention = model.attention(k, mask, p, point)
+    where = (k, mask, p)
+    for q in range(model.P):
+        area = None if q in mask else model.area(k, q)
+        what = "masked: attn gbar" if area is None else "unmasked: attn (gbar - g_area)"
+        ledger.equal(f"-d loss / d Upsilon_q, {what}", -derivatives[q],
+                     form.position(attention[q], area), where)  # fmt: skip
+        if area == form.own:
+            ledger.equal("unmasked patches of p's area gain", -derivatives[q] >= 0, True, where)
+    ledger.equal("the sum over q is 0", sum(derivatives[: model.P], Fraction(0)), 0, where)
+
+
+def prove_all(*, quick: bool = False) -> list[Proof]:
+    """Run every case (if quick, all but the largest)."""
+    return [prove(*case) for case in (CASES[:-1] if quick else CASES)]
