@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
 from dynamics._jit import kernel
+from dynamics.attention import attention
 from dynamics.errors import ToleranceError
 from dynamics.expectation import Constants, gradient_sum, hessian_sum, risk_sums
 from dynamics.plans import gradient_of
@@ -28,6 +30,8 @@ from dynamics.truncation import (
 from dynamics.value import Value, require_finite, scale
 
 SECONDS_PER_STATE = 1.5e-8  # of one gradient, on one thread
+_KEPT = 0.4  # share of the multisets up to K whose weight is not negligible
+_LEARNED_OUTPUT = 10.0
 _LARGEST_K = 120  # beyond it the number of multisets is astronomical, and slow to count
 _SUM_ROUNDING = 1e-13  # of a sum of up to a few million probabilities, each good to 1e-14
 _BYTES_PER_STATE = 300  # table and the buffers while it is built, measured at C = 2 .. 8
@@ -82,7 +86,7 @@ class Enumeration:
         self.problem = problem
         self.tolerance = tolerance
         self.constants = Constants.of(problem)
-        self._groups = binomial_tail(problem)
+        self._groups = _tail(problem.D, problem.C, problem.q, problem.p)
         counts = count_states(problem, min(self._groups.mass.size - 2, _LARGEST_K))
         self._affordable = int(np.searchsorted(counts, memory_budget / _BYTES_PER_STATE)) - 1
         self.K = -1
@@ -102,8 +106,7 @@ class Enumeration:
 
     def _rebuild(self, state: State, target: float) -> None:
         """Make a table that neglects less than ``target`` at ``state``, or refuse."""
-        bounds = group_bounds(self._groups, self.constants, *state)
-        beyond = np.append(np.cumsum(bounds[::-1])[::-1][1:], 0.0)  # K -> all groups after it
+        beyond = _mass_beyond(self._groups, self.problem, state)
         K = int(np.argmax(beyond <= 0.25 * target))
         if self._affordable < K:
             best = float(beyond[self._affordable])
@@ -179,12 +182,27 @@ class Enumeration:
 
 
 def predicted_states(problem: Problem, tolerance: float) -> float:
-    """Return how many multisets the tolerance needs at the initial state, before any is dropped.
+    """Return about how many states a table needs once alpha has settled, without making one.
 
-    Infinite where even to count them is pointless.
+    A learned state is one at which F is about `_LEARNED_OUTPUT` on the signal set alone; a start
+    below it needs fewer states than the run will. Infinite where even to count them is pointless.
     """
-    groups = binomial_tail(problem)
-    bounds = group_bounds(groups, Constants.of(problem), *problem.initial_state)
-    beyond = np.append(np.cumsum(bounds[::-1])[::-1][1:], 0.0)
+    start = problem.initial_state
+    _, _, _, G = attention(problem, start)
+    output = (_LEARNED_OUTPUT / problem.C) ** (1.0 / problem.p)
+    alpha = max(start.alpha, output * problem.D / (problem.kappa * G))
+    beyond = _mass_beyond(_tail(problem.D, problem.C, problem.q, problem.p), problem, (alpha, 0, 0))
     K = int(np.argmax(beyond <= 0.25 * tolerance))
-    return float(count_states(problem, K)[-1]) if K <= _LARGEST_K else math.inf
+    return _KEPT * float(count_states(problem, K)[-1]) if K <= _LARGEST_K else math.inf
+
+
+def _mass_beyond(groups: Neglected, problem: Problem, state: tuple[float, ...]) -> np.ndarray:
+    """Return, for each K, the bound of what all groups after it do to loss and gradient."""
+    bounds = group_bounds(groups, Constants.of(problem), *map(float, state))
+    return np.append(np.cumsum(bounds[::-1])[::-1][1:], 0.0)
+
+
+@lru_cache(maxsize=64)
+def _tail(D: int, C: int, q: float, p: int) -> Neglected:
+    """Groups by number of features; a sweep over other constants asks for the same ones."""
+    return binomial_tail(Problem(D=D, C=C, q=q, p=p))

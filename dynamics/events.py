@@ -19,7 +19,9 @@ from dynamics.trajectory import Trajectory
 
 ARRIVAL = 0.01  # alpha has arrived once it is within this fraction of the quasi-steady value
 LEAST_RISE = 1e-4  # a second rise of alpha by a smaller fraction counts as none
-_RECORDS = 300  # at most so many records are searched for sign changes of the drift
+_FORGOTTEN = 12.0  # relaxation times after which alpha has forgotten that it was off by ARRIVAL
+_LOOKS = 12  # at so many records before that the drift is looked at
+_AROUND = (-4, -2, -1, 0, 1, 2, 4)  # records around a turning point at which it is looked at
 
 
 @dataclass(frozen=True)
@@ -38,8 +40,7 @@ class Events:
     end_of_rise: Event
     alpha_star: float
     rise: float
-    times: np.ndarray
-    drift: np.ndarray  # d alpha* / dt at these times, after T0
+    rises_at_once: bool  # d alpha* / dt > 0 at T0
 
     @property
     def alpha_after_event_I(self) -> str:
@@ -48,7 +49,7 @@ class Events:
             return "does not settle"
         if not self.onset.happens:
             return "falls"
-        start = "falls, then rises" if self.drift[0] < 0.0 else "rises"
+        start = "rises" if self.rises_at_once else "falls, then rises"
         return start + (", then falls" if self.end_of_rise.happens else "")
 
 
@@ -58,24 +59,32 @@ def find_events(trajectory: Trajectory, population: Population) -> Events:
     T0, alpha_star = _arrival(trajectory, manifold)
     times, drift = _drift_after(trajectory, manifold, T0.time)
     onset, end, rise = _second_rise(trajectory, manifold, times, drift)
-    return Events(T0, _attention_leads(trajectory), onset, end, alpha_star, rise, times, drift)
+    at_once = drift.size > 0 and bool(drift[0] > 0.0)
+    return Events(T0, _attention_leads(trajectory), onset, end, alpha_star, rise, at_once)
 
 
 def _arrival(trajectory: Trajectory, manifold: SlowManifold) -> tuple[Event, float]:
-    """Find when alpha reaches the quasi-steady value."""
+    """Find when alpha reaches the quasi-steady value, from the side on which it starts.
+
+    There alpha / (1 - ARRIVAL), or alpha / (1 + ARRIVAL) from above, passes alpha*, which the sign
+    of the slope tells at the cost of one gradient a record.
+    """
     event = Event(
         "T0",
         f"first time at which |alpha - alpha*(gamma, rho)| <= {ARRIVAL:g} alpha*(gamma, rho)",
         "Event I: alpha increases until a time T0 > 0 where it reaches some threshold",
     )
 
-    def arrived(state: State) -> float:
-        settled = manifold.alpha(state.gamma, state.rho, guess=state.alpha)
-        return ARRIVAL - abs(state.alpha - settled) / settled
+    def slope(state: State, share: float) -> float:
+        """Return d ell / d alpha with alpha divided by ``share``: positive above alpha*."""
+        return float(manifold.population.gradient(state._replace(alpha=state.alpha / share)).alpha)
 
     try:
-        alpha_star = manifold.alpha(*trajectory.states[0, 1:].tolist())
-        return event.at(trajectory, first_passage(trajectory, arrived)), alpha_star
+        start = trajectory.at(float(trajectory.time[0]))
+        alpha_star = manifold.alpha(start.gamma, start.rho)
+        share, sign = (1.0 - ARRIVAL, 1.0) if slope(start, 1.0) < 0.0 else (1.0 + ARRIVAL, -1.0)
+        arrival = first_passage(trajectory, lambda state: sign * slope(state, share))
+        return event.at(trajectory, arrival), alpha_star
     except ArithmeticError:
         return event, math.nan
 
@@ -94,17 +103,48 @@ def _attention_leads(trajectory: Trajectory) -> Event:
 def _drift_after(
     trajectory: Trajectory, manifold: SlowManifold, start: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Drift of alpha* at records after T0, where alpha follows it.
+    """Drift of alpha* at T0 and at those records after it between which its sign may change.
 
     The solver's own d alpha / dt is useless here: on the slow manifold it is a difference of large
-    terms below the solver's tolerance, while the drift of alpha* is not.
+    terms below the solver's tolerance, while the drift of alpha* is not. Once alpha has forgotten
+    its start it follows alpha*, so the records at which it turns tell where to look.
     """
     if not math.isfinite(start):
         return np.zeros(0), np.zeros(0)
-    later = np.flatnonzero(trajectory.time > start)
-    chosen = later[np.unique(np.linspace(0, later.size - 1, _RECORDS).astype(int))]
-    times = np.concatenate([[start], trajectory.time[chosen if later.size else later]])
-    return times, np.array([manifold.drift(trajectory.at(float(t))).alpha for t in times])
+    first = manifold.drift(trajectory.at(start))
+    forgotten = start + _FORGOTTEN / first.curvature if first.curvature > 0.0 else math.inf
+    early = np.flatnonzero((trajectory.time > start) & (trajectory.time <= forgotten))
+    later = np.flatnonzero(trajectory.time > max(start, forgotten))
+    chosen = [early[:: max(1, early.size // _LOOKS)]]
+    if later.size:
+        turns = later[0] + _turning_points(trajectory.alpha[later], 0.25 * LEAST_RISE)
+        around = np.add.outer(turns, _AROUND).ravel()
+        chosen += [later[[0, -1]], around[(around > later[0]) & (around < later[-1])]]
+    records = np.unique(np.concatenate(chosen).astype(int))
+    times = np.concatenate([[start], trajectory.time[records]])
+    drift = [manifold.drift(trajectory.at(float(time))).alpha for time in times[1:]]
+    return times, np.array([first.alpha, *drift])
+
+
+def _turning_points(values: np.ndarray, least: float) -> np.ndarray:
+    """Return where positive values turn after and before a relative change of at least ``least``.
+
+    The last extremum stands until the values have moved away from it by so much: smaller wiggles
+    are the noise of the solver.
+    """
+    turns: list[int] = []
+    low = high = 0  # where the values were lowest and highest since the last turn
+    direction = 0
+    for index, value in enumerate(values):
+        low = index if value < values[low] else low
+        high = index if value > values[high] else high
+        if direction >= 0 and value < (1.0 - least) * values[high]:
+            turns += [high] * (direction > 0)
+            direction, low = -1, index
+        elif direction <= 0 and value > (1.0 + least) * values[low]:
+            turns += [low] * (direction < 0)
+            direction, high = 1, index
+    return np.array(turns, int)
 
 
 def _second_rise(

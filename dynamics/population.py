@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import warnings
 from collections.abc import Callable
@@ -17,13 +18,11 @@ from dynamics.reduced import ReducedTrajectory
 from dynamics.risk import Risk
 from dynamics.sampling import Sampling
 from dynamics.slow_manifold import SlowManifold
-from dynamics.value import Value
+from dynamics.value import Loss, Value
 
 METHODS = ("auto", "enumeration", "fourier", "sampling")
 DEFAULT_TOLERANCE = 1e-10
-_QUICK = 1e-3  # seconds a gradient: enumeration below it is taken without looking further
-_PREFERENCE = 3.0  # enumeration may be so much slower: its test error and Jacobian are cheaper
-_TABLE = 1.5e6  # states that are enumerated to see how many the tolerance really needs
+_TABLE = 1.5e6  # states that are enumerated where the Fourier method is out of reach
 _SLOW = 0.1  # seconds a gradient: beyond it no certified method is worth its cost by default
 
 
@@ -103,34 +102,33 @@ class Population(Risk):
         self, tolerance: float | None, samples: int, seed: int, budget: float
     ) -> tuple[Any, str]:
         """Return the cheaper certified method, or sampling if neither is affordable."""
-        by_fourier = predicted_cost(self.problem, self.tolerance)
-        found: list[str] = []
-        table = None
         states = predicted_states(self.problem, self.tolerance)
-        if states <= _TABLE:
+        by_states = states * SECONDS_PER_STATE
+        by_fourier = predicted_cost(self.problem, self.tolerance)
+        number = f"about {states:.2g}" if math.isfinite(states) else "far too many"
+        found = [f"enumeration needs {number} states"]
+        if by_states <= _SLOW:
+            found[0] += f" and {_milliseconds(by_states)} a gradient"
+        found.append(f"Fourier needs about {_milliseconds(by_fourier)} a gradient")
+        costs = f"for tolerance {self.tolerance:g} {', '.join(found)}"
+        table = None
+        if by_states <= by_fourier or (by_fourier > _SLOW and states <= _TABLE):
             try:
                 table = Enumeration(self.problem, self.tolerance, budget)
+                if by_states <= by_fourier:
+                    return table, f"enumeration: {costs}"
             except ToleranceError as refusal:
                 found.append(str(refusal))
-            else:
-                by_states = table.n_states * SECONDS_PER_STATE
-                found.append(
-                    f"enumeration needs {table.n_states} states and about "
-                    f"{_milliseconds(by_states)} a gradient"
-                )
-                if by_states <= max(_QUICK, _PREFERENCE * by_fourier):
-                    return table, f"enumeration: {found[0]} for tolerance {self.tolerance:g}"
-        else:
-            number = f"about {states:.1e}" if math.isfinite(states) else "far too many"
-            found.append(f"enumeration needs {number} states")
-        found.append(f"Fourier needs about {_milliseconds(by_fourier)} a gradient")
         if by_fourier <= _SLOW:
             try:
                 method = FourierExpectation(self.problem, self.tolerance)
                 method.gradient(self.problem.initial_state)
-                return method, f"fourier: for tolerance {self.tolerance:g} {', '.join(found)}"
+                return method, f"fourier: {costs}"
             except ToleranceError as refusal:
                 found.append(str(refusal))
+                if table is None and states <= _TABLE:
+                    with contextlib.suppress(ToleranceError):
+                        table = Enumeration(self.problem, self.tolerance, budget)
         reason = "; ".join(found)
         if table is not None:
             return table, f"enumeration: {reason}"
@@ -153,6 +151,13 @@ class Population(Risk):
     def evaluate(self, state: State) -> Value:
         """Return loss, gradient, test error and their bounds at ``state``."""
         self.evaluations += 1
+        return self.expectation.evaluate(self.checked(state))
+
+    def certified_loss(self, state: State) -> Loss | Value:
+        """Return loss and bound only: by the Fourier method test errors cost far more."""
+        self.evaluations += 1
+        if isinstance(self.expectation, FourierExpectation):
+            return self.expectation.certified_loss(self.checked(state))
         return self.expectation.evaluate(self.checked(state))
 
     def gradient(self, state: State) -> State:

@@ -165,8 +165,7 @@ def assemble(
     rows = []
     for row in states:
         try:
-            with np.errstate(over="ignore", invalid="ignore"):
-                value = population.certified_loss(population.state(row))
+            value = population.certified_loss(population.state(row))
             if not np.isfinite(value.loss):
                 raise OverflowError(Status.OVERFLOW.value)
         except (OverflowError, ToleranceError) as failure:

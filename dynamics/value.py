@@ -5,8 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from dynamics.problem import State
+
+
+class Loss(NamedTuple):
+    """The loss at a state, and the absolute error of it and of each gradient entry."""
+
+    loss: float
+    bound: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,13 +48,15 @@ class Quadratic(Risk):
 
     def gradient(self, state):
         self.evaluations += 1
-        return np.multiply(self.problem.curvature, state)
+        with np.errstate(over="ignore"):
+            return np.multiply(self.problem.curvature, state)
 
     def jacobian(self, state):
         return np.diag(self.problem.curvature)
 
     def evaluate(self, state):
-        return Loss(0.5 * float(np.dot(self.gradient(state), state)), 0.0)
+        with np.errstate(over="ignore"):
+            return Loss(0.5 * float(np.dot(self.gradient(state), state)), 0.0)
 
 
 class Loss(NamedTuple):

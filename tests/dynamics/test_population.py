@@ -103,7 +103,7 @@ class TestBound:
         assert set(value.bounds) == {"truncation", "rounding"}
 
     def test_the_table_grows_when_a_state_needs_it(self):
-        population = Population(Problem(D=64, C=4, q=2 / 64), tolerance=1e-6)
+        population = Population(Problem(D=64, C=4, q=2 / 64), "enumeration", tolerance=1e-6)
         before = population.expectation.K
         value = population.evaluate(State(2.0, 0.0, 0.0))
         assert before < population.expectation.K
@@ -130,7 +130,7 @@ def test_jacobian_is_the_derivative_of_the_gradient(state):
 
 def test_hessian_is_symmetric():
     problem = Problem(D=64, C=4, q=2 / 64)
-    states = Population(problem, tolerance=1e-6).expectation.states
+    states = Population(problem, "enumeration", tolerance=1e-6).expectation.states
     hessian = hessian_sum(states, Constants.of(problem), 0.2, 0.5, -0.1)
     np.testing.assert_array_equal(hessian, hessian.T)
 
@@ -143,10 +143,8 @@ def test_compiled_equals_plain_python_bit_for_bit():
 
 
 def test_cost_does_not_depend_on_D():
-    sizes = [
-        Population(Problem(D=D, C=4, q=2 / D, output_scale=1.0), tolerance=1e-7).expectation
-        for D in (10**4, 10**6)
-    ]
+    problems = [Problem(D=D, C=4, q=2 / D, output_scale=1.0) for D in (10**4, 10**6)]
+    sizes = [Population(p, "enumeration", tolerance=1e-7).expectation for p in problems]
     assert sizes[1].n_states <= sizes[0].n_states
 
 
