@@ -82,6 +82,7 @@ class Population(Risk):
         self.problem = problem
         self.tolerance = DEFAULT_TOLERANCE if tolerance is None else tolerance
         self.evaluations = 0
+        self._limits = (int(samples), seed, memory_budget)
         self.expectation: Any
         if method == "enumeration":
             self.expectation = Enumeration(problem, self.tolerance, memory_budget)
@@ -143,6 +144,15 @@ class Population(Risk):
         sample = Sampling(self.problem, None, budget, samples, seed, clip=True)
         return sample, f"sampling: {reason}"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what it was made from: trajectories carry it, but not its table of states."""
+        samples, *rest = self._limits
+        sampled = isinstance(self.expectation, Sampling)
+        count = self.expectation.samples if sampled else samples
+        tolerance = None if sampled else self.tolerance
+        kept = {"tolerance": self.tolerance, "evaluations": self.evaluations, "reason": self.reason}
+        return _again, (self.problem, self.method, tolerance, (count, *rest), kept)
+
     @property
     def method(self) -> str:
         """The method in use; :attr:`reason` says why."""
@@ -195,6 +205,17 @@ class Population(Risk):
             "the largest stable one (2 / largest curvature on the quasi-steady state of the start) "
             f"is {stable:.6g}"
         )
+
+
+def _again(
+    problem: Problem, method: str, tolerance: float | None, limits: tuple[Any, ...], kept: Any
+) -> Population:
+    samples, seed, budget = limits
+    population = Population(
+        problem, method, tolerance, samples=samples, seed=seed, memory_budget=budget
+    )
+    vars(population).update(kept)
+    return population
 
 
 def largest_stable_learning_rate(population: Population, start: State) -> float:

@@ -4,6 +4,7 @@ Trusts: the full-matrix oracle (no shared code), mpmath, and central differences
 """
 
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -319,3 +320,28 @@ def test_largest_stable_learning_rate_is_two_over_the_curvature():
     eigenvalues = np.linalg.eigvals(population.jacobian(CHECK_STATE)).real
     expected = 2.0 / eigenvalues.max()
     assert population.largest_stable_learning_rate(CHECK_STATE) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("method", ["enumeration", "fourier", "sampling"])
+def test_a_population_is_pickled_as_what_it_was_made_from(method):
+    population = Population(
+        Problem(D=64, C=4, q=1 / 64), method, None if method == "sampling" else 1e-6
+    )
+    state = State(0.25, 0.3, -0.02)
+    value = population.evaluate(state)
+    text = pickle.dumps(population)
+    assert len(text) < 2000
+    again = pickle.loads(text)
+    assert (again.method, again.tolerance, again.reason, again.evaluations) == (
+        population.method, population.tolerance, population.reason, 1,
+    )  # fmt: skip
+    other = again.evaluate(state)
+    assert abs(other.loss - value.loss) <= (0.0 if method == "sampling" else value.bound)
+
+
+def test_the_loss_alone_is_that_of_a_full_evaluation():
+    for method in ("enumeration", "fourier"):
+        population = Population(Problem(D=64, C=4, q=2 / 64), method, tolerance=1e-7)
+        state = State(0.2, 0.6, -0.05)
+        value, cheap = population.evaluate(state), population.certified_loss(state)
+        assert (cheap.loss, cheap.bound) == (value.loss, value.bound)

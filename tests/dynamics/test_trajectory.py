@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import pickle
 
 import numpy as np
 import pytest
@@ -65,6 +66,31 @@ def test_patch_association_by_exact_comparison(beta, gamma, rho, fails):
     top = set(np.argsort(-row, kind="stable")[:3])
     reversed_ties = {5 - i for i in np.argsort(-row[::-1], kind="stable")[:3]}
     assert (top == reversed_ties == {0, 1, 2}) is not fails
+
+
+class TestFirstAccess:
+    """Test errors are computed when asked for, and are those of a full evaluation."""
+
+    def test_they_are_not_computed_before(self):
+        population = Population(Problem(D=64, C=4, q=8 / 64), "fourier", tolerance=1e-6)
+        run = gradient_flow(population, horizon=10.0, records=12)
+        assert "_observed" not in vars(run)
+        assert population.expectation._signs is None
+        last = run.value(-1)
+        assert run.test_error.shape == run.mean_sigmoid.shape == (12,)
+        assert (run.test_error[-1], run.mean_sigmoid[-1]) == (last.test_error, last.mean_sigmoid)
+        assert run.loss[-1] == last.loss
+        assert run.bound[-1] == last.bound
+
+    def test_changed_states_have_their_own(self, run):
+        before = run.test_error[-1]
+        assert with_states(run, alpha=-0.3).test_error[-1] != before
+
+    def test_they_survive_a_pickle_that_carries_no_table(self, run):
+        back = pickle.loads(pickle.dumps(run))
+        np.testing.assert_allclose(back.test_error, run.test_error, atol=1e-9)
+        assert back.problem == run.problem
+        assert back.final == run.final
 
 
 class TestDataset:
