@@ -45,7 +45,8 @@ def gradient_flow(
     until
         Ends the run early after the first step at whose state it holds.
     records
-        At most so many steps, first and last included, are kept and evaluated in full.
+        At most so many steps, first and last included, are kept; their loss costs one gradient
+        each. Dense output does not depend on them, events between two of them may be missed.
     progress
         Called after each step with the fraction done on a logarithmic clock.
 

@@ -26,7 +26,7 @@ class Invariant:
     def worst(self, trajectory: Any) -> float:
         """Return the largest violation along the run, 0.0 where the statement holds throughout."""
         worst = float(np.max(self.violation(trajectory), initial=0.0))
-        return worst if worst > self.noise(trajectory) else 0.0
+        return 0.0 if worst <= self.noise(trajectory) else worst
 
 
 def _loss_rise(run: Any) -> np.ndarray:

@@ -1,5 +1,6 @@
 """The compile cache: used by the next process, never stale."""
 
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import dynamics
-from dynamics import precompile
+from dynamics import _jit, descent, precompile
 
 PROGRAM = """
 from dynamics.truncation import group_bounds, nothing
@@ -46,6 +47,26 @@ def test_the_next_process_compiles_nothing_until_a_callee_changes(tmp_path):
 def append(path):
     with path.open("a") as source:
         source.write("# changed\n")
+
+
+def test_a_kernel_specialised_for_a_class_is_cached_under_the_source_of_both(tmp_path, monkeypatch):
+    """The descent loop does not import the theories whose gradients it is compiled with."""
+
+    def entries():
+        _jit._digest.cache_clear()
+        spec = importlib.util.spec_from_file_location("plan_of_a_theory", tmp_path / "theory.py")
+        module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, "plan_of_a_theory", module)
+        spec.loader.exec_module(module)
+        loops = [_jit.kernel(descent._descend, specialised_for=c) for c in (module.A, module.B)]
+        return [loop._cache._cache_file._index_name for loop in loops]
+
+    (tmp_path / "theory.py").write_text("class A: ...\nclass B: ...\n")
+    first = entries()
+    assert first[0] != first[1]
+    assert entries() == first
+    append(tmp_path / "theory.py")
+    assert not set(entries()) & set(first)
 
 
 def test_precompile_knows_both_certified_methods():
