@@ -185,10 +185,15 @@ def physical_memory() -> int:
         return 2**63
 
 
+def fits_into_memory(needed: int) -> bool:
+    """Return whether arrays of so many bytes leave a fifth of the physical memory free."""
+    return needed <= _SHARE_OF_MEMORY * physical_memory()
+
+
 def require_memory(name: str, value: Any, needed: int) -> None:
     """Refuse an array that would not leave a fifth of the physical memory free."""
-    memory = physical_memory()
-    if needed > _SHARE_OF_MEMORY * memory:
+    if not fits_into_memory(needed):
+        memory = physical_memory()
         raise ParameterError(
             f"{name} = {value} is not allowed: the data take {needed / 2**30:.1f} GiB of the "
             f"{memory / 2**30:.1f} GiB of memory here, and at most "

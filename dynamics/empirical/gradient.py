@@ -4,23 +4,31 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dynamics.empirical.data import check_data, count
-from dynamics.empirical.kernels import sums_over_samples
+from dynamics.empirical.kernels import (
+    sums_at_fixed_scores,
+    sums_at_fixed_value,
+    sums_over_samples,
+)
 from dynamics.full_expectation import real_array
 from dynamics.problem import Problem
 
 _BLOCK_BYTES = 2**18  # of data that stay in the cache of one core between their two uses
 _GROUP = 64  # samples whose products u, w are kept before they enter the D x D sum
-_CHUNKS = 16  # tasks shared out among threads: fixed, so that sums do not depend on the threads
-_SERIAL = 2e6  # entries of X below which a second thread costs more than it brings
+_CHUNKS = 16  # tasks shared out among threads, at most: fixed by the sizes of the data alone,
+_CHUNK_ENTRIES = 2**17  # so that no sum depends on the number of threads
+
+
+#: One chunk of samples: its index, first and last sample, and the losses of all chunks.
+Task: TypeAlias = tuple[int, int, int, np.ndarray]
 
 
 class Gradient(NamedTuple):
@@ -61,41 +69,103 @@ class EmpiricalRisk:
         sample_bytes = X.itemsize * problem.D * problem.dimension
         self.block = int(min(_GROUP, max(4, _BLOCK_BYTES // sample_bytes // 4 * 4)))
         self.group = _GROUP // self.block * self.block
-        chunks = 1 if X.size < _SERIAL else _CHUNKS
-        length = -(-self.N // (chunks * self.group)) * self.group
+        tasks = min(_CHUNKS, max(1, self.X.size // _CHUNK_ENTRIES))
+        length = -(-self.N // (tasks * self.group)) * self.group
         self.chunks = [(a, min(a + length, self.N)) for a in range(0, self.N, length)]
 
     def gradient(self, A: np.ndarray, v: np.ndarray) -> Gradient:
         """Return loss and gradient; infinities and nan where F overflows."""
-        problem = self.problem
-        S = softmax_rows(A / problem.tau)
-        loss, M, G = self._sums(S, v)
-        factor = -problem.kappa / self.N
-        return Gradient(loss / self.N, through_softmax(S, factor * M, problem.tau), factor * G)
-
-    def _sums(self, S: np.ndarray, v: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         problem, kind = self.problem, self.X.dtype
         D, d = problem.D, problem.dimension
-        rows = self.X.reshape(self.N * D, d)
-        weights = S.astype(kind)
+        S = softmax_rows(A / problem.tau)
+        rows, weights, value = self.X.reshape(self.N * D, d), S.astype(kind), v.astype(kind)
         scaled = np.ascontiguousarray((problem.kappa * S.T).astype(kind))
-        value = v.astype(kind)
-        loss = np.zeros(len(self.chunks))
         G, M = np.zeros((len(self.chunks), d)), np.zeros((len(self.chunks), D, D))
-        waiting = itertools.count()  # next() on it is atomic: every chunk is taken once
 
-        def work() -> None:
+        def work(tasks: Iterator[Task]) -> None:
             scratch = np.empty((4, self.group, D), kind)
-            small = np.empty((D + 1, max(d, D)), kind)
-            while (chunk := next(waiting)) < len(self.chunks):
-                loss[chunk] = sums_over_samples(
+            m, g = np.empty((D, D), kind), np.empty(d, kind)
+            for index, first, last, loss in tasks:
+                loss[index] = sums_over_samples(
                     rows, self.y, value, weights, scaled, problem.p, problem.nu,
-                    *self.chunks[chunk], self.block, self.group, scratch, small,
-                    G[chunk], M[chunk],
+                    first, last, self.block, self.group, scratch, m, g, G[index], M[index],
                 )  # fmt: skip
 
-        share(work, min(self.threads, len(self.chunks)))
-        return float(loss.sum()), M.sum(axis=0), G.sum(axis=0)
+        loss = self.shared(work)
+        factor = -problem.kappa / self.N
+        dA = through_softmax(S, factor * M.sum(axis=0), problem.tau)
+        return Gradient(loss, dA, factor * G.sum(axis=0))
+
+    def shared(self, work: Callable[[Iterator[Task]], None]) -> float:
+        """Share the samples out among threads, chunk by chunk; return the mean loss."""
+        loss = np.zeros(len(self.chunks))
+        waiting = itertools.count()  # next() on it is atomic: every chunk is taken once
+
+        def tasks() -> Iterator[Task]:
+            while (index := next(waiting)) < len(self.chunks):
+                yield index, *self.chunks[index], loss
+
+        helpers = min(self.threads, len(self.chunks)) - 1
+        futures = [_pool(os.getpid()).submit(lambda: work(tasks())) for _ in range(helpers)]
+        try:
+            work(tasks())
+        finally:
+            for future in futures:
+                if not future.cancel():
+                    future.result()
+        return float(loss.sum()) / self.N
+
+
+class FixedScores:
+    """The risk as a function of v alone, A being fixed: ``S X`` is computed once, as (N, D, d)."""
+
+    def __init__(self, risk: EmpiricalRisk, A: np.ndarray) -> None:
+        self.risk = risk
+        S = softmax_rows(A / risk.problem.tau).astype(risk.X.dtype)
+        self._mixed = np.matmul(S, risk.X).reshape(-1, risk.problem.dimension)
+
+    def gradient(self, A: np.ndarray, v: np.ndarray) -> Gradient:
+        """Return loss and gradient in v; A is not looked at."""
+        risk, problem, kind = self.risk, self.risk.problem, self.risk.X.dtype
+        G, value = np.zeros((len(risk.chunks), v.size)), v.astype(kind)
+
+        def work(tasks: Iterator[Task]) -> None:
+            scratch, g = np.empty((2, risk.block, problem.D), kind), np.empty(v.size, kind)
+            for index, first, last, loss in tasks:
+                loss[index] = sums_at_fixed_scores(
+                    self._mixed, risk.y, value, kind.type(problem.kappa), problem.p, problem.nu,
+                    first, last, risk.block, scratch, g, G[index],
+                )  # fmt: skip
+
+        loss = risk.shared(work)
+        return Gradient(loss, np.zeros_like(A), -problem.kappa / risk.N * G.sum(axis=0))
+
+
+class FixedValue:
+    """The risk as a function of A alone, v being fixed: ``y X v`` is computed once, as (N, D)."""
+
+    def __init__(self, risk: EmpiricalRisk, v: np.ndarray) -> None:
+        self.risk = risk
+        self._projected = (risk.X @ v.astype(risk.X.dtype)) * risk.y[:, None]
+
+    def gradient(self, A: np.ndarray, v: np.ndarray) -> Gradient:
+        """Return loss and gradient in A; v is not looked at."""
+        risk, problem, kind = self.risk, self.risk.problem, self.risk.X.dtype
+        S = softmax_rows(A / problem.tau)
+        scaled = np.ascontiguousarray((problem.kappa * S.T).astype(kind))
+        M = np.zeros((len(risk.chunks), *A.shape))
+
+        def work(tasks: Iterator[Task]) -> None:
+            scratch, m = np.empty((2, risk.group, problem.D), kind), np.empty(A.shape, kind)
+            for index, first, last, loss in tasks:
+                loss[index] = sums_at_fixed_value(
+                    self._projected, scaled, problem.p, problem.nu,
+                    first, last, risk.group, scratch, m, M[index],
+                )  # fmt: skip
+
+        loss = risk.shared(work)
+        dA = through_softmax(S, -problem.kappa / risk.N * M.sum(axis=0), problem.tau)
+        return Gradient(loss, dA, np.zeros_like(v))
 
 
 def empirical_gradient(
@@ -141,17 +211,6 @@ def through_softmax(S: np.ndarray, dS: np.ndarray, tau: float) -> np.ndarray:
     dA = (S / tau) * (dS - (S * dS).sum(axis=1, keepdims=True))
     np.fill_diagonal(dA, 0.0)
     return np.asarray(dA)
-
-
-def share(work: Callable[[], None], threads: int) -> None:
-    """Call ``work`` in this thread and in ``threads - 1`` others, and wait for all."""
-    helpers = [_pool(os.getpid()).submit(work) for _ in range(threads - 1)]
-    try:
-        work()
-    finally:
-        for helper in helpers:
-            if not helper.cancel():
-                helper.result()
 
 
 @cache

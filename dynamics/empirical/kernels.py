@@ -35,18 +35,12 @@ def _inner_products(X, first, rows, v, u):
 @kernel(fastmath=REORDER, inner=True)
 def _weighted_rows(X, first, rows, z, g):
     """Add ``sum_r z[r] X[first + r]`` to g (d,)."""
-    whole = rows - rows % 8
-    for r in range(0, whole, 8):
+    whole = rows - rows % 4
+    for r in range(0, whole, 4):
         m = first + r
-        z0, z1, z2, z3 = z[r], z[r + 1], z[r + 2], z[r + 3]
-        z4, z5, z6, z7 = z[r + 4], z[r + 5], z[r + 6], z[r + 7]
+        a, b, c, e = z[r], z[r + 1], z[r + 2], z[r + 3]
         for k in range(g.size):
-            g[k] += (
-                (z0 * X[m, k] + z1 * X[m + 1, k])
-                + (z2 * X[m + 2, k] + z3 * X[m + 3, k])
-                + (z4 * X[m + 4, k] + z5 * X[m + 5, k])
-                + (z6 * X[m + 6, k] + z7 * X[m + 7, k])
-            )
+            g[k] += (a * X[m, k] + b * X[m + 1, k]) + (c * X[m + 2, k] + e * X[m + 3, k])
     for r in range(whole, rows):
         for k in range(g.size):
             g[k] += z[r] * X[first + r, k]
@@ -109,17 +103,16 @@ def _residual(F):
 
 
 @kernel(fastmath=REORDER, nogil=True)
-def sums_over_samples(X, y, v, S, scaled, p, nu, first, last, block, group, work, small, G, M):
+def sums_over_samples(X, y, v, S, scaled, p, nu, first, last, block, group, work, m, g, G, M):
     """Accumulate over samples first .. last the loss and the two sums behind the gradient.
 
     ``X`` (N D, d) has the rows of the samples one after another, ``scaled`` is ``kappa S^T``. With
     ``u = y X v``, ``o = kappa S u``, ``w_i = s(-F) act'(o_i)`` per sample,
     ``G += sum y (S^T w) X`` (d,) and ``M += sum w u^T`` (D, D), in double precision whatever the
-    type of X. ``work`` (4, group, D) and ``small`` (D + 1, d or D) are scratch.
+    type of X. ``work`` (4, group, D), ``m`` (D, D) and ``g`` (d,) are scratch.
     """
     D = S.shape[0]
     u, o, w, z = work[0], work[1], work[2], work[3]
-    g, m = small[0, : v.size], small[1:, :D]
     loss = 0.0
     for start in range(first, last, group):
         size = min(group, last - start)
@@ -153,6 +146,65 @@ def sums_over_samples(X, y, v, S, scaled, p, nu, first, last, block, group, work
             for j in range(D):
                 m[i, j] = 0
         _add_product(w.T, u, m, D, size)
+        for i in range(D):
+            for j in range(D):
+                M[i, j] += m[i, j]
+    return loss
+
+
+@kernel(fastmath=REORDER, nogil=True)
+def sums_at_fixed_scores(H, y, v, kappa, p, nu, first, last, block, work, g, G):
+    """Accumulate loss and ``G += sum y w H`` where ``H = S X`` (N D, d) is given.
+
+    ``work`` (2, block, D) and ``g`` (d,) are scratch.
+    """
+    o, w = work[0], work[1]
+    D = o.shape[1]
+    loss = 0.0
+    for sample in range(first, last, block):
+        rows = min(block, last - sample)
+        _inner_products(H, sample * D, rows * D, v, o.reshape(o.size))
+        for b in range(rows):
+            for i in range(D):
+                o[b, i] *= kappa * y[sample + b]
+            F = _output(o[b], p, nu, w[b])
+            risk, s = _residual(F)
+            loss += risk
+            for i in range(D):
+                w[b, i] *= s * y[sample + b]
+        for k in range(g.size):
+            g[k] = 0
+        _weighted_rows(H, sample * D, rows * D, w.reshape(w.size), g)
+        for k in range(g.size):
+            G[k] += g[k]
+    return loss
+
+
+@kernel(fastmath=REORDER, nogil=True)
+def sums_at_fixed_value(U, scaled, p, nu, first, last, group, work, m, M):
+    """Accumulate loss and ``M += sum w u^T`` where ``u = y X v``, the rows of U (N, D), is given.
+
+    ``work`` (2, group, D) and ``m`` (D, D) are scratch.
+    """
+    o, w = work[0], work[1]
+    D = U.shape[1]
+    loss = 0.0
+    for start in range(first, last, group):
+        rows = min(group, last - start)
+        for b in range(rows):
+            for j in range(D):
+                o[b, j] = 0
+        _add_product(U[start:], scaled, o, rows, D)
+        for b in range(rows):
+            F = _output(o[b], p, nu, w[b])
+            risk, s = _residual(F)
+            loss += risk
+            for i in range(D):
+                w[b, i] *= s
+        for i in range(D):
+            for j in range(D):
+                m[i, j] = 0
+        _add_product(w.T, U[start:], m, D, rows)
         for i in range(D):
             for j in range(D):
                 M[i, j] += m[i, j]

@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dynamics.empirical.checkpoint import Checkpoint, fingerprint
-from dynamics.empirical.data import count, feature
-from dynamics.empirical.gradient import EmpiricalRisk, Gradient
+from dynamics.empirical.data import count, feature, fits_into_memory
+from dynamics.empirical.gradient import EmpiricalRisk, FixedScores, FixedValue, Gradient
 from dynamics.empirical.held_out import HeldOut
 from dynamics.empirical.history import History, TrainingInterrupted, TrainingResult, Watch
 from dynamics.empirical.partitions import set_of
@@ -25,6 +25,8 @@ from dynamics.trajectory import Status
 _SECONDS_BETWEEN_REPORTS = 0.2
 _RISE = 1e-6  # of the loss: a rise beyond this is not rounding, single precision included
 _TRAINABLE = ("both", "A", "v")
+
+Evaluator: TypeAlias = EmpiricalRisk | FixedScores | FixedValue
 
 
 def initial_weights(
@@ -127,7 +129,12 @@ def train(
     risk = EmpiricalRisk(problem, X, y, threads=threads)
     settings |= {"trainable": trainable, "samples": risk.N, "dtype": str(X.dtype)}
     state = _State(0, A, v, np.zeros_like(A), np.zeros_like(v), np.inf, 0.0)
-    run = _Run(risk, settings, state, schedule, watch, keep_states)
+    evaluator: Evaluator = risk
+    if trainable == "A":
+        evaluator = FixedValue(risk, v)
+    elif trainable == "v" and fits_into_memory(2 * risk.X.nbytes):
+        evaluator = FixedScores(risk, A)
+    run = _Run(evaluator, problem, settings, state, schedule, watch, keep_states)
     if checkpoint is not None:
         sets = checked_partition(problem, partition)
         described = (asdict(problem), settings, watch.description, keep_states)
@@ -210,14 +217,15 @@ class _Run:
 
     def __init__(
         self,
-        risk: EmpiricalRisk,
+        risk: Evaluator,
+        problem: Problem,
         settings: dict[str, Any],
         state: _State,
         schedule: np.ndarray,
         watch: Watch,
         keep_states: bool,
     ) -> None:
-        self.risk, self.settings, self.state = risk, settings, state
+        self.risk, self.problem, self.settings, self.state = risk, problem, settings, state
         self.schedule, self.watch, self.keep_states = schedule, watch, keep_states
         self.rows: list[list[float]] = []
         self.states: list[tuple[np.ndarray, np.ndarray]] = []
@@ -307,7 +315,7 @@ class _Run:
         states = [self.states[i] for i in kept] if self.keep_states else None
         stats = {"evaluations": self.evaluations, "steps": self.state.step, "rise": self.state.rise}
         return TrainingResult(
-            self.risk.problem, self.state.A, self.state.v,
+            self.problem, self.state.A, self.state.v,
             History.of([self.rows[i] for i in kept], states),
             status, message, dict(self.settings), stats,
         )  # fmt: skip
