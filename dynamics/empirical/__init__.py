@@ -1,6 +1,8 @@
 """Finite samples: the empirical problem (E) of Jelassi, Sander, Li (2022) and its training."""
 
+from dynamics.empirical.curvature import Stability, stability
 from dynamics.empirical.data import disagreement, labelling_function, random_feature, sample
+from dynamics.empirical.flow import train_by_flow
 from dynamics.empirical.gradient import EmpiricalRisk, Gradient, empirical_gradient
 from dynamics.empirical.held_out import ErrorRate, HeldOut
 from dynamics.empirical.history import History, TrainingInterrupted, TrainingResult
@@ -20,6 +22,7 @@ __all__ = [
     "Gradient",
     "HeldOut",
     "History",
+    "Stability",
     "TrainingInterrupted",
     "TrainingResult",
     "association_gap",
@@ -34,5 +37,7 @@ __all__ = [
     "sample",
     "set_of",
     "squares",
+    "stability",
     "train",
+    "train_by_flow",
 ]

@@ -24,7 +24,7 @@ from dynamics.problem import Problem
 _BLOCK_BYTES = 2**18  # of data that stay in the cache of one core between their two uses
 _GROUP = 64  # samples whose products u, w are kept before they enter the D x D sum
 _CHUNKS = 16  # tasks shared out among threads, at most: fixed by the sizes of the data alone,
-_CHUNK_ENTRIES = 2**17  # so that no sum depends on the number of threads
+_SERIAL = 2**20  # so that no sum depends on the threads; one below so many entries of X
 
 
 #: One chunk of samples: its index, first and last sample, and the losses of all chunks.
@@ -37,6 +37,12 @@ class Gradient(NamedTuple):
     loss: float
     dA: np.ndarray
     dv: np.ndarray
+
+    @property
+    def finite(self) -> bool:
+        """Whether nothing overflowed."""
+        parts = (self.loss, self.dA, self.dv)
+        return all(bool(np.isfinite(part).all()) for part in parts)
 
 
 class EmpiricalRisk:
@@ -69,7 +75,7 @@ class EmpiricalRisk:
         sample_bytes = X.itemsize * problem.D * problem.dimension
         self.block = int(min(_GROUP, max(4, _BLOCK_BYTES // sample_bytes // 4 * 4)))
         self.group = _GROUP // self.block * self.block
-        tasks = min(_CHUNKS, max(1, self.X.size // _CHUNK_ENTRIES))
+        tasks = _CHUNKS if self.X.size >= _SERIAL else 1
         length = -(-self.N // (tasks * self.group)) * self.group
         self.chunks = [(a, min(a + length, self.N)) for a in range(0, self.N, length)]
 

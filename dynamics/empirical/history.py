@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 #: What a record holds, beside the step.
 QUANTITIES = {
+    "time": "learning rate x steps",
     "loss": "empirical risk (E)",
     "alpha": "<v, w*>",
     "across": "norm of v across w*",
@@ -49,6 +50,7 @@ class History:
     """
 
     step: np.ndarray
+    time: np.ndarray
     loss: np.ndarray
     alpha: np.ndarray
     across: np.ndarray
@@ -101,7 +103,7 @@ class TrainingResult:
             columns,
             coords={"step": ("step", history.step)},
             attrs={
-                "solver": "gradient descent on (E)",
+                "solver": "flow" if "horizon" in self.settings else "gd",
                 "status": self.status.name.lower(),
                 "message": self.message,
                 "problem": json.dumps(asdict(self.problem)),
@@ -130,7 +132,7 @@ class Watch:
             return []
         return [test.samples, test.seed, test.projected, test.partition.tolist()]
 
-    def row(self, step: int, loss: float, A: np.ndarray, v: np.ndarray) -> list[float]:
+    def row(self, step: int, time: float, loss: float, A: np.ndarray, v: np.ndarray) -> list[float]:
         """Return the step and the `QUANTITIES` of a state."""
         alpha = float(v @ self.w)
         size = float(np.linalg.norm(v))
@@ -139,7 +141,7 @@ class Watch:
             rate = self.held_out.error(A, v, self.w)
             error, disagreement = rate.error, rate.disagreement
         return [
-            step, loss, alpha, float(np.linalg.norm(v - alpha * self.w)),
+            step, time, loss, alpha, float(np.linalg.norm(v - alpha * self.w)),
             alpha / size if size > 0.0 else 0.0,
             patch_association(A, self.owner), association_gap(A, self.owner),
             error, disagreement,

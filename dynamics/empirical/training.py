@@ -123,7 +123,7 @@ def train(
     """
     settings = _settings(learning_rate, steps, learning_rate_A, learning_rate_v, momentum)
     require(trainable in _TRAINABLE, "trainable", trainable, f"one of {', '.join(_TRAINABLE)}")
-    A, v = _start(problem, rng, omega, initial)
+    A, v = start_of(problem, rng, omega, initial)
     watch = Watch(problem, feature(problem, w_star), set_of(problem, partition), held_out)
     schedule = _schedule(settings["steps"], record, records)
     risk = EmpiricalRisk(problem, X, y, threads=threads)
@@ -172,12 +172,13 @@ def _settings(
     return {**rates, "momentum": momentum, "steps": count("steps", steps)}
 
 
-def _start(
+def start_of(
     problem: Problem,
     rng: np.random.Generator | None,
     omega: float,
     initial: tuple[ArrayLike, ArrayLike] | None,
 ) -> tuple[np.ndarray, np.ndarray]:
+    """Return a copy of the start that is given, else a random one."""
     if initial is not None:
         A = real_array("A", initial[0], (problem.D, problem.D)).copy()
         return A, real_array("v", initial[1], (problem.dimension,)).copy()
@@ -242,12 +243,13 @@ class _Run:
                     break  # resumed at the end
                 gradient = self.risk.gradient(A, v)
                 self.evaluations += 1
-                if not _finite(gradient):
+                if not gradient.finite:
                     return self._failed()
                 if step in wanted:
                     if self.keep_states:
                         self.states.append((A, v))
-                    self.rows.append(self.watch.row(step, gradient.loss, A, v))
+                    time = step * self.settings["learning_rate"]
+                    self.rows.append(self.watch.row(step, time, gradient.loss, A, v))
                 if step == steps:
                     break
                 self.state = self._next(gradient)
@@ -319,11 +321,3 @@ class _Run:
             History.of([self.rows[i] for i in kept], states),
             status, message, dict(self.settings), stats,
         )  # fmt: skip
-
-
-def _finite(gradient: Gradient) -> bool:
-    return bool(
-        np.isfinite(gradient.loss)
-        and np.isfinite(gradient.dv).all()
-        and np.isfinite(gradient.dA).all()
-    )
