@@ -217,7 +217,7 @@ def _draw_weights(ax: Any, data: xarray.Dataset, artists: dict[str, Any]) -> Non
     artists["decoded"] = ax.scatter(
         data["decoded_uniform"], data["exact"], marker="s", color="#EE6677", label="base 3"
     )
-    lowest = 0.5 * float(min(data["exact"].min(), data["best"].min()))
+    lowest = 6e-4
     ax.plot([lowest, 0.5], [lowest, 0.5], color="#999999", linewidth=0.8, label="equal")
     ax.axhline(models.LEVEL, **REFERENCE)
     ax.set(xscale="log", yscale="log", xlim=(0.004, 0.5), ylim=(lowest, 0.5),
