@@ -14,6 +14,8 @@ from simulations.claim import Claim
 CLAIM_IDS = (
     "theorem-3.1",
     "theorem-3.2",
+    "figure-2",
+    "figure-3",
     "lemma-4.1",
     "lemma-4.2",
     "lemma-4.3",

@@ -115,7 +115,7 @@ def gather_weights(
     problems = [Problem(D=D, C=C, q=q) for D, C, q in (*certified, *searched)]
     best = [models.best_linear_classifier(p).error for p in problems[: len(certified)]]
     for problem, stream in zip(problems[len(certified) :], streams):
-        starts = 20 if problem.D <= 16 else 4
+        starts = 8 if problem.D <= 16 else 2
         found = models.search_weights(problem, np.random.default_rng(stream), starts=starts)
         best.append(found[0].coin)
     return xarray.Dataset(
