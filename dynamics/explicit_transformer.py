@@ -10,7 +10,8 @@ points, then
 
 the output of attention to the own set, while Top_C of every row avoids it.
 
-With ``A = P^T P`` this is impossible if the diagonal counts: for the ``i`` of largest ``|p_i|``,
+Stated for the inner products of encodings, as the paper prints it, ``A = P^T P`` with its diagonal,
+this is impossible: for the ``i`` of largest ``|p_i|``,
 :math:`\langle p_i,p_j\rangle\le|p_i||p_j|\le|p_i|^2` (Cauchy-Schwarz), so ``i`` itself is among its
 C largest, unless C other patches tie with it by ``p_j = p_i``. `twin_gram` uses the two ways out.
 """
@@ -97,7 +98,8 @@ def twin_gram(problem: Problem, within: float, scale: float) -> tuple[Array, Arr
     np.fill_diagonal(pair, 1.0)
     A = scale * np.kron(np.eye(L // 2), pair)
     values, vectors = np.linalg.eigh(A)
-    return A, np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+    P = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+    return np.asarray(A), np.asarray(P)
 
 
 def own_set_margin(A: ArrayLike, partition: ArrayLike, *, diagonal: bool = True) -> Array:

@@ -236,7 +236,8 @@ def train(
 ) -> Result:
     """Train with Adam on fresh samples, the rate falling from ``rate`` to 0 along a cosine.
 
-    The test set is drawn once, from its own stream. ``linear_error`` is the error of the best linear rule on it, ``sign(sum_j <w_j, X_j>)``.
+    The test set is drawn once, from its own stream. ``linear_error`` is the error on it of the best
+    linear rule, ``sign(sum_j <w_j, X_j>)``.
     """
     require(steps >= 1, "steps", steps, "at least 1")
     seeds = np.random.SeedSequence(seed).spawn(4)

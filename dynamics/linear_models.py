@@ -143,12 +143,9 @@ def weights_error(
     def up_to(level: NDArray[np.int64]) -> Array:
         return np.asarray(below[rows, np.clip(level + reach + 1, 0, 2 * reach + 1)])
 
-    inside = up_to(thetas + A - 1) - up_to(thetas - A)  # strictly inside the window
-    edges = up_to(thetas + A) - up_to(thetas + A - 1) + up_to(thetas - A) - up_to(thetas - A - 1)
-    edges = np.where(A == 0, 0.5 * edges, edges)  # both edges are one point
-    inside = np.where(A == 0, -edges, inside)
-    ties = 0.5 * edges.mean(axis=0)
-    wrong = 0.5 - 0.5 * inside.mean(axis=0) - ties
+    low, high = up_to(thetas - A - 1), 1.0 - up_to(thetas + A)  # wrong for y = +1, for y = -1
+    at = up_to(thetas - A) - low + (1.0 - up_to(thetas + A - 1) - high)
+    wrong, ties = 0.5 * (low + high).mean(axis=0), 0.5 * at.mean(axis=0)
     best = int(np.argmin(wrong + 0.5 * ties))
     chosen = int(thetas[best]) if theta is None else theta
     rounding = 1e-15 * problem.D

@@ -78,8 +78,8 @@ def joint_law(single: ArrayLike, statistics: ArrayLike, count: int) -> Law:
     base = np.concatenate([[1.0], np.cumprod(2.0 * reach[:-1] + 1.0)])
     if base[-1] * (2.0 * reach[-1] + 1.0) > 2.0**62:
         raise ParameterError(f"sums of {count} sets up to {reach.max():g} overflow an exact law")
-    base = base.astype(np.int64)
-    codes, place = np.unique(steps @ base, return_inverse=True)
+    radix = base.astype(np.int64)
+    codes, place = np.unique(steps @ radix, return_inverse=True)
     law = np.bincount(place.ravel(), weights=law)
     keys, mass, dropped = np.zeros(1, dtype=np.int64), np.ones(1), 0.0
     for _ in range(count):
@@ -95,7 +95,7 @@ def joint_law(single: ArrayLike, statistics: ArrayLike, count: int) -> Law:
         keep = np.ones(keys.size, dtype=bool)
         keep[rare] = False
         keys, mass = keys[keep], mass[keep]
-    return Law(_decode(keys, base), mass, dropped)
+    return Law(_decode(keys, radix), mass, dropped)
 
 
 def _decode(keys: NDArray[np.int64], base: NDArray[np.int64]) -> NDArray[np.int64]:

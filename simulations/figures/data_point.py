@@ -80,7 +80,5 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     for spine in ax.spines.values():
         spine.set_visible(False)
     s = data["coefficient"].values
-    ax.set_xlabel(
-        f'$y=+1$: {int(np.sum(s == 1))} patches "1", {int(np.sum(s == -1))} patches "−1"'
-    )
+    ax.set_xlabel(f'$y=+1$: {int(np.sum(s == 1))} patches "1", {int(np.sum(s == -1))} patches "−1"')
     return artists

@@ -146,7 +146,8 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         for edge in np.arange(0, len(A) + 1, data.attrs["set_size"]) - 0.5:
             ax.axhline(edge, color="white", linewidth=0.6)
             ax.axvline(edge, color="white", linewidth=0.6)
-        ax.set(title=title, xlabel="patch $j$", ylabel="patch $i$")
+        ticks = range(0, len(A), data.attrs["set_size"])
+        ax.set(title=title, xlabel="patch $j$", ylabel="patch $i$", xticks=ticks, yticks=ticks)
         bar = figure.colorbar(artists[str(name)], ax=ax, shrink=0.9)
         bar.set_label("$A_{ij}$")
     _draw_errors(panels[1, 0], data, artists)

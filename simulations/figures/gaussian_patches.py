@@ -40,6 +40,7 @@ def gather(
     total, done = sum(len(one.seeds) * one.steps for one in architectures), 0
     for row, one in enumerate(architectures):
         for column, seed in enumerate(one.seeds):
+
             def follow(fraction: float, start: int = done, length: int = one.steps) -> None:
                 progress((start + fraction * length) / total)
 
@@ -107,6 +108,8 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
             panels[key], data["gram"].sel(architecture=name).values, f"$P^\\top P$: {name}"
         )
     _draw_runs(panels["runs"], data, level, artists)
+    handles, labels = panels["runs"].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, handlelength=1.2)
     for letter, key in zip("abcde", ("error", "sets", "first", "runs", "second")):
         panel_letter(panels[key], letter)
     return artists
@@ -117,7 +120,8 @@ def _matrix(ax: Any, matrix: np.ndarray, title: str) -> Any:
     off = matrix[~np.eye(len(matrix), dtype=bool)]
     image = ax.imshow(matrix, vmin=off.min(), vmax=off.max(), cmap="cividis",
                       interpolation="nearest")  # fmt: skip
-    ax.set(xlabel="patch $j$", ylabel="patch $i$")
+    ticks = range(0, len(matrix), max(1, len(matrix) // 4))
+    ax.set(xlabel="patch $j$", ylabel="patch $i$", xticks=ticks, yticks=ticks)
     ax.set_title(title, fontsize=9)
     return image
 
@@ -136,4 +140,3 @@ def _draw_runs(ax: Any, data: xarray.Dataset, level: float, artists: dict[str, A
     ax.axhline(0.5, **REFERENCE)
     ax.set(xscale="log", xlim=(1e-3, 0.5), ylim=(0.2, 1.05), xlabel="test error",
            ylabel="AUC of $P^\\top P$ for pairs in one set")  # fmt: skip
-    ax.legend(loc="center left", bbox_to_anchor=(1.02, 0.5), fontsize=9, handlelength=1.2)

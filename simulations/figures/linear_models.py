@@ -32,8 +32,9 @@ def gather_curves(
     streams = np.random.SeedSequence(seed, spawn_key=(31,)).spawn(len(sizes))
     for row, ((D, C), stream) in enumerate(zip(sizes, streams)):
         for column, r in enumerate(ratio):
-            if r * C * C <= D:
-                coin[row, column] = models.uniform_error(Problem(D=D, C=C, q=r * C * C / D)).coin
+            if r * C * C <= D * (1.0 + 1e-12):
+                problem = Problem(D=D, C=C, q=min(1.0, r * C * C / D))
+                coin[row, column] = models.uniform_error(problem).coin
         rng = np.random.default_rng(stream)
         for column, r in enumerate(_SAMPLED if D <= 256 else ()):
             if r * C * C <= D:
@@ -67,9 +68,7 @@ def gather_curves(
     )  # fmt: skip
 
 
-def _sample_uniform(
-    problem: Problem, images: int, rng: np.random.Generator
-) -> tuple[float, float]:
+def _sample_uniform(problem: Problem, images: int, rng: np.random.Generator) -> tuple[float, float]:
     """Return the sampled error of the uniform model and its deviation in standard errors."""
     wrong, left = 0.0, images
     while left:
