@@ -73,14 +73,14 @@ def joint_law(single: ArrayLike, statistics: ArrayLike, count: int) -> Law:
     ParameterError
         If the sums take so many values that the law does not fit.
     """
-    law, steps = np.asarray(single, dtype=float), np.asarray(statistics, dtype=np.int64)
+    steps = np.asarray(statistics, dtype=np.int64)
     reach = count * np.abs(steps).max(axis=0) + 1.0
     base = np.concatenate([[1.0], np.cumprod(2.0 * reach[:-1] + 1.0)])
     if base[-1] * (2.0 * reach[-1] + 1.0) > 2.0**62:
         raise ParameterError(f"sums of {count} sets up to {reach.max():g} overflow an exact law")
     radix = base.astype(np.int64)
     codes, place = np.unique(steps @ radix, return_inverse=True)
-    law = np.bincount(place.ravel(), weights=law)
+    law = np.bincount(place.ravel(), weights=np.asarray(single, dtype=float))
     keys, mass, dropped = np.zeros(1, dtype=np.int64), np.ones(1), 0.0
     for _ in range(count):
         if keys.size * codes.size > _MAX_ATOMS:

@@ -166,9 +166,9 @@ def _figure(
         "generalized-linear-models",
         "Theorem 3.1: where generalized linear models err with probability 1/8",
         "(a) Exact error of sign(sum_j <w*, X_j>), ties decided by a coin, against qD/C^2; "
-        "crosses: sampled, with three standard errors. Dashed: level 1/8. Black: normal coefficients of the "
-        "same variance in the limit D >> C, where uniform weights are proved optimal; it crosses "
-        "1/8 at 0.756. (b) The same for q = C^k/D and D = 16 C^2: for k < 2 the error falls as C "
+        "crosses: sampled, with three standard errors. Dashed: level 1/8. Black: normal "
+        "coefficients of the same variance in the limit D >> C, where uniform weights are proved "
+        "optimal; it crosses 1/8 at 0.756. (b) The same for q = C^k/D and D = 16 C^2: for k < 2 the error falls as C "
         "grows. (c) Error of the best other weights against uniform ones: proved by branch and "
         "bound (filled), found by search (open). Squares: the non-monotone phi that reads the "
         "digits of sum_j 3^j <w*, X_j> and applies f*; it errs where f* = 0 only.",

@@ -1,4 +1,4 @@
-"""The claims of Section 3 and Figure 2: complete outcomes, and verdicts that can turn out either way."""
+"""The claims of Section 3 and Figure 2: complete outcomes, verdicts that can turn out otherwise."""
 
 import importlib
 import math
@@ -84,9 +84,9 @@ class TestNumbers:
     def test_gaussian_patches(self):
         found = outcome("figure-2")
         assert found.verdict is Verdict.FINDING
-        assert found.measured["6 heads, own filters: worst test error"] < 0.03
+        assert found.measured["6 heads, 4 filters: worst test error"] < 0.03
         assert found.measured["linear level, L = 4 sets"] == pytest.approx(0.0956, abs=0.002)
-        mean = found.measured["A = P^T P, shared filter: share of rows that associate, mean of 2"]
+        mean = found.measured["A = P^T P, 1 filter: share of rows that associate, mean of 2"]
         assert mean == 1.0
 
     def test_data_point(self):
