@@ -81,14 +81,16 @@ def joint_law(single: ArrayLike, statistics: ArrayLike, count: int) -> Law:
     radix = base.astype(np.int64)
     codes, place = np.unique(steps @ radix, return_inverse=True)
     law = np.bincount(place.ravel(), weights=np.asarray(single, dtype=float))
-    keys, mass, dropped = np.zeros(1, dtype=np.int64), np.ones(1), 0.0
+    keys: NDArray[np.int64] = np.zeros(1, dtype=np.int64)
+    mass: Array = np.ones(1)
+    dropped = 0.0
     for _ in range(count):
         if keys.size * codes.size > _MAX_ATOMS:
             raise ParameterError(
                 f"an exact law of {count} sets has too many values: more than {_MAX_ATOMS}"
             )
         keys, place = np.unique((keys[:, None] + codes).ravel(), return_inverse=True)
-        mass = np.bincount(place.ravel(), weights=np.outer(mass, law).ravel())
+        mass = np.asarray(np.bincount(place.ravel(), weights=np.outer(mass, law).ravel()), float)
         order = np.argsort(mass)
         rare = order[: int(np.searchsorted(np.cumsum(mass[order]), TRIM))]
         dropped += float(mass[rare].sum())
