@@ -156,17 +156,17 @@ def _figure(data: xarray.Dataset, quick: bool) -> Any:
     from simulations.figures import gaussian_patches as figures
     from simulations.figures import report_figure
 
-    kept = "three of eight architectures, fewer steps and seeds; " if quick else ""
+    kept = "Quick run: three of eight architectures, fewer steps and seeds. " if quick else ""
     return report_figure(
         "gaussian-patches",
         "Figure 2: Gaussian patches with convolutional labels",
         f"D = {_D} patches in sets of {_C}, X_j ~ N(0, I_{_d}), labels the sign of a cubic CNN "
         f"with {_C} filters w_c, one for each place in a set, or with 1 filter shared. {kept}(a) "
-        "Test error during training, median and range over seeds. (b) The sets. (c), (e) "
-        "P^T P learned with the first seed, colours scaled to the off-diagonal entries. (d) Every "
-        "run: area under the ROC curve by which P^T P (A itself where it is free) tells pairs in one set from "
-        "others, 1/2 for a random matrix, against test error. Dashed: random matrix, and the best linear "
-        "rule.",
+        "Test error during training, median and range over seeds. (b) The sets. (c), (e) P^T P "
+        "learned with the first seed, colours scaled to the off-diagonal entries. (d) Every run: "
+        "area under the ROC curve by which P^T P (A itself where it is free) tells pairs in one "
+        "set from others, 1/2 for a random matrix, against test error. Dashed: random matrix, "
+        "and the best linear rule.",
         figures.draw,
         data,
         (9.6, 6.4),

@@ -170,8 +170,9 @@ def _figure(
         "coefficients of the same variance in the limit D >> C, where uniform weights are proved "
         "optimal; it crosses 1/8 at 0.756. (b) The same for q = C^k/D and D = 16 C^2: for k < 2 "
         "the error falls as C grows. (c) Error of the best other weights against uniform ones: "
-        "proved by branch and bound (filled), found by search (open). Squares: the "
-        "non-monotone phi that reads the digits of sum_j 3^j <w*, X_j> and applies f*; it errs where f* = 0 only.",
+        "proved by branch and bound (filled), found by search (open). Squares: the non-monotone "
+        "phi that reads the digits of sum_j 3^j <w*, X_j> and applies f*; it errs where f* = 0 "
+        "only.",
         linear_models.draw,
         linear_models.join(curves, powers, weights, decoded),
         (9.6, 3.8),
