@@ -1,0 +1,160 @@
+"""A regime map: a heat map over two parameters with contours, boundaries, and cells apart."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import matplotlib
+import numpy as np
+import xarray
+from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm, Normalize
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch, Rectangle
+
+from simulations.figures.style import styled
+from simulations.maps import OVERLAYS
+
+_NAMES = {
+    "nu": r"$\nu$", "qD/C^2": r"$qD/C^2$", "beta": r"$\beta$", "beta/tau": r"$\beta/\tau$",
+    "learning_rate": "learning rate", "temperature": r"$\tau$", "tau": r"$\tau$",
+    "output_scale": r"$\kappa$", "kappa": r"$\kappa$", "qD": "$qD$", "q": "$q$", "D": "$D$",
+    "C": "$C$", "p": "$p$", "alpha0": r"$\alpha(0)$", "gamma0": r"$\gamma(0)$",
+    "rho0": r"$\rho(0)$",
+}  # fmt: skip
+#: Cells that carry no value, by kind: face and hatching.
+_APART = {
+    "none": ("#F2F2F2", ""),
+    "invalid": ("#FFFFFF", "xxxx"),
+    "failed": ("#F6C9C9", "...."),
+    "diverged": ("#E9D8A6", "////"),
+    "unstable": ("#D9E6C3", "\\\\\\\\"),
+}
+_OTHER = ("#E0D4EC", "++++")
+_OVERLAY_STYLES: tuple[dict[str, Any], ...] = ({"colors": "#C8102E", "linestyles": "dashed"},
+                   {"colors": "#111111", "linestyles": "dotted"})  # fmt: skip
+
+
+@styled
+def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
+    """Draw the map; returns its artists by name."""
+    ax = figure.subplots()
+    y, x = map(str, data["value"].dims)
+    x_edges, y_edges = _edges(ax, data, x, "x"), _edges(ax, data, y, "y")
+    values = np.ma.masked_invalid(data["value"].values)
+    artists: dict[str, Any] = {"handles": []}
+    if values.count():
+        norm = _norm(values.compressed(), data.attrs["scale"])
+        mesh = ax.pcolormesh(x_edges, y_edges, values, norm=norm, cmap="viridis", zorder=1)
+        artists["mesh"] = mesh
+        bar = figure.colorbar(mesh, ax=ax, label=data.attrs["label"])
+        bar.ax.tick_params(labelsize=9)
+        _contours(ax, data, x, y, norm)
+    artists["handles"] += _cells_apart(ax, data, x_edges, y_edges)
+    artists["handles"] += _overlays(ax, data, x, y)
+    ax.set(xlim=(x_edges[0], x_edges[-1]), ylim=(y_edges[0], y_edges[-1]))
+    ax.set_xlabel(_NAMES.get(data.attrs["x"], data.attrs["x"]))
+    ax.set_ylabel(_NAMES.get(data.attrs["y"], data.attrs["y"]))
+    for spine in ax.spines.values():
+        spine.set_visible(True)
+    fixed = ", ".join(
+        f"{_NAMES.get(n, n)} = {v:g}" for n, v in json.loads(data.attrs["fixed"]).items()
+    )
+    ax.set_title(data.attrs["title"] + (f" ({fixed})" if fixed else ""))
+    if artists["handles"]:
+        figure.legend(handles=artists["handles"], loc="outside lower center", ncols=2)
+    return artists
+
+
+def _edges(ax: Axes, data: xarray.Dataset, name: str, which: str) -> np.ndarray:
+    """Return the edges of the cells along an axis, and set its scale; words are not drawn."""
+    values = data[name].values.astype(float)
+    log = bool((values > 0.0).all() and values.max() >= 8.0 * values.min())
+    centres = np.log(values) if log else values
+    middle = (centres[1:] + centres[:-1]) / 2
+    first, last = 2 * centres[0] - middle[0], 2 * centres[-1] - middle[-1]
+    edges = np.concatenate([[first], middle, [last]])
+    if log:
+        (ax.set_xscale if which == "x" else ax.set_yscale)("log")
+        edges = np.exp(edges)
+    if all(float(v).is_integer() for v in values) and values.size <= 12:
+        axis = ax.xaxis if which == "x" else ax.yaxis
+        axis.set_ticks(values, [f"{int(v)}" for v in values])
+        axis.set_ticks([], minor=True)
+    return edges
+
+
+def _norm(values: np.ndarray, scale: str) -> Normalize:
+    low, high = float(values.min()), float(values.max())
+    if scale == "log":
+        if high < 1.05 * low:
+            low, high = low / 2, high * 2
+        return LogNorm(low, high)
+    return Normalize(low, high if high > low else low + 1.0)
+
+
+def _contours(ax: Axes, data: xarray.Dataset, x: str, y: str, norm: Normalize) -> None:
+    """Draw contours at the levels of the map, else at decades, at most six."""
+    assert norm.vmin is not None
+    assert norm.vmax is not None
+    levels = json.loads(data.attrs["levels"])
+    if not levels and data.attrs["scale"] == "log":
+        first, last = np.ceil(np.log10(norm.vmin)), np.floor(np.log10(norm.vmax))
+        decades = np.arange(first, last + 1)
+        levels = 10.0 ** decades[:: max(1, int(np.ceil(decades.size / 6)))]
+    levels = [level for level in levels if norm.vmin < level < norm.vmax]
+    values = data["value"].values
+    if not levels or min(values.shape) < 2 or np.isfinite(values).sum() < 4:
+        return
+    shown = np.log10(values) if data.attrs["scale"] == "log" else values
+    heights = np.log10(levels) if data.attrs["scale"] == "log" else np.array(levels)
+    lines = ax.contour(data[x].values.astype(float), data[y].values.astype(float), shown,
+                       levels=heights, colors="white", linewidths=0.9, zorder=2)  # fmt: skip
+    texts = {height: f"{level:.3g}" for height, level in zip(heights, levels)}
+    ax.clabel(lines, fmt=texts, fontsize=8)
+
+
+def _cells_apart(
+    ax: Axes, data: xarray.Dataset, x_edges: np.ndarray, y_edges: np.ndarray
+) -> list[Any]:
+    """Mark the cells without a value, and return the entries of the legend."""
+    kinds = data["kind"].values.astype(str)
+    handles = []
+    with matplotlib.rc_context({"hatch.linewidth": 0.6}):
+        for kind in sorted(set(kinds.ravel()) - {"value"}):
+            face, hatch = _APART.get(kind, _OTHER)
+            look: dict[str, Any] = {
+                "facecolor": face,
+                "hatch": hatch,
+                "edgecolor": "#888888",
+                "linewidth": 0.0,
+            }
+            for i, j in np.argwhere(kinds == kind):
+                corner = (x_edges[j], y_edges[i])
+                size = (x_edges[j + 1] - x_edges[j], y_edges[i + 1] - y_edges[i])
+                ax.add_patch(Rectangle(corner, *size, zorder=1.5, **look))
+            text = (
+                data.attrs["none"] if kind == "none" else f"{kind} ({(kinds == kind).sum()} cells)"
+            )
+            handles.append(Patch(**(look | {"linewidth": 0.5}), label=text or "no value"))
+    return handles
+
+
+def _overlays(ax: Axes, data: xarray.Dataset, x: str, y: str) -> list[Any]:
+    """Draw the boundaries that are known beforehand, and return the entries of the legend."""
+    handles = []
+    names = [str(name) for name in data.data_vars if str(name).startswith("overlay ")]
+    for name, look in zip(names, _OVERLAY_STYLES):
+        field = data[name].values
+        crosses = np.isfinite(field).any() and np.nanmin(field) < 0.0 < np.nanmax(field)
+        if not crosses or min(field.shape) < 2:
+            continue
+        ax.contour(data[x].values.astype(float), data[y].values.astype(float), field,
+                   levels=[0.0], linewidths=1.8, zorder=3, **look)  # fmt: skip
+        text = OVERLAYS[name.removeprefix("overlay ")]
+        line = {"dashed": "--", "dotted": ":"}[look["linestyles"]]
+        handles.append(
+            Line2D([], [], color=look["colors"], linestyle=line, linewidth=1.8, label=text)
+        )
+    return handles

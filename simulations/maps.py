@@ -1,0 +1,291 @@
+"""Regime maps: what the result of a sweep says about each point of a plane of two parameters.
+
+A map is a labelled dataset with one ``value`` per cell, the ``kind`` of the cell (``value``,
+``none`` where the thing mapped does not happen, else its status), and overlays: fields whose zero
+line is a boundary known beforehand.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dynamics.errors import ParameterError
+from simulations import systems
+from simulations.store import StoreError
+from simulations.sweep.config import Config
+from simulations.sweep.store import MANIFEST, RESULT, netcdf_name
+from simulations.systems.system import Case
+
+if TYPE_CHECKING:
+    import xarray
+
+#: Smallest excess of the test error that is drawn; below, it is the error of the expectation.
+LEAST_EXCESS = 1e-6
+
+
+@dataclass(frozen=True)
+class Map:
+    """One question asked of every cell.
+
+    ``value`` maps the sweep to an array; where it is nan the cell is of kind ``none``, which
+    ``none`` puts into words. ``overlays`` name boundaries of `OVERLAYS`.
+    """
+
+    name: str
+    title: str
+    label: str
+    value: Callable[[xarray.Dataset], xarray.DataArray]
+    none: str = ""
+    scale: str = "log"
+    levels: tuple[float, ...] = ()
+    overlays: tuple[str, ...] = ()
+
+
+def _times(data: xarray.Dataset) -> xarray.DataArray:
+    return data["T1"].where(data["association"] == 1.0)
+
+
+def _violation(data: xarray.Dataset) -> xarray.DataArray:
+    worst = data["worst gamma >= rho"]
+    return worst.where(worst > 0.0)
+
+
+def _rise(data: xarray.Dataset) -> xarray.DataArray:
+    return (data["rise"] - 1.0).where(data["rise"] > 1.0)
+
+
+def _excess(data: xarray.Dataset) -> xarray.DataArray:
+    return (data["test_error"] - data["best_test_error"]).clip(min=LEAST_EXCESS)
+
+
+MAPS = (
+    Map(
+        "association", "When patch association is learned", r"$T_1$ (learning rate × steps)",
+        _times, "not learned: no $T_1$, or no association at the end",
+    ),
+    Map(
+        "gamma-rho", r"Where $\gamma\geq\rho$ is violated on the way", r"largest $\rho-\gamma$",
+        _violation, r"$\gamma\geq\rho$ throughout", overlays=("leaves the line",),
+    ),
+    Map(
+        "second-rise", r"Where $\alpha$ rises again (Event III)", r"factor of the rise, minus 1",
+        _rise, r"$\alpha$ does not rise again",
+        overlays=("alpha(0)",),
+    ),
+    Map(
+        "test-error", "Final test error above the best possible", r"$P[yF\leq 0]$ minus the best",
+        _excess, levels=(1e-4, 1e-3, 1e-2, 1e-1), overlays=("floor",),
+    ),
+    Map("risk", "Final population risk", "population risk", lambda data: data["loss"]),
+    Map(
+        "alpha", r"$\alpha(0)$ against its quasi-steady value", r"$\alpha(0)\,/\,\alpha^*$",
+        lambda data: data["initial_alpha"] / data["alpha_star"], levels=(0.1, 10.0),
+        overlays=("alpha(0)",),
+    ),
+)  # fmt: skip
+STABILITY = Map(
+    "stability", "Where gradient descent is stable", r"learning rate / largest stable one",
+    lambda data: data["learning_rate_"] / data["stable_learning_rate"],
+    levels=(0.01, 0.1), overlays=("learning rate",),
+)  # fmt: skip
+
+#: Overlay -> what its line means, in the legend.
+OVERLAYS = {
+    "alpha(0)": r"$\alpha(0)=\alpha^*$",
+    "leaves the line": r"$\frac{d}{dt}(\gamma-\rho)=0$ at $\gamma=\rho=0$ (exact)",
+    "floor": "best test error 0.01 (law of $f^*$)",
+    "learning rate": "largest stable learning rate",
+    "paper": r"$qD=C^2$",
+}
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The result of a sweep and the configuration it was made from."""
+
+    data: xarray.Dataset
+    config: Config
+
+    @property
+    def axes(self) -> dict[str, tuple[Any, ...]]:
+        """Axes by parameter name."""
+        if self.config.axes:
+            return dict(self.config.axes)
+        return {"cell": tuple(range(self.config.size))}
+
+    def place(self, at: Mapping[str, float]) -> dict[str, int]:
+        """Return axis -> index of the value nearest to the one asked for.
+
+        Raises
+        ------
+        ParameterError
+            If a name is no axis of the sweep.
+        """
+        found = {}
+        for name, wanted in at.items():
+            if name not in self.axes:
+                raise ParameterError(
+                    f"{name} is not an axis of this sweep: choose among {', '.join(self.axes)}"
+                )
+            values = np.array(self.axes[name], float)
+            positive = wanted > 0.0 and (values > 0.0).all() and values.max() > 10 * values.min()
+            distance = np.log(values / wanted) if positive else values - wanted
+            found[name] = int(np.argmin(np.abs(distance)))
+        return found
+
+    def case(self, cell: int) -> Case:
+        """Return the run behind a cell; raises ParameterError if it is invalid."""
+        return systems.load(self.config.system).build(self.config.values(cell))
+
+    def slice(self, at: Mapping[str, float]) -> tuple[xarray.Dataset, list[str]]:
+        """Return the plane that remains when axes are fixed, and the names of its two axes."""
+        if not self.config.axes:
+            raise ParameterError("a list of cells has no plane: point at one with --at cell=0")
+        place = self.place(at)
+        single = {name: 0 for name, values in self.axes.items() if len(values) == 1}
+        place = single | place
+        free = [name for name in self.axes if name not in place]
+        if len(free) != 2:
+            raise ParameterError(
+                f"a map needs two axes and this sweep leaves {len(free)} ({', '.join(free)}): "
+                + ("fix the others with --at NAME=VALUE" if len(free) > 2 else "sweep another one")
+            )
+        indices = {netcdf_name(name): index for name, index in place.items()}
+        cells = np.arange(self.config.size).reshape(self.config.shape)
+        numbered = self.data.assign(cell_number=(self.data["status"].dims, cells))
+        return numbered.isel(indices), free
+
+
+def read(folder: Path) -> Sweep:
+    """Read the result of a sweep.
+
+    Raises
+    ------
+    StoreError
+        If there is none, or it is not finished.
+    """
+    import xarray
+
+    path = folder / RESULT
+    if not path.is_file():
+        if (folder / MANIFEST).is_file():
+            raise StoreError(
+                f"the sweep in {folder} is not finished: the same `patchdyn sweep` finishes it"
+            )
+        raise StoreError(f"{folder} holds no sweep: make one with `patchdyn sweep`")
+    try:
+        with xarray.open_dataset(path, engine="h5netcdf") as stored:
+            data = stored.load()
+        plain = json.loads(data.attrs["configuration"])
+    except Exception as failure:  # a damaged file fails in as many ways as HDF5 has
+        raise StoreError(f"cannot read {path}: {type(failure).__name__}") from failure
+    axes = {name: tuple(values) for name, values in plain["axes"]}
+    return Sweep(data, Config(plain["system"], plain["fixed"], axes, tuple(plain["list"])))
+
+
+def maps_of(sweep: Sweep) -> tuple[Map, ...]:
+    """Return the maps that make sense for a sweep."""
+    if sweep.config.system != "positional":
+        return tuple(_plain_map(sweep, name) for name in ("loss",) if name in sweep.data)
+    descent = sweep.config.fixed.get("solver") == "gd" or "learning_rate" in sweep.axes
+    return (STABILITY, *MAPS) if descent else MAPS
+
+
+def _plain_map(sweep: Sweep, name: str) -> Map:
+    """Return the map of one outcome as it is."""
+    values = sweep.data[name]
+    positive = bool((values > 0.0).any()) and not bool((values < 0.0).any())
+    spread = positive and float(values.max()) > 10.0 * float(values.where(values > 0.0).min())
+    label = str(values.attrs.get("long_name", name))
+    scale = "log" if spread else "linear"
+    return Map(netcdf_name(name).replace(" ", "-"), label.capitalize(), name,
+               lambda data: data[name], "not defined", scale)  # fmt: skip
+
+
+def outcome_map(sweep: Sweep, name: str) -> Map:
+    """Return the map of an outcome asked for by name."""
+    known = [q.name for q in systems.load(sweep.config.system).outcomes]
+    if name not in known:
+        raise ParameterError(f"{name} is not an outcome: choose among {', '.join(known)}")
+    return _plain_map(sweep, name)
+
+
+def draw_data(sweep: Sweep, one: Map, at: Mapping[str, float]) -> xarray.Dataset:
+    """Return everything that a map shows, dims (y, x): the second axis of the sweep is x."""
+    import xarray
+
+    plane, (y, x) = sweep.slice(at)
+    dims = (netcdf_name(y), netcdf_name(x))
+    plane = plane.transpose(*dims)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        overlays = {name: _overlay(sweep, plane, name) for name in one.overlays}
+        if one.name == STABILITY.name:
+            plane = plane.assign(learning_rate_=(dims, _rates(sweep, plane)))
+        value = one.value(plane)
+    ran = plane["status"] == "completed"
+    if one.scale == "log":
+        value = value.where(value > 0.0)
+    kind = xarray.where(ran, xarray.where(value.isnull(), "none", "value"), plane["status"])
+    data = {"value": (dims, value.where(ran).values), "kind": (dims, kind.values.astype(object))}
+    data |= {f"overlay {name}": (dims, field) for name, field in overlays.items()}
+    words = {"x": x, "y": y, "label": one.label, "title": one.title, "none": one.none,
+             "scale": one.scale, "levels": json.dumps(one.levels), "name": one.name}  # fmt: skip
+    words["fixed"] = json.dumps({name: sweep.axes[name][i] for name, i in sweep.place(at).items()})
+    words["configuration"] = str(sweep.data.attrs["configuration"])
+    words["stamp"] = str(sweep.data.attrs["stamp"])
+    return xarray.Dataset(data, {name: plane[name].values for name in dims}, words)
+
+
+def _cases(sweep: Sweep, plane: xarray.Dataset) -> list[Case | None]:
+    """Return the case of each cell of a plane, ``None`` where it is invalid."""
+    found: list[Case | None] = []
+    for cell in plane["cell_number"].values.ravel():
+        try:
+            found.append(sweep.case(int(cell)))
+        except ParameterError:
+            found.append(None)
+    return found
+
+
+def _rates(sweep: Sweep, plane: xarray.Dataset) -> np.ndarray:
+    rates = [math.nan if case is None else case.settings.get("learning_rate", math.nan)
+             for case in _cases(sweep, plane)]  # fmt: skip
+    return np.array(rates).reshape(plane["status"].shape)
+
+
+def _overlay(sweep: Sweep, plane: xarray.Dataset, name: str) -> np.ndarray:
+    """Return a field over a plane whose zero line is the boundary."""
+    if name == "alpha(0)":
+        return np.log(plane["initial_alpha"] / plane["alpha_star"]).values
+    if name == "floor":
+        return np.log10(np.maximum(plane["best_test_error"], 1e-300)).values + 2.0
+    if name == "learning rate":
+        return np.log(_rates(sweep, plane) / plane["stable_learning_rate"].values)
+    return _balance(sweep, plane)
+
+
+def _balance(sweep: Sweep, plane: xarray.Dataset) -> np.ndarray:
+    """Return the sign-carrying balance of d(gamma - rho)/dt at (alpha, 0, 0), worst of two alpha.
+
+    The start, and the quasi-steady value that alpha reaches before the attention moves.
+    """
+    from simulations.symmetric_line import line_drift
+
+    settled = plane["alpha_star"].values.ravel()
+    field = np.full(settled.size, math.nan)
+    for index, case in enumerate(_cases(sweep, plane)):
+        if case is None or not math.isfinite(settled[index]):
+            continue
+        balance = []
+        for alpha in (case.settings["initial"].alpha, settled[index]):
+            drift = line_drift(case.problem, alpha)
+            balance.append(drift.total / max(drift.signal_wins - drift.outvoted, 1e-300))
+        field[index] = min(balance)
+    return field.reshape(plane["status"].shape)
