@@ -14,11 +14,17 @@ and zero logits.
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
+from hypothesis import assume
 from hypothesis import strategies as st
 
 from dynamics import Problem, State
+
+if TYPE_CHECKING:
+    from simulations.falsify import Filter
 
 #: Values no numerical field accepts.
 _NOT_NUMBERS = (float("nan"), float("inf"), float("-inf"), "1", None, True, 1j)
@@ -30,12 +36,14 @@ def problems(
     max_D: int = 16,
     max_C: int = 4,
     degrees: tuple[int, ...] = (3, 5, 7),
+    where: str | None = None,
     **fixed: Any,
 ) -> Problem:
     """Draw a valid problem with at most ``max_D`` patches in sets of at most ``max_C``.
 
     Keyword arguments fix fields of :class:`dynamics.Problem`, as in ``problems(p=3, beta=1.0)``;
-    ``D`` and ``C`` are fixed together.
+    ``D`` and ``C`` are fixed together. ``where`` is a statement over the constants, in the language
+    of ``patchdyn falsify``, that the problem satisfies: ``problems(where="q*D <= C")``.
     """
     C = draw(st.integers(2, max(2, min(max_C, max_D // 2))))
     drawn: dict[str, Any] = {
@@ -50,7 +58,20 @@ def problems(
         "d": draw(st.none() | st.integers(1, 30)),
         "sigma": draw(st.none() | reals(0.0, 1.0)),
     }
-    return Problem(**(drawn | fixed))
+    problem = Problem(**(drawn | fixed))
+    if where is not None:
+        assume(_satisfies(where, problem))
+    return problem
+
+
+@st.composite
+def flow_settings(draw: st.DrawFn, max_horizon: float = 1e4) -> dict[str, Any]:
+    """Draw keyword arguments of :func:`dynamics.gradient_flow`: horizon, method, tolerance."""
+    return {
+        "horizon": 10.0 ** draw(reals(0.0, math.log10(max_horizon))),
+        "method": draw(st.sampled_from(("LSODA", "BDF", "Radau"))),
+        "rtol": draw(st.sampled_from((1e-8, 1e-7, 1e-6))),
+    }
 
 
 @st.composite
@@ -91,3 +112,18 @@ def invalid_problem_arguments(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
 def reals(low: float, high: float) -> st.SearchStrategy[float]:
     """Draw finite floats between two bounds, without subnormal numbers."""
     return st.floats(low, high, allow_nan=False, allow_subnormal=False)
+
+
+def _satisfies(where: str, problem: Problem) -> bool:
+    from simulations.systems import Case
+
+    settings = {"initial": problem.initial_state, "horizon": math.inf}
+    return _filter(where).keeps(Case("positional", {}, problem, "flow", settings))
+
+
+@cache
+def _filter(where: str) -> Filter:
+    from simulations.falsify import Filter
+    from simulations.systems import load
+
+    return Filter(where, load("positional"))

@@ -30,9 +30,9 @@ the language of conjectures:
   over time    min(x), max(x), at_start(x), at_end(x) (or initial, final): numbers of the whole run
   comparison   < <= > >= == !=, chained as in 0 <= q <= 1
   statements   and, or, not, always(s), eventually(s), parentheses
-A statement about numbers that change along a run means: at all times t >= 0. How false it is: a <= b
-is violated by a - b, `and` takes the larger violation, `or` the smaller. Names of another --system
-are listed when an unknown one is used.
+A statement about numbers that change along a run means: at all times t >= 0. How false it is:
+a <= b is violated by a - b, `and` takes the larger violation, `or` the smaller. The names of
+another --system are listed when an unknown one is used.
 
 examples:
   patchdyn falsify 'gamma >= rho'
@@ -223,9 +223,7 @@ def as_text(report: Report) -> str:
     if report.unconfirmed:
         lines.append(f"  dismissed   {report.unconfirmed} violations that a more precise run lacks")
     if report.tried == 0:
-        return "\n".join(
-            [lines[0], "  nothing was tried: the budget ended before the first run did"]
-        )
+        return f"{lines[0]}\n  nothing was tried: the budget ended before the first run did"
     varied = [
         f"{name} {low:g}" if low == high else f"{name} {low:g}..{high:g}"
         for name, (low, high) in report.ranges.items()

@@ -50,7 +50,7 @@ class Bounded:
         low, high = _corners(np.divide, self, other)
         unknown = (other.low <= 0.0) & (other.high >= 0.0)
         return _outward(
-            np.divide(self.value, other.value),
+            np.where(other.value == 0.0, np.nan, np.divide(self.value, other.value)),
             np.where(unknown, -np.inf, low), np.where(unknown, np.inf, high),
         )  # fmt: skip
 

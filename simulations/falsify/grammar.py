@@ -39,8 +39,8 @@ FUNCTIONS = {
     "exp": Function(1, 1, "number", "number", "exponential"),
     "log": Function(1, 1, "number", "number", "natural logarithm"),
     "sqrt": Function(1, 1, "number", "number", "square root"),
-    "min": Function(1, None, "number", "number", "min(x): least value along the run; min(x, y, ...): the least of several"),
-    "max": Function(1, None, "number", "number", "max(x): greatest value along the run; max(x, y, ...): the greatest of several"),
+    "min": Function(1, None, "number", "number", "of the run, or of several numbers"),
+    "max": Function(1, None, "number", "number", "of the run, or of several numbers"),
     "at_start": Function(1, 1, "number", "number", "value at time 0"),
     "at_end": Function(1, 1, "number", "number", "value at the end of the run"),
     "always": Function(1, 1, "statement", "statement", "true at every time of the run"),
@@ -335,7 +335,7 @@ class _Parser:
 def _unknown_character(text: str, at: int) -> str:
     hints = {"=": "equality is written ==", "!": "negation is written not",
              "&": "conjunction is written and", "|": "disjunction is written or",
-             "≥": "write >=", "≤": "write <=", "[": "only ( and ) group", "{": "only ( and ) group"}  # fmt: skip
+             "≥": "write >=", "≤": "write <=", "[": "use ( and )", "{": "use ( and )"}  # fmt: skip
     hint = hints.get(text[at])
     return f"{text[at]!r} has no meaning here" + (f": {hint}" if hint else "")
 

@@ -50,7 +50,7 @@ def violation(node: Node, known: Environment, negated: bool = False) -> Bounded:
 
 def holds(node: Node, known: Environment) -> bool:
     """Return whether a statement about exact numbers is true; one that is undefined is not."""
-    return bool((violation(node, known).value <= 0.0))
+    return bool(violation(node, known).value <= 0.0)
 
 
 def number(node: Node, known: Environment) -> Bounded:

@@ -22,7 +22,7 @@ _SHARE_OF_A_RUN, _LEAST_OF_A_RUN = 0.1, 2.0
 #: Part of the budget that is kept for the runs that confirm what was found.
 _KEPT = 0.1
 #: So many problems in a row that do not satisfy the filter end the search.
-_MISSES = 3000
+_MISSES = 1000
 _FIRST_ROUND, _LARGEST_ROUND = 40, 640
 _SHRINKS = 400  # runs spent on simplifying
 
@@ -172,6 +172,8 @@ class _Search:
                         break
             except OutOfTime:
                 pass
+            if self.misses and not self.trials:
+                self._nothing_satisfies()
             counterexample = self._confirmed()
         except KeyboardInterrupt:  # Interrupted, with the trajectory of the run, is one too
             interrupted, counterexample = True, self.confirmed

@@ -1,4 +1,4 @@
-"""One conjecture against one run: where it is violated most, and whether that is beyond the error."""
+"""One conjecture against one run: where it is violated most, and whether beyond the error."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
 
 import numpy as np
 
@@ -109,16 +108,15 @@ class Conjecture:
     def _trial(
         self, case: Case, found: Bounded, time: float | None, known: Mapping[str, Bounded]
     ) -> Trial:
-        value, low, high = float(found.value), float(found.low), float(found.high)
+        value, low = float(found.value), float(found.low)
         if low > 0.0:
             result = Result.VIOLATED
         elif math.isnan(value):
             result = Result.UNDEFINED
         else:
             result = Result.HOLDS if value <= 0.0 else Result.NOISE
-        named = {name: float(np.max(known[name].value)) for name in sorted(self.names)
-                 if np.ndim(known[name].value) == 0}  # fmt: skip
-        error = value - low if math.isfinite(value) else 0.0
+        named = {name: float(known[name].value) for name in sorted(self.names & set(known))}
+        error = value - low if math.isfinite(value) else (0.0 if low > 0.0 else math.inf)
         return Trial(case, result, value, error, time, None, named)
 
     def _scalars(self, case: Case, trajectory: Trajectory) -> dict[str, Bounded]:

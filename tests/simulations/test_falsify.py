@@ -1,0 +1,356 @@
+"""The search for counterexamples: on a system whose runs are known, and on the real one."""
+
+import dataclasses
+import json
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from dynamics import Population, Problem, State, gradient_flow
+from dynamics.reduced import ReducedTrajectory
+from dynamics.trajectory import Status
+from simulations import systems
+from simulations.cli import main
+from simulations.falsify import Conjecture, Filter, Result, assert_holds, check, falsify
+from simulations.falsify.trial import confirm
+from simulations.strategies import flow_settings, problems
+
+POSITIONAL = systems.load("positional")
+RESOLUTION = 1e-10
+
+
+class Stub:
+    """A population whose risk is known without computing it."""
+
+    order_parameters = ("alpha", "gamma", "rho")
+    trajectory, method, tolerance = ReducedTrajectory, "none", 1e-10
+    evaluations = 0
+
+    def __init__(self, problem):
+        self.problem = problem
+
+    def state(self, row):
+        return State(*np.asarray(row).tolist())
+
+    def certified_loss(self, state):
+        return SimpleNamespace(loss=math.exp(-state.alpha), bound=1e-9)
+
+    def evaluate(self, state):
+        return SimpleNamespace(test_error=0.25, mean_sigmoid=0.25)
+
+
+def run_of(case, gamma, status=Status.COMPLETED, records=6, rho=lambda t: 0.0):
+    """Return a run with alpha = 1 + t and known gamma and rho over times 0 .. 1."""
+    population, times = Stub(case.problem), np.linspace(0.0, 1.0, records)
+
+    def at(time):
+        return np.array([1.0 + time, gamma(time), rho(time)])
+
+    return ReducedTrajectory(
+        population=population, solver="gradient flow", time=times,
+        states=np.array([at(time) for time in times]), loss=np.exp(-1.0 - times),
+        bound=np.full(records, 1e-9), status=status, message="what the run says",
+        resolution=RESOLUTION, settings={"rtol": case.settings.get("rtol", 0.0)}, interpolant=at,
+    )  # fmt: skip
+
+
+def known_system(solve):
+    """The positional system with runs that are known in closed form."""
+    return dataclasses.replace(POSITIONAL, solve=lambda case, progress=None: solve(case))
+
+
+def judge(conjecture, gamma, **options):
+    case = POSITIONAL.build({"D": 8, "C": 2, "horizon": 1.0})
+    return Conjecture(conjecture, POSITIONAL).judge(case, run_of(case, gamma, **options))
+
+
+class TestJudgement:
+    @pytest.mark.parametrize(
+        ("depth", "result"),
+        [
+            (-1e-3, Result.HOLDS),
+            (0.0, Result.HOLDS),
+            (1e-11, Result.NOISE),
+            (1e-6, Result.VIOLATED),
+        ],
+    )
+    def test_a_violation_below_the_resolution_is_none(self, depth, result):
+        trial = judge("gamma >= rho", lambda t: -depth * t)
+        assert trial.result is result
+        assert trial.violation == pytest.approx(depth * (depth > 0.0), abs=1e-20)
+        assert 1e-10 <= trial.bound <= 3e-10
+
+    def test_the_worst_time_is_found_between_records(self):
+        trial = judge("gamma >= rho", lambda t: (t - 0.47) ** 2 - 1e-3)
+        assert trial.result is Result.VIOLATED
+        assert trial.violation == pytest.approx(1e-3, rel=1e-3)
+        assert trial.time == pytest.approx(0.47, abs=1e-3)
+        assert 0.4 < trial.since < 0.47
+        assert trial.values["gamma"] == pytest.approx(-1e-3, rel=1e-3)
+
+    def test_the_bound_of_the_loss_is_certified(self):
+        assert judge("loss <= exp(-alpha) - 1e-6", abs).result is Result.VIOLATED
+        assert judge("loss <= exp(-alpha) - 1e-10", abs).result is Result.NOISE
+
+    def test_errors_reach_the_attention_weights(self):
+        assert judge("Lambda + (C-1)*Gamma + (D-C)*Xi == 1", abs).result is not Result.VIOLATED
+        assert judge("G <= D*Lambda", abs).result is Result.VIOLATED
+
+    def test_of_the_whole_run(self):
+        assert judge("at_end(gamma) >= 2", lambda t: t).violation == pytest.approx(1.0)
+        trial = judge("max(gamma) <= 0.5", lambda t: t)
+        assert (trial.time, trial.result) == (None, Result.VIOLATED)
+        assert judge("q*D <= 2", lambda t: t).result is Result.HOLDS
+
+    def test_runs_that_stop_early(self):
+        early = {"status": Status.STALLED}
+        assert judge("gamma >= rho", lambda t: -t, **early).result is Result.VIOLATED
+        trial = judge("gamma >= rho", lambda t: t, **early)
+        assert (trial.result, trial.message) == (Result.INCOMPLETE, "what the run says")
+        assert judge("at_end(gamma) >= 0", lambda t: -t, **early).result is Result.INCOMPLETE
+
+    def test_undefined(self):
+        assert judge("log(rho - 1) > 0 or 1/rho > 0", lambda t: t).result is Result.UNDEFINED
+
+    @pytest.mark.parametrize(
+        ("T1", "text", "result"),
+        [(0.5, "T1 <= 0.4", Result.VIOLATED), (0.5, "T1 <= 0.5", Result.HOLDS),
+         (0.5, "T1 <= 0.49999", Result.NOISE), (math.nan, "T1 <= 0.5", Result.VIOLATED),
+         (math.nan, "T1 <= 5", Result.NOISE), (math.nan, "T0 <= T1", Result.UNDEFINED),
+         (math.nan, "rise <= 1", Result.UNDEFINED)],
+    )  # fmt: skip
+    def test_events_that_never_happen_are_later_than_the_run(self, T1, text, result):
+        outcomes = {"T0": math.nan, "T1": T1, "rise": math.nan}
+        system = dataclasses.replace(POSITIONAL, summarize=lambda case, run: outcomes)
+        case = system.build({"D": 8, "C": 2, "horizon": 1.0})
+        assert Conjecture(text, system).judge(case, run_of(case, abs)).result is result
+
+
+class TestConfirmation:
+    def trial(self, error):
+        """A run that is wrong by a multiple of its tolerance."""
+        system = known_system(lambda case: run_of(case, lambda t: error(case.settings["rtol"]) * t))
+        conjecture = Conjecture("gamma >= -1e-3", system)
+        case = system.build({"D": 8, "C": 2, "horizon": 1.0, "rtol": 1e-8, "tolerance": 1e-8})
+        return confirm(conjecture, conjecture.judge(case, system.solve(case)))
+
+    def test_what_a_tighter_run_lacks_is_dismissed(self):
+        assert self.trial(lambda rtol: -1e7 * rtol) is None
+
+    def test_the_difference_of_the_runs_is_an_error(self):
+        confirmed = self.trial(lambda rtol: -1.0 - 1e6 * rtol)
+        assert confirmed.violation == pytest.approx(1.009)
+        assert confirmed.bound == pytest.approx(0.0099)
+
+
+class TestSearch:
+    """gamma - rho = (0.3 - q) t: the conjecture is false where q > 0.3."""
+
+    system = known_system(lambda case: run_of(case, lambda t: (0.3 - case.problem.q) * t))
+
+    def test_finds_and_simplifies(self):
+        report = falsify("gamma >= rho", system=self.system, budget=60, horizon=1.0)
+        assert report.falsified
+        case = report.counterexample.case
+        assert 0.3 < case.problem.q <= 1.0
+        assert (case.problem.D, case.problem.C, case.problem.p, case.problem.tau) == (4, 2, 3, 1.0)
+        assert report.counterexample.violation == pytest.approx(case.problem.q - 0.3)
+        assert report.command.startswith(f"patchdyn run --D 4 --C 2 --q {case.problem.q}")
+        again = falsify("gamma >= rho", system=self.system, budget=60, horizon=1.0)
+        assert again.counterexample == report.counterexample
+
+    def test_does_not_find_what_is_not_there(self):
+        report = falsify("gamma >= rho", where="q <= 0.25", system=self.system, budget=60, most=80)
+        assert not report.falsified
+        assert report.counterexample is report.command is None
+        assert report.tried == report.results[Result.HOLDS] == 80
+        assert report.ranges["q"][1] <= 0.25
+        assert report.ranges["horizon"] == (1e5, 1e5)
+
+    def test_equalities_fix_what_is_drawn(self):
+        where = "D == 24 and 3 == C and beta == -0.5 and q < 0.3"
+        report = falsify("gamma >= rho", where=where, system=self.system, budget=60, most=20)
+        assert report.tried == 20
+        for name, value in (("D", 24.0), ("C", 3.0), ("beta", -0.5)):
+            assert report.ranges[name] == (value, value)
+
+    @pytest.mark.parametrize(
+        ("options", "words"),
+        [
+            ({"where": "D < 3"}, "none of .* problems drawn satisfies it"),
+            ({"where": "gamma > 0"}, "unknown name 'gamma'"),
+            ({"where": "D == 7"}, "no problem of this system has D = 7"),
+            ({"system": "magic"}, "system = 'magic' is not allowed"),
+            ({"budget": 0}, "budget = 0 is not allowed"),
+            ({"fixed": {"magic": 1}}, "magic is not a parameter of this system"),
+            ({"horizon": -1.0}, "horizon = -1.0 is not allowed"),
+        ],
+    )
+    def test_bad_input(self, monkeypatch, options, words):
+        monkeypatch.setattr("simulations.falsify.search._MISSES", 100)
+        with pytest.raises(ValueError, match=words):
+            falsify("gamma >= rho", **({"system": self.system, "budget": 60} | options))
+
+    def test_the_budget_is_kept_while_simplifying(self):
+        import time
+
+        def slow(case):
+            time.sleep(0.02)
+            return run_of(case, lambda t: -t)
+
+        began = time.monotonic()
+        report = falsify("gamma >= rho", system=known_system(slow), budget=1.0)
+        assert report.falsified
+        assert time.monotonic() - began < 3.0
+
+    def test_a_run_may_not_take_the_whole_budget(self, monkeypatch):
+        import time
+
+        def endless(case, progress=None):
+            while True:
+                time.sleep(0.01)
+                progress(0.5)
+
+        monkeypatch.setattr("simulations.falsify.search._LEAST_OF_A_RUN", 0.05)
+        system = dataclasses.replace(POSITIONAL, solve=endless)
+        report = falsify("gamma >= rho", system=system, budget=1.0)
+        assert not report.falsified
+        assert report.tried == report.undecided >= 3
+
+    def test_failures_are_counted(self):
+        def fail(case):
+            raise ZeroDivisionError("nothing works")
+
+        report = falsify("gamma >= rho", system=known_system(fail), budget=60, most=5)
+        assert report.results == {Result.INCOMPLETE: 5}
+
+
+class TestCommand:
+    @pytest.fixture
+    def known(self, monkeypatch):
+        monkeypatch.setattr("simulations.falsify.search.load", lambda name: TestSearch.system)
+
+    def test_falsified(self, known, capsys):
+        assert main(["falsify", "gamma >= rho", "--budget", "60", "--horizon", "1"]) == 0
+        text = capsys.readouterr().out
+        assert text.startswith("falsified: gamma >= rho\n")
+        for words in ("problem     D = 4, C = 2", "time        1, false since 0.2", "violation ",
+                      "rerun       patchdyn run --D 4", "tried       "):  # fmt: skip
+            assert words in text
+
+    def test_json(self, known, capsys):
+        assert main(["falsify", "gamma >= rho", "--json", "--fix", "D=8", "--fix", "C=4"]) == 0
+        answer = json.loads(capsys.readouterr().out)
+        assert answer["outcome"] == "falsified"
+        assert answer["counterexample"]["problem"]["D"] == 8
+        assert answer["counterexample"]["violation"] > answer["counterexample"]["numerical error"]
+
+    def test_not_falsified(self, known, capsys):
+        arguments = ["--where", "q < 0.3", "--budget", "1.5", "--seed", "3"]
+        assert main(["falsify", "gamma >= rho", *arguments]) == 0
+        text = capsys.readouterr().out
+        assert text.startswith("not falsified: gamma >= rho\n  tried ")
+        assert "with q < 0.3" in text
+
+    def test_interrupted(self, monkeypatch, capsys):
+        false = []
+
+        def solve(case):
+            if case.problem.q > 0.3:
+                false.append(case)
+            if len(false) == 4:  # found, confirmed, simplified once
+                raise KeyboardInterrupt
+            return run_of(case, lambda t: (0.3 - case.problem.q) * t)
+
+        system = known_system(solve)
+        monkeypatch.setattr("simulations.falsify.search.load", lambda name: system)
+        assert main(["falsify", "gamma >= rho"]) == 130
+        output = capsys.readouterr()
+        assert output.out.startswith("falsified")  # and confirmed before
+        assert "interrupted" in output.err
+
+    @pytest.mark.parametrize(
+        ("arguments", "words"),
+        [
+            (["gama >= rho"], "unknown name 'gama': did you mean gamma"),
+            (["gamma >= rho", "--where", "D <"], "the conjecture ends where a value is expected"),
+            (["gamma >= rho", "--budget", "0"], "budget = 0 is not allowed"),
+            (["gamma >= rho", "--fix", "D"], "--fix D is not allowed: it must be NAME=VALUE"),
+            (["gamma >= rho", "--fix", "solver=euler"], "solver = 'euler' is not allowed"),
+            (["gamma >= rho", "--box", "D=8"], "--box is not allowed without --certify"),
+            (["gamma >= rho", "--certify"], "--certify needs a --box"),
+            (["rho >= gamma", "--certify"], "only 'gamma >= rho' is"),
+            (["gamma >= rho", "--certify", "--box", "D=8"], "it does not say C"),
+            (["gamma >= rho", "--certify", "--budget", "3", "--box", "D=8"], "--budget is not"),
+            (["gamma >= rho", "--certify", "--precision", "1", "--box", "D=8"], "--precision 1 is"),
+        ],
+    )
+    def test_bad_input_is_told_with_exit_code_2(self, capsys, arguments, words):
+        assert main(["falsify", *arguments]) == 2
+        output = capsys.readouterr()
+        assert words in output.err
+        assert "Traceback" not in output.err
+        assert output.out == ""
+
+
+class TestRealRuns:
+    @pytest.mark.slow
+    def test_gamma_ge_rho_is_falsified_and_its_command_shows_it(self, capsys):
+        report = falsify("gamma >= rho", where="q*D <= C and beta > 0", budget=240, most=60)
+        trial = report.counterexample
+        assert trial.violation > 1e3 * trial.bound
+        assert (trial.case.problem.C, trial.case.problem.p) == (2, 3)
+        assert main([*report.command.split()[1:], "--json"]) == 0
+        shown = json.loads(capsys.readouterr().out)
+        assert shown["violations"]["gamma >= rho"] == pytest.approx(trial.violation, rel=0.05)
+
+    @pytest.mark.slow
+    def test_what_is_proved_is_not_falsified(self):
+        """With two sets gamma >= rho whatever alpha: a violation would be one of the solver."""
+        report = falsify(
+            "gamma >= rho", where="D == 8 and C == 4 and beta > 0", most=15, budget=240
+        )
+        assert not report.falsified
+        assert report.tried == 15
+
+    @settings(max_examples=5)
+    @given(problems(max_D=8, max_C=2, degrees=(3,), where="q*D <= 1 and beta > 0"))
+    def test_three_lines_of_a_theorist(self, problem):
+        run = gradient_flow(Population(problem, tolerance=1e-8), horizon=1.0)
+        assert_holds("loss <= at_start(loss) and 0 < alpha", run)
+
+    def test_a_violation_raises_with_its_numbers(self):
+        run = gradient_flow(
+            Population(Problem(D=6, C=2, q=0.1, nu=1.0, temperature=3.0)), horizon=40.0
+        )
+        assert check("gamma >= rho - 0.01", run).result is Result.HOLDS
+        with pytest.raises(AssertionError, match=r"gamma >= rho: violated at time .*, by 0.0011"):
+            assert_holds("gamma >= rho", run)
+
+
+@settings(max_examples=20)
+@given(problems(where="q*D <= C and p < 7", max_D=12))
+def test_problems_can_be_filtered(problem):
+    assert problem.q * problem.D <= problem.C
+    assert problem.p < 7
+
+
+@settings(max_examples=20)
+@given(flow_settings(max_horizon=100.0))
+def test_settings_are_those_of_the_flow(drawn):
+    assert 1.0 <= drawn["horizon"] <= 100.0
+    assert set(drawn) == {"horizon", "method", "rtol"}
+
+
+def test_filters_compare_exactly():
+    case = POSITIONAL.build({"D": 8, "C": 2, "qD": 2.0})
+    for text, truth in {
+        "q*D <= 2": True,
+        "q*D < 2": False,
+        "D != 8": False,
+        "log(-C) < 0": False,
+    }.items():
+        assert Filter(text, POSITIONAL).keeps(case) == truth, text
