@@ -34,7 +34,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from dynamics import ParameterError, Population, Problem, State
+from dynamics import ParameterError, Population, Problem, State, ToleranceError
 from dynamics.problem import require
 from simulations.balls import coefficients, float_above, float_below, least_value
 
@@ -221,14 +221,23 @@ def drift_is_negative(witness: Witness, precision: int = 96) -> bool:
         (problem.nu, problem.nu), (problem.beta, problem.beta), (problem.tau, problem.tau),
         (problem.kappa, problem.kappa), problem.p,
     )  # fmt: skip
-    return alpha > 0.0 and all(bounds(box, cell, precision)[1] < 0.0 for cell in _cells(box))
+    cell = next(_cells(box))  # a point: beta = x, where the drift vanishes, is no witness
+    apart = cell.contrast[0] > 0.0 or cell.contrast[1] < 0.0
+    return alpha > 0.0 and apart and bounds(box, cell, precision)[1] < 0.0
 
 
 def population_drift(witness: Witness, tolerance: float = 1e-12) -> tuple[float, float]:
-    """Return d(gamma - rho)/dt by the population gradient, and a bound of its error."""
-    value = Population(witness.problem, tolerance=tolerance).evaluate(
-        State(witness.alpha, witness.x, witness.x)
-    )
+    """Return d(gamma - rho)/dt by the population gradient, and a bound of its error.
+
+    Where rounding does not allow the tolerance, what can be reached is taken.
+    """
+    state = State(witness.alpha, witness.x, witness.x)
+    try:
+        value = Population(witness.problem, tolerance=tolerance).evaluate(state)
+    except ToleranceError as refusal:
+        if not math.isfinite(refusal.reachable):
+            raise
+        value = Population(witness.problem, tolerance=2.0 * refusal.reachable).evaluate(state)
     return value.gradient.rho - value.gradient.gamma, 2.0 * value.bound
 
 
@@ -268,8 +277,8 @@ def _halves(box: Box, cell: Cell, precision: int) -> list[Cell]:
 
 def _witness(box: Box, cell: Cell, q: float, precision: int) -> Witness | None:
     """Return a point of the cell at which the drift is proved negative, if a corner is one."""
-    for amplitude in {cell.amplitude[1], cell.amplitude[0]}:
-        for contrast in {0.5 * sum(cell.contrast), cell.contrast[0], cell.contrast[1]}:
+    for amplitude in dict.fromkeys(cell.amplitude[::-1]):
+        for contrast in dict.fromkeys((0.5 * sum(cell.contrast), *cell.contrast)):
             nu = cell.nu[1] if amplitude == cell.amplitude[1] else cell.nu[0]
             if amplitude <= 0.0 or nu <= 0.0 or q <= 0.0:
                 continue

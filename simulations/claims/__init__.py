@@ -22,6 +22,7 @@ CLAIM_IDS = (
     "theorem-4.1",
     "events",
     "gamma-ge-rho",
+    "gamma-ge-rho-certified",
     "sigma-a-breaks-symmetry",
     "reduced-equals-full",
     "expectation-methods",

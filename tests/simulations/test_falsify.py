@@ -261,7 +261,7 @@ class TestCommand:
         def solve(case):
             if case.problem.q > 0.3:
                 false.append(case)
-            if len(false) == 4:  # found, confirmed, simplified once
+            if len(false) == 3:  # found, confirmed, and about to be confirmed again
                 raise KeyboardInterrupt
             return run_of(case, lambda t: (0.3 - case.problem.q) * t)
 
