@@ -180,8 +180,10 @@ def node_weights(start, step, eta, phases, lanes, node, weights):
     growth, eight = node[1, 0], math.exp(min(8.0 * math.pi * step, 300.0))
     for i in range(min(lanes, 8)):
         growth[i] = math.exp(min(math.pi * step * (start + i), 300.0))
-    for i in range(8, lanes):
-        growth[i] = min(growth[i - 8] * eight, 1e130)
+    for m in range(8, lanes, 8):
+        before, after = growth[m - 8 :], growth[m:]
+        for i in range(8):
+            after[i] = min(before[i] * eight, 1e130)
     one = two = 0.0
     for i in range(lanes):
         t, grow = step * (start + i), growth[i]

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dynamics._emitted import row_gradient
-from dynamics._jit import kernel
+from dynamics._jit import REORDER, kernel
 from dynamics.problem import Problem
 
 #: The tilts at which r is bounded; |F| beyond the window is controlled by their extremes.
@@ -271,7 +271,7 @@ def _moments(level, C, u):
     return f, mean / f, square / f - (mean / f) ** 2
 
 
-@kernel(inner=True)
+@kernel(inner=True, fastmath=REORDER)
 def log_weighted(share, size, base_size, sets):
     """Return ``log(|d base| + sets sum share |y|)``: what |dF| adds to a Chernoff bound."""
     total = 0.0

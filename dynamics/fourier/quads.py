@@ -221,15 +221,21 @@ def _by_digits(x, N, excess, lanes, z):
 @kernel(inner=True, fastmath=REORDER)
 def _small_powers(x, excess, lanes):
     """Fill x^2 and x^3 after x."""
-    one = 1.0 if excess else 0.0
     for k in range(0, FOUR, 2 * LANES):
         row = x[k:]
-        for i in range(lanes):
-            a, b = row[i], row[LANES + i]
-            c, d = a * (2.0 * one + a) - b * b, 2.0 * b * (one + a)
-            row[FOUR + i], row[FOUR + LANES + i] = c, d
-            row[2 * FOUR + i] = one * (a + c) + (a * c - b * d)
-            row[2 * FOUR + LANES + i] = one * (b + d) + (a * d + b * c)
+        if excess:
+            for i in range(lanes):
+                a, b = row[i], row[LANES + i]
+                c, d = a * (2.0 + a) - b * b, 2.0 * b * (1.0 + a)
+                row[FOUR + i], row[FOUR + LANES + i] = c, d
+                row[2 * FOUR + i] = (a + c) + (a * c - b * d)
+                row[2 * FOUR + LANES + i] = (b + d) + (a * d + b * c)
+        else:
+            for i in range(lanes):
+                a, b = row[i], row[LANES + i]
+                c, d = a * a - b * b, 2.0 * a * b
+                row[FOUR + i], row[FOUR + LANES + i] = c, d
+                row[2 * FOUR + i], row[2 * FOUR + LANES + i] = a * c - b * d, a * d + b * c
 
 
 @kernel(inner=True, fastmath=REORDER)
