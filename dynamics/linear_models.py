@@ -168,17 +168,18 @@ def search_weights(
 ) -> tuple[LinearError, NDArray[np.int64], int]:
     """Look for integer weights 0 .. ``largest`` better than uniform ones by local search.
 
-    From near-uniform and random starts, entries are changed one at a time, and shifted against
-    each other within a set, as long as the error (ties decided by a coin) falls. An upper bound of
-    the optimum.
+    From near-uniform and random starts, entries are changed by one, one at a time, as long as the
+    error (ties decided by a coin) falls. An upper bound of the optimum.
     """
     best: tuple[LinearError, NDArray[np.int64], int] | None = None
     for start in range(starts):
-        if start % 2:
-            a = rng.integers(1, largest + 1, size=problem.D)
-        else:
-            level = int(rng.integers(1, largest + 1))
+        level = int(rng.integers(2, largest + 1))
+        if start % 3 == 0:  # some sets lowered as a whole
+            a = np.repeat(level - rng.integers(0, 2, size=problem.L), problem.C)
+        elif start % 3 == 1:
             a = np.clip(level + rng.integers(-1, 2, size=problem.D), 1, largest)
+        else:
+            a = rng.integers(1, largest + 1, size=problem.D)
         error, theta = weights_error(problem, a)
         improved = True
         while improved:

@@ -44,14 +44,15 @@ def run(context: Context) -> Outcome:
     from simulations.figures import linear_models
 
     sizes = _QUICK_SIZES if context.quick else _SIZES
-    images = 20_000 if context.quick else 200_000
+    images = 20_000 if context.quick else 100_000
     curves = linear_models.gather_curves(sizes, _RATIOS, images, context.seed)
     context.progress(0.3)
     powers = linear_models.gather_powers(_SET_SIZES[:4] if context.quick else _SET_SIZES, _POWERS)
     context.progress(0.4)
     certified = _QUICK_CERTIFIED if context.quick else _CERTIFIED
     searched = _QUICK_SEARCHED if context.quick else _SEARCHED
-    weights = linear_models.gather_weights(certified, searched, context.seed)
+    starts = 6 if context.quick else 24
+    weights = linear_models.gather_weights(certified, searched, starts, context.seed)
     context.progress(0.9)
     decoded = linear_models.gather_decoded(_DECODED, images, context.seed)
     context.progress(1.0)
@@ -63,7 +64,7 @@ def run(context: Context) -> Outcome:
         LEVEL,
         {"sizes (D, C)": [list(size) for size in sizes], "images sampled": images,
          "powers k": list(_POWERS), "problems with proof (D, C, q)": [list(c) for c in certified],
-         "problems searched": [list(c) for c in searched], "seed": context.seed},
+         "problems searched": [list(c) for c in searched], "starts": starts, "seed": context.seed},
         summary,
         (_figure(curves, powers, weights, decoded),),
     )  # fmt: skip

@@ -43,7 +43,7 @@ def gather_curves(
                 )
         one = Problem(D=D, C=C, q=C * C / D)
         error = models.uniform_error(one)
-        against = models.uniform_disagreement(one).literal if D <= 1024 else np.nan
+        against = models.uniform_disagreement(one).literal
         reference.append([error.coin, error.literal, against, models.gaussian_error(one)])
     names = [f"D={D}, C={C}" for D, C in sizes]
     return xarray.Dataset(
@@ -88,7 +88,8 @@ def gather_powers(set_sizes: Sequence[int], powers: Sequence[float]) -> xarray.D
 
     def error(C: int, power: float) -> float:
         D = 16 * C * C
-        return models.uniform_error(Problem(D=D, C=C, q=C**power / D)).coin
+        q = C**power / D
+        return models.uniform_error(Problem(D=D, C=C, q=q)).coin if q <= 1.0 else math.nan
 
     critical = [
         2.0 + math.log(models.critical_ratio(16 * C * C, C)) / math.log(C) for C in set_sizes
@@ -107,14 +108,18 @@ def gather_powers(set_sizes: Sequence[int], powers: Sequence[float]) -> xarray.D
 def gather_weights(
     certified: Sequence[tuple[int, int, float]],
     searched: Sequence[tuple[int, int, float]],
+    most: int,
     seed: int,
 ) -> xarray.Dataset:
-    """Return errors (problem) of uniform weights and of the best ones, proved or found."""
+    """Return errors (problem) of uniform weights and of the best ones, proved or found.
+
+    ``most`` is the number of starts of the search, a fifth of it beyond D = 16.
+    """
     streams = np.random.SeedSequence(seed, spawn_key=(32,)).spawn(len(searched))
     problems = [Problem(D=D, C=C, q=q) for D, C, q in (*certified, *searched)]
     best = [models.best_linear_classifier(p).error for p in problems[: len(certified)]]
     for problem, stream in zip(problems[len(certified) :], streams):
-        starts = 8 if problem.D <= 16 else 2
+        starts = most if problem.D <= 16 else most // 5
         found = models.search_weights(problem, np.random.default_rng(stream), starts=starts)
         best.append(found[0].coin)
     return xarray.Dataset(
