@@ -139,4 +139,4 @@ def _draw_runs(ax: Any, data: xarray.Dataset, level: float, artists: dict[str, A
     ax.axvline(level, **REFERENCE)
     ax.axhline(0.5, **REFERENCE)
     ax.set(xscale="log", xlim=(1e-3, 0.5), ylim=(0.2, 1.05), xlabel="test error",
-           ylabel="AUC of $P^\\top P$ for pairs in one set")  # fmt: skip
+           ylabel="AUC of $P^\\top P$")  # fmt: skip
