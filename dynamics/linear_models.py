@@ -208,7 +208,7 @@ class CertifiedOptimum(NamedTuple):
     theta: float
 
 
-def best_linear_classifier(problem: Problem, *, time_limit: float = 60.0) -> CertifiedOptimum:
+def best_linear_classifier(problem: Problem, *, time_limit: float = 300.0) -> CertifiedOptimum:
     """Return the best of *all* linear classifiers at D = 4 or 6, with a proof by branch and bound.
 
     A mixed-integer program chooses the side of every pattern. It may assume ``a >= 0`` (module
