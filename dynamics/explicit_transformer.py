@@ -158,9 +158,12 @@ def _fails(problem: Problem, S: Array, alpha: float, s: Array) -> tuple[Array, A
     """Return where ``f* F <= 0`` and where ``F <= 0``, for images (n, D) with y = +1."""
     scale = problem.kappa * alpha
     O = scale * (s @ S.T)  # noqa: E741 - the paper's name
-    power = O**problem.p
-    F = (power + problem.nu * O).sum(axis=1)
-    rounding = 8.0 * problem.D * np.finfo(float).eps * np.abs(power + problem.nu * O).sum(axis=1)
+    terms = O.copy()  # products, for a general power costs ten times more
+    for _ in range(problem.p - 1):
+        terms *= O
+    terms += problem.nu * O
+    F = terms.sum(axis=1)
+    rounding = 8.0 * problem.D * np.finfo(float).eps * np.abs(terms).sum(axis=1)
     sums = s.reshape(len(s), problem.L, problem.C).sum(axis=2)
     f_star = np.where(np.abs(sums) > threshold(problem.C), sums, 0.0).sum(axis=1)
     return np.sign(f_star) * F <= rounding, rounding >= F
