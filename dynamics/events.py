@@ -115,7 +115,7 @@ def _drift_after(
     forgotten = start + _FORGOTTEN / first.curvature if first.curvature > 0.0 else math.inf
     early = np.flatnonzero((trajectory.time > start) & (trajectory.time <= forgotten))
     later = np.flatnonzero(trajectory.time > max(start, forgotten))
-    chosen = [early[:: max(1, early.size // _LOOKS)]]
+    chosen = [early[:: max(1, early.size // _LOOKS)], early[-1:]]
     if later.size:
         turns = later[0] + _turning_points(trajectory.alpha[later], 0.25 * LEAST_RISE)
         around = np.add.outer(turns, _AROUND).ravel()

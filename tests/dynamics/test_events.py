@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dynamics import Population, Problem, SlowManifold, State, gradient_descent, gradient_flow
-from dynamics.events import ARRIVAL, find_events
+from dynamics.events import ARRIVAL, _turning_points, find_events
 from dynamics.labelling import label_error
 
 
@@ -79,6 +79,15 @@ class TestEventIII:
         assert not events.onset.happens
         settled = run.time > 10.0 * events.T0.time  # at T0 alpha is still 1 per cent below alpha*
         assert (np.diff(run.alpha[settled]) < 0).all()
+
+
+def test_turning_points_are_where_values_turn_not_where_they_tremble():
+    time = np.linspace(0.0, 3.0, 601)
+    noise = 1e-6 * (-1.0) ** np.arange(601)
+    values = 2.0 + np.cos(np.pi * time) + noise  # falls to t = 1, rises to t = 2, falls
+    np.testing.assert_allclose(time[_turning_points(values, 1e-4)], [1.0, 2.0], atol=0.011)
+    assert _turning_points(3.0 - time / 3 + noise, 1e-4).size == 0
+    assert _turning_points(2.0 + noise, 1e-4).size == 0
 
 
 def test_events_of_descent_agree_with_those_of_the_flow():
