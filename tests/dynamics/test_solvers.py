@@ -235,7 +235,7 @@ class TestFlow:
         assert np.isfinite(run.states).all()
 
     def test_loss_of_accuracy_is_a_status(self):
-        population = Population(NAMED, tolerance=1e-6, memory_budget=2**23)
+        population = Population(NAMED, "enumeration", tolerance=1e-6, memory_budget=2**23)
         run = gradient_flow(population, horizon=10.0, initial=State(30.0, 0.0, 0.0))
         assert run.status is Status.INACCURATE
         assert "memory budget" in run.message
