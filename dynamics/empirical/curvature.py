@@ -10,6 +10,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from dynamics.empirical.data import check_data
 from dynamics.empirical.gradient import softmax_rows, through_softmax
+from dynamics.errors import ParameterError
 from dynamics.full_expectation import real_array
 from dynamics.problem import Problem, finite, require
 
@@ -121,12 +122,17 @@ def stability(
         return np.concatenate([root_A * to_A[off][:in_A], root_v * to_v[:in_v]])
 
     size = in_A + in_v
-    if size == 1:
-        curvature = float(product(np.ones(1))[0])
+    start = np.random.default_rng(0).standard_normal(size)
+    with np.errstate(over="ignore", invalid="ignore"):
+        image = product(start)
+    if not np.isfinite(image).all():
+        raise ParameterError(
+            f"v with entries up to {np.abs(v).max():.3g} is not allowed: F overflows"
+        )
+    if size == 1 or not image.any():
+        curvature = float(image[0] / start[0])
     else:
-        start = np.random.default_rng(0).standard_normal(size)
         operator = LinearOperator((size, size), matvec=product, dtype=float)
         curvature = float(eigsh(operator, 1, which="LA", v0=start, tol=1e-6)[0][0])
-    return Stability(
-        curvature, 2.0 * (1.0 + momentum) / curvature if curvature > 0.0 else float("inf")
-    )
+    rate = 2.0 * (1.0 + momentum) / curvature if curvature > 0.0 else float("inf")
+    return Stability(curvature, rate)

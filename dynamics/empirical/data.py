@@ -16,6 +16,7 @@ from dynamics.problem import Problem, require
 
 _SHARE_OF_MEMORY = 0.8
 _BLOCK_BYTES = 2**22
+_ROUNDINGS = 64  # units of rounding within which a coefficient of w* is known
 
 
 def sample(
@@ -108,10 +109,13 @@ def labelling_function(
 def labels_of_coefficients(
     problem: Problem, coefficients: np.ndarray, partition: NDArray[np.intp]
 ) -> np.ndarray:
-    """Return f* from the coefficients of w*, (N, D) to (N,)."""
+    """Return f* from the coefficients of w*, (N, D) to (N,); 0 where it is 0 up to rounding."""
     sums = coefficients[:, partition].sum(axis=2, dtype=np.float64)
-    visible = np.abs(sums) > threshold(problem.C)
-    return np.asarray(np.where(visible, sums, 0.0).sum(axis=1))
+    exact = np.issubdtype(coefficients.dtype, np.integer)
+    rounding = 0.0 if exact else problem.C * _ROUNDINGS * float(np.finfo(coefficients.dtype).eps)
+    visible = np.where(np.abs(sums) > threshold(problem.C) + rounding, sums, 0.0)
+    total = visible.sum(axis=1)
+    return np.asarray(np.where(np.abs(total) <= problem.L * rounding, 0.0, total))
 
 
 def disagreement(

@@ -89,7 +89,7 @@ class HeldOut:
         mixing = np.ascontiguousarray(problem.kappa * softmax_rows(A / problem.tau).T)
         wrong = ties = disagree = 0
         for s, across, label in self._kept if self._kept is not None else self._draw():
-            output, tied = _outputs(problem, (v_0 * s + spread * across) @ mixing)
+            output, tied = _outputs(problem, v_0 * s + spread * across, mixing)
             wrong += int(np.count_nonzero((output < 0.0) | tied))
             ties += int(np.count_nonzero(tied))
             disagree += int(np.count_nonzero((output * label < 0.0) | tied | (label == 0.0)))
@@ -98,10 +98,17 @@ class HeldOut:
         return ErrorRate(rate, ties / self.samples, disagree / self.samples, float(3.0 * spread))
 
 
-def _outputs(problem: Problem, O: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # noqa: E741
-    """Return F and where it is zero up to rounding."""
-    with np.errstate(over="ignore"):
-        terms = O * (O ** (problem.p - 1) + problem.nu)
-        size = np.abs(terms).sum(axis=1)
-    F = np.clip(terms, -1e300, 1e300).sum(axis=1)
-    return F, np.abs(F) <= _ROUNDING * np.minimum(size, 1e300)
+def _outputs(problem: Problem, u: np.ndarray, mixing: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return what has the sign of F, and where F is 0 within the rounding of ``kappa S u``.
+
+    F of a sample is divided by the p-th power of its largest O where that exceeds 1: no overflow.
+    """
+    p = problem.p
+    O = u @ mixing  # noqa: E741
+    size = np.maximum(1.0, np.abs(O).max(axis=1, keepdims=True))
+    O /= size  # noqa: E741
+    nu = problem.nu * size ** (1.0 - p)
+    F = (O * (O ** (p - 1) + nu)).sum(axis=1)
+    error = _ROUNDING * problem.kappa * np.abs(u).max(axis=1, keepdims=True) / size
+    reach = np.abs(O) + error
+    return F, np.abs(F) <= (error * (p * reach ** (p - 1) + nu)).sum(axis=1)
