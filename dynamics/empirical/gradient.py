@@ -22,6 +22,7 @@ from dynamics.full_expectation import real_array
 from dynamics.problem import Problem
 
 _BLOCK_BYTES = 2**18  # of data that stay in the cache of one core between their two uses
+_CACHED_BYTES = 2**23  # of data that may stay in the last cache between evaluations
 _GROUP = 64  # samples whose products u, w are kept before they enter the D x D sum
 _CHUNKS = 16  # tasks shared out among threads, at most: fixed by the sizes of the data alone,
 _SERIAL = 2**20  # so that no sum depends on the threads; one below so many entries of X
@@ -75,6 +76,7 @@ class EmpiricalRisk:
         sample_bytes = X.itemsize * problem.D * problem.dimension
         self.block = int(min(_GROUP, max(4, _BLOCK_BYTES // sample_bytes // 4 * 4)))
         self.group = _GROUP // self.block * self.block
+        self.ahead = int(self.X.nbytes > _CACHED_BYTES)
         tasks = _CHUNKS if self.X.size >= _SERIAL else 1
         length = -(-self.N // (tasks * self.group)) * self.group
         self.chunks = [(a, min(a + length, self.N)) for a in range(0, self.N, length)]
@@ -95,6 +97,7 @@ class EmpiricalRisk:
                 loss[index] = sums_over_samples(
                     rows, self.y, value, weights, scaled, problem.p, problem.nu,
                     first, last, self.block, self.group, scratch, m, g, G[index], M[index],
+                    self.ahead,
                 )  # fmt: skip
 
         loss = self.shared(work)
@@ -140,7 +143,7 @@ class FixedScores:
             for index, first, last, loss in tasks:
                 loss[index] = sums_at_fixed_scores(
                     self._mixed, risk.y, value, kind.type(problem.kappa), problem.p, problem.nu,
-                    first, last, risk.block, scratch, g, G[index],
+                    first, last, risk.block, scratch, g, G[index], risk.ahead,
                 )  # fmt: skip
 
         loss = risk.shared(work)

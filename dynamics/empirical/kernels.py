@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 from dynamics._jit import REORDER, kernel
+from dynamics.empirical.prefetch import prefetch
 
 
 @kernel(fastmath=REORDER, inner=True)
@@ -33,11 +34,15 @@ def _inner_products(X, first, rows, v, u):
 
 
 @kernel(fastmath=REORDER, inner=True)
-def _weighted_rows(X, first, rows, z, g):
-    """Add ``sum_r z[r] X[first + r]`` to g (d,)."""
+def _weighted_rows(X, first, rows, z, g, ahead):
+    """Add ``sum_r z[r] X[first + r]`` to g (d,); prefetch the rows ``ahead`` of them, if any."""
     whole = rows - rows % 4
+    line = 64 // X.itemsize
     for r in range(0, whole, 4):
         m = first + r
+        if ahead > 0:
+            for k in range(0, 4 * g.size, line):
+                prefetch(X, m + ahead, k)
         a, b, c, e = z[r], z[r + 1], z[r + 2], z[r + 3]
         for k in range(g.size):
             g[k] += (a * X[m, k] + b * X[m + 1, k]) + (c * X[m + 2, k] + e * X[m + 3, k])
@@ -103,13 +108,16 @@ def _residual(F):
 
 
 @kernel(fastmath=REORDER, nogil=True)
-def sums_over_samples(X, y, v, S, scaled, p, nu, first, last, block, group, work, m, g, G, M):
+def sums_over_samples(
+    X, y, v, S, scaled, p, nu, first, last, block, group, work, m, g, G, M, ahead
+):
     """Accumulate over samples first .. last the loss and the two sums behind the gradient.
 
     ``X`` (N D, d) has the rows of the samples one after another, ``scaled`` is ``kappa S^T``. With
     ``u = y X v``, ``o = kappa S u``, ``w_i = s(-F) act'(o_i)`` per sample,
     ``G += sum y (S^T w) X`` (d,) and ``M += sum w u^T`` (D, D), in double precision whatever the
-    type of X. ``work`` (4, group, D), ``m`` (D, D) and ``g`` (d,) are scratch.
+    type of X. ``work`` (4, group, D), ``m`` (D, D) and ``g`` (d,) are scratch; ``ahead``
+    (0 or 1) is how many blocks ahead the data are prefetched.
     """
     D = S.shape[0]
     u, o, w, z = work[0], work[1], work[2], work[3]
@@ -139,7 +147,7 @@ def sums_over_samples(X, y, v, S, scaled, p, nu, first, last, block, group, work
                     z[b, j] *= y[sample + b]
             for k in range(g.size):
                 g[k] = 0
-            _weighted_rows(X, sample * D, rows * D, z.reshape(z.size), g)
+            _weighted_rows(X, sample * D, rows * D, z.reshape(z.size), g, block * D * ahead)
             for k in range(g.size):
                 G[k] += g[k]
         for i in range(D):
@@ -153,10 +161,10 @@ def sums_over_samples(X, y, v, S, scaled, p, nu, first, last, block, group, work
 
 
 @kernel(fastmath=REORDER, nogil=True)
-def sums_at_fixed_scores(H, y, v, kappa, p, nu, first, last, block, work, g, G):
+def sums_at_fixed_scores(H, y, v, kappa, p, nu, first, last, block, work, g, G, ahead):
     """Accumulate loss and ``G += sum y w H`` where ``H = S X`` (N D, d) is given.
 
-    ``work`` (2, block, D) and ``g`` (d,) are scratch.
+    ``work`` (2, block, D) and ``g`` (d,) are scratch; ``ahead`` as in `sums_over_samples`.
     """
     o, w = work[0], work[1]
     D = o.shape[1]
@@ -174,7 +182,7 @@ def sums_at_fixed_scores(H, y, v, kappa, p, nu, first, last, block, work, g, G):
                 w[b, i] *= s * y[sample + b]
         for k in range(g.size):
             g[k] = 0
-        _weighted_rows(H, sample * D, rows * D, w.reshape(w.size), g)
+        _weighted_rows(H, sample * D, rows * D, w.reshape(w.size), g, block * D * ahead)
         for k in range(g.size):
             G[k] += g[k]
     return loss
