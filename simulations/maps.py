@@ -101,8 +101,7 @@ OVERLAYS = {
     "alpha(0)": r"$\alpha(0)=\alpha^*$",
     "leaves the line": r"$\frac{d}{dt}(\gamma-\rho)=0$ at $\gamma=\rho=0$ (exact)",
     "floor": "best test error 0.01 (law of $f^*$)",
-    "learning rate": "largest stable learning rate",
-    "paper": r"$qD=C^2$",
+    "learning rate": "largest stable rate at the start and after Event I",
 }
 
 
@@ -263,9 +262,9 @@ def _rates(sweep: Sweep, plane: xarray.Dataset) -> np.ndarray:
 def _overlay(sweep: Sweep, plane: xarray.Dataset, name: str) -> np.ndarray:
     """Return a field over a plane whose zero line is the boundary."""
     if name == "alpha(0)":
-        return np.log(plane["initial_alpha"] / plane["alpha_star"]).values
+        return np.asarray(np.log(plane["initial_alpha"] / plane["alpha_star"]))
     if name == "floor":
-        return np.log10(np.maximum(plane["best_test_error"], 1e-300)).values + 2.0
+        return np.log10(np.maximum(plane["best_test_error"].values, 1e-300)) + 2.0
     if name == "learning rate":
         return np.log(_rates(sweep, plane) / plane["stable_learning_rate"].values)
     return _balance(sweep, plane)

@@ -23,6 +23,7 @@ _NAMES = {
     "C": "$C$", "p": "$p$", "alpha0": r"$\alpha(0)$", "gamma0": r"$\gamma(0)$",
     "rho0": r"$\rho(0)$",
 }  # fmt: skip
+_MOSTLY = 0.6  # of the cells must have a value for contours
 #: Cells that carry no value, by kind: face and hatching.
 _APART = {
     "none": ("#F2F2F2", ""),
@@ -75,14 +76,33 @@ def _edges(ax: Axes, data: xarray.Dataset, name: str, which: str) -> np.ndarray:
     middle = (centres[1:] + centres[:-1]) / 2
     first, last = 2 * centres[0] - middle[0], 2 * centres[-1] - middle[-1]
     edges = np.concatenate([[first], middle, [last]])
+    axis = ax.xaxis if which == "x" else ax.yaxis
     if log:
         (ax.set_xscale if which == "x" else ax.set_yscale)("log")
         edges = np.exp(edges)
     if all(float(v).is_integer() for v in values) and values.size <= 12:
-        axis = ax.xaxis if which == "x" else ax.yaxis
         axis.set_ticks(values, [f"{int(v)}" for v in values])
         axis.set_ticks([], minor=True)
+    elif log:
+        _log_ticks(axis, float(edges[0]), float(edges[-1]))
     return edges
+
+
+def _log_ticks(axis: Any, low: float, high: float) -> None:
+    """Label 1, 2, 5 of each decade on a short axis, decades on a long one."""
+    decades = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
+    digits = (1, 2, 5) if np.log10(high / low) < 2.5 else (1,)
+    ticks = [d * 10.0**k for k in decades for d in digits if low <= d * 10.0**k <= high]
+    axis.set_ticks(ticks, [f"{tick:g}" if 1e-3 <= tick < 1e4 else _power(tick) for tick in ticks])
+    if len(digits) > 1:
+        axis.set_ticks([], minor=True)
+
+
+def _power(value: float) -> str:
+    """Return a number in short type: powers of ten as such."""
+    exponent = np.log10(value) if value > 0.0 else 0.5
+    whole = abs(exponent - round(exponent)) < 1e-9 and not 1e-2 <= value < 1e3
+    return rf"$10^{{{round(exponent)}}}$" if whole else f"{value:.3g}"
 
 
 def _norm(values: np.ndarray, scale: str) -> Normalize:
@@ -105,13 +125,14 @@ def _contours(ax: Axes, data: xarray.Dataset, x: str, y: str, norm: Normalize) -
         levels = 10.0 ** decades[:: max(1, int(np.ceil(decades.size / 6)))]
     levels = [level for level in levels if norm.vmin < level < norm.vmax]
     values = data["value"].values
-    if not levels or min(values.shape) < 2 or np.isfinite(values).sum() < 4:
-        return
+    if not levels or min(values.shape) < 2 or np.isfinite(values).mean() < _MOSTLY:
+        return  # contours of scattered cells would mislead
     shown = np.log10(values) if data.attrs["scale"] == "log" else values
     heights = np.log10(levels) if data.attrs["scale"] == "log" else np.array(levels)
     lines = ax.contour(data[x].values.astype(float), data[y].values.astype(float), shown,
-                       levels=heights, colors="white", linewidths=0.9, zorder=2)  # fmt: skip
-    texts = {height: f"{level:.3g}" for height, level in zip(heights, levels)}
+                       levels=heights, colors="white", linewidths=0.9,
+                       linestyles="solid", zorder=2)  # fmt: skip
+    texts = {height: _power(level) for height, level in zip(heights, levels)}
     ax.clabel(lines, fmt=texts, fontsize=8)
 
 

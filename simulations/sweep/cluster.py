@@ -76,7 +76,7 @@ class Cluster:
             for number, block in blocks
         }
         try:
-            for future in as_completed(list(futures)):
+            for future in as_completed(list(futures), loop=self.client.loop):
                 number = futures.pop(future)
                 try:
                     rows = future.result()

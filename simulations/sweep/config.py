@@ -279,7 +279,7 @@ class _Reader:
             return [
                 int(n) if abs(n - v) < 1e-9 * abs(n) else v for n, v in zip(whole, values.tolist())
             ]
-        return values.tolist()
+        return [float(f"{value:.12g}") for value in values]  # 2 rather than 1.9999999999999996
 
     def _finite(self, value: Any, key: str, name: str) -> float:
         try:

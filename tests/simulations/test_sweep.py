@@ -436,6 +436,7 @@ def test_progress_tells_what_is_left(capsys, monkeypatch):
     from simulations.sweep import progress
 
     monkeypatch.setattr(progress, "_SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr(progress, "_FIRST_LINE", 0.0)
     shown = Progress(4, 1)
     shown.add("completed")
     shown.add("diverged")
