@@ -174,8 +174,6 @@ def _overlays(ax: Axes, data: xarray.Dataset, x: str, y: str) -> list[Any]:
         ax.contour(data[x].values.astype(float), data[y].values.astype(float), field,
                    levels=[0.0], linewidths=1.8, zorder=3, **look)  # fmt: skip
         text = OVERLAYS[name.removeprefix("overlay ")]
-        line = {"dashed": "--", "dotted": ":"}[look["linestyles"]]
-        handles.append(
-            Line2D([], [], color=look["colors"], linestyle=line, linewidth=1.8, label=text)
-        )
+        line: Any = {"color": look["colors"], "linestyle": look["linestyles"]}
+        handles.append(Line2D([], [], linewidth=1.8, label=text, **line))
     return handles
