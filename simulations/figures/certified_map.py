@@ -11,17 +11,18 @@ import numpy as np
 import xarray
 from matplotlib.collections import PatchCollection
 from matplotlib.patches import Patch, Rectangle
+from scipy import optimize
 
 from dynamics import Problem
 from simulations.certified import Box, Cell, bounds
 from simulations.figures.style import COLOURS, REFERENCE, styled
-from simulations.symmetric_line import critical_alpha
+from simulations.symmetric_line import line_drift
 
 ANSWERS = ("neither proved", "proved >= 0", "proved < 0")
 _FACES = ("#FFFFFF", "#9EC9E2", "#F5B58A")
 _ALPHA, _X, _NU, _BETA = 0.4, 0.25, 0.01, 1.0
 _SLICES = 4  # of the interval of gamma = rho, bounded one by one
-_CURVE = 13  # values of qD at which the critical alpha is computed
+_CURVE = 41  # values of alpha at which the critical qD is computed
 
 
 def gather(
@@ -30,7 +31,7 @@ def gather(
     """Divide alpha in [0, 0.4] x qD in [0, C^2], halving boxes of no proved sign ``levels`` times.
 
     The boxes are columns ``alpha_low, alpha_high, qD_low, qD_high, answer`` (an index of
-    `ANSWERS`); the critical alpha is a curve over qD for each end of the interval of gamma = rho.
+    `ANSWERS`); the critical qD is a curve over alpha for each end of the interval of gamma = rho.
     """
     waiting = [(0, (0.0, _ALPHA), (0.0, float(C * C)))]
     rows = []
@@ -44,13 +45,12 @@ def gather(
             rows.append((*alpha, *density, answer))
             progress(sum(_area(row) for row in rows) / (_ALPHA * C * C))
     names = ("alpha_low", "alpha_high", "qD_low", "qD_high", "answer")
-    densities = np.linspace(0.0, C * C, _CURVE)[1:]
-    ends = (-_X, _X)
-    curves = [[_critical(D, C, qD, x) for qD in densities] for x in ends]
+    alphas, ends = np.linspace(0.0, _ALPHA, _CURVE)[1:], (-_X, _X)
+    curves = [[_critical(D, C, alpha, x) for alpha in alphas.tolist()] for x in ends]
     return xarray.Dataset(
         {name: ("box", column) for name, column in zip(names, np.array(rows).T)}
-        | {"critical": (("x", "qD"), curves)},
-        coords={"x": list(ends), "qD": densities},
+        | {"critical": (("x", "alpha"), curves)},
+        coords={"x": list(ends), "alpha": alphas},
         attrs={"D": D, "C": C, "start": math.sqrt(_NU)},
     )
 
@@ -87,9 +87,16 @@ def _area(row: tuple[float, ...]) -> float:
     return (row[1] - row[0]) * (row[3] - row[2])
 
 
-def _critical(D: int, C: int, qD: float, x: float) -> float:
-    found = critical_alpha(Problem(D=D, C=C, q=qD / D, nu=_NU, beta=_BETA), x)
-    return found if math.isfinite(found) else math.nan
+def _critical(D: int, C: int, alpha: float, x: float) -> float:
+    """Return the qD at which the drift changes its sign, nan if it does not."""
+
+    def drift(qD: float) -> float:
+        return line_drift(Problem(D=D, C=C, q=qD / D, nu=_NU, beta=_BETA), alpha, x).total
+
+    low, high = 1e-3 * C * C, float(C * C)
+    if drift(low) * drift(high) > 0.0:
+        return math.nan
+    return float(optimize.brentq(drift, low, high, rtol=1e-6))
 
 
 @styled
@@ -106,16 +113,16 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     artists: dict[str, Any] = {"boxes": ax.add_collection(boxes)}
     for number, x in enumerate(data["x"].values):
         dashes = ("-", "--")[number]
-        label = rf"$\alpha_{{\mathrm{{critical}}}}$ at $\gamma=\rho={x:g}$"
+        label = rf"$d(\gamma-\rho)/dt=0$ at $\gamma=\rho={x:g}$"
         artists[f"critical {x:g}"] = ax.plot(
-            data["critical"].isel(x=number), data["qD"], linestyle=dashes, label=label,
+            data["alpha"], data["critical"].isel(x=number), linestyle=dashes, label=label,
             color=COLOURS["gamma - rho"],
         )[0]  # fmt: skip
     start = ax.axvline(data.attrs["start"], **REFERENCE | {"linestyle": ":"})
     start.set_label(r"$\alpha(0)=\nu^{1/2}$")
     ax.set(xlim=(0.0, columns[1].max()), ylim=(0.0, columns[3].max()))
     ax.set(xlabel=r"$\alpha$", ylabel=r"$qD$")
-    labels = ("no proof at this size", r"proved: $d(\gamma-\rho)/dt\geq 0$",
+    labels = ("no single sign proved", r"proved: $d(\gamma-\rho)/dt\geq 0$",
               r"proved: $d(\gamma-\rho)/dt<0$")  # fmt: skip
     legend = [Patch(facecolor=face, edgecolor="#888888", linewidth=0.5, label=label)
               for face, label in zip(_FACES, labels)]  # fmt: skip
