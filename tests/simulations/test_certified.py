@@ -82,6 +82,19 @@ class TestPoints:
         assert inside[0] <= high
         assert cell.q[0] <= worst <= cell.q[1]
 
+    @pytest.mark.parametrize("contrast", [0.5, 3.0, -0.5])
+    def test_they_hold_where_the_linear_part_decides(self, contrast):
+        """F is made of both signs of T, and the terms of both signs: each corner matters."""
+        box = Box(9, 3, (0.0, 1.0), (0.0, 1.0))
+        cell = Cell((0.2, 1.5), (contrast, contrast), (0.0, 8.0), (0.7, 1.0))
+        low, high, _ = bounds(box, cell)
+        for amplitude in np.linspace(0.2, 1.5, 5):
+            for nu in np.linspace(0.0, 8.0, 5):
+                for q in (0.7, 0.85, 1.0):
+                    point = Cell((amplitude,) * 2, cell.contrast, (nu,) * 2, (q, q))
+                    inside = bounds(box, point)
+                    assert low <= inside[0] <= inside[1] <= high
+
     @given(st.lists(reals(-3.0, 3.0), min_size=1, max_size=8), reals(0.0, 1.0), reals(0.0, 1.0))
     def test_polynomials_in_bernstein_form(self, coefficients, left, right):
         left, right = min(left, right), max(left, right)
