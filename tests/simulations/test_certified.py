@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+import xarray
 from flint import arb
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
@@ -25,7 +26,11 @@ from simulations.certified import (
 from simulations.claim import Verdict
 from simulations.claims.gamma_ge_rho_certified import Checked, boxes, judge
 from simulations.cli import main
+from simulations.figures import certified_map
+from simulations.reproduce import render
+from simulations.store import write_dataset
 from simulations.strategies import problems, reals
+from tests.simulations.quick import outcome
 
 TOLERANCE = 1e-11
 
@@ -242,3 +247,32 @@ class TestVerdict:
         verdict, sentence = judge(self.results(Answer.PROVED, contradictions=1))
         assert verdict is Verdict.FAILS
         assert "contradicts the certificate of box 0" in sentence
+
+
+class TestClaim:
+    @pytest.mark.slow
+    def test_finds_both_sides_of_the_boundary(self, tmp_path):
+        found = outcome("gamma-ge-rho-certified")
+        assert found.verdict is Verdict.FINDING
+        answers = [value for name, value in found.measured.items() if name.startswith("answer")]
+        assert sorted(answers) == ["proved"] * 5 + ["refuted"] * 2
+        shares = [value for name, value in found.measured.items() if name.startswith("share")]
+        assert sum(shares) == pytest.approx(1.0)
+        assert min(shares) > 0.1
+        (figure,) = found.figures
+        assert render(figure).startswith(b"\x89PNG")
+        write_dataset(tmp_path / "data.nc", figure.data)
+        with xarray.open_dataset(tmp_path / "data.nc", engine="h5netcdf") as data:
+            assert certified_map.draw(data.load())
+
+    @pytest.mark.slow
+    def test_the_curves_pass_between_the_proved_boxes(self):
+        """The independent sum in floating-point numbers changes its sign in no proved box."""
+        data = outcome("gamma-ge-rho-certified").figures[0].data
+        proved = data.isel(box=np.flatnonzero(data["answer"].values > 0.0))
+        for curve in data["critical"].values:
+            for alpha, qD in zip(data["alpha"].values, curve):
+                inside = (proved["alpha_low"] < alpha) & (alpha < proved["alpha_high"])
+                inside &= (proved["qD_low"] < qD) & (qD < proved["qD_high"])
+                assert not inside.any()
+        assert np.isfinite(data["critical"]).sum() > 40
