@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from simulations.strategies import reals
 
 #: Names of which one is given: fixing one keeps the others from being drawn.
-_SAME = (("q", "qD", "qD/C^2"), ("beta", "beta/tau"))
+_SAME = (("q", "qD", "qD/C^2"), ("beta", "beta/tau"), ("temperature", "tau"))
 _LARGEST_D = 32
 
 

@@ -171,10 +171,10 @@ class TestSearch:
         assert report.ranges["horizon"] == (1e5, 1e5)
 
     def test_equalities_fix_what_is_drawn(self):
-        where = "D == 24 and 3 == C and beta == -0.5 and q < 0.3"
+        where = "D == 24 and 3 == C and beta == -0.5 and tau == 2 and q < 0.3"
         report = falsify("gamma >= rho", where=where, system=self.system, budget=60, most=20)
         assert report.tried == 20
-        for name, value in (("D", 24.0), ("C", 3.0), ("beta", -0.5)):
+        for name, value in (("D", 24.0), ("C", 3.0), ("beta", -0.5), ("tau", 2.0)):
             assert report.ranges[name] == (value, value)
 
     @pytest.mark.parametrize(
