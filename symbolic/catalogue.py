@@ -22,6 +22,17 @@ TITLES: dict[str, tuple[str, str]] = {
     "lemma-4.2": ("v stays in span(w*)", "Lemma 4.2"),
     "lemma-4.3": ("Increments of gamma and rho and their leading terms", "Lemma 4.3"),
     "kernels": ("The stable forms that the solvers run", "derived here"),
+    "masked-area-form": (
+        "Masked images: loss and gradients in area attentions",
+        "Huang et al. 2024, Section 3, derived here",
+    ),
+    "masked-lemma-5.1": ("Feature-position correlations", "Huang et al. 2024, Lemma 5.1"),
+    "masked-lemma-5.2": ("Position-position correlations", "Huang et al. 2024, Lemma 5.2"),
+    "masked-reduction": (
+        "One query keeps few values; masks enter by counts",
+        "Huang et al. 2024, derived here",
+    ),
+    "masked-kernels": ("The summands that the masked solvers run", "derived here"),
 }
 FORMATS = ("text", "latex", "python")
 

@@ -60,12 +60,17 @@ class Derivation:
 @cache
 def build(name: str) -> Derivation:
     """Build one derivation of the catalogue."""
-    return _BUILDERS[name](name)
+    if name in _BUILDERS:
+        return _BUILDERS[name](name)
+    from symbolic.masked.derivations import BUILDERS
+
+    return BUILDERS[name](name)
 
 
-def _derivation(
+def derivation(
     name: str, statement: str | None, equations: list[Equation], prove: Callable[[], list[Proof]]
 ) -> Derivation:
+    """Return a derivation with the title and the place that the catalogue gives it."""
     title, place = TITLES[name]
     text = " ".join((statement or "").split())
     return Derivation(name, title, place, text, tuple(equations), prove)
@@ -82,7 +87,7 @@ def _attention(name: str) -> Derivation:
     statement = """With A_ii = beta, A_ij = gamma inside a set and rho between sets, each row of
     S = softmax(A/tau) holds Lambda once, Gamma C - 1 times and Xi D - C times."""
     claims = attention.identities()
-    return _derivation(name, statement, equations, lambda: [decide_all("Attention", claims)])
+    return derivation(name, statement, equations, lambda: [decide_all("Attention", claims)])
 
 
 def _over_patches(term: Callable[[int], sp.Expr]) -> sp.Expr:
@@ -125,7 +130,7 @@ def _margins(name: str) -> Derivation:
     act(x) = x^p + nu x. The signal set has s = 1, n = C; a random set of type (a, b) has n = a - b.
     """
     claims = margins.margin_identities()
-    return _derivation(name, statement, equations, lambda: [decide_all("Margins", claims)])
+    return derivation(name, statement, equations, lambda: [decide_all("Margins", claims)])
 
 
 def _excess(name: str) -> Derivation:
@@ -146,7 +151,7 @@ def _excess(name: str) -> Derivation:
     sum to 1. It does not depend on gamma and rho, so any constant may be taken off act'(O) in the
     two attention gradients. Taking off its value at a zero patch in an empty set leaves nothing
     for the D - O(C) rows of empty sets to add and no digits to cancel at large D."""
-    return _derivation(name, statement, equations, lambda: [decide_all("Excess", claims)])
+    return derivation(name, statement, equations, lambda: [decide_all("Excess", claims)])
 
 
 def _full_model(name: str) -> Derivation:
@@ -172,14 +177,12 @@ def _full_model(name: str) -> Derivation:
     statement = """All A_ij with i != j and all v_k are free. The logistic weight s(-yF) enters as
     one factor per data point. Patches are X_j, and z_j = <v, X_j>."""
     claims = full_model.identities()
-    return _derivation(name, statement, equations, lambda: [decide_all("Full model", claims)])
+    return derivation(name, statement, equations, lambda: [decide_all("Full model", claims)])
 
 
 def _symmetry(name: str) -> Derivation:
     proofs = [(4, 3), (6, 3), (4, 5)]
-    return _derivation(
-        name, symmetry.__doc__, [], lambda: [symmetry.prove(D, p) for D, p in proofs]
-    )
+    return derivation(name, symmetry.__doc__, [], lambda: [symmetry.prove(D, p) for D, p in proofs])
 
 
 def _lemma_4_1(name: str) -> Derivation:
@@ -201,7 +204,7 @@ def _lemma_4_1(name: str) -> Derivation:
             evaluates=False,
         ),
     ]
-    return _derivation(name, lemma_4_1.__doc__, equations, lambda: lemma_4_1.prove_all(quick=True))
+    return derivation(name, lemma_4_1.__doc__, equations, lambda: lemma_4_1.prove_all(quick=True))
 
 
 def _lemma_4_2(name: str) -> Derivation:
@@ -223,7 +226,7 @@ def _lemma_4_2(name: str) -> Derivation:
             evaluates=False,
         ),
     ]
-    return _derivation(name, lemma_4_2.__doc__, equations, lemma_4_2.prove_all)
+    return derivation(name, lemma_4_2.__doc__, equations, lemma_4_2.prove_all)
 
 
 def _lemma_4_3(name: str) -> Derivation:
@@ -250,7 +253,7 @@ def _lemma_4_3(name: str) -> Derivation:
         *_random_sets(),
         *(Equation(label, sp.Symbol(label), right, note) for label, right, note in table),
     ]
-    return _derivation(name, lemma_4_3.__doc__, equations, lambda: [lemma_4_3.prove()])
+    return derivation(name, lemma_4_3.__doc__, equations, lambda: [lemma_4_3.prove()])
 
 
 def _random_sets() -> list[Equation]:
@@ -282,7 +285,7 @@ def _kernels(name: str) -> Derivation:
             note = f"result {kernel.results[index][0]} of {kernel.name}"
             equations.append(Equation(label, sp.Symbol(label), right, note))
     claims = kernels.identities()
-    return _derivation(name, kernels.__doc__, equations, lambda: [decide_all("Kernels", claims)])
+    return derivation(name, kernels.__doc__, equations, lambda: [decide_all("Kernels", claims)])
 
 
 _BUILDERS: dict[str, Callable[[str], Derivation]] = {

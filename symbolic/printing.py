@@ -108,10 +108,10 @@ def _escape(words: str) -> str:
 
 def python(derivation: Derivation, proofs: list[Proof]) -> str:
     """Return Python source: one function per equation; for the kernels, what is emitted."""
-    if derivation.name == "kernels":
-        from symbolic.emit import source
+    if derivation.name in ("kernels", "masked-kernels"):
+        from symbolic.emit import TARGETS, source
 
-        return source()
+        return source(TARGETS[derivation.name == "masked-kernels"])
     lines = [f'"""{derivation.title} ({derivation.place})."""', "", "import math", ""]
     for equation in derivation.equations:
         lines += _function(equation) if equation.evaluates else _comment(equation)

@@ -93,10 +93,10 @@ def find_events(trajectory: Any, *, cluster: int = 0, eps: float = 1e-2) -> Mask
         return float(np.subtract(*speeds(state)))
 
     def attention(state: np.ndarray) -> float:
-        return float(population.evaluate(state).own_attention[cluster])
+        return float(population.own_attention(state)[0][cluster])
 
     def shortfall(state: np.ndarray) -> float:
-        return float(population.evaluate(state).shortfall[cluster])
+        return float(population.own_attention(state)[1][cluster])
 
     switch = Event(
         "switch",

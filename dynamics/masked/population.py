@@ -19,9 +19,10 @@ from dynamics.risk import Risk
 from dynamics.trajectory import Trajectory
 
 METHODS = ("auto", "enumeration", "sampling", "mean_field")
-DEFAULT_TOLERANCE = 1e-9
+DEFAULT_TOLERANCE = 1e-7
 _MOST_VECTORS = 2e5  # vectors of counts that "auto" still enumerates
 _FIRST_NODES, _MOST_NODES = 4, 64  # of the quadrature over each scale
+_SAFETY = 2.0  # fluctuations are estimated to second order: leave room for the higher ones
 _ROUNDING = 64 * 2.0**-52  # of sums over a few cells, weights good to a few ulp
 
 
@@ -45,7 +46,8 @@ class MaskedValue:
         (1 - attention)^2 less the share of the masks that hide the whole area, (K,).
     bound
         Absolute error of loss and gradient: rounding and quadrature; with sampling three standard
-        errors; with the mean field an estimate of what fluctuations of the counts add.
+        errors; with the mean field estimates of what fluctuations of the counts add (twice the
+        second order) and masks that hide the whole area.
     bounds
         The named parts whose sum is ``bound``.
     """
@@ -79,7 +81,7 @@ class MaskedPopulation(Risk):
         else the mean field.
     tolerance
         Relative accuracy asked of the quadrature over the scales, tested at the start and where
-        p's own correlation has grown. ``None``: 1e-9.
+        p's own correlation has grown. ``None``: 1e-7.
     nodes
         Gauss-Legendre nodes per scale; ``None``: as many as the tolerance needs.
     samples, seed
@@ -119,7 +121,8 @@ class MaskedPopulation(Risk):
         self._method, self.reason = _chosen(problem, method)
         self.nodes = self._nodes_for() if nodes is None else int(nodes)
         self._plan = self._build(self.nodes)
-        self._others = self._controls()
+        self._hidden = self._hidden_areas()
+        self._controls = self._neglected()
 
     @property
     def method(self) -> str:
@@ -158,28 +161,44 @@ class MaskedPopulation(Risk):
         first, second, attention = _moments(self._plan, theta)
         mean = self._plan.chance * first.mean(axis=0)
         loss, gradient = float(mean[0]), _finite(mean[1:], state) / self._plan.entries
-        own, clusters = self._plan.own, np.arange(self.problem.K)
-        hidden, floor = self._hidden()
         bounds = {"rounding": _ROUNDING * max(loss, float(np.max(np.abs(gradient))))}
         if self._method == "sampling":
             variance = np.maximum(second - first**2, 0.0).sum(axis=0) / (self.samples - 1.0)
             error = self._plan.chance * np.sqrt(variance) / self.problem.K
             error[1:] /= self._plan.entries
             bounds["three standard errors"] = 3.0 * float(error.max())
-        for name, plans in self._others.items():
-            bounds[name] = self._difference(theta, plans, loss, gradient)
+        for name, control in self._controls.items():
+            bounds[name] = control.estimate(theta)
+        if self._method == "mean_field":
+            bounds["hidden areas"] = self.problem.floor
         slots = np.zeros(self.problem.layout.phi_slots)
         np.add.at(slots, self._plan.area_slot.ravel(), attention[:, 0].ravel())
+        own_attention, shortfall = self._own(attention)
         return MaskedValue(
             loss=loss,
             gradient=gradient,
-            floor=floor,
+            floor=self.floor,
             attention=slots,
-            own_attention=attention[clusters, 0, own],
-            shortfall=attention[clusters, 1, own] - hidden,
+            own_attention=own_attention,
+            shortfall=shortfall,
             bound=math.fsum(bounds.values()),
             bounds=bounds,
         )
+
+    @property
+    def floor(self) -> float:
+        """Loss that no state removes, under the method's own counts (0 in the mean field)."""
+        return self._hidden[1]
+
+    def own_attention(self, state: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return ``own_attention`` and ``shortfall`` of :meth:`evaluate` without the bounds."""
+        self.evaluations += 1
+        return self._own(_moments(self._plan, np.asarray(state, float))[2])
+
+    def _own(self, attention: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        own, clusters = self._plan.own, np.arange(self.problem.K)
+        hidden = attention[clusters, 1, own] - self._hidden[0]
+        return attention[clusters, 0, own], hidden
 
     def _build(self, nodes: int) -> ScenarioPlan:
         if self._method == "enumeration":
@@ -212,36 +231,21 @@ class MaskedPopulation(Risk):
             late[areas.own_slot] = lead / self.problem.z_low
         return [start, late]
 
-    def _controls(self) -> dict[str, list[tuple[float, ScenarioPlan]]]:
-        """Plans whose difference from the one in use estimates what it neglects."""
+    def _neglected(self) -> dict[str, Control]:
+        """What estimates the error of the method, by name."""
         controls = {}
         if self._method != "sampling" and not self.problem.z_is_fixed:
-            controls["quadrature"] = [(1.0, self._build(max(2, self.nodes // 2)))]
+            coarse = self._build(max(2, self.nodes // 2))
+            controls["quadrature"] = Control(self._plan, [[coarse]])
         if self._method == "mean_field":
-            spread = scenarios.averaged(self.problem, self.nodes, deviations=1.0)
-            controls["fluctuations, estimated"] = [
-                (0.5, spread._replace(counts=np.ascontiguousarray(spread.counts[:, [row]]),
-                                      weight=np.ones(1)))
-                for row in range(1, spread.weight.size)
-            ]  # fmt: skip
+            nodes = min(self.nodes, _FIRST_NODES)
+            middle = scenarios.averaged(self.problem, nodes)
+            controls["fluctuations, estimated"] = Control(
+                middle, scenarios.deviations(self.problem, nodes), _SAFETY
+            )
         return controls
 
-    def _difference(
-        self,
-        theta: np.ndarray,
-        plans: list[tuple[float, ScenarioPlan]],
-        loss: float,
-        gradient: np.ndarray,
-    ) -> float:
-        """Return the largest entry of |sum of share x (other - this)|."""
-        total = np.zeros(1 + gradient.size)
-        for share, plan in plans:
-            other = plan.chance * _moments(plan, theta)[0].mean(axis=0)
-            other[1:] /= plan.entries
-            total += share * (other - np.concatenate([[loss], gradient]))
-        return float(np.max(np.abs(total)))
-
-    def _hidden(self) -> tuple[np.ndarray, float]:
+    def _hidden_areas(self) -> tuple[np.ndarray, float]:
         """Return the chance that p's whole area is masked, (K,), and the loss that this leaves."""
         plan, chance, total = self._plan, np.zeros(self.problem.K), 0.0
         for k in range(self.problem.K):
@@ -252,6 +256,33 @@ class MaskedPopulation(Risk):
             mean = np.sum(plan.weight[none] * z[none]) if plan.paired else z @ plan.z_weight[k]
             total += float(mean) if plan.paired else chance[k] * float(mean)
         return chance, 0.5 * plan.chance * total / self.problem.K
+
+
+@dataclass(frozen=True)
+class Control:
+    """Plans whose difference from ``middle`` tells what it neglects, in groups.
+
+    The error is ``factor`` times the sum over groups of |mean of the group - middle|, largest entry.
+    """
+
+    middle: ScenarioPlan
+    groups: list[list[ScenarioPlan]]
+    factor: float = 1.0
+
+    def estimate(self, theta: np.ndarray) -> float:
+        """Return the estimated error of loss and gradient at a state."""
+        middle, total = _entries(self.middle, theta), np.zeros(1 + theta.size)
+        for group in self.groups:
+            mean = np.mean([_entries(plan, theta) for plan in group], axis=0)
+            total += np.abs(mean - middle)
+        return self.factor * float(np.max(total))
+
+
+def _entries(plan: ScenarioPlan, theta: np.ndarray) -> np.ndarray:
+    """Return loss and gradient, (1 + slots,)."""
+    mean = plan.chance * _moments(plan, theta)[0].mean(axis=0)
+    mean[1:] /= plan.entries
+    return mean
 
 
 def _chosen(problem: MaskedProblem, method: str) -> tuple[str, str]:
@@ -286,8 +317,8 @@ def _moments(plan: ScenarioPlan, theta: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 def _change(coarse: ScenarioPlan, fine: ScenarioPlan, theta: np.ndarray) -> float:
-    """Largest difference of loss and slot derivatives, relative to the largest of them."""
-    one, other = (_moments(plan, theta)[0].mean(axis=0) for plan in (coarse, fine))
+    """Largest difference of loss and gradient, relative to the largest of them."""
+    one, other = _entries(coarse, theta), _entries(fine, theta)
     return float(np.max(np.abs(one - other)) / np.max(np.abs(other)))
 
 

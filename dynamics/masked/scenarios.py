@@ -25,6 +25,12 @@ def enumerated(problem: MaskedProblem, nodes: int) -> ScenarioPlan:
 
 def sampled(problem: MaskedProblem, samples: int, seed: int) -> ScenarioPlan:
     """Return independent masks and scales, drawn anew for each cluster."""
+    numbers = float(samples) * problem.K * min(float(problem.P), float(sum(
+        areas.copies.sum() for areas in problem.layout.clusters)))  # fmt: skip
+    if numbers > MOST_NUMBERS:
+        raise ToleranceError(
+            f"a table of {numbers:.1e} numbers is too large: ask for fewer than {samples} samples"
+        )
     layout = problem.layout.expanded()
     size = layout.size[:-1].astype(np.int64)
     children = np.random.SeedSequence(seed).spawn(problem.K)
@@ -42,34 +48,54 @@ def sampled(problem: MaskedProblem, samples: int, seed: int) -> ScenarioPlan:
     return _plan(problem, layout, counts, weight, z, ones, paired=True)
 
 
-def averaged(problem: MaskedProblem, nodes: int, deviations: float = 0.0) -> ScenarioPlan:
+def averaged(problem: MaskedProblem, nodes: int) -> ScenarioPlan:
     """Return the mean-field limit: counts are their means, equal areas average their scales.
 
     A group of equal areas is split by the nodes of the quadrature, each part with its scale, and
-    joined again by its slots. With ``deviations`` there is, beside the mean, one row with each cell
-    of p's own and of the global areas that many standard deviations up and one with it down.
+    joined again by its slots.
     """
-    layout = problem.layout
-    views = [_split(problem, layout, k, nodes) for k in range(problem.K)]
-    cells = max(view.size.size for view in views)
-    others, unmasked = problem.P - 1.0, float(problem.P - problem.masked)
-    rate = unmasked / others
-    shared = [
-        c for c in range(layout.size.size - 1)
-        if any(areas.copies[layout.area[k, c]] == 1.0 for k, areas in enumerate(layout.clusters))
-    ]  # fmt: skip
-    rows = 1 + 2 * len(shared) * (deviations > 0.0)
-    counts = np.zeros((problem.K, rows, cells))
+    views = [_split(problem, problem.layout, k, nodes) for k in range(problem.K)]
+    counts = np.zeros((problem.K, 1, max(view.size.size for view in views)))
     for k, view in enumerate(views):
-        counts[k, :, : view.size.size - 1] = rate * view.size[:-1]
-        for i, c in enumerate(shared if deviations > 0.0 else []):
-            cell = np.flatnonzero(view.cell_slot == layout.cell_slot[c])
-            n = layout.size[c]
-            spread = math.sqrt(rate * (1.0 - rate) / n * max(0.0, 1.0 - n / others))
-            for row, sign in ((1 + 2 * i, 1.0), (2 + 2 * i, -1.0)):
-                moved = min(1.0, max(0.0, rate + sign * deviations * spread))
-                counts[k, row, cell] = moved * view.size[cell]
+        counts[k, 0, : view.size.size - 1] = _rate(problem) * view.size[:-1]
     return _joined(problem, views, counts, nodes)
+
+
+def deviations(problem: MaskedProblem, nodes: int) -> list[list[ScenarioPlan]]:
+    """Return groups of plans whose mean differs from :func:`averaged` as fluctuations do.
+
+    To second order: the counts one standard deviation up and down in each of as many directions as
+    there are cells, the columns of a root of their hypergeometric covariance; and in groups of
+    equal areas, more attention squared for the same attention.
+    """
+    layout, rate, others = problem.layout, _rate(problem), problem.P - 1.0
+    middle = averaged(problem, nodes)
+    n = layout.size[:-1]
+    unit = np.sqrt(n / n.sum())
+    spread = rate * (1.0 - rate) * others / max(others - 1.0, 1.0)
+    root = np.sqrt(spread * n)[:, None] * (np.eye(n.size) - np.outer(unit, unit))
+    groups = []
+    for direction in root.T:
+        pair = []
+        for sign in (1.0, -1.0):
+            shares = np.zeros(len(layout.names))
+            shares[layout.cell_slot[:-1]] = np.clip(rate + sign * direction / n, 0.0, 1.0)
+            counts = shares[middle.cell_slot] * middle.size  # p itself: share 0
+            pair.append(middle._replace(counts=np.ascontiguousarray(counts[:, None, :])))
+        groups.append(pair)
+    copies = middle.copies.copy()
+    for k, areas in enumerate(layout.clusters):
+        for slot, number in zip(areas.slot, areas.copies):
+            if number > 1.0:
+                held = layout.size[:-1] @ (areas.slot[layout.area[k, :-1]] == slot)
+                relative = (1.0 - rate) / rate * number / held
+                copies[k, middle.area_slot[k] == slot] /= 1.0 + relative
+    return [*groups, [middle._replace(copies=copies)]]
+
+
+def _rate(problem: MaskedProblem) -> float:
+    """Chance that a patch is unmasked, given that p is masked."""
+    return (problem.P - problem.masked) / (problem.P - 1.0)
 
 
 def all_counts(size: np.ndarray, unmasked: int) -> tuple[np.ndarray, np.ndarray]:
@@ -87,7 +113,9 @@ def all_counts(size: np.ndarray, unmasked: int) -> tuple[np.ndarray, np.ndarray]
         fits = (total <= unmasked) & (total + left[index + 1] >= unmasked)
         row, choice = np.nonzero(fits)
         if row.size * len(sizes) > MOST_NUMBERS:
-            raise ToleranceError("there are more than 3e7 numbers of unmasked patches per cell")
+            raise ToleranceError(
+                f"there are more than {row.size:.1e} ways to unmask patches cell by cell"
+            )
         rows = np.concatenate([rows[row], choices[choice][:, None]], axis=1)
         weight, used = weight[row] * ways[choice], total[row, choice]
     return rows, weight / math.fsum(weight)

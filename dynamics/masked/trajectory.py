@@ -77,30 +77,24 @@ class MaskedTrajectory(Trajectory):
         return self.population.evaluate(self.states[record])
 
     @cached_property
-    def _observed(self) -> tuple[np.ndarray, ...]:
-        values = [self.value(record) for record in range(self.time.size)]
-        names = ("own_attention", "shortfall", "attention", "floor")
-        return tuple(np.array([getattr(value, name) for value in values]) for name in names)
+    def _observed(self) -> np.ndarray:
+        pairs = [self.population.own_attention(state) for state in self.states]
+        return np.array(pairs).reshape(-1, 2, self.problem.K)
 
     @property
     def own_attention(self) -> np.ndarray:
         """Mean unmasked attention to p's own area in each cluster, (n, K)."""
-        return self._observed[0]
+        return self._observed[:, 0]
 
     @property
     def shortfall(self) -> np.ndarray:
-        """Mean of (1 - attention to p's own area)^2 in each cluster, (n, K)."""
-        return self._observed[1]
-
-    @property
-    def area_attention(self) -> np.ndarray:
-        """Mean unmasked area attention per feature correlation, (n, phi slots)."""
-        return self._observed[2]
+        """Mean of (1 - attention)^2 in each cluster, hidden areas aside, (n, K)."""
+        return self._observed[:, 1]
 
     @property
     def excess(self) -> np.ndarray:
         """Loss above what cannot be removed, (n,)."""
-        return self.loss - self._observed[3]
+        return self.loss - self.population.floor
 
     def columns(self) -> dict[str, tuple[np.ndarray, str]]:
         """Return what a dataset holds, attention to the own areas included."""

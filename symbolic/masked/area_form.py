@@ -1,13 +1,10 @@
-r"""The patch loss of one masked image as a function of its area attentions, and its gradients.
+"""The patch loss of one masked image as a function of its area attentions, and its gradients.
 
-With p masked, in area n, p sees :math:`\sum_m a_m z_m v_m` (masked patches hold nothing), so that
-twice the loss is :math:`H = z_n^2 (1-a_n)^2 + \sum_{m\ne n} z_m^2 a_m^2`. Let
-:math:`g_m = \tfrac12\,\partial H/\partial a_m` and :math:`\bar g = \sum_m a_m g_m`. The softmax
-gives, for any key q with attention s_q,
-
-    -d loss / d Phi_m     = z_m a_m (gbar - g_m)          (all unmasked keys of area m together),
-    -d loss / d Upsilon_q = s_q (gbar - g_area(q)),       q unmasked,
-    -d loss / d Upsilon_q = s_q gbar,                     q masked.
+With p masked, in area n, p sees the sum of a_m z_m v_m (masked patches hold nothing), so that twice
+the loss is H = z_n^2 (1 - a_n)^2 + sum over m != n of z_m^2 a_m^2. Let g_m be half of dH/da_m and
+gbar the sum of a_m g_m. For any key q with attention s_q the softmax gives
+-d loss / d Phi_m = z_m a_m (gbar - g_m), all unmasked keys of area m together;
+-d loss / d Upsilon_q = s_q (gbar - g_m) if q is unmasked, in area m, and s_q gbar if it is masked.
 """
 
 from __future__ import annotations
