@@ -18,6 +18,7 @@ from dynamics.problem import finite, require
 from dynamics.risk import Risk
 from dynamics.trajectory import Trajectory
 
+MOVING = ("all", "features", "positions")
 METHODS = ("auto", "enumeration", "sampling", "mean_field")
 DEFAULT_TOLERANCE = 1e-7
 _MOST_VECTORS = 2e5  # vectors of counts that "auto" still enumerates
@@ -86,6 +87,9 @@ class MaskedPopulation(Risk):
         Gauss-Legendre nodes per scale; ``None``: as many as the tolerance needs.
     samples, seed
         Size and root seed of ``"sampling"``.
+    moving
+        Which correlations are trained: ``"all"``, ``"features"`` (Phi) or ``"positions"``
+        (Upsilon, the mechanism of Jelassi et al. 2022). The others have gradient 0.
 
     Raises
     ------
@@ -104,6 +108,7 @@ class MaskedPopulation(Risk):
         nodes: int | None = None,
         samples: int = 4096,
         seed: int = 0,
+        moving: str = "all",
     ) -> None:
         if not isinstance(problem, MaskedProblem):
             raise ParameterError(f"problem = {problem!r} is not allowed: it must be MaskedProblem")
@@ -112,11 +117,12 @@ class MaskedPopulation(Risk):
             require(finite("tolerance", tolerance) > 0.0, "tolerance", tolerance, "greater than 0")
         if nodes is not None:
             require(2 <= nodes <= _MOST_NODES, "nodes", nodes, f"in 2..{_MOST_NODES}")
+        require(moving in MOVING, "moving", moving, f"one of {', '.join(MOVING)}")
         require(100 <= samples <= 10**7, "samples", samples, "at least 100 and at most 10^7")
         self.problem = problem
         self.order_parameters = problem.order_parameters
         self.tolerance = DEFAULT_TOLERANCE if tolerance is None else float(tolerance)
-        self.samples, self.seed = int(samples), int(seed)
+        self.samples, self.seed, self.moving = int(samples), int(seed), moving
         self.evaluations = 0
         self._method, self.reason = _chosen(problem, method)
         self.nodes = self._nodes_for() if nodes is None else int(nodes)
@@ -202,10 +208,21 @@ class MaskedPopulation(Risk):
 
     def _build(self, nodes: int) -> ScenarioPlan:
         if self._method == "enumeration":
-            return scenarios.enumerated(self.problem, nodes)
-        if self._method == "sampling":
-            return scenarios.sampled(self.problem, self.samples, self.seed)
-        return scenarios.averaged(self.problem, nodes)
+            plan = scenarios.enumerated(self.problem, nodes)
+        elif self._method == "sampling":
+            plan = scenarios.sampled(self.problem, self.samples, self.seed)
+        else:
+            plan = scenarios.averaged(self.problem, nodes)
+        return self._frozen(plan)
+
+    def _frozen(self, plan: ScenarioPlan) -> ScenarioPlan:
+        """Spread what is not trained over infinitely many entries: its gradient is exactly 0."""
+        entries, first = plan.entries.copy(), self.problem.layout.phi_slots
+        if self.moving == "features":
+            entries[first:] = math.inf
+        elif self.moving == "positions":
+            entries[:first] = math.inf
+        return plan._replace(entries=entries)
 
     def _nodes_for(self) -> int:
         """Double the nodes until loss and gradient at two probes agree within the tolerance."""
@@ -239,9 +256,9 @@ class MaskedPopulation(Risk):
             controls["quadrature"] = Control(self._plan, [[coarse]])
         if self._method == "mean_field":
             nodes = min(self.nodes, _FIRST_NODES)
-            middle = scenarios.averaged(self.problem, nodes)
+            spread = scenarios.deviations(self.problem, nodes)
             controls["fluctuations, estimated"] = Control(
-                middle, scenarios.deviations(self.problem, nodes), _SAFETY
+                self._build(nodes), [[self._frozen(x) for x in group] for group in spread], _SAFETY
             )
         return controls
 
@@ -262,7 +279,8 @@ class MaskedPopulation(Risk):
 class Control:
     """Plans whose difference from ``middle`` tells what it neglects, in groups.
 
-    The error is ``factor`` times the sum over groups of |mean of the group - middle|, largest entry.
+    The error is ``factor`` times the largest entry of the sum over groups of
+    |mean of the group - middle|.
     """
 
     middle: ScenarioPlan

@@ -257,6 +257,22 @@ class TestMethods:
             assert chance == pytest.approx(drawn[tuple(row)] / total, rel=1e-14)
 
 
+@pytest.mark.parametrize("problem", [SMALL[1], MaskedProblem.two_phases(10**6, z_high=1.2)])
+def test_what_is_not_trained_does_not_move(problem: MaskedProblem) -> None:
+    state, features = random_state(problem), problem.layout.phi_slots
+    free = MaskedPopulation(problem)
+    for moving, frozen in (("positions", slice(features)), ("features", slice(features, None))):
+        population = MaskedPopulation(problem, moving=moving)
+        expected = free.gradient(state)
+        expected[frozen] = 0.0
+        assert np.array_equal(population.gradient(state), expected)
+        assert np.all(population.jacobian(state)[frozen] == 0.0)
+        value = population.evaluate(state)
+        assert value.loss == free.evaluate(state).loss
+        assert np.all(value.gradient[frozen] == 0.0)
+        assert value.gradient == pytest.approx(expected, rel=1e-13)
+
+
 class TestRefusals:
     def test_bad_arguments(self) -> None:
         problem = SMALL[0]
@@ -265,6 +281,7 @@ class TestRefusals:
             ({"tolerance": 0.0}, "tolerance = 0.0"),
             ({"samples": 5}, "samples = 5"),
             ({"nodes": 1}, "nodes = 1"),
+            ({"moving": "nothing"}, "moving = nothing"),
         ):
             with pytest.raises(ParameterError, match=what):
                 MaskedPopulation(problem, **arguments)
