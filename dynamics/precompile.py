@@ -1,6 +1,7 @@
 """Compile every kernel once (`python -m dynamics.precompile`), so that no result waits for it.
 
-Numba keeps the compiled code on disk. The two certified methods compile side by side.
+Numba keeps the compiled code on disk. The two certified methods compile side by side, then those
+of masked image modelling.
 """
 
 from __future__ import annotations
@@ -8,22 +9,28 @@ from __future__ import annotations
 from concurrent.futures import ProcessPoolExecutor
 
 from dynamics import Population, Problem, gradient_descent
+from dynamics.masked import MaskedPopulation, MaskedProblem
+from dynamics.risk import Risk
 
 
 def compile_method(method: str) -> str:
     """Evaluate one small problem in every way by one method; return its name."""
-    problem = Problem(D=8, C=2, q=0.3)
-    population = Population(problem, method=method, tolerance=1e-6)
-    population.evaluate(problem.initial_state)
-    population.jacobian(problem.initial_state)
+    population: Risk
+    if method == "masked":
+        population = MaskedPopulation(MaskedProblem.rows_and_columns(2))
+    else:
+        population = Population(Problem(D=8, C=2, q=0.3), method=method, tolerance=1e-6)
+    start = population.problem.initial_state
+    population.evaluate(start)
+    population.jacobian(start)
     gradient_descent(population, learning_rate=0.01, steps=2)
     return method
 
 
 def main() -> None:
-    """Compile both methods, each in a process of its own."""
+    """Compile the methods, each in a process of its own."""
     with ProcessPoolExecutor(max_workers=2) as pool:
-        for method in pool.map(compile_method, ("fourier", "enumeration")):
+        for method in pool.map(compile_method, ("fourier", "enumeration", "masked")):
             print(f"compiled: {method}")
 
 
