@@ -130,6 +130,13 @@ class MaskedPopulation(Risk):
         self._hidden = self._hidden_areas()
         self._controls = self._neglected()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what it was made from: trajectories carry it, but not its tables."""
+        nodes = self.nodes if self.nodes > 1 else None
+        recipe = (self.problem, self.method, self.tolerance, nodes, self.samples, self.seed)
+        kept = {"evaluations": self.evaluations, "reason": self.reason}
+        return _again, (*recipe, self.moving, kept)
+
     @property
     def method(self) -> str:
         """The method in use; :attr:`reason` says why."""
@@ -273,6 +280,24 @@ class MaskedPopulation(Risk):
             mean = np.sum(plan.weight[none] * z[none]) if plan.paired else z @ plan.z_weight[k]
             total += float(mean) if plan.paired else chance[k] * float(mean)
         return chance, 0.5 * plan.chance * total / self.problem.K
+
+
+def _again(
+    problem: MaskedProblem,
+    method: str,
+    tolerance: float,
+    nodes: int | None,
+    samples: int,
+    seed: int,
+    moving: str,
+    kept: dict[str, Any],
+) -> MaskedPopulation:
+    """Make a population anew from its recipe."""
+    population = MaskedPopulation(
+        problem, method, tolerance, nodes=nodes, samples=samples, seed=seed, moving=moving
+    )
+    vars(population).update(kept)
+    return population
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """The patch loss: area form against the raw loss, and the methods against each other."""
 
+import pickle
 from itertools import combinations, product
 
 import numpy as np
@@ -271,6 +272,20 @@ def test_what_is_not_trained_does_not_move(problem: MaskedProblem) -> None:
         assert value.loss == free.evaluate(state).loss
         assert np.all(value.gradient[frozen] == 0.0)
         assert value.gradient == pytest.approx(expected, rel=1e-13)
+
+
+@pytest.mark.parametrize("method", ["enumeration", "sampling", "mean_field"])
+def test_survives_pickling(method: str) -> None:
+    problem = SMALL[0].replace(z_high=1.5)
+    population = MaskedPopulation(problem, method, tolerance=1e-4, samples=200, moving="features")
+    state = random_state(problem)
+    expected = population.evaluate(state)
+    again = pickle.loads(pickle.dumps(population))
+    assert (again.reason, again.evaluations) == (population.reason, population.evaluations)
+    found = again.evaluate(state)
+    assert found.loss == expected.loss
+    assert found.bounds == expected.bounds
+    assert np.array_equal(found.gradient, expected.gradient)
 
 
 class TestRefusals:
