@@ -1,0 +1,250 @@
+"""Training runs on finite samples (problem (E)) that several claims look at, each computed once.
+
+The model is taken with ``kappa = 1`` and learning rates of their own for A and v: with (T)'s
+``kappa = D`` and one rate the attention stands still for hundreds of thousands of steps.
+`one_rate_problem` says which problem with one rate it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from dynamics import Population, Problem, State, Trajectory, gradient_descent
+from dynamics.empirical import (
+    HeldOut,
+    History,
+    at_random,
+    contiguous,
+    random_feature,
+    sample,
+    squares,
+    train,
+)
+from dynamics.errors import ParameterError
+from dynamics.trajectory import Status
+
+#: Seed of the held-out samples: the same ones for every run of a problem.
+HELD_OUT_SEED = 1
+
+#: Uniform attention fails (error 0.115), patch association is learned (Theorem 4.2, Figure 4).
+LARGER = Problem(D=48, C=4, q=12 / 48, nu=0.1, beta=1.5, output_scale=1.0)
+#: Over-fits on a few thousand samples.
+CROWDED = LARGER.replace(q=16 / 48)
+SMALL = Problem(D=32, C=4, q=8 / 32, nu=0.1, beta=1.5, output_scale=1.0)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A problem and how it is trained: samples, learning rates of v and of A, steps.
+
+    ``sets``: contiguous blocks, ``"random"`` or ``"squares"`` of a grid. ``projected``: noise
+    orthogonal to w*, as in Assumption 1. ``tested``: number of held-out samples.
+    """
+
+    problem: Problem
+    N: int
+    rate_v: float
+    rate_A: float
+    steps: int
+    omega: float = 1e-3
+    sets: str = "contiguous"
+    projected: bool = True
+    records: int = 41
+    tested: int = 10_000
+
+
+class Training(NamedTuple):
+    """A finished run: its records, last A, feature, sets, and the control of the claims.
+
+    ``control`` (n,) is the test error of the same v with A put back to its initial value.
+    """
+
+    history: History
+    A: np.ndarray
+    w_star: np.ndarray
+    partition: np.ndarray
+    control: np.ndarray
+
+    @property
+    def associated(self) -> float:
+        """First recorded step with patch association in every row, nan if there is none."""
+        return first_step(self.history.step, self.history.association == 1.0)
+
+    @property
+    def learned(self) -> float:
+        """First recorded step with nine tenths of the fall of the test error from 1/2 done."""
+        error = self.history.test_error
+        return first_step(self.history.step, error <= 0.5 - 0.9 * (0.5 - error[-1]))
+
+
+#: Names of the settings of Theorem 4.2, in the order of its figures.
+PUBLIC, LARGE, FEW = "public Figure 4 settings", "larger problem", "few samples"
+
+
+def settings(quick: bool) -> dict[str, tuple[Setting, int]]:
+    """Return the settings of Theorem 4.2 and Figure 4 by name, with the number of runs of each."""
+    figure_4 = Problem.figure_4()
+    if quick:
+        crowded = CROWDED.replace(D=32, q=16 / 32)
+        return {
+            PUBLIC: (
+                Setting(figure_4, 3000, 0.1, 0.1, 300, sets="random", projected=False, records=31),
+                2,
+            ),
+            LARGE: (Setting(SMALL, 3000, 0.3, 100.0, 100, records=31, tested=5000), 2),
+            FEW: (Setting(crowded, 1500, 0.3, 64.0, 200, records=31, tested=5000), 1),
+        }
+    return {
+        PUBLIC: (Setting(figure_4, 50_000, 0.1, 0.1, 300, sets="random", projected=False), 3),
+        LARGE: (Setting(LARGER, 10_000, 0.3, 72.0, 200), 5),
+        FEW: (Setting(CROWDED, 5_000, 0.3, 100.0, 400), 3),
+    }
+
+
+def all_trained(
+    quick: bool,
+    seed: int,
+    progress: Callable[[float], None],
+    scratch: Path | None,
+    names: Sequence[str] = (PUBLIC, LARGE, FEW),
+) -> dict[str, list[Training]]:
+    """Return all runs of the named settings."""
+    chosen = {name: entry for name, entry in settings(quick).items() if name in names}
+    total, done = sum(count for _, count in chosen.values()), 0
+    found: dict[str, list[Training]] = {name: [] for name in chosen}
+    for name, (setting, count) in chosen.items():
+        for number in range(count):
+
+            def part(fraction: float, before: int = done) -> None:
+                progress((before + fraction) / total)
+
+            found[name].append(trained(setting, seed, number, part, scratch))
+            done += 1
+            progress(done / total)
+    return found
+
+
+_finished: dict[tuple[Setting, int, int], Training] = {}
+
+
+def trained(
+    setting: Setting,
+    seed: int,
+    number: int,
+    progress: Callable[[float], None] | None = None,
+    scratch: Path | None = None,
+) -> Training:
+    """Return run ``number`` of a setting, with data, feature, sets and start drawn from its seed.
+
+    With a ``scratch`` folder an interrupted run is taken up again from its checkpoint.
+
+    Raises
+    ------
+    RuntimeError
+        If the run diverges.
+    """
+    if (setting, seed, number) in _finished:
+        return _finished[setting, seed, number]
+    problem = setting.problem
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(problem.D, number)))
+    partition = _partition(setting, rng)
+    w_star = random_feature(problem, rng)
+    X, y = sample(
+        problem, setting.N, rng, partition, w_star, dtype=np.float32, projected=setting.projected
+    )
+    held_out = HeldOut(
+        problem, setting.tested, HELD_OUT_SEED, partition, projected=setting.projected
+    )
+    name = f"{setting.sets}-D{problem.D}-N{setting.N}-{setting.steps}-seed{seed}-{number}.npz"
+    checkpoint = None if scratch is None else scratch / name
+    result = train(
+        problem, X, y,
+        learning_rate=setting.rate_v, learning_rate_A=setting.rate_A, steps=setting.steps,
+        rng=rng, omega=setting.omega, w_star=w_star, partition=partition, held_out=held_out,
+        record="linear", records=setting.records, keep_states=True, progress=progress, threads=1,
+        checkpoint=checkpoint, resume=checkpoint is not None,
+    )  # fmt: skip
+    if result.status not in (Status.COMPLETED, Status.UNSTABLE):
+        raise RuntimeError(f"training of {setting} stopped early: {result.message}")
+    history = result.history
+    assert history.A is not None
+    assert history.v is not None
+    control = [held_out.error(history.A[0], v, w_star).error for v in history.v]
+    run = Training(history, result.A, w_star, partition, np.array(control))
+    _finished[setting, seed, number] = run
+    return run
+
+
+def _partition(setting: Setting, rng: np.random.Generator) -> np.ndarray:
+    if setting.sets == "random":
+        return at_random(setting.problem, rng)
+    return (squares if setting.sets == "squares" else contiguous)(setting.problem)
+
+
+def first_step(step: np.ndarray, reached: np.ndarray) -> float:
+    """Return the first step at which something is true, nan if it never is."""
+    return float(step[np.argmax(reached)]) if reached.any() else math.nan
+
+
+def one_rate_problem(problem: Problem, rate_v: float, rate_A: float) -> tuple[Problem, float]:
+    r"""Return the problem whose descent with the one rate ``rate_A`` is this one's with two.
+
+    F depends on ``kappa v`` alone. With ``v = c v'`` and ``kappa' = c kappa`` a step ``-eta
+    dL/dv'`` is ``-eta c^2 dL/dv`` for v, so that ``c = sqrt(rate_v / rate_A)`` and ``eta =
+    rate_A``. The scale c is ``problem'.kappa / problem.kappa``.
+    """
+    return problem.replace(output_scale=problem.kappa * math.sqrt(rate_v / rate_A)), rate_A
+
+
+def idealized(
+    problem: Problem,
+    rate_v: float,
+    rate_A: float,
+    steps: int,
+    alpha: float | None = None,
+    tolerance: float = 1e-9,
+) -> Trajectory:
+    """Return descent on (P) from ``A = 0``, ``v = alpha w*`` with two rates, every step recorded.
+
+    ``alpha`` is that of ``problem`` (``None``: Parametrization 3.1); the trajectory is that of
+    `one_rate_problem`, whose alpha times its kappa is alpha times kappa here.
+    """
+    scaled, rate = one_rate_problem(problem, rate_v, rate_A)
+    start = problem.initial_state.alpha if alpha is None else alpha
+    return gradient_descent(
+        Population(scaled, tolerance=tolerance),
+        learning_rate=rate,
+        steps=steps,
+        initial=State(start * problem.kappa / scaled.kappa, 0.0, 0.0),
+        record="linear",
+        records=steps + 1,
+    )
+
+
+def three_values(problem: Problem, gamma: float, rho: float) -> np.ndarray:
+    """Return A (D, D) of Lemma 4.1 with contiguous sets."""
+    owner = np.arange(problem.D) // problem.C
+    A = np.where(owner[:, None] == owner, gamma, rho)
+    np.fill_diagonal(A, problem.beta)
+    return np.asarray(A)
+
+
+def linear_error(problem: Problem) -> float:
+    """Return the exact error of the sign of the sum of all patches' coefficients, ties as 1/2.
+
+    What uniform attention comes to, whose F has the sign of ``v_0`` times that sum.
+    """
+    law, one = np.ones(1), np.array([problem.q / 2, 1.0 - problem.q, problem.q / 2])
+    others = problem.D - problem.C
+    if others > 100_000:
+        raise ParameterError(f"D = {problem.D} is not allowed: D must be at most 100000 here")
+    for _ in range(others):
+        law = np.convolve(law, one)
+    zero = others - problem.C  # index at which the sum over all patches vanishes
+    return float(law[: max(0, zero)].sum() + (law[zero] / 2 if zero >= 0 else 0.0))
