@@ -26,7 +26,6 @@ from dynamics.empirical import (
     squares,
     train,
 )
-from dynamics.errors import ParameterError
 from dynamics.trajectory import Status
 
 #: Seed of the held-out samples: the same ones for every run of a problem.
@@ -233,18 +232,3 @@ def three_values(problem: Problem, gamma: float, rho: float) -> np.ndarray:
     A = np.where(owner[:, None] == owner, gamma, rho)
     np.fill_diagonal(A, problem.beta)
     return np.asarray(A)
-
-
-def linear_error(problem: Problem) -> float:
-    """Return the exact error of the sign of the sum of all patches' coefficients, ties as 1/2.
-
-    What uniform attention comes to, whose F has the sign of ``v_0`` times that sum.
-    """
-    law, one = np.ones(1), np.array([problem.q / 2, 1.0 - problem.q, problem.q / 2])
-    others = problem.D - problem.C
-    if others > 100_000:
-        raise ParameterError(f"D = {problem.D} is not allowed: D must be at most 100000 here")
-    for _ in range(others):
-        law = np.convolve(law, one)
-    zero = others - problem.C  # index at which the sum over all patches vanishes
-    return float(law[: max(0, zero)].sum() + (law[zero] / 2 if zero >= 0 else 0.0))

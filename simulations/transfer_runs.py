@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from dynamics import Problem
 from dynamics.empirical import HeldOut, initial_weights, random_feature, sample, train
 from dynamics.empirical.data import draw_coefficients
 from dynamics.full_expectation import checked_partition
+from simulations.store import read_json, write_json
 from simulations.training_runs import (
     HELD_OUT_SEED,
     Setting,
@@ -35,7 +37,8 @@ LOGISTIC = "logistic regression"
 SCRATCH = "everything from scratch"
 LEARNERS = (PRETRAINED, INITIAL, UNIFORM, LOGISTIC, SCRATCH)
 
-RATE, STEPS, OMEGA = 0.3, 200, 1e-3
+#: Learning rate of v, steps (of v alone; of A and v from scratch), scale of the random start.
+RATE, STEPS, SCRATCH_STEPS, OMEGA = 0.3, 200, 300, 1e-3
 #: Pre-trained models, which the runs share out among themselves.
 PRETRAINED_MODELS = 2
 #: Held-out samples of every test error.
@@ -145,19 +148,33 @@ def entries(quick: bool) -> list[Entry]:
 
 
 def sweeps(
-    wanted: Sequence[Entry], seed: int, progress: Callable[[float], None]
+    wanted: Sequence[Entry],
+    seed: int,
+    progress: Callable[[float], None],
+    scratch: Path | None = None,
 ) -> dict[Entry, Sweep]:
-    """Return the test errors of every entry, those of equal runs computed once per process."""
+    """Return the test errors of every entry, those of equal runs computed once per process.
+
+    With a ``scratch`` folder finished entries are kept there and not computed again.
+    """
     found = {}
     for number, entry in enumerate(wanted, start=1):
+        name = f"{entry.learner}-{entry.qD:g}-{entry.D}-{entry.runs}-{seed}.json".replace(" ", "-")
+        kept = None if scratch is None else scratch / name
+        errors = None if kept is None else read_json(kept)
+        if errors is None:
+            errors = [_errors(entry, N, seed) for N in entry.sizes]
+            if kept is not None:
+                write_json(kept, errors)
         problem = downstream(entry.D, entry.qD)
-        errors = [
-            [test_error(entry.learner, problem, N, run, seed) for run in range(entry.runs)]
-            for N in entry.sizes
-        ]
         found[entry] = Sweep(entry.learner, problem, entry.sizes, np.array(errors))
         progress(number / len(wanted))
     return found
+
+
+def _errors(entry: Entry, N: int, seed: int) -> list[float]:
+    problem = downstream(entry.D, entry.qD)
+    return [test_error(entry.learner, problem, N, number, seed) for number in range(entry.runs)]
 
 
 @cache
@@ -184,15 +201,19 @@ def test_error(learner: str, problem: Problem, N: int, number: int, seed: int) -
         # stopped at the best record, as no learner could know: the baseline is favoured
         result = train(
             problem, X.astype(np.float32), y,
-            learning_rate=RATE, learning_rate_A=2.0 * problem.D, steps=300, initial=(A, v),
-            w_star=w_star, held_out=held_out(problem), record="linear", records=16, threads=1,
+            learning_rate=RATE, learning_rate_A=2.0 * problem.D, steps=SCRATCH_STEPS,
+            initial=(A, v), w_star=w_star, held_out=held_out(problem),
+            record="linear", records=16, threads=1,
         )  # fmt: skip
         return float(np.nanmin(result.history.test_error))
     if learner == PRETRAINED:
         A = pretrained(problem, seed, number % PRETRAINED_MODELS)
     elif learner == UNIFORM:
         A = np.zeros_like(A)
-    v = fine_tune(problem, X, y, A, v, RATE, STEPS)
+    v = train(
+        problem, X, y,
+        learning_rate=RATE, steps=STEPS, initial=(A, v), trainable="v", record=(), threads=1,
+    ).v  # fmt: skip
     return held_out(problem).error(A, v, w_star).error
 
 
@@ -200,34 +221,6 @@ def test_error(learner: str, problem: Problem, N: int, number: int, seed: int) -
 def held_out(problem: Problem) -> HeldOut:
     """Return the held-out samples of a problem."""
     return HeldOut(problem, TESTED, HELD_OUT_SEED)
-
-
-def fine_tune(
-    problem: Problem,
-    X: np.ndarray,
-    y: np.ndarray,
-    A: np.ndarray,
-    v: np.ndarray,
-    learning_rate: float,
-    steps: int,
-) -> np.ndarray:
-    r"""Return v (d,) after gradient descent on (E~): A fixed, ``S X`` computed once.
-
-    The same as training v alone with `dynamics.empirical.train`, in a problem of d parameters.
-    Equal rows of S (uniform attention) are kept once and counted.
-    """
-    S = special.softmax(A / problem.tau, axis=1)
-    S, times = np.unique(S, axis=0, return_counts=True)
-    N, rows = X.shape[0], S.shape[0]
-    H = problem.kappa * np.matmul(S, X * y[:, None, None]).reshape(N * rows, problem.dimension)
-    for _ in range(steps):
-        output = H @ v
-        power = output ** (problem.p - 1)
-        F = ((output * (power + problem.nu)).reshape(N, rows) * times).sum(axis=1)
-        slope = (problem.p * power + problem.nu).reshape(N, rows) * times
-        weight = special.expit(-F)[:, None] * slope
-        v = v + learning_rate / N * (weight.ravel() @ H)
-    return v
 
 
 def logistic_error(

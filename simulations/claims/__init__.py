@@ -12,6 +12,7 @@ from importlib import import_module
 from simulations.claim import Claim
 
 CLAIM_IDS = (
+    "figure-1b",
     "theorem-3.1",
     "theorem-3.2",
     "figure-2",
@@ -28,6 +29,11 @@ CLAIM_IDS = (
     "expectation-methods",
     "theorem-4.1-large-D",
     "events-large-D",
+    "theorem-4.2",
+    "figure-4",
+    "realistic-tracks-idealized",
+    "theorem-5.1",
+    "theorem-5.2",
 )
 
 

@@ -37,7 +37,7 @@ def run(context: Context) -> Outcome:
         if entry.qD == transfer.MIDDLE
         and entry.learner in (transfer.PRETRAINED, transfer.UNIFORM, transfer.SCRATCH)
     ]
-    found = transfer.sweeps(wanted, context.seed, context.progress)
+    found = transfer.sweeps(wanted, context.seed, context.progress, context.scratch)
     points = [
         Transfer(
             entry.D, sweep.needed(TOLERANCE), sweep.sizes[-1],

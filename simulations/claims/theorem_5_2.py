@@ -32,12 +32,12 @@ class Need(NamedTuple):
 
 def run(context: Context) -> Outcome:
     """Train every learner on samples of a new feature and compare what they need."""
+    from dynamics.linear_models import uniform_error
     from simulations import transfer_runs as transfer
     from simulations.claims.theorem_5_1 import or_never, parameters
-    from simulations.training_runs import linear_error
 
     wanted = transfer.entries(context.quick)
-    found = transfer.sweeps(wanted, context.seed, context.progress)
+    found = transfer.sweeps(wanted, context.seed, context.progress, context.scratch)
     measured: dict[str, Any] = {}
     for entry, sweep in found.items():
         name = f"{entry.learner}, qD = {entry.qD:g}, D = {entry.D}"
@@ -48,7 +48,7 @@ def run(context: Context) -> Outcome:
         measured[f"mean error with {sweep.sizes[-1]} samples ({name})"] = float(sweep.mean[-1])
     for problem in dict.fromkeys(sweep.problem for sweep in found.values()):
         name = f"qD = {problem.q * problem.D:g}, D = {problem.D}"
-        measured[f"error of the linear rule, exact ({name})"] = linear_error(problem)
+        measured[f"error of the linear rule, exact ({name})"] = uniform_error(problem).coin
     needs = _needs(found)
     for need in needs:
         if math.isfinite(need.power):
@@ -66,8 +66,8 @@ def threshold_of(qD: float) -> float:
 
 
 def _needs(found: dict[Entry, Sweep]) -> list[Need]:
+    from dynamics.linear_models import uniform_error
     from simulations import transfer_runs as transfer
-    from simulations.training_runs import linear_error
 
     groups: dict[tuple[str, float], list[tuple[int, float]]] = {}
     for entry, sweep in found.items():
@@ -79,7 +79,7 @@ def _needs(found: dict[Entry, Sweep]) -> list[Need]:
         own = dict(groups[transfer.PRETRAINED, qD])
         reference = own.get(D, max(own.values()))
         power = transfer.exponent(*zip(*pairs)) if len(pairs) > 1 else math.nan
-        floor = linear_error(transfer.downstream(D, qD))
+        floor = uniform_error(transfer.downstream(D, qD)).coin
         needs.append(Need(learner, qD, D, threshold_of(qD), needed, reference, power, floor))
     return needs
 
@@ -94,26 +94,27 @@ def judge(needs: Sequence[Need]) -> tuple[Verdict, str]:
 
     without = [need for need in needs if need.learner != PRETRAINED]
     few = [need for need in without if need.needed <= FACTOR * need.pretrained]
-    parts = []
-    for need in without:
-        amount = f"{need.needed:.0f} samples" if math.isfinite(need.needed) else "more than tried"
-        text = (
-            f"{need.learner} needs {amount} for error {need.threshold} at qD = {need.qD:g}, "
-            f"D = {need.D} (pre-trained A: {need.pretrained:.1f}"
-        )
-        text += f", power of D {need.power:.2f})" if math.isfinite(need.power) else ")"
-        parts.append(text)
-    summary = "; ".join(parts)
+    many = [need for need in without if math.isfinite(need.needed) and need not in few]
+    never = [need for need in without if not math.isfinite(need.needed)]
+    parts = [
+        _sentence(need) + ("" if need in many else f"; the linear rule errs with {need.floor:.3f}")
+        for need in many + few
+    ]
+    if never:
+        names = dict.fromkeys(f"{need.learner} (qD = {need.qD:g})" for need in never)
+        parts.append("not reached with the samples tried by " + ", ".join(names))
+    summary = ". ".join(part[0].upper() + part[1:] for part in parts) + "."
     if any(need.threshold < need.floor for need in few):
-        return Verdict.FAILS, summary + "."
-    if few:
-        summary += (
-            f": at qD = {few[0].qD:g} << C^2 a model without patch association needs few samples "
-            f"for {few[0].threshold}, because the linear rule itself has error {few[0].floor:.3f} "
-            "there"
-        )
-        return Verdict.FINDING, summary + "."
-    return Verdict.HOLDS, summary + "."
+        return Verdict.FAILS, summary
+    return (Verdict.FINDING if few else Verdict.HOLDS), summary
+
+
+def _sentence(need: Need) -> str:
+    text = (
+        f"{need.learner} needs {need.needed:.0f} samples for error {need.threshold} at "
+        f"qD = {need.qD:g}, D = {need.D} (pre-trained A: {need.pretrained:.1f}"
+    )
+    return text + (f"; power of D {need.power:.2f})" if math.isfinite(need.power) else ")")
 
 
 def _figure(found: dict[Entry, Sweep]) -> Figure:

@@ -88,9 +88,10 @@ def draw_figure_4(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         _band(line[2], one, "test_error", "test error")
         _band(line[2], one, "control", "A put back", **_CONTROL)
         _band(line[3], one, "cosine", "cosine", color=COLOURS["alpha"])
-        line[2].set_ylim(bottom=0.0, top=0.5)
+        line[2].set_ylim(bottom=0.0, top=0.53)
         line[3].set_ylim(min(0.0, float(one["cosine"].min()) - 0.03), 1.04)
         for ax in line[:2]:
+            ax.set_xticks(ax.get_yticks()[1:-1])
             ax.set_xlabel("patch $j$")
             ax.set_ylabel("patch $i$")
         for ax in line[2:]:
@@ -118,16 +119,16 @@ def draw_control(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         above.set_yscale("log")
         above.set_title(str(one["setting"].values))
         artists[f"association {number}"] = _band(
-            below, one, "association", "rows with patch association", color=COLOURS["gamma"]
+            below, one, "association", "rows associated", color=COLOURS["gamma"]
         )
-        _band(below, one, "cosine", "cosine of $v$ and $w^*$", color=COLOURS["alpha"], ls="--")
+        _band(below, one, "cosine", "cosine", color=COLOURS["alpha"], ls="--")
         below.set_xlabel("step")
         below.set_ylim(-0.04, 1.06)
     panels[0, 0].set_ylim(3e-3, 1.0)
     panels[0, 0].set_ylabel(r"test error $P[yF\leq 0]$")
-    panels[1, 0].set_ylabel("fraction, cosine")
-    for line, number in zip(panels, (1, 1)):
-        line[number].legend(loc="best")
+    panels[1, 0].set_ylabel("fraction of rows, cosine")
+    panels[0, 1].legend(loc="upper right")
+    panels[1, 0].legend(loc="center left")
     for ax, letter in zip(panels.flat, "abcdefgh"):
         panel_letter(ax, letter)
     return artists

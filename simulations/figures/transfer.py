@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import xarray
 
+from dynamics.linear_models import uniform_error
 from simulations.figures.style import (
     COLOURS,
     PROBLEM_STYLES,
@@ -16,7 +17,6 @@ from simulations.figures.style import (
     panel_letter,
     styled,
 )
-from simulations.training_runs import linear_error
 from simulations.transfer_runs import EASY, LEARNERS, PRETRAINED, SCRATCH, UNIFORM, Entry, Sweep
 
 _STYLES = dict(zip(LEARNERS, PROBLEM_STYLES))
@@ -37,7 +37,7 @@ def gather(found: Mapping[Entry, Sweep], threshold: float) -> xarray.Dataset:
             "samples": (("entry", "size"), sizes),
             "error": (("entry", "size", "run"), errors),
             "needed": ("entry", [sweep.needed(threshold) for _, sweep in rows]),
-            "linear": ("entry", [linear_error(sweep.problem) for _, sweep in rows]),
+            "linear": ("entry", [uniform_error(sweep.problem).coin for _, sweep in rows]),
         },
         coords={
             "learner": ("entry", [entry.learner for entry, _ in rows]),
@@ -65,7 +65,7 @@ def draw_few_samples(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     left.set_ylim(_LEAST, 1.3)
     _axes(left)
     left.set_ylabel(r"test error $P[yF\leq 0]$")
-    left.legend(loc="lower left", ncols=2)
+    figure.legend(*left.get_legend_handles_labels(), loc="outside upper left", ncols=5)
     artists |= _needed(right, data, (PRETRAINED, UNIFORM, SCRATCH))
     right.legend(loc="best")
     for ax, letter in zip((left, right), "ab"):
