@@ -7,6 +7,7 @@ time scales, a flow in the plane (gamma, rho).
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -36,8 +37,12 @@ class SlowManifold:
     def __init__(self, population: Population) -> None:
         self.population = population
 
-    def alpha(self, gamma: float, rho: float, guess: float | None = None) -> float:
+    def alpha(
+        self, gamma: float, rho: float, guess: float | None = None, accuracy: float = 1e-13
+    ) -> float:
         """Return the quasi-steady alpha > 0 nearest to ``guess`` (default: the paper's start).
+
+        ``accuracy`` is relative; what the tolerance of the population allows is a limit too.
 
         Raises
         ------
@@ -45,6 +50,7 @@ class SlowManifold:
             If d ell / d alpha keeps one sign for all alpha that can be evaluated.
         """
 
+        @cache  # a bracket stays one even if an evaluation in between enlarges the tables
         def slope(log_alpha: float) -> float:
             found = self.population.gradient(State(math.exp(log_alpha), gamma, rho)).alpha
             if found == 0.0:
@@ -53,7 +59,7 @@ class SlowManifold:
 
         start = self.population.problem.initial_state.alpha if guess is None else guess
         low = high = math.log(max(start, 1e-12))
-        stride = 0.05 if guess is None else 1e-3
+        stride = 0.05 if guess is None else max(1e-3, math.sqrt(accuracy))
         try:
             sign = math.copysign(1.0, slope(low))
             while sign * slope(high) > 0.0:
@@ -66,7 +72,7 @@ class SlowManifold:
                 f"no quasi-steady alpha at gamma = {gamma:.6g}, rho = {rho:.6g}: "
                 f"d ell / d alpha does not change sign ({failure})"
             ) from failure
-        return math.exp(optimize.brentq(slope, min(low, high), max(low, high), xtol=1e-13))
+        return math.exp(optimize.brentq(slope, min(low, high), max(low, high), xtol=accuracy))
 
     def drift(self, state: State) -> Drift:
         r"""Return the velocity of the slow manifold at a state on it.

@@ -13,11 +13,11 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
+from simulations.as_json import plain
 from simulations.claim import Claim, Context, Figure, Outcome
 from simulations.display import Display
 from simulations.folder import ReportFolder
 from simulations.report import write_report
-from simulations.store import plain
 from simulations.workers import measure_side_by_side
 
 DPI = 160

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import math
-from dataclasses import asdict, is_dataclass
-from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dynamics.files import FileError, explain, replacing
+from simulations.as_json import to_json
 
 if TYPE_CHECKING:
     import xarray
@@ -25,13 +23,8 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write a value as JSON that any parser reads (see :func:`plain`)."""
+    """Write a value as JSON that any parser reads (see `simulations.as_json`)."""
     write_bytes(path, (to_json(value) + "\n").encode())
-
-
-def to_json(value: Any) -> str:
-    """Return indented JSON; numbers that are not finite become null."""
-    return json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def read_json(path: Path) -> Any:
@@ -57,24 +50,3 @@ def write_dataset(path: Path, data: xarray.Dataset) -> None:
             data.to_netcdf(temporary, engine="h5netcdf")
         except RuntimeError as failure:  # how HDF5 tells of a full disk when it closes a file
             raise explain("write", path, failure) from failure
-
-
-def plain(value: Any) -> Any:
-    """Return a value made of what JSON knows: NumPy, enums, dataclasses and nan included."""
-    if isinstance(value, Enum):
-        return plain(value.value)
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else None
-    if is_dataclass(value) and not isinstance(value, type):
-        return plain(asdict(value))
-    if hasattr(value, "_asdict"):
-        return plain(value._asdict())
-    if isinstance(value, dict):
-        return {str(key): plain(entry) for key, entry in value.items()}
-    if hasattr(value, "tolist"):
-        return plain(value.tolist())
-    if isinstance(value, list | tuple | set | frozenset):
-        return [plain(entry) for entry in value]
-    return str(value)

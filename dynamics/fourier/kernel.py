@@ -13,7 +13,14 @@ import numpy as np
 
 from dynamics._jit import REORDER, kernel
 from dynamics.fourier.quads import (
-    FOUR, LANES, angle_tables, binomial_series, from_four, on_four, pair_sums, take_power,
+    FOUR,
+    LANES,
+    angle_tables,
+    binomial_series,
+    from_four,
+    on_four,
+    pair_sums,
+    take_power,
 )  # fmt: skip
 
 #: Nodes come in multiples of this.

@@ -91,9 +91,9 @@ def _search(args: argparse.Namespace) -> int:
     for flag in ("box", "precision"):
         if getattr(args, flag) is not None:
             raise BadInput(f"--{flag} is not allowed without --certify")
+    from simulations.as_json import to_json
     from simulations.display import progress_bar
     from simulations.falsify import falsify
-    from simulations.store import to_json
 
     with warnings.catch_warnings(), progress_bar("falsify") as bar:
         warnings.simplefilter("ignore")  # of single runs: what became of them is counted
@@ -114,10 +114,10 @@ def _search(args: argparse.Namespace) -> int:
 
 
 def _certify(args: argparse.Namespace) -> int:
+    from simulations.as_json import to_json
     from simulations.certified import certify, population_drift, read_box
     from simulations.display import progress_bar
     from simulations.falsify import parse
-    from simulations.store import to_json
 
     text = args.conjecture
     tree = parse(text, {"gamma", "rho"})

@@ -119,7 +119,7 @@ def _print_cell(sweep: Sweep, at: dict[str, float], as_json: bool) -> int:
 
     from dynamics import ParameterError
     from simulations import systems
-    from simulations.store import to_json
+    from simulations.as_json import to_json
     from simulations.sweep.store import netcdf_name
 
     place = {name: 0 for name in sweep.axes} | sweep.place(at)

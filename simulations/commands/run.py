@@ -188,8 +188,9 @@ def _deliver(
 ) -> int:
     """Save and print a trajectory; return ``code`` or, without one, what its status means."""
     from dynamics import Status
+    from simulations.as_json import to_json
     from simulations.commands.run_summary import as_text, summarize
-    from simulations.store import StoreError, to_json, write_dataset
+    from simulations.store import StoreError, write_dataset
 
     if args.out is not None:
         try:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from simulations.store import plain
+from simulations.as_json import plain
 
 if TYPE_CHECKING:
     from dynamics import Population, Trajectory

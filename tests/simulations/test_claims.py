@@ -10,6 +10,7 @@ import xarray
 
 from dynamics import Problem
 from simulations import runs
+from simulations.as_json import plain
 from simulations.claim import Claim, Context, Verdict
 from simulations.claims import CLAIM_IDS, CLAIMS, load
 from simulations.claims.events import judge as judge_events
@@ -20,7 +21,6 @@ from simulations.claims.sigma_a_breaks_symmetry import Breaking
 from simulations.claims.sigma_a_breaks_symmetry import judge as judge_sigma_a
 from simulations.claims.theorem_4_1 import Ending
 from simulations.claims.theorem_4_1 import judge as judge_theorem
-from simulations.store import plain
 from tests.simulations.quick import outcome
 
 SECTION_4_1 = (

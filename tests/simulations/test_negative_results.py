@@ -8,10 +8,11 @@ import pytest
 import xarray
 from matplotlib.figure import Figure as Canvas
 
+from simulations.as_json import plain
 from simulations.claim import Verdict
 from simulations.claims import CLAIM_IDS, figure_2, figure_3, load, theorem_3_1, theorem_3_2
 from simulations.reproduce import render
-from simulations.store import plain, write_dataset
+from simulations.store import write_dataset
 from tests.simulations.quick import outcome
 
 CLAIMS = {

@@ -8,7 +8,7 @@ import pytest
 import xarray
 
 from dynamics import State
-from simulations import store
+from simulations import as_json, store
 from simulations.claim import Context, Verdict
 
 
@@ -93,7 +93,7 @@ class TestPlain:
             "text": "Γ",
             4: "key",
         }
-        assert json.loads(store.to_json(value)) == {
+        assert json.loads(as_json.to_json(value)) == {
             "float": 0.25,
             "int": 3,
             "flag": True,
@@ -108,8 +108,8 @@ class TestPlain:
         }
 
     def test_dataclasses_and_anything_else(self, tmp_path):
-        assert store.plain(tmp_path) == str(tmp_path)
-        assert store.plain(Context(quick=True, progress=lambda _: None))["quick"] is True
+        assert as_json.plain(tmp_path) == str(tmp_path)
+        assert as_json.plain(Context(quick=True, progress=lambda _: None))["quick"] is True
 
 
 class TestReadJson:
