@@ -75,7 +75,8 @@ def find_events(trajectory: Any, *, cluster: int = 0, eps: float = 1e-2) -> Mask
     if not isinstance(trajectory, MaskedTrajectory):
         raise ParameterError("trajectory is not allowed: it must be a MaskedTrajectory")
     problem: MaskedProblem = trajectory.problem
-    require(0 <= cluster < problem.K, "cluster", cluster, f"in 0..{problem.K - 1}")
+    allowed = range(problem.K)
+    require(cluster in allowed, "cluster", cluster, f"in 0..{problem.K - 1}")
     require(0.0 < finite("eps", eps) < 0.5, "eps", eps, "in (0, 1/2)")
     population, areas = trajectory.population, problem.layout.clusters[cluster]
 

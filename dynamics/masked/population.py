@@ -116,9 +116,16 @@ class MaskedPopulation(Risk):
         if tolerance is not None:
             require(finite("tolerance", tolerance) > 0.0, "tolerance", tolerance, "greater than 0")
         if nodes is not None:
-            require(2 <= nodes <= _MOST_NODES, "nodes", nodes, f"in 2..{_MOST_NODES}")
+            require(
+                2 <= finite("nodes", nodes) <= _MOST_NODES, "nodes", nodes, f"in 2..{_MOST_NODES}"
+            )
         require(moving in MOVING, "moving", moving, f"one of {', '.join(MOVING)}")
-        require(100 <= samples <= 10**7, "samples", samples, "at least 100 and at most 10^7")
+        require(
+            100 <= finite("samples", samples) <= 10**7,
+            "samples",
+            samples,
+            "at least 100 and at most 10^7",
+        )
         self.problem = problem
         self.order_parameters = problem.order_parameters
         self.tolerance = DEFAULT_TOLERANCE if tolerance is None else float(tolerance)
