@@ -221,7 +221,9 @@ def as_text(report: Report) -> str:
     counts = ", ".join(f"{result} in {count}" for result, count in report.results.items())
     lines.append(f"  tried       {report.tried} problems in {report.seconds:.1f} s: {counts}")
     if report.unconfirmed:
-        lines.append(f"  dismissed   {report.unconfirmed} violations that a more precise run lacks")
+        lines.append(
+            f"  dismissed   {report.unconfirmed} violations that no more precise run confirmed"
+        )
     if report.tried == 0:
         return f"{lines[0]}\n  nothing was tried: the budget ended before the first run did"
     varied = [

@@ -17,10 +17,14 @@ from simulations.systems import DEFAULT, Case, System, load
 
 #: Time up to which runs are followed unless the case says otherwise.
 HORIZON = 1e5
+#: Error of the expectation along them; the runs that confirm a violation have a hundredth of it.
+TOLERANCE = 1e-8
 #: A run may take this part of the budget (and at least so many seconds); then it is undecided.
 _SHARE_OF_A_RUN, _LEAST_OF_A_RUN = 0.1, 2.0
 #: Part of the budget that is kept for the runs that confirm what was found.
 _KEPT = 0.1
+#: Part of the horizon that is tried first where a violation at any time decides.
+_BEGINNING = 1e-3
 #: So many problems in a row that do not satisfy the filter end the search.
 _MISSES = 1000
 _FIRST_ROUND, _LARGEST_ROUND = 40, 640
@@ -44,9 +48,9 @@ class Report:
     """What a search found.
 
     ``counterexample`` is a confirmed trial, the simplest that was reached, or ``None``;
-    ``unconfirmed`` counts violations which a more precise run did not show. ``results`` counts
-    distinct problems by what their run said; ``ranges`` holds the least and greatest value of each
-    constant among them. ``interrupted`` tells of Ctrl-C.
+    ``unconfirmed`` counts violations which no more precise run showed within the budget.
+    ``results`` counts distinct problems by what their run said; ``ranges`` holds the least and
+    greatest value of each constant among them. ``interrupted`` tells of Ctrl-C.
     """
 
     conjecture: str
@@ -131,6 +135,8 @@ def falsify(
         chosen["horizon"] = finite("horizon", horizon)
     elif not {"horizon", "steps"} & set(chosen):
         chosen["horizon"] = HORIZON
+    if theory.parameter("tolerance") is not None:
+        chosen.setdefault("tolerance", TOLERANCE)
     search = _Search(
         Conjecture(conjecture, theory),
         Filter(where, theory) if where is not None else None,
@@ -224,7 +230,6 @@ class _Search:
         if not self.found:
             self.confirmed = self._confirm(trial)
             if self.confirmed is None:
-                self.unconfirmed += 1
                 self.trials[repr(case)] = Trial(case, Result.NOISE, message="not confirmed")
                 return
         self.found.append(trial)
@@ -240,20 +245,39 @@ class _Search:
             self.shrinks += 1
             if self.shrinks > _SHRINKS:
                 raise OutOfTime
-        try:
-            trial = attempt(self.conjecture, case, self._watch())
-        except RunTooLong as stop:
-            trial = Trial(case, Result.INCOMPLETE, message=str(stop))
+        trial = self._attempt(case)
         self.trials[repr(case)] = trial
         if self.progress is not None:
             doing = f"simplifying, {self.shrinks} runs" if self.found else "searching"
             self.progress(self._spent(), f"{doing}, {len(self.trials)} problems")
         return trial
 
-    def _watch(self, kept: float = _KEPT) -> Callable[[float], None]:
+    def _attempt(self, case: Case) -> Trial:
+        """Run a case, first its beginning if a violation there decides."""
+        conjecture, trial = self.conjecture, None
+        if (
+            not conjecture.of_runs
+            and "horizon" in case.values
+            and "horizon" not in conjecture.names
+        ):
+            short = {"horizon": _BEGINNING * case.values["horizon"]}
+            begun = conjecture.system.build({**case.values, **short})
+            if self.filter is None or self.filter.keeps(begun):
+                trial = self._run(begun)
+        if trial is not None and trial.result is Result.VIOLATED:
+            return trial
+        return self._run(case)
+
+    def _run(self, case: Case) -> Trial:
+        share = max(_LEAST_OF_A_RUN, _SHARE_OF_A_RUN * self.budget)
+        try:
+            return attempt(self.conjecture, case, self._watch(share))
+        except RunTooLong as stop:
+            return Trial(case, Result.INCOMPLETE, message=str(stop))
+
+    def _watch(self, share: float, kept: float = _KEPT) -> Callable[[float], None]:
         """Return what a run reports to, which stops it when its time is up."""
         first: list[float] = []
-        share = max(_LEAST_OF_A_RUN, _SHARE_OF_A_RUN * self.budget)
 
         def watch(_: float) -> None:
             now = time.monotonic()
@@ -272,10 +296,14 @@ class _Search:
         return (time.monotonic() - self.began) / self.budget
 
     def _confirm(self, trial: Trial) -> Trial | None:
+        """Return the trial with its error, ``None`` if a more precise run does not show it."""
         try:
-            return confirm(self.conjecture, trial, self._watch(kept=0.0))
-        except RunTooLong:
-            return None
+            found = confirm(self.conjecture, trial, self._watch(math.inf, kept=0.0))
+        except OutOfTime:
+            self.unconfirmed += not self.confirmed
+            raise
+        self.unconfirmed += found is None
+        return found
 
     def _confirmed(self) -> Trial | None:
         """Return the simplest violation that a more precise run shows too."""
@@ -286,7 +314,6 @@ class _Search:
                 break
             if checked is not None:
                 return checked
-            self.unconfirmed += 1
         return self.confirmed
 
     def _nothing_satisfies(self) -> None:
