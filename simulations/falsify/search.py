@@ -160,6 +160,7 @@ class _Search:
     trials: dict[str, Trial] = field(default_factory=dict)
     found: list[Trial] = field(default_factory=list)  # violations, the simplest so far last
     confirmed: Trial | None = None  # the first of them, as a more precise run has it
+    kept: int = 0  # problems drawn that satisfy the filter, and those that do not
     misses: int = 0
     unconfirmed: int = 0
     shrinks: int = 0
@@ -178,7 +179,7 @@ class _Search:
                         break
             except OutOfTime:
                 pass
-            if self.misses and not self.trials:
+            if self.misses and not self.kept:
                 self._nothing_satisfies()
             counterexample = self._confirmed()
         except KeyboardInterrupt:  # Interrupted, with the trajectory of the run, is one too
@@ -219,9 +220,10 @@ class _Search:
         case = self.conjecture.system.build(values)
         if self.filter is not None and not self.filter.keeps(case):
             self.misses += 1
-            if self.misses >= _MISSES and not self.trials:
+            if self.misses >= _MISSES and not self.kept:
                 self._nothing_satisfies()
             hypothesis.reject()
+        self.kept += 1
         trial = self._trial(case)
         if math.isfinite(trial.violation) and not self.found:
             hypothesis.target(trial.violation, label="violation")
