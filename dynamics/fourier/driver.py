@@ -32,19 +32,15 @@ PARTS = ("truncation in R", "truncation in t", "aliasing in t", "aliasing in R",
 _UNIT = 2.0**-53
 
 
-def expectation(law, C, L, constants, power, crude, tolerance, with_loss):
+def expectation(law, C, L, constants, power, crude, tolerance):
     """Return the loss, E[s(-F) dF] for alpha, gamma, rho, and E[s(-F)], with their errors.
 
     Returns ``values[5], bounds[5, parts], magnitude[5], unit[5]``. ``magnitude`` bounds
     E[s(-F) |dF|] and ``unit`` E|dF| from above; ``crude`` bounds softplus(-F), |dF|, 1 everywhere.
-    Without ``with_loss`` the first and the last component are not held to the tolerance, and
-    their bounds are infinite.
     """
     reach, tail, x, y, base, logs, sure, ready, unit, goal = prepare(
         law, C, L, constants, power, crude, tolerance
     )
-    if not with_loss:
-        goal[0] = goal[4] = math.inf
     for _ in range(4):
         kind, line, nodes, angles, share, here, log_goal = design(
             law, C, L, reach, tolerance, unit, x, y, base, logs, sure, ready, goal
@@ -75,7 +71,6 @@ def assemble(
     sets = L - 1.0
     for k in range(5):
         bounds[k, 0] = rest[k]
-        bounds[k, 2] = 0.0 if log_goal[k] < math.inf else math.inf
     for i in range(len(kind)):
         if kind[i] == LEFT_OUT or kind[i] == TOO_MANY_NODES:
             part = 0 if kind[i] == LEFT_OUT else 2
@@ -99,7 +94,7 @@ def assemble(
             center, law.total_less_one, law.p_empty, law.p, law.n, sets, y[i], base[i], sums[i],
             math.exp(here[i, 0]), constant, values, magnitude,
         )  # fmt: skip
-        account(nodes[i] * line[i, 1], line[i, 3], line[i, 0], logs[i], here[i], log_goal, bounds)
+        account(nodes[i] * line[i, 1], line[i, 3], line[i, 0], logs[i], here[i], bounds)
         _add_rounding(
             L, law.total[center], law.noise, x[i], base[i, 0], share[i], line[i], angles[i],
             here[i], log_goal, weights[i], constant, moments, blurs, bounds,
@@ -114,7 +109,7 @@ def _settled(tolerance, bounds, magnitude, unit, goal):
     for k in range(5):
         aim = max(tolerance * magnitude[k], FLOOR * unit[k], bounds[k, 4])
         error = bounds[k, 0] + bounds[k, 1] + bounds[k, 2] + bounds[k, 3]
-        if goal[k] < math.inf and error > aim:
+        if error > aim:
             goal[k] *= 0.5 * aim / error
             settled = False
     return settled
@@ -201,8 +196,7 @@ def _add_rounding(
     blur = 2 * _UNIT * (4 + abs(eta * omega))  # of exp(eta omega)
     for k in range(5):
         w = weights[2] if k == 0 else weights[1]
-        if log_goal[k] < math.inf:
-            bounds[k, 3] += w * alias * math.exp(log_goal[k] + height)
+        bounds[k, 3] += w * alias * math.exp(log_goal[k] + height)
         bounds[k, 4] += (relative + 2 * spread) * _UNIT * w * math.exp(here[k])
         bounds[k, 4] += constant * (blurs[k] + blur * abs(moments[k]))
     bounds[0, 4] += omega * constant * (1 - constant) * (noise + blur * total)

@@ -84,14 +84,14 @@ class FourierExpectation:
         self._signs: SignLaw | None = None
 
     def gradient(self, state: State) -> State:
-        """Return the entrywise gradient only: the fast path.
+        """Return the entrywise gradient only, without the test error.
 
         Raises
         ------
         ToleranceError
             If the certified error exceeds the tolerance; names the bound that was reached.
         """
-        values, bounds, magnitude = self._run(state, False)
+        values, bounds, magnitude = self._run(state)
         self._check(state, [sum(parts) for parts in bounds[1:4].tolist()], magnitude[1:4].tolist())
         many = self.problem.multiplicity
         return State(*(-v / m for v, m in zip(values[1:4].tolist(), many)))
@@ -172,16 +172,16 @@ class FourierExpectation:
         matrix[_UPPER] = matrix.T[_UPPER] = second
         return matrix / np.array(self.problem.multiplicity)[:, None]
 
-    def _run(self, state: State, with_loss: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _run(self, state: State) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         values, bounds, magnitude, _ = expectation(
             self._law, self.problem.C, self.problem.L, self._constants(state), self.problem.p,
-            self._crude(state), self.tolerance, with_loss,
+            self._crude(state), self.tolerance,
         )  # fmt: skip
         return values, bounds, magnitude
 
     def _certified(self, state: State) -> tuple[np.ndarray, ...]:
         """Run with the loss, within the tolerance; last the error parts of the worst entry."""
-        values, bounds, magnitude = self._run(state, True)
+        values, bounds, magnitude = self._run(state)
         total = bounds.sum(axis=1)
         self._check(state, total[1:4].tolist(), magnitude[1:4].tolist())
         self._refuse_beyond(max(total[0] / max(1.0, magnitude[0]), total[4]))

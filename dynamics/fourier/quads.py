@@ -284,22 +284,20 @@ def from_four(r, j, one, cosine, tables, z, lanes, half):
     scale = 2.0 / turn
     c0, s0, c9, s9 = c0 * scale, s0 * scale, c9 * scale, s9 * scale
     W = LANES
-    for g in range(0, tables.shape[2], 4):
-        first = 1.0 if g == 0 else 0.0
-        c, d, e, f = tables[0, j, g], tables[0, j, g + 1], tables[0, j, g + 2], tables[0, j, g + 3]
-        s, t, u, v = tables[1, j, g], tables[1, j, g + 1], tables[1, j, g + 2], tables[1, j, g + 3]
-        row = half[4 * g * W :]
+    for m in range(0, tables.shape[2], 4):
+        first = 1.0 if m == 0 else 0.0
+        c, d, e, f = tables[0, j, m], tables[0, j, m + 1], tables[0, j, m + 2], tables[0, j, m + 3]
+        s, t, u, v = tables[1, j, m], tables[1, j, m + 1], tables[1, j, m + 2], tables[1, j, m + 3]
+        row = half[4 * m * W :]
         for i in range(lanes):
             a, b = z[i] + z[2 * W + i] + 2.0 * one, z[W + i] + z[3 * W + i]
             x, y = z[i] - z[2 * W + i], z[W + i] - z[3 * W + i]
             a, b, x, y = a * c0 + y * s0, b * c0 - x * s0, a * s0 - y * c0, b * s0 + x * c0
-            g9, h9 = z[4 * W + i] + z[6 * W + i] + 2.0 * one, z[5 * W + i] + z[7 * W + i]
-            x9, y9 = z[4 * W + i] - z[6 * W + i], z[5 * W + i] - z[7 * W + i]
-            g9, h9, x9, y9 = (
-                g9 * c9 + y9 * s9, h9 * c9 - x9 * s9, g9 * s9 - y9 * c9, h9 * s9 + x9 * c9,
-            )  # fmt: skip
-            p, q, k, l = a + g9, b + h9, x - x9, y - y9  # multiply cos and sin of even n
-            a, b, x, y = a - g9, b - h9, x + x9, y + y9  # of odd n
+            g, h = z[4 * W + i] + z[6 * W + i] + 2.0 * one, z[5 * W + i] + z[7 * W + i]
+            k, o = z[4 * W + i] - z[6 * W + i], z[5 * W + i] - z[7 * W + i]
+            g, h, k, o = g * c9 + o * s9, h * c9 - k * s9, g * s9 - o * c9, h * s9 + k * c9
+            p, q, k, o = a + g, b + h, x - k, y - o  # what even n multiply by cos and sin
+            a, b, x, y = a - g, b - h, 2.0 * x - k, 2.0 * y - o  # and odd n
             row[i] += first * p
             row[W + i] += first * q
             row[4 * W + i] += c * a
@@ -309,7 +307,7 @@ def from_four(r, j, one, cosine, tables, z, lanes, half):
             row[8 * W + i] += d * p
             row[9 * W + i] += d * q
             row[10 * W + i] += t * k
-            row[11 * W + i] += t * l
+            row[11 * W + i] += t * o
             row[12 * W + i] += e * a
             row[13 * W + i] += e * b
             row[14 * W + i] += u * x
@@ -317,7 +315,7 @@ def from_four(r, j, one, cosine, tables, z, lanes, half):
             row[16 * W + i] += f * p
             row[17 * W + i] += f * q
             row[18 * W + i] += v * k
-            row[19 * W + i] += v * l
+            row[19 * W + i] += v * o
 
 
 @kernel(inner=True, fastmath=REORDER)

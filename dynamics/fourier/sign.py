@@ -1,11 +1,18 @@
 r"""Test error P[F <= 0] and ties P[F = 0] by counting, with a certified remainder.
 
-No smoothing resolves the sign of a discrete ``F``, so the signs are counted. Given ``R = r``, sets
-with a single +1 or a single -1 are summed in closed form: if ``j`` sets hold a lone -1 then
-``j + r - n`` hold a lone +1 (``n`` the sum over all other sets), and ``F`` is linear in ``j``, so
-``P[F <= 0]`` is a value of a cumulative sum tabulated once. Only the multisets of the other
-("crowded") types are enumerated, in a tree pruned by probability; they become rare as D grows at
-fixed q D. The probability that was not enumerated is known exactly and bounds the error.
+No smoothing resolves the sign of a discrete ``F`` (a band-limited majorant of the step leaves the
+density of ``F`` over its bandwidth, some 1e-4 for the 1e4 nodes that one could afford), so the
+signs are counted, for every total ``R`` for which they are not certain by Chernoff bounds, along
+one of two roads; of each the probability that was not enumerated is known and bounds the error.
+
+*Crowded sets.* Given ``R = r``, sets with a single +1 or a single -1 are summed in closed form: if
+``j`` sets hold a lone -1 then ``j + r - n`` hold a lone +1 (``n`` the sum over all other sets), and
+``F`` is linear in ``j``, so ``P[F <= 0]`` is a value of a cumulative sum tabulated once. Only the
+multisets of the other ("crowded") types are enumerated, in a tree pruned by probability; they
+become rare as D grows at fixed q D.
+
+*Halves* (:mod:`dynamics.fourier.halves`). Many features in few sets leave no type rare. There each
+half of the sets is enumerated, and the two are joined by sorting.
 """
 
 from __future__ import annotations
@@ -16,15 +23,31 @@ from typing import NamedTuple
 import numpy as np
 
 from dynamics._jit import kernel
+from dynamics.fourier.halves import Halves, count_by_halves, halves_law
+from dynamics.fourier.multisets import multisets
 from dynamics.fourier.plan import SetLaw, set_tables, tilt
 from dynamics.problem import Problem
 
+#: A remainder below this is not worth another enumeration.
+ENOUGH = 1e-7
+
+#: Multisets of crowded sets beyond these are left out.
 _MOST_NODES = 400_000
+
 _UNIT = 2.0**-53
 
 
 class SignLaw(NamedTuple):
-    """Multisets of crowded types, and the law of the lone ones; functions of D, C, q alone.
+    """How signs are counted, for all |R| <= ``reach``; a function of D, C, q alone."""
+
+    reach: int
+    tolerance: float
+    crowded: CrowdedLaw | None
+    halves: Halves | None
+
+
+class CrowdedLaw(NamedTuple):
+    """Multisets of crowded types, and the law of the lone ones.
 
     The tree has one node per multiset: ``parent`` (the multiset without its last set), ``last``
     (type of that set), ``number`` (of its sets), ``total`` (sum of their n) and ``weight``, the
@@ -41,39 +64,45 @@ class SignLaw(NamedTuple):
     single: np.ndarray
     cumulative: np.ndarray
     offset: int
-    reach: int
-    tolerance: float
 
 
 def sign_law(problem: Problem, law: SetLaw, tolerance: float) -> SignLaw:
-    """Build the tree for a remainder of about ``tolerance``, or the largest tree allowed."""
-    sets = problem.L - 1
-    log_keep = _log_not_crowded(law)
-    crowded = np.flatnonzero(law.plus + law.minus >= 2)
-    crowded = crowded[np.argsort(-law.p[crowded], kind="stable")]
-    tree, threshold = None, 1e-2
-    while tree is None or (1.0 - tree[4].sum() > 0.2 * tolerance and threshold > 1e-17):
-        threshold *= 0.1
-        finer = _tree(law.p[crowded], law.n[crowded], sets, log_keep, threshold)
-        if tree is not None and len(finer[0]) >= _MOST_NODES:
-            break
-        tree = finer
-    parent, last, count, total, weight = tree
+    """Enumerate along the road that leaves out less; crowded sets if that is little enough."""
     reach = int(np.searchsorted(-law.log_tail, -math.log(0.01 * tolerance)))
     reach = min(reach, len(law.log_tail) - 1)
-    offset = reach + int(np.abs(total).max())
-    return SignLaw(
-        parent=parent,
-        last=crowded[last],
-        number=count,
-        total=total,
-        weight=weight,
-        single=np.array([_index(law, 1, 0), _index(law, 0, 1)]),
-        cumulative=_lone_law(problem, law, int(count.max()), offset, log_keep),
-        offset=offset,
-        reach=reach,
-        tolerance=tolerance,
+    crowded, left_out = _crowded_law(problem, law, tolerance, reach)
+    if left_out > ENOUGH:
+        halves, left_out_of_halves = halves_law(problem.L - 1, law, ENOUGH)
+        if left_out_of_halves < left_out:
+            return SignLaw(reach, tolerance, None, halves)
+    return SignLaw(reach, tolerance, crowded, None)
+
+
+def _crowded_law(
+    problem: Problem, law: SetLaw, tolerance: float, reach: int
+) -> tuple[CrowdedLaw, float]:
+    """Build the tree for a remainder of about ``tolerance``, or the largest tree allowed.
+
+    Returns it with its remainder.
+    """
+    crowded = np.flatnonzero(law.plus + law.minus >= 2)
+    crowded = crowded[np.argsort(-law.p[crowded], kind="stable")]
+    log_keep = _log_not_crowded(law)
+    tree = multisets(
+        law.p[crowded], law.n[crowded], problem.L - 1, log_keep, 0.2 * tolerance, _MOST_NODES
     )
+    offset = reach + int(np.abs(tree.total).max())
+    built = CrowdedLaw(
+        parent=tree.parent,
+        last=crowded[tree.last],
+        number=tree.number,
+        total=tree.total,
+        weight=tree.weight,
+        single=np.array([_index(law, 1, 0), _index(law, 0, 1)]),
+        cumulative=_lone_law(problem, law, int(tree.number.max()), offset, log_keep),
+        offset=offset,
+    )
+    return built, 1.0 - float(tree.weight.sum())
 
 
 def _index(law: SetLaw, plus: int, minus: int) -> int:
@@ -85,57 +114,6 @@ def _log_not_crowded(law: SetLaw) -> float:
     """Return the log-probability that a set is empty or holds a lone patch."""
     lone = float(law.p[law.plus + law.minus == 1].sum())
     return math.log(max(lone + law.p_empty, 1e-300))
-
-
-def _tree(
-    p: np.ndarray, n: np.ndarray, sets: int, log_keep: float, threshold: float
-) -> tuple[np.ndarray, ...]:
-    """Return (parent, last, count, total, probability) of the multisets above the threshold."""
-    ratio = np.log(sets * p) - log_keep
-    # the largest factor by which sets of types t, t + 1, ... can still raise the probability
-    gain = [max(0.0, *_poisson_peak(v, sets)) for v in ratio]
-    future = np.cumsum(gain[::-1])[::-1].copy()
-    room = _MOST_NODES
-    ints = np.zeros((4, room), dtype=np.int64)
-    weight = np.empty(room)
-    weight[0] = sets * log_keep
-    floor = math.log(threshold)
-    nodes = _grow(p, n, sets, log_keep, floor, future, ints, weight)
-    return (*ints[:, :nodes].copy(), np.exp(weight[:nodes]))
-
-
-def _poisson_peak(log_ratio: float, most: int) -> list[float]:
-    peak = math.exp(min(log_ratio, 30.0))
-    return [
-        m * log_ratio - math.lgamma(m + 1) for m in {min(most, int(peak)), min(most, int(peak) + 1)}
-    ]
-
-
-@kernel
-def _grow(p, n, sets, log_keep, floor, future, ints, weight):
-    """Grow the tree of multisets (breadth first) and return its number of nodes."""
-    parent, last, count, total = ints[0], ints[1], ints[2], ints[3]
-    nodes, done = 1, 0
-    while done < nodes:
-        k = count[done]
-        for t in range(last[done], len(p)):
-            if k >= sets:
-                break
-            same, node = 1, done
-            while node > 0 and last[node] == t:
-                same += 1
-                node = parent[node]
-            log_weight = weight[done] + math.log((sets - k) * p[t] / same) - log_keep
-            if log_weight + future[t] < floor:
-                continue
-            if nodes >= len(weight):
-                return nodes
-            parent[nodes], last[nodes] = done, t
-            count[nodes], total[nodes] = k + 1, total[done] + int(n[t])
-            weight[nodes] = log_weight
-            nodes += 1
-        done += 1
-    return nodes
 
 
 def _lone_law(problem: Problem, law: SetLaw, most: int, offset: int, log_keep: float) -> np.ndarray:
@@ -166,26 +144,55 @@ def _times(count: np.ndarray, log_p: float) -> np.ndarray:
     return np.where(count > 0, -1e300, 0.0)
 
 
-@kernel
-def sign_probabilities(law, signs, C, L, constants, power):
+def sign_probabilities(
+    law: SetLaw, signs: SignLaw, C: int, L: int, constants: tuple[float, ...], power: int
+) -> tuple[float, float, float]:
     """Return P[F <= 0], P[F = 0] within rounding, and a bound of the error of either."""
+    totals, base, x, wrong, missing = undecided(
+        law, signs.reach, signs.tolerance, C, L, constants, power
+    )
+    if signs.crowded is not None:
+        low, high, found = count_by_crowded(totals, base, x, signs.crowded)
+        nodes = len(signs.crowded.weight)
+    elif signs.halves is not None:
+        low, high, found = count_by_halves(totals, base, x, signs.halves.a, signs.halves.b, L)
+        nodes = len(signs.halves.a.weight) + len(signs.halves.b.weight)
+    left = np.maximum(0.0, law.total[law.center + totals] - found)
+    share = np.divide(high, found, out=np.full(len(found), 0.5), where=found > 0.0)
+    noise = len(law.log_tail) * law.noise + (256 + nodes) * _UNIT * float(high.sum())
+    return (
+        float(wrong + np.sum(high + left * share)),
+        float(np.sum(high - low)),
+        float(missing + left.sum() + noise),
+    )
+
+
+@kernel
+def undecided(law, reach, tolerance, C, L, constants, power):
+    """Decide the sign for every R that Chernoff bounds can decide.
+
+    Returns the others with their tables ``base`` and ``x``, P[F <= 0] over the decided ones, and
+    the probability by which that may be wrong.
+    """
     types = len(law.n)
-    x, y, base = np.empty(types), np.empty((3, types)), np.empty(5)
-    rows, scratch = np.empty((3, 2 * C + 1, 4)), np.empty((2, 2 * C + 1))
-    share, partial = np.empty(types), np.empty(len(signs.parent))
-    wrong = tie = missing = 0.0
-    if signs.reach + 1 < len(law.log_tail):
-        missing = math.exp(law.log_tail[signs.reach + 1])
-    cut = math.log(0.1 * signs.tolerance / (2 * signs.reach + 1))
-    for r in range(-signs.reach, signs.reach + 1):
-        set_tables(r, law.plus, law.minus, law.level, L, C, constants, power, rows, x, y, base)
+    x, y, base = np.empty((2 * reach + 1, types)), np.empty((3, types)), np.empty(5)
+    bases, totals = np.empty(2 * reach + 1), np.empty(2 * reach + 1, np.int64)
+    rows, scratch, share = np.empty((3, 2 * C + 1, 4)), np.empty((2, 2 * C + 1)), np.empty(types)
+    wrong, missing, left = 0.0, 0.0, 0
+    if reach + 1 < len(law.log_tail):
+        missing = math.exp(law.log_tail[reach + 1])
+    cut = math.log(0.1 * tolerance / (2 * reach + 1))
+    for r in range(-reach, reach + 1):
+        set_tables(
+            r, law.plus, law.minus, law.level, L, C, constants, power, rows, x[left], y, base
+        )
         here = law.total[law.center + r]
         log_p = law.log_probability[len(law.log_tail) - 1 + r]
         positive = negative = 0.0
         for side in range(2):
             bound = _sure(
                 0.25 - 0.5 * side, cut - 40.0, r, law.log_p, law.log_p_empty, law.level, L - 1.0, C,
-                base[0], x, share, scratch[0], scratch[1],
+                base[0], x[left], share, scratch[0], scratch[1],
             )  # fmt: skip
             if side == 0:
                 positive = bound
@@ -195,12 +202,20 @@ def sign_probabilities(law, signs, C, L, constants, power):
             missing += math.exp(log_p if log_p < cut else positive if positive < cut else negative)
             wrong += here if min(log_p, positive) >= cut else 0.0
             continue
-        low, high, found = _count_signs(r, signs, base[0], x, partial)
-        left = max(0.0, here - found)
-        wrong += high + left * (high / found if found > 0 else 0.5)
-        tie += high - low
-        missing += left
-    return wrong, tie, missing + len(law.log_tail) * law.noise
+        totals[left], bases[left] = r, base[0]
+        left += 1
+    return totals[:left], bases[:left], x[:left], wrong, missing
+
+
+@kernel
+def count_by_crowded(totals, bases, x, signs):
+    """Return P[F < 0, R = r], P[F <= 0, R = r] and the probability enumerated, for each total."""
+    counted, partial = np.empty((3, len(totals))), np.empty(len(signs.parent))
+    for i in range(len(totals)):
+        counted[0, i], counted[1, i], counted[2, i] = _count_signs(
+            totals[i], signs, bases[i], x[i], partial
+        )
+    return counted
 
 
 @kernel(inner=True)

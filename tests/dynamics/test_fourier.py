@@ -337,14 +337,14 @@ class TestLargeD:
         problem = Problem(D=10**6, C=4, q=16e-6)
         state, expectation = State(3.3e-4, 0.5, -0.1), FourierExpectation(problem, 1e-11)
         derivatives = expectation.evaluate(state).derivatives
-        for k, (h, close) in enumerate(((3.3e-7, 1e-6), (0.2, 1e-4), (0.2, 1e-4))):
+        for k, (h, close) in enumerate(((3.3e-7, 1e-6), (0.05, 3e-4), (0.05, 3e-4))):
             loss = [
                 expectation.evaluate(state._replace(**{state._fields[k]: state[k] + m * h})).loss
                 for m in (-2, -1, 1, 2)
             ]
             slope = (8 * (loss[2] - loss[1]) - (loss[3] - loss[0])) / (12 * h)
-            # order 4: h^4 / 30; the loss moves by 1e-9 with gamma, and plans differ by 1e-15 or so
-            assert slope == pytest.approx(derivatives[k], rel=close)
+            # the loss moves by 1e-9 only with gamma, and plans at the five points differ by 1e-14
+            assert slope == pytest.approx(derivatives[k], rel=close, abs=0.0)
 
 
 class TestJacobian:
