@@ -22,8 +22,11 @@ import numpy as np
 from dynamics._emitted import attention_weights
 from dynamics.errors import ToleranceError
 from dynamics.fourier.curvature import curvature
+from dynamics.fourier.design import design
 from dynamics.fourier.driver import PARTS, expectation
+from dynamics.fourier.effort import Effort, effort
 from dynamics.fourier.plan import SetLaw, set_law
+from dynamics.fourier.prepare import prepare
 from dynamics.fourier.sign import SignLaw, sign_law, sign_probabilities
 from dynamics.problem import Problem, State, require
 from dynamics.value import Loss, Value, require_finite
@@ -171,6 +174,19 @@ class FourierExpectation:
         matrix = np.empty((3, 3))
         matrix[_UPPER] = matrix.T[_UPPER] = second
         return matrix / np.array(self.problem.multiplicity)[:, None]
+
+    def effort(self, state: State) -> Effort:
+        """Return how much work the integrals of one gradient are: nodes, angles, operations."""
+        problem, law = self.problem, self._law
+        reach, _, x, y, base, logs, sure, ready, unit, goal = prepare(
+            law, problem.C, problem.L, self._constants(state), problem.p, self._crude(state),
+            self.tolerance,
+        )  # fmt: skip
+        _, _, nodes, angles, share, _, _ = design(
+            law, problem.C, problem.L, reach, self.tolerance, unit, x, y, base, logs, sure, ready,
+            goal,
+        )  # fmt: skip
+        return effort(problem.C, problem.L, len(law.n), nodes, angles, share.sum(axis=1))
 
     def _run(self, state: State) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         values, bounds, magnitude, _ = expectation(

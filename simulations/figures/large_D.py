@@ -76,9 +76,9 @@ def draw_ends(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         row, look = data.sel(qD=one), _look(number)
         artists[f"G {one}"] = mass.plot(data["D"], row["G"], label=f"$qD={one}$", **look)[0]
         kinds: dict[str, tuple[str, dict[str, Any]]] = {
-            "settled_error": ("before", {"fillstyle": "none", "linestyle": ":"}),
+            "settled_error": ("at $T_0$", {"fillstyle": "none", "linestyle": ":"}),
             "test_error": ("at the end", {}),
-            "label_error": ("$f^*$", {"marker": "", "linewidth": 1.0}),
+            "label_error": ("of $f^*$", {"marker": "", "linewidth": 1.0}),
         }
         for name, (label, change) in kinds.items():
             artists[f"{name} {one}"] = errors.plot(

@@ -163,7 +163,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
                 ax.annotate(text, (1.0, seconds), xycoords=("axes fraction", "data"), va="center",
                             xytext=(4, 0), textcoords="offset points", color="#555555")  # fmt: skip
         ax.set_title(f"$qD={float(data['qD'][i]):g}$")
-        ax.set_xlabel("relative error of the gradient")
+        ax.set_xlabel("relative error of the gradient, smaller to the right")
         panel_letter(ax, "ab"[i] if i < 2 else str(i))
     axes[0].set_ylabel("wall time of one gradient (s)")
     handles = [handle for handle in artists.values() if handle is not None]
@@ -179,6 +179,14 @@ def _legend_of_marks() -> list[Line2D]:
         Line2D([], [], marker="o", label="true error", **grey),
         Line2D([], [], marker="o", markerfacecolor="white", label="error bound reported", **grey),
         Line2D([], [], marker="x", label="predicted: exceeds 512 MiB", **grey),
+        Line2D(
+            [],
+            [],
+            color=METHODS["sampling"]["color"],
+            linestyle=(0, (5, 3)),
+            linewidth=1.2,
+            label=r"extrapolated: time $\propto$ error$^{-2}$",
+        ),
     ]
 
 
@@ -201,8 +209,5 @@ def _extrapolation(ax: Any, sampling: xarray.Dataset) -> None:
     """Continue sampling with time proportional to error^-2."""
     last = sampling.isel(run=-1)
     error = np.array([float(last["error"]), _LEAST])
-    place = error[0] * np.sqrt(float(last["seconds"]) / _DURATIONS["1 hour"])
-    ax.annotate(r"$N^{-1/2}$", (place, _DURATIONS["1 hour"]), xytext=(6, -14),
-                textcoords="offset points", color=METHODS["sampling"]["color"])  # fmt: skip
     ax.plot(error, float(last["seconds"]) * (error[0] / error) ** 2,
             color=METHODS["sampling"]["color"], linestyle=(0, (5, 3)), linewidth=1.2)  # fmt: skip

@@ -347,6 +347,24 @@ class TestLargeD:
             assert slope == pytest.approx(derivatives[k], rel=close, abs=0.0)
 
 
+class TestEffort:
+    @pytest.mark.parametrize(
+        ("D", "state", "each"),
+        [
+            (64, FLOW_STATES[2], 20),  # x, x^2, x^3: 8; x^14 = (x^3)^4 x^2: 12
+            (1024, State(0.0206, 0.5, -0.01), 59),  # 254 = 3332 in base 4: 11 + 3 (10 + 6)
+            (10**6, State(3.3e-4, 0.5, 0.0), 55),  # 23 + 4 * 8, 2^8 being near 8 * 2 * 16
+        ],
+    )
+    def test_operations_by_hand(self, D, state, each):
+        effort = FourierExpectation(Problem(D=D, C=4, q=16 / D), 1e-8).effort(state)
+        assert effort.points >= 4 * effort.nodes >= 32 * effort.totals
+        at_four = 32 + 52 + 4 * each
+        # levels, waves and weights: 5 x 8 arithmetic operations a type and node, 8 k a total
+        rest = effort.operations - effort.points // 4 * at_four
+        assert 0 < rest < 500 * effort.nodes + 16_000 * effort.totals
+
+
 class TestJacobian:
     @pytest.mark.parametrize(
         ("problem", "state"),
