@@ -7,9 +7,10 @@ coefficient of a power of a small polynomial, and the logistic sigmoid is a Four
 .. math:: s(-F) = \frac{1}{2\pi i}\int_{\eta - i\infty}^{\eta + i\infty}
           \frac{\pi\, e^{-wF}}{\sin \pi w}\, dw, \qquad 0 < \eta < 1.
 
-``plan`` bounds what each r can contribute, ``driver`` chooses the line, the nodes
-and the angles and accounts for every error, ``kernel`` evaluates. ``sign`` gives
-the test error, ``curvature`` the second derivatives.
+``prepare`` bounds what each r can contribute (by the tilts of ``plan``), ``design`` chooses the
+line, the nodes and the angles, ``kernel`` and ``quads`` evaluate, ``driver`` adds up and accounts
+for every error. ``sign`` gives the test error, ``curvature`` the second derivatives, ``effort``
+the operations of all this.
 """
 
 from __future__ import annotations
