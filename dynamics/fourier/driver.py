@@ -25,6 +25,7 @@ from dynamics.fourier.design import LEFT_OUT, SURELY_NEGATIVE, TOO_MANY_NODES, d
 from dynamics.fourier.kernel import PLAIN_POWER, node_sums
 from dynamics.fourier.plan import TILTS, UNTILTED
 from dynamics.fourier.prepare import FLOOR, prepare
+from dynamics.fourier.quads import binomial_series
 
 #: Parts of the bound, in the order of the columns of ``bounds``.
 PARTS = ("truncation in R", "truncation in t", "aliasing in t", "aliasing in R", "rounding")
@@ -107,7 +108,9 @@ def _settled(tolerance, bounds, magnitude, unit, goal):
     """Lower each goal whose error exceeds its share of the answer; rounding cannot be lowered."""
     settled = True
     for k in range(5):
-        aim = max(tolerance * magnitude[k], FLOOR * unit[k], bounds[k, 4])
+        whole, rounding = tolerance * magnitude[k], bounds[k, 4]
+        aim = rounding if rounding >= whole else max(0.1 * whole, whole - rounding)
+        aim = max(aim, FLOOR * unit[k])
         error = bounds[k, 0] + bounds[k, 1] + bounds[k, 2] + bounds[k, 3]
         if error > aim:
             goal[k] *= 0.5 * aim / error
@@ -186,10 +189,17 @@ def _add_rounding(
     The error of f^(L-2) is bounded in units of rounding, relative to the tilted power.
     """
     eta, empty, omega, height, alias = line[0], line[2], line[3], line[4], line[5]
-    set_error = 28.0 + len(x)  # four waves' worth, and one addition for each type
-    relative = (L - 2.0) * set_error + angles + 60
+    # of a sum over the types: 10 u of the waves, additions (at most 2 C, C^2 <= 2 types), tables
+    sum_error = 24.0 + 2.0 * math.sqrt(2.0 * len(x))
+    relative = (L - 2.0) * (sum_error + 4.0) + angles + 60
     if L - 2 > PLAIN_POWER:
-        relative = (L - 2.0) * (1.0 - empty) * (set_error + 60.0 + 4.0 * math.log2(L)) + angles + 60
+        filled = 1.0 - empty
+        squarings = binomial_series(L - 2, 2.0 * share.sum(), np.empty(10))
+        # each squaring of a number near 1 adds 3 u and doubles what there was
+        power_error = 4.0 * 2.0**squarings
+        if squarings < 0:
+            power_error = (L - 2.0) * filled * 4.0 * math.log2(L)
+        relative = (L - 2.0) * filled * sum_error + power_error + angles + 60
     spread = abs(base)
     for j in range(len(x)):
         spread += (L - 1.0) * share[j] * abs(x[j])
