@@ -25,7 +25,9 @@ _BLOCK_BYTES = 2**18  # of data that stay in the cache of one core between their
 _CACHED_BYTES = 2**23  # of data that may stay in the last cache between evaluations
 _GROUP = 64  # samples whose products u, w are kept before they enter the D x D sum
 _CHUNKS = 16  # tasks shared out among threads, at most: fixed by the sizes of the data alone,
-_SERIAL = 2**20  # so that no sum depends on the threads; one below so many entries of X
+_FEW_CHUNKS = 4  # so that no sum depends on the number of threads
+_SERIAL = 2**18  # entries of X below which there is one chunk
+_LARGE = 2**20  # entries of X below which a wait for a busy processor would cost too much
 
 
 #: One chunk of samples: its index, first and last sample, and the losses of all chunks.
@@ -77,7 +79,7 @@ class EmpiricalRisk:
         self.block = int(min(_GROUP, max(4, _BLOCK_BYTES // sample_bytes // 4 * 4)))
         self.group = _GROUP // self.block * self.block
         self.ahead = int(self.X.nbytes > _CACHED_BYTES)
-        tasks = _CHUNKS if self.X.size >= _SERIAL else 1
+        tasks = 1 if self.X.size < _SERIAL else _FEW_CHUNKS if self.X.size < _LARGE else _CHUNKS
         length = -(-self.N // (tasks * self.group)) * self.group
         self.chunks = [(a, min(a + length, self.N)) for a in range(0, self.N, length)]
 
@@ -115,6 +117,8 @@ class EmpiricalRisk:
                 yield index, *self.chunks[index], loss
 
         helpers = min(self.threads, len(self.chunks)) - 1
+        if self.X.size < _LARGE and _busy():
+            helpers = 0
         futures = [_pool(os.getpid()).submit(lambda: work(tasks())) for _ in range(helpers)]
         try:
             work(tasks())
@@ -220,6 +224,14 @@ def through_softmax(S: np.ndarray, dS: np.ndarray, tau: float) -> np.ndarray:
     dA = (S / tau) * (dS - (S * dS).sum(axis=1, keepdims=True))
     np.fill_diagonal(dA, 0.0)
     return np.asarray(dA)
+
+
+def _busy() -> bool:
+    """Return whether other programs keep the processors busy (or the system does not tell)."""
+    try:
+        return os.getloadavg()[0] > (os.cpu_count() or 1) + 0.5
+    except (AttributeError, OSError):
+        return True
 
 
 @cache

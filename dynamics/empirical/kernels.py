@@ -99,12 +99,12 @@ def _output(o, p, nu, w):
 
 @kernel(inner=True)
 def _residual(F):
-    """Return ``log(1 + e^-F)`` and the logistic sigmoid of ``-F``, without overflow."""
+    """Return ``e^-|F|``, the logistic sigmoid of ``-F``, and ``max(-F, 0)``, without overflow."""
     if F > 0.0:
         small = math.exp(-F)
-        return math.log1p(small), small / (1.0 + small)
+        return small, small / (1.0 + small), 0.0
     small = math.exp(F)
-    return math.log1p(small) - F, 1.0 / (1.0 + small)
+    return small, 1.0 / (1.0 + small), -F
 
 
 @kernel(fastmath=REORDER, nogil=True)
@@ -135,12 +135,15 @@ def sums_over_samples(
                     o[b, j] = 0
                     z[b, j] = 0
             _add_product(u[begin:], scaled, o, rows, D)
+            excess = 0.0  # prod (1 + e^-|F|) - 1, at most 2^64: one logarithm for a block
             for b in range(rows):
                 F = _output(o[b], p, nu, w[begin + b])
-                risk, s = _residual(F)
-                loss += risk
+                small, s, linear = _residual(F)
+                loss += linear
+                excess += small + excess * small
                 for i in range(D):
                     w[begin + b, i] *= s
+            loss += math.log1p(excess)
             _add_product(w[begin:], S, z, rows, D)
             for b in range(rows):
                 for j in range(D):
@@ -172,14 +175,17 @@ def sums_at_fixed_scores(H, y, v, kappa, p, nu, first, last, block, work, g, G, 
     for sample in range(first, last, block):
         rows = min(block, last - sample)
         _inner_products(H, sample * D, rows * D, v, o.reshape(o.size))
+        excess = 0.0
         for b in range(rows):
             for i in range(D):
                 o[b, i] *= kappa * y[sample + b]
             F = _output(o[b], p, nu, w[b])
-            risk, s = _residual(F)
-            loss += risk
+            small, s, linear = _residual(F)
+            loss += linear
+            excess += small + excess * small
             for i in range(D):
                 w[b, i] *= s * y[sample + b]
+        loss += math.log1p(excess)
         for k in range(g.size):
             g[k] = 0
         _weighted_rows(H, sample * D, rows * D, w.reshape(w.size), g, block * D * ahead)
@@ -203,12 +209,15 @@ def sums_at_fixed_value(U, scaled, p, nu, first, last, group, work, m, M):
             for j in range(D):
                 o[b, j] = 0
         _add_product(U[start:], scaled, o, rows, D)
+        excess = 0.0
         for b in range(rows):
             F = _output(o[b], p, nu, w[b])
-            risk, s = _residual(F)
-            loss += risk
+            small, s, linear = _residual(F)
+            loss += linear
+            excess += small + excess * small
             for i in range(D):
                 w[b, i] *= s
+        loss += math.log1p(excess)
         for i in range(D):
             for j in range(D):
                 m[i, j] = 0
