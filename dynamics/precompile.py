@@ -1,14 +1,16 @@
 """Compile every kernel once (`python -m dynamics.precompile`), so that no result waits for it.
 
-Numba keeps the compiled code on disk. The two certified methods compile side by side, then those
-of masked image modelling.
+Numba keeps the compiled code on disk. The Fourier method, which takes longest, compiles beside the
+others.
 """
 
 from __future__ import annotations
 
 from concurrent.futures import ProcessPoolExecutor
+from itertools import chain
 
 from dynamics import Population, Problem, gradient_descent
+from dynamics.empirical.precompile import compile_empirical
 from dynamics.masked import MaskedPopulation, MaskedProblem
 from dynamics.risk import Risk
 
@@ -33,8 +35,10 @@ def compile_method(method: str) -> str:
 def main() -> None:
     """Compile the methods, each in a process of its own."""
     with ProcessPoolExecutor(max_workers=2) as pool:
-        for method in pool.map(compile_method, ("fourier", "enumeration", "masked")):
-            print(f"compiled: {method}")
+        methods = pool.map(compile_method, ("fourier", "enumeration", "masked"))
+        precisions = pool.map(compile_empirical, ("float64", "float32"))
+        for compiled in chain(methods, precisions):
+            print(f"compiled: {compiled}")
 
 
 if __name__ == "__main__":
