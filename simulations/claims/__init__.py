@@ -34,6 +34,7 @@ CLAIM_IDS = (
     "realistic-tracks-idealized",
     "theorem-5.1",
     "theorem-5.2",
+    "regime-of-theorem-4.1",
 )
 
 

@@ -72,20 +72,25 @@ def _edges(ax: Axes, data: xarray.Dataset, name: str, which: str) -> np.ndarray:
     """Return the edges of the cells along an axis, and set its scale; words are not drawn."""
     values = data[name].values.astype(float)
     log = bool((values > 0.0).all() and values.max() >= 8.0 * values.min())
-    centres = np.log(values) if log else values
-    middle = (centres[1:] + centres[:-1]) / 2
-    first, last = 2 * centres[0] - middle[0], 2 * centres[-1] - middle[-1]
-    edges = np.concatenate([[first], middle, [last]])
+    edges = cell_edges(values, log)
     axis = ax.xaxis if which == "x" else ax.yaxis
     if log:
         (ax.set_xscale if which == "x" else ax.set_yscale)("log")
-        edges = np.exp(edges)
     if all(float(v).is_integer() for v in values) and values.size <= 12:
         axis.set_ticks(values, [f"{int(v)}" for v in values])
         axis.set_ticks([], minor=True)
     elif log:
         _log_ticks(axis, float(edges[0]), float(edges[-1]))
     return edges
+
+
+def cell_edges(values: np.ndarray, log: bool) -> np.ndarray:
+    """Return the n + 1 edges of cells around n values, half-way on the scale of the axis."""
+    centres = np.log(values) if log else np.asarray(values, float)
+    middle = (centres[1:] + centres[:-1]) / 2
+    first, last = 2 * centres[0] - middle[0], 2 * centres[-1] - middle[-1]
+    edges = np.concatenate([[first], middle, [last]])
+    return np.exp(edges) if log else edges
 
 
 def _log_ticks(axis: Any, low: float, high: float) -> None:
