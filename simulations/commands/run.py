@@ -65,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     solver.add_argument("--solver", choices=("flow", "gd"), default="flow", help="default: flow")
     for flag, text in {
         "--horizon": f"final time (default {_HORIZON:g} for flow; for gd: instead of --steps)",
-        "--rtol": "relative tolerance of the flow (default 1e-8)",
+        "--rtol": "relative tolerance of the flow (default 1e-8); the absolute one is a thousandth",
         "--learning-rate": f"of gd (default {_LEARNING_RATE:g})",
         "--steps": f"of gd (default {_STEPS})",
         "--alpha": "initial alpha (default nu^(1/(p-1)), Parametrization 3.1)",
@@ -159,7 +159,7 @@ def _solve(args: argparse.Namespace, population: Population, initial: State) -> 
 
     with progress_bar("gradient flow" if args.solver == "flow" else "gradient descent") as progress:
         if args.solver == "flow":
-            settings = {} if args.rtol is None else {"rtol": args.rtol}
+            settings = {} if args.rtol is None else {"rtol": args.rtol, "atol": 1e-3 * args.rtol}
             settings["horizon"] = _HORIZON if args.horizon is None else args.horizon
             return gradient_flow(population, initial=initial, progress=progress, **settings)
         rate = _LEARNING_RATE if args.learning_rate is None else args.learning_rate

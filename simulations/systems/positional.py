@@ -33,7 +33,9 @@ from simulations.systems.system import FAILED, Case, Parameter, Quantity, System
 from simulations.systems.values import check_names, one_of
 
 #: Records of a run: outcomes are read off these and off the dense output between them.
-RECORDS = 120
+RECORDS = 80
+#: Absolute tolerance of the flow relative to the relative one; attention logits begin at 0.
+ABSOLUTE = 1e-3
 _FLOW = {"horizon": 1e6, "rtol": 1e-8}
 _DESCENT = {"learning_rate": 0.01, "steps": 1000}
 _START = {"alpha0": "alpha", "gamma0": "gamma", "rho0": "rho"}
@@ -177,7 +179,7 @@ def _flow_settings(values: Mapping[str, Any]) -> dict[str, Any]:
     settings = _FLOW | {name: float(values[name]) for name in _FLOW if name in values}
     require(settings["horizon"] > 0.0, "horizon", settings["horizon"], "greater than 0")
     require(1e-13 <= settings["rtol"] < 1.0, "rtol", settings["rtol"], "in [1e-13, 1)")
-    return settings
+    return settings | {"atol": settings["rtol"] * ABSOLUTE}
 
 
 def _descent_settings(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -203,8 +205,8 @@ def solve(case: Case, progress: Callable[[float], None] | None = None) -> Trajec
         population = Population(case.problem, settings["method"], settings["tolerance"])
     common = {"initial": settings["initial"], "records": RECORDS, "progress": progress}
     if case.solver == "flow":
-        horizon, rtol = settings["horizon"], settings["rtol"]
-        return gradient_flow(population, horizon=horizon, rtol=rtol, **common)
+        accuracy = {name: settings[name] for name in ("rtol", "atol")}
+        return gradient_flow(population, horizon=settings["horizon"], **accuracy, **common)
     rate, steps = settings["learning_rate"], settings["steps"]
     return gradient_descent(population, learning_rate=rate, steps=steps, **common)
 

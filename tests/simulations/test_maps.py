@@ -1,0 +1,217 @@
+"""Regime maps: what each cell shows, boundaries known beforehand, and the run behind a point."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray
+from matplotlib.figure import Figure
+
+from simulations import maps
+from simulations.cli import main
+from simulations.commands.run import add_arguments
+from simulations.figures import regime_map
+from simulations.store import write_dataset
+from simulations.sweep.cells import nothing
+from simulations.sweep.config import parse, read
+from simulations.sweep.store import labelled
+
+FLOW = """\
+[fixed]
+D = 16
+[grid]
+"qD/C^2" = { from = 0.02, to = 0.2, number = 3, scale = "log" }
+C = [2, 3, 4, 8]
+"""
+DESCENT = """\
+[fixed]
+D = 16
+C = 2
+[grid]
+learning_rate = { from = 0.01, to = 1.0, number = 3, scale = "log" }
+qD = [1, 2]
+[run]
+solver = "gd"
+"""
+
+
+def row(**outcomes):
+    found = nothing("positional", "completed", "the run reached its end")
+    usual = {"T1": 1e3, "association": 1.0, "worst gamma >= rho": 0.0, "rise": 1.0, "loss": 0.1,
+             "test_error": 0.02, "best_test_error": 0.01, "initial_alpha": 0.1,
+             "alpha_star": 0.2, "stable_learning_rate": 0.1}  # fmt: skip
+    return found | usual | outcomes
+
+
+def made_up(folder, text, rows):
+    """Store a sweep with these rows, invalid cells apart."""
+    config = parse(text)
+    full = []
+    for values, one in zip(config, rows, strict=True):
+        invalid = 16 % values["C"] != 0
+        full.append(nothing("positional", "invalid", "C = 3 is not") if invalid else one)
+    write_dataset(folder / "sweep.nc", labelled(config, full, {"code": "0"}))
+    return folder
+
+
+@pytest.fixture
+def flow(tmp_path):
+    rows = [row(T1=10.0 ** (1 + n // 4)) for n in range(12)]
+    rows[0] = row(association=0.0)
+    rows[2] = row(T1=math.nan)
+    rows[3] |= {"worst gamma >= rho": 0.5, "rise": 1.25, "alpha_star": 0.05}
+    return made_up(tmp_path, FLOW, rows)
+
+
+@pytest.fixture
+def descent(tmp_path):
+    rows = [row() for _ in range(6)]
+    rows[4] |= {"status": "diverged"}
+    return made_up(tmp_path, DESCENT, rows)
+
+
+def data_of(folder, name):
+    sweep = maps.read(folder)
+    one = next(one for one in maps.maps_of(sweep) if one.name == name)
+    return maps.draw_data(sweep, one, {})
+
+
+class TestCells:
+    def test_association_needs_T1_and_the_end(self, flow):
+        data = data_of(flow, "association")
+        assert data["kind"].values[0].tolist() == ["none", "invalid", "none", "value"]
+        assert data["value"].values[:, 3].tolist() == [10.0, 100.0, 1000.0]
+
+    def test_violation_and_rise_where_there_is_one(self, flow):
+        for name, value in (("gamma-rho", 0.5), ("second-rise", 0.25)):
+            data = data_of(flow, name)
+            assert data["value"].values[0, 3] == pytest.approx(value)
+            assert (data["kind"] == "value").sum() == 1
+
+    def test_failed_cells_are_apart(self, descent):
+        data = data_of(descent, "stability")
+        assert data["kind"].values[2, 0] == "diverged"
+        assert data["value"].values[:2, 0] == pytest.approx([0.1, 1.0])
+
+
+class TestBoundaries:
+    def test_start_against_the_quasi_steady_value(self, flow):
+        field = data_of(flow, "second-rise")["overlay alpha(0)"].values
+        assert field[0, 3] == pytest.approx(math.log(2.0))
+        assert field[1, 3] == pytest.approx(-math.log(2.0))
+
+    def test_stable_learning_rate_changes_sign_there(self, descent):
+        field = data_of(descent, "stability")["overlay learning rate"].values
+        assert np.sign(np.round(field[:, 0], 9)).tolist() == [-1.0, 0.0, 1.0]
+
+    def test_leaving_the_line_is_that_of_the_exact_drift(self, flow):
+        from simulations.symmetric_line import line_drift
+
+        field = data_of(flow, "gamma-rho")["overlay leaves the line"].values
+        assert np.isnan(field[0, 1])  # an invalid cell
+        sweep = maps.read(flow)
+        for cell, place in ((2, (0, 2)), (8, (2, 0))):
+            problem = sweep.case(cell).problem
+            drifts = [line_drift(problem, a).total for a in (problem.initial_state.alpha, 0.2)]
+            assert np.sign(field[place]) == np.sign(min(drifts))
+
+    def test_two_sets_never_leave_downwards(self, flow):
+        assert (data_of(flow, "gamma-rho")["overlay leaves the line"].values[:, 3] > 0.0).all()
+
+
+class TestDrawing:
+    @pytest.mark.parametrize("kind", ["flow", "descent"])
+    def test_every_map_is_a_picture_with_its_data(self, kind, request, capsys):
+        folder = request.getfixturevalue(kind)
+        assert main(["map", str(folder)]) == 0
+        pictures = [Path(line) for line in capsys.readouterr().out.split()]
+        assert len(pictures) == len(maps.MAPS) + (kind == "descent")
+        for picture in pictures:
+            assert picture.read_bytes().startswith(b"\x89PNG")
+            with xarray.open_dataset(picture.with_suffix(".nc"), engine="h5netcdf") as data:
+                assert json.loads(data.attrs["configuration"])["system"] == "positional"
+                again = regime_map.draw(data.load(), Figure())
+            assert again["handles"] or "mesh" in again
+
+    def test_legend_names_every_kind_of_cell(self, descent):
+        artists = regime_map.draw(data_of(descent, "stability"), Figure())
+        labels = [handle.get_label() for handle in artists["handles"]]
+        assert "diverged (1 cells)" in labels
+        assert maps.OVERLAYS["learning rate"] in labels
+
+    def test_any_outcome(self, flow, tmp_path, capsys):
+        command = ["map", str(flow), "--quantity", "T1", "--quantity", "rise"]
+        assert main([*command, "--out", str(tmp_path / "some")]) == 0
+        assert {path.name for path in (tmp_path / "some").glob("*.png")} == {"T1.png", "rise.png"}
+
+    def test_edges_lie_half_way_on_the_scale(self):
+        assert regime_map.cell_edges(np.array([1.0, 4.0]), True) == pytest.approx([0.5, 2.0, 8.0])
+        assert regime_map.cell_edges(np.array([1.0, 2.0]), False).tolist() == [0.5, 1.5, 2.5]
+
+
+class TestPoint:
+    def test_nearest_cell_and_the_command_that_reruns_it(self, flow, capsys):
+        assert main(["map", str(flow), "--at", "qD/C^2=0.19", "--at", "C=7", "--json"]) == 0
+        said = json.loads(capsys.readouterr().out)
+        assert said["at"] == {"qD/C^2": 0.2, "C": 8}
+        assert said["outcomes"]["T1"] == 1000.0
+        import argparse
+
+        parser = argparse.ArgumentParser()
+        add_arguments(parser)
+        args = parser.parse_args(said["command"].split()[2:])
+        assert (args.D, args.C, args.q) == (16, 8, 0.8)
+
+    def test_text_for_a_person(self, flow, capsys):
+        assert main(["map", str(flow), "--at", "qD/C^2=1/10", "--at", "C=3"]) == 0
+        said = capsys.readouterr().out
+        assert "status   invalid: C = 3 is not" in said
+        assert "no run can be made of this cell" in said
+
+    @pytest.mark.parametrize(
+        ("arguments", "sentence"),
+        [
+            (["--at", "nu=1"], "nu is not an axis of this sweep: choose among qD/C^2, C"),
+            (["--at", "C"], "it must be NAME=VALUE"),
+            (["--at", "C=two"], "'two' is not allowed"),
+            (["--at", "C=2"], "a map needs two axes and this sweep leaves 1"),
+            (["--json"], "--json is not allowed without --at"),
+            (["--quantity", "speed"], "speed is not an outcome: choose among T0, T1"),
+        ],
+    )
+    def test_refusals(self, flow, capsys, arguments, sentence):
+        assert main(["map", str(flow), *arguments]) == 2
+        assert sentence in (said := capsys.readouterr().err)
+        assert said.count("\n") == 1
+
+
+class TestFolder:
+    def test_no_sweep_an_unfinished_and_a_damaged_one(self, tmp_path, capsys):
+        assert main(["map", str(tmp_path)]) == 2
+        assert "holds no sweep" in capsys.readouterr().err
+        (tmp_path / "sweep.json").write_text("{}")
+        assert main(["map", str(tmp_path)]) == 2
+        assert "is not finished: the same `patchdyn sweep` finishes it" in capsys.readouterr().err
+        (tmp_path / "sweep.nc").write_bytes(b"garbage")
+        assert main(["map", str(tmp_path)]) == 2
+        assert "cannot read" in capsys.readouterr().err
+
+    def test_list_is_pointed_at_by_cell(self, tmp_path, capsys):
+        config = parse("[[list]]\nC = 2\n[[list]]\nC = 4\n")
+        write_dataset(tmp_path / "sweep.nc", labelled(config, [row(), row(T1=5.0)], {}))
+        assert main(["map", str(tmp_path), "--at", "cell=1"]) == 0
+        assert "--C 4" in capsys.readouterr().out
+        assert main(["map", str(tmp_path)]) == 2
+        assert "a list of cells has no plane" in capsys.readouterr().err
+
+
+EXAMPLES = Path(__file__).parents[2] / "simulations" / "sweep" / "examples"
+
+
+@pytest.mark.parametrize("name", ["density-nu", "beta-density", "sizes", "learning-rate"])
+def test_ready_made_configurations_can_be_read(name):
+    config = read(EXAMPLES / f"{name}.toml")
+    assert len(config.axes) == 2
+    assert config.size < 300
