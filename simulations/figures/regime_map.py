@@ -160,9 +160,9 @@ def _cells_apart(
                 corner = (x_edges[j], y_edges[i])
                 size = (x_edges[j + 1] - x_edges[j], y_edges[i + 1] - y_edges[i])
                 ax.add_patch(Rectangle(corner, *size, zorder=1.5, **look))
-            text = (
-                data.attrs["none"] if kind == "none" else f"{kind} ({(kinds == kind).sum()} cells)"
-            )
+            number = int((kinds == kind).sum())
+            text = f"{kind} ({number} cell{'s' if number > 1 else ''})"
+            text = data.attrs["none"] if kind == "none" else text
             handles.append(Patch(**(look | {"linewidth": 0.5}), label=text or "no value"))
     return handles
 

@@ -6,6 +6,7 @@ was violated on the way.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import warnings
 from collections.abc import Callable, Mapping
@@ -34,6 +35,8 @@ from simulations.systems.values import check_names, one_of
 
 #: Records of a run: outcomes are read off these and off the dense output between them.
 RECORDS = 80
+# an expectation that fails there, or a root lost in its rounding: the run itself is unharmed
+_UNLOCATED = (ArithmeticError, ValueError)
 #: Absolute tolerance of the flow relative to the relative one; attention logits begin at 0.
 ABSOLUTE = 1e-3
 _FLOW = {"horizon": 1e6, "rtol": 1e-8}
@@ -276,23 +279,22 @@ def _events(trajectory: Trajectory) -> dict[str, float]:
     """Return when the events happen; nothing where the expectation fails along the run."""
     from dynamics.population import largest_stable_learning_rate
 
+    population, found = trajectory.population, {}
     if trajectory.time.size < 2:
         return {}
-    population = trajectory.population
-    try:
+    with contextlib.suppress(*_UNLOCATED):
         events = find_events(trajectory, population)
+        found = {
+            "T0": events.T0.time,
+            "T1": events.T1.time,
+            "onset": events.onset.time,
+            "rise": events.rise,
+            "alpha_star": events.alpha_star,
+        }
+    with contextlib.suppress(*_UNLOCATED):
         rate = largest_stable_learning_rate(population, trajectory.at(0.0))
-    except ArithmeticError:
-        return {}
-    return {
-        "T0": events.T0.time,
-        "T1": events.T1.time,
-        "onset": events.onset.time,
-        "rise": events.rise,
-        "alpha_star": events.alpha_star,
-        "stable_learning_rate": rate,
-        "evaluations": float(population.evaluations),
-    }
+        found["stable_learning_rate"] = rate
+    return found | {"evaluations": float(population.evaluations)}
 
 
 def observe(case: Case, trajectory: Trajectory) -> dict[str, np.ndarray]:

@@ -138,7 +138,7 @@ class TestDrawing:
     def test_legend_names_every_kind_of_cell(self, descent):
         artists = regime_map.draw(data_of(descent, "stability"), Figure())
         labels = [handle.get_label() for handle in artists["handles"]]
-        assert "diverged (1 cells)" in labels
+        assert "diverged (1 cell)" in labels
         assert maps.OVERLAYS["learning rate"] in labels
 
     def test_any_outcome(self, flow, tmp_path, capsys):

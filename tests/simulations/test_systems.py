@@ -132,6 +132,13 @@ class TestMeasure:
         assert found["status"] in (Status.DIVERGED.name.lower(), Status.UNSTABLE.name.lower())
         assert found["stable_learning_rate"] < 50.0
 
+    def test_run_is_kept_where_a_boundary_of_it_cannot_be_located(self, positional):
+        # the root behind the stable learning rate is lost in rounding, the run is not
+        values = {"D": 48, "C": 12, "qD": 2, "rtol": 1e-6, "tolerance": 1e-7}
+        found = positional.measure(positional.build(values))
+        assert found["status"] == "completed"
+        assert found["T1"] == pytest.approx(1.24e5, rel=0.01)
+
     def test_overflow_and_unreachable_tolerance_are_statuses(self, positional):
         found = positional.measure(positional.build(SMALL | {"alpha0": 1e200}))
         assert found["status"] == "overflow"
