@@ -29,12 +29,12 @@ CLAIM_IDS = (
     "expectation-methods",
     "theorem-4.1-large-D",
     "events-large-D",
+    "regime-of-theorem-4.1",
     "theorem-4.2",
     "figure-4",
     "realistic-tracks-idealized",
     "theorem-5.1",
     "theorem-5.2",
-    "regime-of-theorem-4.1",
 )
 
 
