@@ -117,11 +117,11 @@ def judge(endings: Sequence[tuple[str, Ending]]) -> tuple[Verdict, str]:
 
 
 def describe(setting: Setting) -> str:
-    """Return problem and sample size of a setting in words."""
+    """Return problem, sample size and learning rates of v and A of a setting in words."""
     problem = setting.problem
     return (
         f"D={problem.D}, C={problem.C}, qD={problem.q * problem.D:.3g}, p={problem.p}, "
-        f"N={setting.N}"
+        f"N={setting.N}, rates {setting.rate_v:g} and {setting.rate_A:g}"
     )
 
 
@@ -145,7 +145,7 @@ def _figure(runs: dict[str, list[Training]], settings: dict[str, tuple[Setting, 
         "own set, over time; it can be lost again by over-fitting while the error stays small.",
         training.draw_control,
         training.gather(runs, settings),
-        (9.0, 5.0),
+        (11.0, 5.0),
     )
 
 
@@ -158,9 +158,10 @@ CLAIM = Claim(
         "function, P[f*(X) F(X) > 0] >= 1 - o(1)."
     ),
     measures=(
-        "Full-matrix descent on samples at the public Figure 4 settings, at a larger problem where "
-        "uniform attention fails, and with too few samples: patch association over time, test "
-        "error, P[f* F <= 0], and the test error of the same v with A put back to its start."
+        "Full-matrix descent on samples at the public Figure 4 settings, there with a faster A, at "
+        "a larger problem where uniform attention fails, and with too few samples: patch "
+        "association over time, test error, P[f* F <= 0], and the test error of the same v with A "
+        "put back to its start."
     ),
     run=run,
     quick_note=(

@@ -52,7 +52,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     dashes = ("-", "-", (0, (3, 3)))
     colours = ("#BBBBBB", COLOURS["alpha"], "#222222")
     for name, word, dash, colour in zip(names, words, dashes, colours):
-        early = data.isel(step=slice(0, 31))
+        early = data.isel(step=slice(0, 61))
         artists[name] = last.plot(
             early["step"], early[name], color=colour, linestyle=dash, label=word
         )[0]

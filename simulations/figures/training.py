@@ -127,8 +127,10 @@ def draw_control(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     panels[0, 0].set_ylim(3e-3, 1.0)
     panels[0, 0].set_ylabel(r"test error $P[yF\leq 0]$")
     panels[1, 0].set_ylabel("fraction of rows, cosine")
-    panels[0, 1].legend(loc="upper right")
-    panels[1, 0].legend(loc="center left")
+    entries: dict[str, Any] = {}
+    for ax in panels.flat:
+        entries |= dict(zip(*reversed(ax.get_legend_handles_labels())))
+    figure.legend(entries.values(), entries.keys(), loc="outside upper left", ncols=5)
     for ax, letter in zip(panels.flat, "abcdefgh"):
         panel_letter(ax, letter)
     return artists

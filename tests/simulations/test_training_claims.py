@@ -1,0 +1,300 @@
+"""Claims that train on finite samples: outcomes, verdicts both ways, and the runs behind them."""
+
+import importlib
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import xarray
+from matplotlib.figure import Figure as Canvas
+
+from dynamics import Problem
+from dynamics.empirical import HeldOut, initial_weights, random_feature, sample, train
+from dynamics.full import FullPopulation
+from dynamics.linear_models import uniform_error
+from simulations import training_runs, transfer_runs
+from simulations.claim import Verdict
+from simulations.claims import (
+    CLAIM_IDS,
+    figure_1b,
+    figure_4,
+    load,
+    realistic_tracks_idealized,
+    theorem_4_2,
+    theorem_5_1,
+    theorem_5_2,
+)
+from simulations.store import plain, write_dataset
+from simulations.training_runs import Setting, idealized, one_rate_problem, trained
+from simulations.transfer_runs import LOGISTIC, PRETRAINED, SCRATCH, UNIFORM, Entry, Sweep
+from tests.simulations.quick import outcome
+
+DRAWN = {
+    "figure-1b": "grid_sets.draw",
+    "theorem-4.2": "training.draw_control",
+    "figure-4": "training.draw_figure_4",
+    "realistic-tracks-idealized": "realistic_tracks.draw",
+    "theorem-5.1": "transfer.draw_few_samples",
+    "theorem-5.2": "transfer.draw_learners",
+}
+SMALL = Problem(D=8, C=2, q=2 / 8, nu=0.1, output_scale=1.0, d=12)
+SETTING = Setting(SMALL, 400, 0.3, 8.0, 40, records=9, tested=500)
+
+
+def test_stand_in_the_papers_order():
+    assert tuple(one for one in CLAIM_IDS if one in DRAWN) == tuple(DRAWN)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("claim_id", DRAWN)
+class TestOutcome:
+    def test_is_complete_and_can_be_stored(self, claim_id):
+        claim, found = load(claim_id), outcome(claim_id)
+        assert claim.statement.endswith(".")
+        assert claim.measures.endswith(".")
+        assert claim.depends
+        assert claim.quick_note
+        assert found.summary.endswith(".")
+        assert len(found.measured) >= 3
+        for value in found.measured.values():
+            assert isinstance(value, bool | int | float | str)
+            assert not isinstance(value, float) or math.isfinite(value)
+        assert plain(found.parameters)
+
+    def test_figure_draws_again_from_its_file_and_no_legend_covers_data(self, claim_id, tmp_path):
+        (figure,) = outcome(claim_id).figures
+        assert len(figure.caption) > 100
+        write_dataset(tmp_path / "data.nc", figure.data)
+        module, function = DRAWN[claim_id].split(".")
+        draw = getattr(importlib.import_module(f"simulations.figures.{module}"), function)
+        canvas = Canvas(figsize=figure.size, layout="constrained")
+        with xarray.open_dataset(tmp_path / "data.nc", engine="h5netcdf") as data:
+            assert draw(data.load(), canvas)
+        canvas.draw_without_rendering()
+        for ax in canvas.axes:
+            if ax.get_legend() is not None:
+                box = ax.get_legend().get_window_extent()
+                for line in ax.lines:
+                    points = ax.transData.transform(np.column_stack(line.get_data()))
+                    inside = box.count_contains(points[np.isfinite(points).all(axis=1)])
+                    assert len(points) <= 2 or not inside
+
+
+@pytest.mark.slow
+class TestNumbers:
+    def test_the_small_error_is_due_to_patch_association(self):
+        measured = outcome("theorem-4.2").measured
+        larger = {key: value for key, value in measured.items() if "D=32, C=4, qD=8" in key}
+        (error,) = (value for key, value in larger.items() if "test error at the end" in key)
+        (control,) = (value for key, value in larger.items() if "A put back" in key)
+        assert error < 0.01
+        floor = uniform_error(training_runs.SMALL).coin  # exact, without any training
+        assert control == pytest.approx(floor, abs=0.012)
+
+    def test_at_the_public_settings_the_error_falls_before_any_patch_association(self):
+        measured = outcome("figure-4").measured
+        public = {key.split(" (")[0]: value for key, value in measured.items() if "D=10" in key}
+        fall = public["step at which 90% of the fall of the error is done"]
+        assert fall < 30
+        assert public["step at which every run has patch association"] > 5 * fall
+        assert public["test error at the end, mean"] == pytest.approx(
+            public["test error with A put back, mean"], abs=0.01
+        )
+
+    def test_distance_from_the_semi_realistic_process_falls_like_a_root(self):
+        measured = outcome("realistic-tracks-idealized").measured
+        common = measured["exponent in N of max |A_hat - A|, semi-realistic, step 20"]
+        paper = measured["exponent in N of max |A_hat - A|, paper's start, step 20"]
+        assert common == pytest.approx(-0.5, abs=0.12)
+        assert paper == pytest.approx(0.0, abs=0.12)
+
+    def test_both_partitions_are_read_off_the_attention(self):
+        assert outcome("figure-1b").verdict is Verdict.HOLDS
+
+    def test_transfer_needs_few_samples_and_training_from_scratch_many(self):
+        measured = outcome("theorem-5.1").measured
+        few = measured["samples needed for error 0.025 (pre-trained A, D = 32)"]
+        many = measured["samples needed for error 0.025 (everything from scratch, D = 32)"]
+        assert few <= 4.0
+        assert many > 20.0 * few
+
+
+class TestVerdictsCouldComeOutOtherwise:
+    def test_theorem_4_2(self):
+        good = theorem_4_2.Ending(3, 3, 3, 1.0, 1.0, 0.005, 0.1, 0.006, 0.1)
+        judge = theorem_4_2.judge
+        assert judge([("a", good)])[0] is Verdict.HOLDS
+        assert judge([("a", good), ("b", good._replace(associated=2))])[0] is Verdict.FINDING
+        assert judge([("a", good._replace(disagreement=0.1))])[0] is Verdict.FINDING
+        verdict, summary = judge([("a", good._replace(control=0.006))])
+        assert verdict is Verdict.FINDING
+        assert "not small because of the attention" in summary
+        lost = good._replace(associated=0, association=0.3)
+        assert "at most 1.00, then 0.30" in judge([("a", lost)])[1]
+
+    def test_figure_4(self):
+        good = figure_4.Panels(True, 0.5, 0.999, 0.01, 0.1, 20.0, 40.0)
+        assert figure_4.judge([("a", good)])[0] is Verdict.HOLDS
+        late = good._replace(associated=80.0)
+        assert figure_4.judge([("a", good), ("b", late)])[0] is Verdict.FINDING
+        assert figure_4.judge([("a", good._replace(associated=math.inf))])[0] is Verdict.FINDING
+        assert figure_4.judge([("a", good._replace(matches=False))])[0] is Verdict.FAILS
+        assert figure_4.judge([("a", good._replace(cosine=0.5))])[0] is Verdict.FAILS
+
+    @pytest.mark.parametrize(
+        ("common", "paper", "verdict"),
+        [
+            (-0.5, -0.5, Verdict.HOLDS),
+            (-0.5, -0.05, Verdict.FINDING),
+            (-0.33, -0.33, Verdict.FINDING),
+            (-0.1, -0.1, Verdict.FAILS),
+        ],
+    )
+    def test_realistic_tracks_idealized(self, common, paper, verdict):
+        module = realistic_tracks_idealized
+        others = dict.fromkeys((module.SEMI, module.SAME, module.SHIFTED), common)
+        slopes = {(name, t): value for name, value in others.items() for t in (1, 2)}
+        slopes |= {(module.PAPER, t): paper for t in (1, 2)}
+        assert module.judge(slopes, 1, 2, 5.0)[0] is verdict
+
+    def test_figure_1b(self):
+        good = figure_1b.Found(1.0, 5.0, 0.5, 0.5, 1.0)
+        judge = figure_1b.judge
+        assert judge({"squares": good, "random": good})[0] is Verdict.HOLDS
+        assert judge({"squares": good._replace(recovered=0.9)})[0] is Verdict.FINDING
+        assert judge({"squares": good._replace(recovered=0.1)})[0] is Verdict.FAILS
+
+    def test_theorem_5_1(self):
+        good = [theorem_5_1.Transfer(D, 2.0, 16, 0.01, 0.0) for D in (16, 32)]
+        never = good[0]._replace(needed=math.inf)
+        assert theorem_5_1.judge(good, 0.1, 1.0)[0] is Verdict.HOLDS
+        assert theorem_5_1.judge(good, 0.8, 1.0)[0] is Verdict.FINDING
+        assert theorem_5_1.judge([good[0], never], math.nan, 1.0)[0] is Verdict.FINDING
+        failing = good[1]._replace(failures=0.1)
+        assert theorem_5_1.judge([good[0], failing], 0.1, 1.0)[0] is Verdict.FINDING
+        assert theorem_5_1.judge([never, never], math.nan, 1.0)[0] is Verdict.FAILS
+
+    def test_theorem_5_2(self):
+        own = theorem_5_2.Need(PRETRAINED, 8.0, 32, 0.025, 2.0, 2.0, 0.0, 0.07)
+        many = own._replace(learner=SCRATCH, needed=300.0, power=1.0)
+        never = own._replace(learner=UNIFORM, needed=math.inf, power=math.nan)
+        assert theorem_5_2.judge([own, many, never])[0] is Verdict.HOLDS
+        easy = never._replace(qD=4.0, threshold=0.05, needed=3.0, floor=0.02)
+        verdict, summary = theorem_5_2.judge([own, many, never, easy])
+        assert verdict is Verdict.FINDING
+        assert "Uniform attention needs 3 samples" in summary
+        miracle = never._replace(needed=3.0)  # below the linear rule's error without the sets
+        assert theorem_5_2.judge([own, miracle])[0] is Verdict.FAILS
+
+
+class TestTwoLearningRates:
+    """One rate in a rescaled problem is two rates, checked on samples and on the population."""
+
+    def test_of_training_on_samples(self):
+        rng = np.random.default_rng(0)
+        X, y = sample(SMALL, 300, rng)
+        A, v = initial_weights(SMALL, rng)
+        two = train(SMALL, X, y, learning_rate=0.3, learning_rate_A=8.0, steps=30, initial=(A, v))
+        scaled, rate = one_rate_problem(SMALL, 0.3, 8.0)
+        c = scaled.kappa / SMALL.kappa
+        one = train(scaled, X, y, learning_rate=rate, steps=30, initial=(A, v / c))
+        assert np.abs(one.A - two.A).max() < 1e-11
+        assert np.abs(c * one.v - two.v).max() < 1e-11
+
+    def test_of_the_idealized_process_against_the_full_matrix(self):
+        population = FullPopulation(SMALL, np.eye(1, 12)[0], None)
+        alpha = SMALL.initial_state.alpha
+        A, v = SMALL.beta * np.eye(8), alpha * np.eye(1, 12)[0]
+        for _ in range(20):
+            value = population.evaluate(A, v)
+            A, v = A - 8.0 * value.dA, v - 0.3 * value.dv
+        path = idealized(SMALL, 0.3, 8.0, 20)
+        last = path.final
+        assert np.abs(training_runs.three_values(SMALL, last.gamma, last.rho) - A).max() < 1e-8
+        assert path.alpha[-1] * path.problem.kappa == pytest.approx(v[0], abs=1e-8)
+        assert last.gamma > 0.01  # something has moved
+
+
+class TestTrainedRuns:
+    def test_interrupted_and_taken_up_again_is_the_same_run(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(training_runs, "_finished", {})
+        whole = trained(SETTING, 0, 0)
+        training_runs._finished.clear()
+        calls, error = SimpleNamespace(left=5), HeldOut.error
+
+        def interrupted(*arguments):
+            calls.left -= 1
+            if calls.left == 0:
+                raise KeyboardInterrupt
+            return error(*arguments)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(HeldOut, "error", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                trained(SETTING, 0, 0, scratch=tmp_path)
+        assert list(tmp_path.iterdir())
+        resumed = trained(SETTING, 0, 0, scratch=tmp_path)
+        assert np.array_equal(resumed.A, whole.A)
+        assert np.array_equal(resumed.history.test_error, whole.history.test_error)
+        assert np.array_equal(resumed.control, whole.control)
+
+    def test_control_starts_at_the_error_and_runs_differ(self, monkeypatch):
+        monkeypatch.setattr(training_runs, "_finished", {})
+        first, second = trained(SETTING, 0, 0), trained(SETTING, 0, 1)
+        assert first.control[0] == first.history.test_error[0]
+        assert trained(SETTING, 0, 0) is first
+        assert not np.array_equal(first.A, second.A)
+        assert not np.array_equal(first.w_star, second.w_star)
+
+    def test_first_step(self):
+        step = np.array([0, 5, 10])
+        assert training_runs.first_step(step, np.array([False, True, False])) == 5.0
+        assert math.isnan(training_runs.first_step(step, np.zeros(3, bool)))
+
+
+class TestTransfer:
+    @pytest.mark.parametrize(
+        ("means", "needed"),
+        [
+            ((0.4, 0.1, 0.01), 2.0 * 2.0 ** (math.log(4.0) / math.log(10.0))),
+            ((0.02, 0.01, 0.01), 1.0),
+            ((0.4, 0.3, 0.1), math.inf),
+            ((0.01, 0.1, 0.025), 4.0),  # what counts is where it stays below
+        ],
+    )
+    def test_samples_needed(self, means, needed):
+        problem = transfer_runs.downstream(16, 4.0)
+        sweep = Sweep(PRETRAINED, problem, (1, 2, 4), np.array(means)[:, None])
+        assert sweep.needed(0.025) == pytest.approx(needed)
+
+    def test_exponent(self):
+        assert transfer_runs.exponent((16, 32, 64), (4, 8, 16)) == pytest.approx(1.0)
+        assert math.isnan(transfer_runs.exponent((16, 32), (4, math.inf)))
+
+    def test_error_of_logistic_regression_is_that_on_fresh_data(self):
+        """With a huge penalty the weights are those of the difference of means."""
+        problem = Problem(D=16, C=4, q=4 / 16, nu=0.1, output_scale=1.0)
+        rng = np.random.default_rng(0)
+        w = random_feature(problem, rng)
+        X, y = sample(problem, 40, rng, w_star=w)
+        found = transfer_runs.logistic_error(problem, X, y, w, 1e4)
+        fresh, labels = sample(problem, 20_000, rng, w_star=w)
+        score = np.einsum("njk,jk->n", fresh, (X * y[:, None, None]).mean(axis=0))
+        direct = float(np.mean(score * labels <= 0.0))
+        assert found == pytest.approx(direct, abs=4 * math.sqrt(direct / 4000))
+        assert transfer_runs.logistic_error(problem, X, y, w, 1e-2) < 0.5
+
+    def test_uniform_attention_ends_at_the_exact_linear_error(self):
+        problem = transfer_runs.downstream(32, 8.0)
+        errors = [transfer_runs.test_error(UNIFORM, problem, 128, run, 0) for run in range(4)]
+        assert np.mean(errors) == pytest.approx(uniform_error(problem).coin, abs=0.012)
+
+    def test_sweeps_are_kept_and_do_not_depend_on_it(self, tmp_path, monkeypatch):
+        entries = [Entry(LOGISTIC, 4.0, 16, (8, 16), 2)]
+        seen = []
+        first = transfer_runs.sweeps(entries, 0, seen.append, tmp_path)
+        monkeypatch.setattr(transfer_runs, "test_error", None)  # nothing is computed again
+        second = transfer_runs.sweeps(entries, 0, seen.append, tmp_path)
+        assert np.array_equal(first[entries[0]].errors, second[entries[0]].errors)
+        assert seen == [1.0, 1.0]
