@@ -60,6 +60,10 @@ def run(context: Context) -> Outcome:
         }
         if math.isfinite(end.before):
             measured[f"test error before any run associates ({name})"] = end.before
+    steps = training_runs.steps_with_one_rate(settings[training_runs.LARGE][0].problem)
+    measured["steps until gamma - rho = 1 with kappa = D and one rate (larger problem)"] = (
+        steps if math.isfinite(steps) else "not reached"
+    )
     verdict, summary = judge(endings)
     return Outcome(
         verdict,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import xarray
+from matplotlib.ticker import NullFormatter
 
 from simulations.figures.style import (
     COLOURS,
@@ -37,6 +38,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         ax.plot(size, first * (size / size[0]) ** -0.5, **REFERENCE | {"linestyle": ":"})
         ax.set_xscale("log")
         ax.set_yscale("log")
+        ax.xaxis.set_minor_formatter(NullFormatter())
         ax.set_xlabel("samples $N$")
         ax.set_title(f"step {int(moment)}")
     low = min(ax.get_ylim()[0] for ax in panels[:2])

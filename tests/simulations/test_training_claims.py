@@ -9,7 +9,7 @@ import pytest
 import xarray
 from matplotlib.figure import Figure as Canvas
 
-from dynamics import Problem
+from dynamics import Population, Problem, gradient_descent, gradient_flow
 from dynamics.empirical import HeldOut, initial_weights, random_feature, sample, train
 from dynamics.full import FullPopulation
 from dynamics.linear_models import uniform_error
@@ -214,6 +214,18 @@ class TestTwoLearningRates:
         assert np.abs(training_runs.three_values(SMALL, last.gamma, last.rho) - A).max() < 1e-8
         assert path.alpha[-1] * path.problem.kappa == pytest.approx(v[0], abs=1e-8)
         assert last.gamma > 0.01  # something has moved
+
+    def test_steps_with_one_rate_are_those_of_descent(self):
+        problem = SMALL.replace(output_scale=None)
+        needed = training_runs.steps_with_one_rate(SMALL, gap=0.1)
+        population = Population(problem, tolerance=1e-6)
+        settled = gradient_flow(population, horizon=1.0).final._replace(gamma=0.0, rho=0.0)
+        rate = population.largest_stable_learning_rate(settled) / 2
+        path = gradient_descent(
+            population, learning_rate=rate, steps=int(2.5 * needed), record="linear", records=2000
+        )
+        step = np.interp(0.1, path.gamma - path.rho, path.time / rate)
+        assert step == pytest.approx(2.0 * needed, rel=0.02)
 
 
 class TestTrainedRuns:
