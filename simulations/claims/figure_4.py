@@ -35,7 +35,7 @@ class Panels(NamedTuple):
 def run(context: Context) -> Outcome:
     """Draw the four panels at the public settings and at a larger problem."""
     from simulations import training_runs
-    from simulations.claims.theorem_4_2 import describe, parameters
+    from simulations.claims.theorem_4_2 import parameters
 
     names = (training_runs.PUBLIC, training_runs.LARGE)
     settings = {
@@ -46,7 +46,7 @@ def run(context: Context) -> Outcome:
     runs = training_runs.all_trained(
         context.quick, context.seed, context.progress, context.scratch, names
     )
-    found = [(describe(settings[name][0]), panels(some)) for name, some in runs.items()]
+    found = [(name, panels(some)) for name, some in runs.items()]
     measured: dict[str, Any] = {}
     for name, panel in found:
         measured |= {
@@ -111,7 +111,8 @@ def judge(found: Sequence[tuple[str, Panels]]) -> tuple[Verdict, str]:
         verdict = Verdict.HOLDS
     else:
         verdict = Verdict.FINDING
-    return verdict, "; ".join(parts) + "."
+    summary = "; ".join(parts) + "."
+    return verdict, summary[0].upper() + summary[1:]
 
 
 def _figure(runs: dict[str, list[Training]], settings: dict[str, tuple[Setting, int]]) -> Figure:

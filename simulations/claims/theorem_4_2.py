@@ -45,7 +45,7 @@ def run(context: Context) -> Outcome:
 
     settings = training_runs.settings(context.quick)
     runs = training_runs.all_trained(context.quick, context.seed, context.progress, context.scratch)
-    endings = [(describe(settings[name][0]), ending(some)) for name, some in runs.items()]
+    endings = [(name, ending(some)) for name, some in runs.items()]
     measured: dict[str, Any] = {}
     for name, end in endings:
         measured |= {
@@ -103,7 +103,7 @@ def judge(endings: Sequence[tuple[str, Ending]]) -> tuple[Verdict, str]:
     """
     verdict, parts = Verdict.HOLDS, []
     for name, end in endings:
-        kept = f"{end.associated} of {end.runs} runs associate all patches at the end"
+        kept = f"{end.associated} of {end.runs} runs associate all patches"
         if end.associated < end.runs and end.highest > end.association:
             kept += f" (rows with it: at most {end.highest:.2f}, then {end.association:.2f})"
         text = (
@@ -117,7 +117,8 @@ def judge(endings: Sequence[tuple[str, Ending]]) -> tuple[Verdict, str]:
         parts.append(text)
         if end.associated < end.runs or not end.generalizes or not end.because:
             verdict = Verdict.FINDING
-    return verdict, "; ".join(parts) + "."
+    summary = "; ".join(parts) + "."
+    return verdict, summary[0].upper() + summary[1:]
 
 
 def describe(setting: Setting) -> str:

@@ -85,7 +85,7 @@ class TestOutcome:
 class TestNumbers:
     def test_the_small_error_is_due_to_patch_association(self):
         measured = outcome("theorem-4.2").measured
-        larger = {key: value for key, value in measured.items() if "D=32, C=4, qD=8" in key}
+        larger = {key: value for key, value in measured.items() if "(larger problem)" in key}
         (error,) = (value for key, value in larger.items() if "test error at the end" in key)
         (control,) = (value for key, value in larger.items() if "A put back" in key)
         assert error < 0.01
@@ -94,7 +94,7 @@ class TestNumbers:
 
     def test_at_the_public_settings_the_error_falls_before_any_patch_association(self):
         measured = outcome("figure-4").measured
-        public = {key.split(" (")[0]: value for key, value in measured.items() if "D=10" in key}
+        public = {key.split(" (")[0]: value for key, value in measured.items() if "(public" in key}
         fall = public["step at which 90% of the fall of the error is done"]
         assert fall < 30
         assert public["step at which every run has patch association"] > 5 * fall
