@@ -28,14 +28,15 @@ from simulations.training_runs import (
     trained,
 )
 
-#: Learners: v on a pre-trained A; v on A as initialized; v on uniform attention; a linear
-#: classifier of all D d numbers; A and v together.
+#: Learners: v on A pre-trained on samples; v on A as initialized; v on uniform attention; a linear
+#: classifier of all D d numbers; A and v together; v on A of the idealized process.
 PRETRAINED = "pre-trained A"
 INITIAL = "A at initialization"
 UNIFORM = "uniform attention"
 LOGISTIC = "logistic regression"
 SCRATCH = "everything from scratch"
-LEARNERS = (PRETRAINED, INITIAL, UNIFORM, LOGISTIC, SCRATCH)
+IDEALIZED = "idealized A"
+LEARNERS = (PRETRAINED, INITIAL, UNIFORM, LOGISTIC, SCRATCH, IDEALIZED)
 
 #: Learning rate of v, steps (of v alone; of A and v from scratch), scale of the random start.
 RATE, STEPS, SCRATCH_STEPS, OMEGA = 0.3, 200, 300, 1e-3
@@ -136,7 +137,11 @@ def entries(quick: bool) -> list[Entry]:
     found = []
     for qD in regimes:
         for D in patches if qD != HARD else (32,):
-            found.append(Entry(PRETRAINED, qD, D, few, runs))
+            many_runs = 2 * runs if qD == MIDDLE else runs
+            if D in PRETRAINING:
+                found.append(Entry(PRETRAINED, qD, D, few, many_runs))
+            if qD == MIDDLE:
+                found.append(Entry(IDEALIZED, qD, D, few, many_runs))
             found.append(Entry(UNIFORM, qD, D, more, runs))
             if D <= 64:
                 found.append(Entry(INITIAL, qD, D, more, costly))
@@ -179,12 +184,16 @@ def _errors(entry: Entry, N: int, seed: int) -> list[float]:
 
 @cache
 def pretrained(problem: Problem, seed: int, number: int) -> np.ndarray:
-    """Return A (D, D) from pre-training: realistic where `PRETRAINING` has D, else idealized."""
-    if problem.D in PRETRAINING:
-        N, steps, rate_A = PRETRAINING[problem.D]
-        setting = Setting(problem, N, RATE, rate_A, steps, records=3, tested=1000)
-        return trained(setting, seed, number).A
-    last = idealized(problem, RATE, problem.D**2 / 32, STEPS, tolerance=1e-6).final
+    """Return A (D, D) from pre-training on samples."""
+    N, steps, rate_A = PRETRAINING[problem.D]
+    setting = Setting(problem, N, RATE, rate_A, steps, records=3, tested=1000)
+    return trained(setting, seed, number).A
+
+
+@cache
+def idealized_scores(problem: Problem) -> np.ndarray:
+    """Return A (D, D) at the end of the idealized process."""
+    last = idealized(problem, RATE, max(50.0, problem.D**2 / 32), STEPS, tolerance=1e-6).final
     return three_values(problem, last.gamma, last.rho)
 
 
@@ -208,6 +217,8 @@ def test_error(learner: str, problem: Problem, N: int, number: int, seed: int) -
         return float(np.nanmin(result.history.test_error))
     if learner == PRETRAINED:
         A = pretrained(problem, seed, number % PRETRAINED_MODELS)
+    elif learner == IDEALIZED:
+        A = idealized_scores(problem)
     elif learner == UNIFORM:
         A = np.zeros_like(A)
     v = train(
@@ -263,3 +274,23 @@ def exponent(sizes: Sequence[float], needed: Sequence[float]) -> float:
     if not np.isfinite(needed).all():
         return math.nan
     return float(np.polyfit(np.log(sizes), np.log(needed), 1)[0])
+
+
+def interval_of_exponent(
+    sweeps: Sequence[Sweep], threshold: float, seed: int, samples: int = 400
+) -> tuple[float, float]:
+    """Return the 5% and 95% points of the fitted power of D when the runs are drawn again."""
+    rng = np.random.default_rng(seed)
+    powers = []
+    for _ in range(samples):
+        again = [
+            sweep._replace(errors=rng.choice(sweep.errors, sweep.errors.shape[1], axis=1))
+            for sweep in sweeps
+        ]
+        needed = [sweep.needed(threshold) for sweep in again]
+        powers.append(exponent([sweep.problem.D for sweep in sweeps], needed))
+    found = np.array(powers)[np.isfinite(powers)]
+    if found.size == 0:
+        return math.nan, math.nan
+    low, high = np.quantile(found, (0.05, 0.95))
+    return float(low), float(high)

@@ -36,7 +36,9 @@ def run(context: Context) -> Outcome:
     from simulations import transfer_runs as transfer
     from simulations.claims.theorem_5_1 import or_never, parameters
 
-    wanted = transfer.entries(context.quick)
+    wanted = [
+        entry for entry in transfer.entries(context.quick) if entry.learner != transfer.IDEALIZED
+    ]
     found = transfer.sweeps(wanted, context.seed, context.progress, context.scratch)
     measured: dict[str, Any] = {}
     for entry, sweep in found.items():

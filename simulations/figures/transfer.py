@@ -17,10 +17,19 @@ from simulations.figures.style import (
     panel_letter,
     styled,
 )
-from simulations.transfer_runs import EASY, LEARNERS, PRETRAINED, SCRATCH, UNIFORM, Entry, Sweep
+from simulations.transfer_runs import (
+    EASY,
+    IDEALIZED,
+    LEARNERS,
+    PRETRAINED,
+    SCRATCH,
+    UNIFORM,
+    Entry,
+    Sweep,
+)
 
 _STYLES = dict(zip(LEARNERS, PROBLEM_STYLES))
-_MARKERS = dict(zip(LEARNERS, "os^vD"))
+_MARKERS = dict(zip(LEARNERS, "os^vDP"))
 _LEAST = 2e-4  # errors below are drawn there
 
 
@@ -66,7 +75,7 @@ def draw_few_samples(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     _axes(left)
     left.set_ylabel(r"test error $P[yF\leq 0]$")
     figure.legend(*left.get_legend_handles_labels(), loc="outside upper left", ncols=5)
-    artists |= _needed(right, data, (PRETRAINED, UNIFORM, SCRATCH))
+    artists |= _needed(right, data, (PRETRAINED, IDEALIZED, UNIFORM, SCRATCH))
     right.legend(loc="best")
     for ax, letter in zip((left, right), "ab"):
         panel_letter(ax, letter)

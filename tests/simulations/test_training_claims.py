@@ -166,14 +166,16 @@ class TestVerdictsCouldComeOutOtherwise:
         assert judge({"squares": good._replace(recovered=0.1)})[0] is Verdict.FAILS
 
     def test_theorem_5_1(self):
-        good = [theorem_5_1.Transfer(D, 2.0, 16, 0.01, 0.0) for D in (16, 32)]
+        good = [theorem_5_1.Transfer(PRETRAINED, D, 2.0, 16, 0.01, 0.0) for D in (16, 32)]
         never = good[0]._replace(needed=math.inf)
-        assert theorem_5_1.judge(good, 0.1, 1.0)[0] is Verdict.HOLDS
-        assert theorem_5_1.judge(good, 0.8, 1.0)[0] is Verdict.FINDING
-        assert theorem_5_1.judge([good[0], never], math.nan, 1.0)[0] is Verdict.FINDING
+        powers = [theorem_5_1.Power(PRETRAINED, 0.1, 0.0, 0.2)]
+        assert theorem_5_1.judge(good, powers)[0] is Verdict.HOLDS
+        more = good[1]._replace(needed=4.0)  # log 32 = 3.5
+        assert theorem_5_1.judge([good[0], more], powers)[0] is Verdict.FINDING
+        assert theorem_5_1.judge([good[0], never], powers)[0] is Verdict.FINDING
         failing = good[1]._replace(failures=0.1)
-        assert theorem_5_1.judge([good[0], failing], 0.1, 1.0)[0] is Verdict.FINDING
-        assert theorem_5_1.judge([never, never], math.nan, 1.0)[0] is Verdict.FAILS
+        assert theorem_5_1.judge([good[0], failing], powers)[0] is Verdict.FINDING
+        assert theorem_5_1.judge([never, never], powers)[0] is Verdict.FAILS
 
     def test_theorem_5_2(self):
         own = theorem_5_2.Need(PRETRAINED, 8.0, 32, 0.025, 2.0, 2.0, 0.0, 0.07)
@@ -283,6 +285,20 @@ class TestTransfer:
     def test_exponent(self):
         assert transfer_runs.exponent((16, 32, 64), (4, 8, 16)) == pytest.approx(1.0)
         assert math.isnan(transfer_runs.exponent((16, 32), (4, math.inf)))
+
+    def test_interval_of_the_exponent_holds_the_exponent_and_knows_certainty(self):
+        rng = np.random.default_rng(0)
+        made = []
+        for D in (16, 32):
+            problem = transfer_runs.downstream(D, 4.0)
+            means = np.array([0.4, 0.1 * D / 16, 0.005])[:, None]
+            made.append(Sweep(SCRATCH, problem, (1, 2, 4), means * rng.uniform(0.5, 1.5, (3, 30))))
+        power = transfer_runs.exponent((16, 32), [sweep.needed(0.025) for sweep in made])
+        low, high = transfer_runs.interval_of_exponent(made, 0.025, 0)
+        assert low < power < high
+        sure = [sweep._replace(errors=sweep.errors[:, :1]) for sweep in made]
+        low, high = transfer_runs.interval_of_exponent(sure, 0.025, 0)
+        assert low == pytest.approx(high)
 
     def test_error_of_logistic_regression_is_that_on_fresh_data(self):
         """With a huge penalty the weights are those of the difference of means."""
