@@ -115,6 +115,13 @@ def judge(points: Sequence[Transfer], powers: Sequence[Power]) -> tuple[Verdict,
         f"For a mean error of {TOLERANCE} {'; '.join(parts)}; with {points[0].largest} samples "
         f"the share of failed runs is at most {failures:.2g}. Fitted powers of D: {fits}."
     )
+    over = [
+        f"{point.learner} at D = {point.D} (log D = {math.log(point.D):.1f})"
+        for point in points
+        if not point.few
+    ]
+    if over:
+        text += f" More than log D: {', '.join(over)}."
     if not reached:
         return Verdict.FAILS, text
     good = all(point.few for point in points) and failures == 0.0
