@@ -14,6 +14,7 @@ from dynamics.empirical import HeldOut, initial_weights, random_feature, sample,
 from dynamics.full import FullPopulation
 from dynamics.linear_models import uniform_error
 from simulations import training_runs, transfer_runs
+from simulations.as_json import plain
 from simulations.claim import Verdict
 from simulations.claims import (
     CLAIM_IDS,
@@ -25,7 +26,7 @@ from simulations.claims import (
     theorem_5_1,
     theorem_5_2,
 )
-from simulations.store import plain, write_dataset
+from simulations.store import write_dataset
 from simulations.training_runs import Setting, idealized, one_rate_problem, trained
 from simulations.transfer_runs import LOGISTIC, PRETRAINED, SCRATCH, UNIFORM, Entry, Sweep
 from tests.simulations.quick import outcome
