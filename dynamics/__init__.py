@@ -1,4 +1,20 @@
-"""Reduced learning dynamics of positional attention (Jelassi, Sander, Li 2022), in numbers."""
+"""Learning dynamics of attention in numbers.
+
+Any theory
+    `risk` (what a theory tells the solvers), `descent` and `flow` with `plans` and `integrate`,
+    `trajectory`, `invariants`, `crossing` (events), `diversity` (of attention maps).
+Jelassi, Sander, Li 2022, the idealized process (Section 4.1)
+    `problem`, `attention`, `population` with its three methods `enumeration` (`states`,
+    `expectation`, `truncation`), `fourier` and `sampling`, `reduced` (its trajectory), `events`,
+    `slow_manifold`; `full` is the D x D oracle.
+The same paper, finite samples (Sections 4.2 and 5)
+    `empirical`: data, full-batch descent, checkpoints, test error.
+The same paper, Sections 2 and 3
+    `linear_models` (Theorem 3.1) with `set_sums`, `explicit_transformer` (Theorem 3.2),
+    `gaussian_patches` (Figure 2), `labelling`.
+Huang, Wen, Chi, Liang 2024
+    `masked`: problem, population, phases, and its own oracle.
+"""
 
 from dynamics.attention import Attention, attention
 from dynamics.descent import gradient_descent

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 from scipy import optimize
@@ -58,6 +59,7 @@ def first_passage(
 
 def root(function: Callable[[float], float], low: float, high: float) -> float:
     """Root between two times, relative accuracy 1e-6; ``high`` if rounding hides the change."""
-    if function(low) * function(high) > 0.0:
+    known = cache(function)  # an expectation that is made more accurate may change at a place
+    if known(low) * known(high) > 0.0:
         return high
-    return float(optimize.brentq(function, low, high, rtol=1e-6, xtol=1e-12))
+    return float(optimize.brentq(known, low, high, rtol=1e-6, xtol=1e-12))
