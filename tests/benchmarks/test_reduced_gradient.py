@@ -95,6 +95,6 @@ class TestOneGradient:
 @pytest.mark.benchmark(group="one reduced gradient at fixed qD = 2, growing D")
 @pytest.mark.parametrize("D", [64, 1024, 10**4, 10**5, 10**6])
 def test_cost_is_flat_in_D(benchmark, D):
-    population = Population(Problem(D=D, C=4, q=2 / D, output_scale=1.0), tolerance=1e-7)
+    population = Population(Problem(D=D, C=4, q=2 / D, output_scale=1.0), "enumeration", 1e-7)
     benchmark.extra_info["states"] = population.expectation.n_states
     benchmark(ours(population))
