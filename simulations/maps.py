@@ -8,9 +8,9 @@ line is a boundary known beforehand.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,83 +26,32 @@ from simulations.systems.system import Case
 if TYPE_CHECKING:
     import xarray
 
-#: Smallest excess of the test error that is drawn; below, it is the error of the expectation.
-LEAST_EXCESS = 1e-6
+
+@dataclass(frozen=True)
+class Overlay:
+    """A boundary known beforehand: the zero line of ``field(sweep, plane)``; label for a legend."""
+
+    name: str
+    label: str
+    field: Callable[[Sweep, xarray.Dataset], np.ndarray]
 
 
 @dataclass(frozen=True)
 class Map:
     """One question asked of every cell.
 
-    ``value`` maps the sweep to an array; where it is nan the cell is of kind ``none``, which
-    ``none`` puts into words. ``overlays`` name boundaries of `OVERLAYS`.
+    ``value(sweep, plane)`` is an array over the cells; where it is nan the cell is of kind
+    ``none``, which ``none`` puts into words.
     """
 
     name: str
     title: str
     label: str
-    value: Callable[[xarray.Dataset], xarray.DataArray]
+    value: Callable[[Sweep, xarray.Dataset], xarray.DataArray]
     none: str = ""
     scale: str = "log"
     levels: tuple[float, ...] = ()
-    overlays: tuple[str, ...] = ()
-
-
-def _times(data: xarray.Dataset) -> xarray.DataArray:
-    return data["T1"].where(data["association"] == 1.0)
-
-
-def _violation(data: xarray.Dataset) -> xarray.DataArray:
-    worst = data["worst gamma >= rho"]
-    return worst.where(worst > 0.0)
-
-
-def _rise(data: xarray.Dataset) -> xarray.DataArray:
-    return (data["rise"] - 1.0).where(data["rise"] > 1.0)
-
-
-def _excess(data: xarray.Dataset) -> xarray.DataArray:
-    return (data["test_error"] - data["best_test_error"]).clip(min=LEAST_EXCESS)
-
-
-MAPS = (
-    Map(
-        "association", "When patch association is learned", r"$T_1$ (learning rate × steps)",
-        _times, "not learned: no $T_1$, or no association at the end",
-    ),
-    Map(
-        "gamma-rho", r"Where $\gamma\geq\rho$ is violated on the way", r"largest $\rho-\gamma$",
-        _violation, r"$\gamma\geq\rho$ throughout", overlays=("leaves the line",),
-    ),
-    Map(
-        "second-rise", r"Where $\alpha$ rises again (Event III)", r"factor of the rise, minus 1",
-        _rise, r"$\alpha$ does not rise again",
-        overlays=("alpha(0)",),
-    ),
-    Map(
-        "test-error", "Final test error above the best possible", r"$P[yF\leq 0]$ minus the best",
-        _excess, levels=(1e-4, 1e-3, 1e-2, 1e-1), overlays=("floor",),
-    ),
-    Map("risk", "Final population risk", "population risk", lambda data: data["loss"]),
-    Map(
-        "alpha", r"$\alpha(0)$ against its quasi-steady value", r"$\alpha(0)\,/\,\alpha^*$",
-        lambda data: data["initial_alpha"] / data["alpha_star"], levels=(0.1, 10.0),
-        overlays=("alpha(0)",),
-    ),
-)  # fmt: skip
-STABILITY = Map(
-    "stability", "Where gradient descent is stable", r"learning rate / largest stable one",
-    lambda data: data["learning_rate_"] / data["stable_learning_rate"],
-    levels=(0.01, 0.1), overlays=("learning rate",),
-)  # fmt: skip
-
-#: Overlay -> what its line means, in the legend.
-OVERLAYS = {
-    "alpha(0)": r"$\alpha(0)=\alpha^*$",
-    "leaves the line": r"$\frac{d}{dt}(\gamma-\rho)=0$ at $\gamma=\rho=0$ (exact)",
-    "floor": "best test error 0.01 (law of $f^*$)",
-    "learning rate": "largest stable rate at the start and after Event I",
-}
+    overlays: tuple[Overlay, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -190,11 +139,10 @@ def read(folder: Path) -> Sweep:
 
 
 def maps_of(sweep: Sweep) -> tuple[Map, ...]:
-    """Return the maps that make sense for a sweep."""
-    if sweep.config.system != "positional":
-        return tuple(_plain_map(sweep, name) for name in ("loss",) if name in sweep.data)
-    descent = sweep.config.fixed.get("solver") == "gd" or "learning_rate" in sweep.axes
-    return (STABILITY, *MAPS) if descent else MAPS
+    """Return the maps that make sense for a sweep: those of its system."""
+    of_system = import_module(f"simulations.systems.{sweep.config.system}_maps")
+    maps: tuple[Map, ...] = of_system.maps_of(sweep)
+    return maps
 
 
 def _plain_map(sweep: Sweep, name: str) -> Map:
@@ -205,7 +153,7 @@ def _plain_map(sweep: Sweep, name: str) -> Map:
     label = str(values.attrs.get("long_name", name))
     scale = "log" if spread else "linear"
     return Map(netcdf_name(name).replace(" ", "-"), label.capitalize(), name,
-               lambda data: data[name], "not defined", scale)  # fmt: skip
+               lambda _, data: data[name], "not defined", scale)  # fmt: skip
 
 
 def outcome_map(sweep: Sweep, name: str) -> Map:
@@ -224,16 +172,20 @@ def draw_data(sweep: Sweep, one: Map, at: Mapping[str, float]) -> xarray.Dataset
     dims = (netcdf_name(y), netcdf_name(x))
     plane = plane.transpose(*dims)
     with np.errstate(divide="ignore", invalid="ignore"):
-        overlays = {name: _overlay(sweep, plane, name) for name in one.overlays}
-        if one.name == STABILITY.name:
-            plane = plane.assign(learning_rate_=(dims, _rates(sweep, plane)))
-        value = one.value(plane)
+        overlays: dict[str, Any] = {
+            over.name: (dims, over.field(sweep, plane), {"long_name": over.label})
+            for over in one.overlays
+        }
+        value = one.value(sweep, plane)
     ran = plane["status"] == "completed"
     if one.scale == "log":
         value = value.where(value > 0.0)
     kind = xarray.where(ran, xarray.where(value.isnull(), "none", "value"), plane["status"])
-    data = {"value": (dims, value.where(ran).values), "kind": (dims, kind.values.astype(object))}
-    data |= {f"overlay {name}": (dims, field) for name, field in overlays.items()}
+    data: dict[str, Any] = {
+        "value": (dims, value.where(ran).values),
+        "kind": (dims, kind.values.astype(object)),
+    }
+    data |= {f"overlay {name}": drawn for name, drawn in overlays.items()}
     words = {"x": x, "y": y, "label": one.label, "title": one.title, "none": one.none,
              "scale": one.scale, "levels": json.dumps(one.levels), "name": one.name}  # fmt: skip
     words["fixed"] = json.dumps({name: sweep.axes[name][i] for name, i in sweep.place(at).items()})
@@ -242,7 +194,7 @@ def draw_data(sweep: Sweep, one: Map, at: Mapping[str, float]) -> xarray.Dataset
     return xarray.Dataset(data, {name: plane[name].values for name in dims}, words)
 
 
-def _cases(sweep: Sweep, plane: xarray.Dataset) -> list[Case | None]:
+def cases_of(sweep: Sweep, plane: xarray.Dataset) -> list[Case | None]:
     """Return the case of each cell of a plane, ``None`` where it is invalid."""
     found: list[Case | None] = []
     for cell in plane["cell_number"].values.ravel():
@@ -251,40 +203,3 @@ def _cases(sweep: Sweep, plane: xarray.Dataset) -> list[Case | None]:
         except ParameterError:
             found.append(None)
     return found
-
-
-def _rates(sweep: Sweep, plane: xarray.Dataset) -> np.ndarray:
-    rates = [math.nan if case is None else case.settings.get("learning_rate", math.nan)
-             for case in _cases(sweep, plane)]  # fmt: skip
-    return np.array(rates).reshape(plane["status"].shape)
-
-
-def _overlay(sweep: Sweep, plane: xarray.Dataset, name: str) -> np.ndarray:
-    """Return a field over a plane whose zero line is the boundary."""
-    if name == "alpha(0)":
-        return np.asarray(np.log(plane["initial_alpha"] / plane["alpha_star"]))
-    if name == "floor":
-        return np.log10(np.maximum(plane["best_test_error"].values, 1e-300)) + 2.0
-    if name == "learning rate":
-        return np.log(_rates(sweep, plane) / plane["stable_learning_rate"].values)
-    return _balance(sweep, plane)
-
-
-def _balance(sweep: Sweep, plane: xarray.Dataset) -> np.ndarray:
-    """Return the sign-carrying balance of d(gamma - rho)/dt at (alpha, 0, 0), worst of two alpha.
-
-    The start, and the quasi-steady value that alpha reaches before the attention moves.
-    """
-    from simulations.symmetric_line import line_drift
-
-    settled = plane["alpha_star"].values.ravel()
-    field = np.full(settled.size, math.nan)
-    for index, case in enumerate(_cases(sweep, plane)):
-        if case is None or not math.isfinite(settled[index]):
-            continue
-        balance = []
-        for alpha in (case.settings["initial"].alpha, settled[index]):
-            drift = line_drift(case.problem, alpha)
-            balance.append(drift.total / max(drift.signal_wins - drift.outvoted, 1e-300))
-        field[index] = min(balance)
-    return field.reshape(plane["status"].shape)

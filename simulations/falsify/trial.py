@@ -18,7 +18,6 @@ from simulations.falsify.meaning import depends_on_the_whole_run, holds, violati
 from simulations.systems import Case, System
 
 _EVENT = 1e-4  # relative error of the time of an event
-_ROUNDING = 1e-13
 _REFINED, _ROUNDS = 17, 3  # times looked at between two records, and how often
 _TIGHTER = 1e-2  # of the tolerances of a confirming run
 _HIDDEN = {"bound", "seconds", "evaluations"}
@@ -139,9 +138,9 @@ class Conjecture:
     def _observed(self, case: Case, trajectory: Trajectory) -> dict[str, Bounded]:
         """Return time and the observables that are asked for, over the records of a run."""
         columns = self.system.observe(case, trajectory)
-        tau = self.system.describe(case).get("tau", 1.0)
+        errors = self.system.errors(case, trajectory)
         return {
-            name: Bounded.within(values, error(name, values, trajectory, tau))
+            name: Bounded.within(values, errors[name])
             for name, values in columns.items()
             if name in self.names or name == "time"
         }
@@ -199,25 +198,6 @@ def resample(trajectory: Trajectory, times: np.ndarray) -> Trajectory:
         trajectory.status, trajectory.message,
         resolution=trajectory.resolution, settings=trajectory.settings,
     )  # fmt: skip
-
-
-def error(name: str, values: np.ndarray, trajectory: Trajectory, tau: float) -> np.ndarray | float:
-    """Return the numerical error of an observable, to first order.
-
-    Order parameters: the resolution of the run and ten times its relative tolerance; loss and test
-    error: the certified bound of the expectation and the same relative error; attention weights,
-    softmax functions of the order parameters: the relative error which these give them.
-    """
-    if name == "time":
-        return 0.0
-    relative = 10.0 * trajectory.settings.get("rtol", _ROUNDING)
-    if name in trajectory.order_parameters:
-        return trajectory.resolution + relative * np.abs(values)
-    if name in ("loss", "test_error"):
-        return trajectory.bound + relative * np.abs(values)
-    logits = np.abs(trajectory.states[:, 1:]).max(axis=1)
-    shift = trajectory.resolution + relative * logits
-    return np.abs(values) * (2.0 * shift / tau + _ROUNDING)
 
 
 def _worst_index(found: Bounded) -> int:

@@ -14,14 +14,14 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
 from simulations.figures.style import styled
-from simulations.maps import OVERLAYS
 
 _NAMES = {
     "nu": r"$\nu$", "qD/C^2": r"$qD/C^2$", "beta": r"$\beta$", "beta/tau": r"$\beta/\tau$",
     "learning_rate": "learning rate", "temperature": r"$\tau$", "tau": r"$\tau$",
     "output_scale": r"$\kappa$", "kappa": r"$\kappa$", "qD": "$qD$", "q": "$q$", "D": "$D$",
     "C": "$C$", "p": "$p$", "alpha0": r"$\alpha(0)$", "gamma0": r"$\gamma(0)$",
-    "rho0": r"$\rho(0)$",
+    "rho0": r"$\rho(0)$", "kappa_c": r"$\kappa_c$", "kappa_s": r"$\kappa_s$",
+    "mask_ratio": "mask ratio", "P": "$P$", "K": "$K$", "z": "$z$",
 }  # fmt: skip
 _MOSTLY = 0.6  # of the cells must have a value for contours
 #: Cells that carry no value, by kind: face and hatching.
@@ -178,7 +178,7 @@ def _overlays(ax: Axes, data: xarray.Dataset, x: str, y: str) -> list[Any]:
             continue
         ax.contour(data[x].values.astype(float), data[y].values.astype(float), field,
                    levels=[0.0], linewidths=1.8, zorder=3, **look)  # fmt: skip
-        text = OVERLAYS[name.removeprefix("overlay ")]
+        text = data[name].attrs["long_name"]
         line: Any = {"color": look["colors"], "linestyle": look["linestyles"]}
         handles.append(Line2D([], [], linewidth=1.8, label=text, **line))
     return handles

@@ -10,7 +10,7 @@ from importlib import import_module
 
 from simulations.systems.system import Case, Parameter, Quantity, System
 
-NAMES = ("positional",)
+NAMES = ("positional", "masked")
 DEFAULT = "positional"
 
 __all__ = ["DEFAULT", "NAMES", "Case", "Parameter", "Quantity", "System", "load"]

@@ -7,40 +7,40 @@ was violated on the way.
 from __future__ import annotations
 
 import contextlib
-import math
 import warnings
 from collections.abc import Callable, Mapping
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from dynamics import (
-    Interrupted,
-    ParameterError,
     Population,
     Problem,
-    ToleranceError,
     Trajectory,
-    gradient_descent,
-    gradient_flow,
 )
 from dynamics.events import find_events
 from dynamics.labelling import label_error
 from dynamics.population import METHODS
 from dynamics.problem import finite, require
 from dynamics.reduced import patch_association_fails
-from simulations.systems.system import FAILED, Case, Parameter, Quantity, System
+from simulations.systems.running import (
+    ROUNDING,
+    error_of_states,
+    follow,
+    horizon_of,
+    measured,
+    relative_error,
+    solver_flags,
+    solver_parameters,
+    solver_settings,
+    tolerance_of,
+)
+from simulations.systems.system import Case, Parameter, Quantity, System
 from simulations.systems.values import check_names, one_of
 
-#: Records of a run: outcomes are read off these and off the dense output between them.
-RECORDS = 80
 # an expectation that fails there, or a root lost in its rounding: the run itself is unharmed
 _UNLOCATED = (ArithmeticError, ValueError)
-#: Absolute tolerance of the flow relative to the relative one; attention logits begin at 0.
-ABSOLUTE = 1e-3
-_FLOW = {"horizon": 1e6, "rtol": 1e-8}
-_DESCENT = {"learning_rate": 0.01, "steps": 1000}
+HORIZON = 1e6
 _START = {"alpha0": "alpha", "gamma0": "gamma", "rho0": "rho"}
 _DENSITY = ("q", "qD", "qD/C^2")
 _INVARIANTS = {
@@ -71,11 +71,7 @@ PARAMETERS = (
     Parameter("alpha0", "initial alpha (default nu^(1/(p-1)), Parametrization 3.1)"),
     Parameter("gamma0", "initial gamma (default 0)"),
     Parameter("rho0", "initial rho (default 0)"),
-    Parameter("solver", "gradient flow or descent (default flow)", str, "flow or gd"),
-    Parameter("horizon", "final time (default 1e6 for flow; for gd instead of steps)"),
-    Parameter("learning_rate", "of gd (default 0.01)", float, "greater than 0"),
-    Parameter("steps", "of gd (default 1000)", int, "an integer, at least 1"),
-    Parameter("rtol", "relative tolerance of the flow (default 1e-8)", float, "in [1e-13, 1)"),
+    *solver_parameters("1e6"),
     Parameter("method", "of the expectation (default auto)", str, f"one of {', '.join(METHODS)}"),
     Parameter("tolerance", "of loss and gradient (default 1e-10)", float, "greater than 0"),
 )
@@ -143,15 +139,10 @@ def build(values: Mapping[str, Any]) -> Case:
     start = problem.initial_state._replace(
         **{field: finite(name, values[name]) for name, field in _START.items() if name in values}
     )
-    solver = values.get("solver", "flow")
-    require(solver in ("flow", "gd"), "solver", repr(solver), "flow or gd")
-    settings = _flow_settings(values) if solver == "flow" else _descent_settings(values)
+    solver, settings = solver_settings(values, HORIZON)
     method = values.get("method", "auto")
     require(method in METHODS, "method", method, f"one of {', '.join(METHODS)}")
-    tolerance = values.get("tolerance")
-    if tolerance is not None:
-        require(tolerance > 0.0, "tolerance", tolerance, "greater than 0")
-    expectation = {"initial": start, "method": method, "tolerance": tolerance}
+    expectation = {"initial": start, "method": method, "tolerance": tolerance_of(values)}
     return Case(SYSTEM.name, dict(values), problem, solver, {**settings, **expectation})
 
 
@@ -175,66 +166,23 @@ def _problem(values: Mapping[str, Any]) -> Problem:
     return problem.replace(q=min(q, 1.0), beta=beta * tau if diagonal == "beta/tau" else beta)
 
 
-def _flow_settings(values: Mapping[str, Any]) -> dict[str, Any]:
-    for name in ("learning_rate", "steps"):
-        if name in values:
-            raise ParameterError(f"{name} is not allowed with solver = flow: set horizon")
-    settings = _FLOW | {name: float(values[name]) for name in _FLOW if name in values}
-    require(settings["horizon"] > 0.0, "horizon", settings["horizon"], "greater than 0")
-    require(1e-13 <= settings["rtol"] < 1.0, "rtol", settings["rtol"], "in [1e-13, 1)")
-    return settings | {"atol": settings["rtol"] * ABSOLUTE}
-
-
-def _descent_settings(values: Mapping[str, Any]) -> dict[str, Any]:
-    if "rtol" in values:
-        raise ParameterError("rtol is not allowed with solver = gd: it is of the flow")
-    one_of(values, ("steps", "horizon"), "steps")
-    rate = float(values.get("learning_rate", _DESCENT["learning_rate"]))
-    require(rate > 0.0, "learning_rate", rate, "greater than 0")
-    steps = int(values.get("steps", _DESCENT["steps"]))
-    require(steps >= 1, "steps", steps, "an integer, at least 1")
-    if "horizon" in values:
-        horizon = float(values["horizon"])
-        require(horizon >= rate, "horizon", horizon, f"at least one step of {rate:g}")
-        steps = round(horizon / rate)
-    return {"learning_rate": rate, "steps": steps}
-
-
 def solve(case: Case, progress: Callable[[float], None] | None = None) -> Trajectory:
     """Make the run."""
     settings = case.settings
     with warnings.catch_warnings():  # that sampling is used is told by the error bar
         warnings.simplefilter("ignore", UserWarning)
         population = Population(case.problem, settings["method"], settings["tolerance"])
-    common = {"initial": settings["initial"], "records": RECORDS, "progress": progress}
-    if case.solver == "flow":
-        accuracy = {name: settings[name] for name in ("rtol", "atol")}
-        return gradient_flow(population, horizon=settings["horizon"], **accuracy, **common)
-    rate, steps = settings["learning_rate"], settings["steps"]
-    return gradient_descent(population, learning_rate=rate, steps=steps, **common)
+    return follow(population, case, progress, settings["initial"])
 
 
 def measure(case: Case) -> dict[str, float | str]:
     """Return the outcomes of a run made from scratch; a run that cannot be made is a status."""
-    began = perf_counter()
-    found: dict[str, float | str] = {quantity.name: math.nan for quantity in OUTCOMES}
-    try:
-        found |= _summary(solve(case))
-    except Interrupted:
-        raise
-    except ToleranceError as refusal:
-        found |= {"status": "inaccurate", "message": str(refusal)}
-    except (ArithmeticError, ParameterError, np.linalg.LinAlgError, MemoryError) as failure:
-        found |= {"status": FAILED, "message": f"{type(failure).__name__}: {failure}"}
-    return found | {"seconds": perf_counter() - began}
+    return measured(OUTCOMES, lambda: _summary(solve(case)))
 
 
 def summarize(case: Case, trajectory: Trajectory) -> dict[str, float | str]:
     """Return the outcomes of a run at hand."""
-    began = perf_counter()
-    found: dict[str, float | str] = {quantity.name: math.nan for quantity in OUTCOMES}
-    found |= _summary(trajectory)
-    return found | {"seconds": perf_counter() - began}
+    return measured(OUTCOMES, lambda: _summary(trajectory))
 
 
 def _summary(trajectory: Trajectory) -> dict[str, float | str]:
@@ -306,15 +254,32 @@ def observe(case: Case, trajectory: Trajectory) -> dict[str, np.ndarray]:
     return {quantity.name: columns[quantity.name] for quantity in OBSERVABLES}
 
 
+def errors(case: Case, trajectory: Trajectory) -> dict[str, np.ndarray | float]:
+    """Return the numerical error of each observable, to first order.
+
+    Order parameters: that of the run; loss and test error: the certified bound of the expectation
+    and the run's relative error; attention weights, softmax functions of the order parameters: the
+    relative error which these give them.
+    """
+    columns, relative = observe(case, trajectory), relative_error(trajectory)
+    logits = np.abs(trajectory.states[:, 1:]).max(axis=1)
+    shift = 2.0 * (trajectory.resolution + relative * logits) / trajectory.problem.tau + ROUNDING
+    found: dict[str, np.ndarray | float] = {"time": 0.0}
+    found |= {
+        name: error_of_states(trajectory, columns[name]) for name in ("alpha", "gamma", "rho")
+    }
+    for name in ("loss", "test_error"):
+        found[name] = trajectory.bound + relative * np.abs(columns[name])
+    return {name: np.abs(values) * shift for name, values in columns.items()} | found
+
+
 def describe(case: Case) -> dict[str, float]:
     """Return the constants of a case."""
     problem, settings = case.problem, case.settings
     found = {name: float(getattr(problem, name)) for name in
              ("D", "C", "L", "q", "p", "nu", "beta", "tau", "kappa")}  # fmt: skip
     found |= {name: float(getattr(settings["initial"], field)) for name, field in _START.items()}
-    if case.solver == "gd":
-        return found | {"horizon": settings["learning_rate"] * settings["steps"]}
-    return found | {"horizon": settings["horizon"]}
+    return found | {"horizon": horizon_of(case)}
 
 
 def cases(**fixed: Any) -> Any:
@@ -329,9 +294,7 @@ def command(case: Case) -> str:
     problem, settings = case.problem, case.settings
     fields = ("D", "C", "q", "p", "nu", "beta", "temperature", "output_scale", "d", "sigma")
     flags = {f"--{name.replace('_', '-')}": getattr(problem, name) for name in fields}
-    flags["--solver"] = case.solver
-    flags |= {f"--{key.replace('_', '-')}": settings.get(key)
-              for key in ("horizon", "rtol", "learning_rate", "steps", "tolerance")}  # fmt: skip
+    flags |= solver_flags(case)
     default = problem.initial_state
     for field, value in settings["initial"]._asdict().items():
         if value != getattr(default, field):
@@ -354,6 +317,7 @@ SYSTEM = System(
     measure=measure,
     summarize=summarize,
     observe=observe,
+    errors=errors,
     describe=describe,
     cases=cases,
     command=command,

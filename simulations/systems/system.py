@@ -75,6 +75,8 @@ class System:
         ``summarize(case, trajectory) -> outcomes`` of a run at hand.
     observe
         ``observe(case, trajectory) -> {observable: array over the records}``.
+    errors
+        ``errors(case, trajectory) -> {observable: numerical error}`` of these, to first order.
     describe
         ``describe(case) -> {constant: number}``.
     cases
@@ -94,6 +96,7 @@ class System:
     measure: Callable[[Case], dict[str, float | str]]
     summarize: Callable[[Case, Trajectory], dict[str, float | str]]
     observe: Callable[[Case, Trajectory], dict[str, np.ndarray]]
+    errors: Callable[[Case, Trajectory], Mapping[str, np.ndarray | float]]
     describe: Callable[[Case], dict[str, float]]
     cases: Callable[..., Any]
     command: Callable[[Case], str]
