@@ -35,6 +35,15 @@ CLAIM_IDS = (
     "realistic-tracks-idealized",
     "theorem-5.1",
     "theorem-5.2",
+    "huang-lemma-5.1",
+    "huang-lemma-5.2",
+    "huang-two-phases",
+    "huang-one-phase",
+    "huang-theorem-4.1",
+    "huang-scaling",
+    "huang-pp-small",
+    "huang-positional-is-not-enough",
+    "huang-reduced-equals-full",
 )
 
 

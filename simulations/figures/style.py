@@ -28,6 +28,12 @@ COLOURS = {
     "test_error": "#882255",
     "mean_sigmoid": "#777777",
     "gamma - rho": "#332288",
+    "Phi_n": "#0072B2",
+    "Phi_1": "#D55E00",
+    "Phi_rest": "#999933",
+    "Upsilon_n": "#CC79A7",
+    "a_n": "#222222",
+    "excess": "#009E73",
 }
 LABELS = {
     "alpha": r"$\alpha$",
@@ -41,6 +47,12 @@ LABELS = {
     "test_error": r"test error $P[yF\leq 0]$",
     "mean_sigmoid": r"$E[s(-F)]$",
     "gamma - rho": r"$\gamma-\rho$",
+    "Phi_n": r"$\Phi_n$ (own area)",
+    "Phi_1": r"$\Phi_1$ (global area)",
+    "Phi_rest": r"other $|\Phi_m|$",
+    "Upsilon_n": r"$\Upsilon_n$ (own area)",
+    "a_n": r"attention $a_n$",
+    "excess": "loss above its floor",
 }
 #: Colours and dashes of problems compared in one figure, in order (Tol's bright palette).
 PROBLEM_STYLES: tuple[dict[str, Any], ...] = (

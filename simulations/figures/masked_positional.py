@@ -1,0 +1,66 @@
+"""Training positions alone against training features: what is left of the loss."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray
+
+from simulations.figures.style import COLOURS, REFERENCE, TIME, panel_letter, styled
+
+if TYPE_CHECKING:
+    from dynamics.masked import MaskedTrajectory
+
+_LOOK = {
+    "positions": ("Upsilon_n", "-", r"positions alone ($\Upsilon$)"),
+    "features": ("Phi_n", "--", r"features alone ($\Phi$)"),
+    "all": ("a_n", ":", "both"),
+}
+
+
+def gather(
+    flows: Mapping[str, MaskedTrajectory], best: float, by_K: Sequence[Sequence[float]]
+) -> xarray.Dataset:
+    """Return loss above the floor over its start of each run, and the optimum by K."""
+    width = max(run.time.size for run in flows.values())
+    data = np.full((2, len(flows), width), np.nan)
+    for number, run in enumerate(flows.values()):
+        data[0, number, : run.time.size] = run.time
+        data[1, number, : run.time.size] = run.excess / run.excess[0]
+    run = next(iter(flows.values()))
+    return xarray.Dataset(
+        {"time": (("run", "record"), data[0]), "left": (("run", "record"), data[1]),
+         "by_K": (("K", "seed"), np.array(by_K))},
+        coords={"run": list(flows), "K": np.arange(1, len(by_K) + 1)},
+        attrs={"best": (best - run.population.floor) / float(run.excess[0])},
+    )  # fmt: skip
+
+
+@styled
+def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
+    """Draw the runs and the optimum against the number of clusters."""
+    left, right = figure.subplots(1, 2, width_ratios=(1.7, 1))
+    artists: dict[str, Any] = {}
+    for number, run in enumerate(data["run"].values):
+        colour, dashes, label = _LOOK[str(run)]
+        part = data.isel(run=number)
+        shown = (part["time"] > 0.0) & (part["left"] > 0.0)
+        artists[str(run)] = left.plot(part["time"].where(shown), part["left"].where(shown), dashes,
+                                      color=COLOURS[colour], label=label)[0]  # fmt: skip
+    left.axhline(data.attrs["best"], **REFERENCE)
+    left.annotate("best positional attention", (0.02, data.attrs["best"]),
+                  xycoords=("axes fraction", "data"), xytext=(0, -12),
+                  textcoords="offset points", color="#555555")  # fmt: skip
+    left.set(xscale="log", yscale="log", xlabel=TIME, ylabel="loss above its floor, over its start",
+             xlim=(0.1, float(data["time"].max())), ylim=(1e-5, 1.5))  # fmt: skip
+    left.legend(loc="lower left")
+    colour = COLOURS["Upsilon_n"]
+    right.plot(data["K"], data["by_K"], ".", color=colour, markersize=4, alpha=0.6)
+    artists["by K"] = right.plot(data["K"], data["by_K"].mean("seed"), "-", color=colour)[0]
+    right.set(xlabel="clusters $K$", ylabel="left by the best positional attention",
+              ylim=(0.0, 1.0), xticks=data["K"].values)  # fmt: skip
+    for letter, ax in zip("ab", (left, right)):
+        panel_letter(ax, letter)
+    return artists
