@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -27,11 +28,10 @@ class Regime:
     kappa_s: float
     query: str = "local"
 
-    def problem(self, P: int = 10**6, **changes: float) -> MaskedProblem:
+    def problem(self, P: int = 10**6, **changes: Any) -> MaskedProblem:
         """Return the problem with so many patches."""
-        return MaskedProblem(
-            P=P, kappa_c=self.kappa_c, kappa_s=self.kappa_s, query=self.query, **changes
-        )  # type: ignore[arg-type]
+        kappas = {"kappa_c": self.kappa_c, "kappa_s": self.kappa_s, "query": self.query}
+        return MaskedProblem(P=P, **(kappas | changes))
 
     @property
     def gap(self) -> float:
@@ -73,9 +73,16 @@ def describe(problem: MaskedProblem) -> str:
     if problem.partitions is None:
         exponents = f"kappa_c={problem.kappa_c:g}, kappa_s={problem.kappa_s:g}"
         scale = "" if problem.z_is_fixed else f", z in [{problem.z_low:g}, {problem.z_top:g}]"
-        return f"P={problem.P:.0e}, {exponents}, {'/'.join(problem.roles)}, K={problem.K}{scale}"
+        query = "/".join(dict.fromkeys(problem.roles))
+        return f"P={power(problem.P)}, {query}, {exponents}, K={problem.K}{scale}"
     sizes = " and ".join("+".join(str(len(a)) for a in areas) for areas in problem.partitions)
     return f"P={problem.P}, areas {sizes}"
+
+
+def power(P: int) -> str:
+    """Return a number of patches in words, powers of ten as such."""
+    exponent = round(math.log10(P))
+    return f"10^{exponent}" if P == 10**exponent and exponent > 3 else str(P)
 
 
 @cache

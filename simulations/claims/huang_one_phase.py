@@ -39,7 +39,7 @@ def run(context: Context) -> Outcome:
     measured: dict[str, Any] = {}
     for number, regime in enumerate(runs.ONE_PHASE, start=1):
         for P in sizes:
-            name = f"P={P:.0e}, {regime.name}"
+            name = f"P={runs.power(P)}, {regime.name}"
             found[name] = one = lead_of(regime.problem(P))
             measured |= {
                 f"initial speed of the fastest rival over dPhi_n/dt ({name})": one.initial_ratio,

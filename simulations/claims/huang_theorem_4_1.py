@@ -116,8 +116,8 @@ CLAIM = Claim(
     place="Theorem 4.1 (Section 4)",
     statement=(
         "Gradient descent brings the reconstruction loss of each patch to within eps of what "
-        "cannot be removed, and a masked patch pays nearly all attention to the unmasked patches of its "
-        "area, in every cluster."
+        "cannot be removed, and a masked patch pays nearly all attention to the unmasked patches "
+        "of its area, in every cluster."
     ),
     measures=(
         "Loss above its floor and mean of (1 - a_n)^2 at the end of gradient flows: all masks "

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import xarray
 
+from simulations.figures.masked_speeds import pretty_regime
 from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letter, styled
 
 _RECORDS = 250
@@ -43,7 +44,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
                 look["linewidth"] = 0.9
             later = (part["time"] > 0.0) & (part[name] > _LEAST)
             artists[str(run)] = ax.plot(part["time"].where(later), part[name].where(later),
-                                        label=str(run), **look)[0]  # fmt: skip
+                                        label=pretty_regime(str(run)), **look)[0]  # fmt: skip
         ax.axhline(data.attrs["eps"], **REFERENCE)
         ax.set(xscale="log", yscale="log", xlim=(1e-1, None), ylim=(1e-6, 2.0))
         ax.set(xlabel=r"flow time (learning rate $\times$ steps)", ylabel=label)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -78,11 +79,6 @@ def _panels(
 
 
 def pretty_regime(name: str) -> str:
-    """Return the name of a regime in mathematical type."""
-    for plain, greek in (("kappa_c=", r"\kappa_c="), ("kappa_s=", r"\kappa_s="),
-                         ("Delta=", r"\Delta=")):  # fmt: skip
-        head, found, rest = name.partition(plain)
-        if found:
-            number, comma, rest = rest.partition(",")
-            name = f"{head}${greek}{number}${comma}{rest}"
-    return name
+    """Return the name of a regime or of a problem in mathematical type."""
+    name = re.sub(r"(kappa_[cs]|Delta)=(-?[\d.]+)", r"$\\\1=\2$", name)
+    return re.sub(r"P=10\^(\d+)", r"$P=10^{\1}$", name)
