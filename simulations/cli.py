@@ -40,13 +40,15 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def build_parser() -> Parser:
-    """Return the parser with all commands."""
+def build_parser(arguments: Sequence[str] = ()) -> Parser:
+    """Return the parser with all commands; what is asked of one of them may change its flags."""
     parser = Parser(prog="patchdyn", description=_DESCRIPTION, epilog=_EPILOG)
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     for name in COMMANDS:
-        module = import_module(f"simulations.commands.{name}")
+        module: Any = import_module(f"simulations.commands.{name}")
+        if hasattr(module, "variant") and name in arguments[:1]:
+            module = module.variant(list(arguments))
         command = commands.add_parser(
             name, help=module.HELP, description=module.DESCRIPTION, epilog=module.EPILOG
         )
@@ -58,7 +60,7 @@ def build_parser() -> Parser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code: 0 done, 1 failed, 2 bad input, 130 interrupted."""
     arguments = join_negative_numbers(list(sys.argv[1:] if argv is None else argv))
-    parser = build_parser()
+    parser = build_parser(arguments)
     try:
         args = parser.parse_args(arguments)
         if args.command is None:

@@ -30,7 +30,11 @@ class Regime:
 
     def problem(self, P: int = 10**6, **changes: Any) -> MaskedProblem:
         """Return the problem with so many patches."""
-        kappas = {"kappa_c": self.kappa_c, "kappa_s": self.kappa_s, "query": self.query}
+        kappas: dict[str, Any] = {
+            "kappa_c": self.kappa_c,
+            "kappa_s": self.kappa_s,
+            "query": self.query,
+        }
         return MaskedProblem(P=P, **(kappas | changes))
 
     @property
@@ -82,7 +86,7 @@ def describe(problem: MaskedProblem) -> str:
 def power(P: int) -> str:
     """Return a number of patches in words, powers of ten as such."""
     exponent = round(math.log10(P))
-    return f"10^{exponent}" if P == 10**exponent and exponent > 3 else str(P)
+    return f"10^{exponent}" if 10**exponent == P and exponent > 3 else str(P)
 
 
 @cache

@@ -26,6 +26,7 @@ examples:
   patchdyn run                                            D = 64, C = 4, qD = 2 to time 1e6
   patchdyn run --D 24 --C 4 --qD 2 --horizon 1e4 --json
   patchdyn run --D 16 --C 4 --q 0.1 --p 5 --solver gd --learning-rate 1e-3 --steps 20000
+  patchdyn run --system masked --P 1e6 --kappa-c 0.9 --kappa-s 0.4     another theory
   patchdyn run --gamma -0.5 --rho 1e-2 --out run.nc       from another initial state
 
 {EXIT_CODES}
@@ -48,8 +49,27 @@ _PROBLEM = {
 _HORIZON, _LEARNING_RATE, _STEPS = 1e6, 0.01, 1000
 
 
+def variant(arguments: list[str]) -> Any:
+    """Return the command for the system that ``--system`` names: its flags are its parameters."""
+    from simulations.commands.run_system import RunOf, chosen
+    from simulations.systems.names import DEFAULT, NAMES
+
+    name = chosen(arguments)
+    if name is None or name == DEFAULT or name not in NAMES:
+        return sys.modules[__name__]
+    from simulations.systems import load
+
+    return RunOf(load(name))
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
+    from simulations.systems.names import DEFAULT, NAMES
+
+    parser.add_argument(
+        "--system", choices=NAMES, default=DEFAULT,
+        help=f"the theory (default {DEFAULT}); its flags: patchdyn run --system NAME --help",
+    )  # fmt: skip
     problem = parser.add_argument_group("problem (numbers may be written 1e-3 or 2/64)")
     for flag, (field, text) in _PROBLEM.items():
         problem.add_argument(flag, dest=field, type=number, metavar="X", help=text)
@@ -91,7 +111,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Solve, save, print."""
     _check_times(args)
-    _check_out(args.out, args.force)
+    check_out(args.out, args.force)
     from dynamics import Interrupted, ParameterError, Population, ToleranceError
 
     try:
@@ -121,7 +141,8 @@ def _check_times(args: argparse.Namespace) -> None:
         raise BadInput("--steps and --horizon are not allowed together: time is rate x steps")
 
 
-def _check_out(out: Path | None, force: bool) -> None:
+def check_out(out: Path | None, force: bool) -> None:
+    """Refuse to write over something else."""
     if out is not None and out.is_dir():
         raise BadInput(f"--out {out} is not allowed: it is a folder")
     if out is not None and out.exists() and not force:
@@ -183,6 +204,19 @@ def _steps(args: argparse.Namespace, rate: float) -> Any:
     return round(horizon / rate)
 
 
+def save(out: Path, trajectory: Trajectory) -> bool:
+    """Write a trajectory and say so; return whether it could be written."""
+    from simulations.store import StoreError, write_dataset
+
+    try:
+        write_dataset(out, trajectory.to_dataset())
+    except StoreError as failure:
+        print(f"patchdyn: {failure}", file=sys.stderr)
+        return False
+    print(f"patchdyn: wrote {out}", file=sys.stderr)
+    return True
+
+
 def _deliver(
     args: argparse.Namespace, trajectory: Trajectory, population: Population, code: int | None
 ) -> int:
@@ -190,16 +224,9 @@ def _deliver(
     from dynamics import Status
     from simulations.as_json import to_json
     from simulations.commands.run_summary import as_text, summarize
-    from simulations.store import StoreError, write_dataset
 
     if args.out is not None:
-        try:
-            write_dataset(args.out, trajectory.to_dataset())
-        except StoreError as failure:
-            print(f"patchdyn: {failure}", file=sys.stderr)
-            code = code or FAILED
-        else:
-            print(f"patchdyn: wrote {args.out}", file=sys.stderr)
+        code = code if save(args.out, trajectory) else (code or FAILED)
     summary = summarize(trajectory, population)
     print(to_json(summary) if args.json else as_text(summary))
     if code is None:

@@ -1,17 +1,15 @@
 """Systems: what sweeps, maps and the search for counterexamples know about a theory.
 
 A system is a module here with a constant ``SYSTEM`` (:class:`simulations.systems.system.System`)
-and its name in ``NAMES``; :func:`load` imports it when it is asked for.
+and its name in :mod:`simulations.systems.names`; :func:`load` imports it when it is asked for.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
 
+from simulations.systems.names import DEFAULT, NAMES
 from simulations.systems.system import Case, Parameter, Quantity, System
-
-NAMES = ("positional", "masked")
-DEFAULT = "positional"
 
 __all__ = ["DEFAULT", "NAMES", "Case", "Parameter", "Quantity", "System", "load"]
 

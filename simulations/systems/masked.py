@@ -73,7 +73,9 @@ OUTCOMES = (
     Quantity("rival_at_switch", "Phi_1 at the switch (p global: the fastest other Phi)"),
     Quantity("own_at_switch", "Phi_n at the switch"),
     Quantity("others_at_switch", "largest modulus of other correlations at the switch"),
-    Quantity("final_stage", "decay of (1 - a_n)^2 over 2 mask_ratio z^4 (1 - a_n)^4 / K, inverted"),
+    Quantity(
+        "final_stage", "1 if (1 - a_n)^2 falls to eps in K / (2 mask_ratio z^4 eps); tends to 1"
+    ),
     Quantity("time", "flow time reached", "time"),
     Quantity("Phi_1", "final correlation with the feature of the global area"),
     Quantity("Phi_n", "final correlation with the feature of p's own area"),
