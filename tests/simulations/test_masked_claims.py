@@ -197,8 +197,8 @@ class TestPositionalAttention:
     """The convex form against the enumeration of all masks, which it does not use."""
 
     PROBLEMS = (
-        runs.ONE_CLUSTER,
-        runs.TWO_CLUSTERS.replace(z_low=0.8, z_high=1.6, mask_ratio=0.25),
+        runs.ONE_CLUSTER.replace(z_low=0.8, z_high=1.6),
+        runs.TWO_CLUSTERS.replace(z_low=1.6, mask_ratio=0.25),
         runs.GRID,
     )
 
