@@ -115,6 +115,59 @@ def events(problem: MaskedProblem, eps: float = EPS) -> MaskedEvents:
     return find_events(flow(problem, eps), eps=eps)
 
 
+#: Patches at which the mean field is compared with sampled masks, and how many of them.
+SMALL_P, SAMPLES = 1024, 1000
+
+
+@cache
+def sampled(regime: Regime, seed: int = 0) -> tuple[MaskedTrajectory, MaskedEvents]:
+    """Return the flow with `SAMPLES` random masks instead of mean counts at P = `SMALL_P`."""
+    problem = regime.problem(SMALL_P)
+    population = MaskedPopulation(problem, "sampling", samples=SAMPLES, seed=seed)
+    horizon = natural_horizon(problem, EPS)
+    run = gradient_flow(population, horizon=horizon, rtol=1e-7, records=100)
+    assert isinstance(run, MaskedTrajectory)
+    return run, find_events(run, eps=EPS)
+
+
+def one_phase_time(problem: MaskedProblem) -> float:
+    r"""Return the time to attention 1/2 if nothing but Phi_n moves, in the mean field.
+
+    Then :math:`\dot\Phi_n=\frac mK z^3a(1-a)^2` and :math:`\dot a=z\,a(1-a)\,\dot\Phi_n`, m the
+    fraction of masked patches, so the time is
+    :math:`\frac K{mz^4}\int_{a(0)}^{1/2}\frac{da}{a^2(1-a)^3}`, a(0) the share of p's area among
+    all patches, times 1 - m.
+    """
+    from scipy.integrate import quad
+
+    masked = problem.masked / problem.P
+    start = math.log((1.0 - masked) * problem.own_size() / problem.P)
+    integral = quad(lambda u: math.exp(-u) / (1.0 - math.exp(u)) ** 3, start, math.log(0.5))[0]
+    return float(problem.K / (masked * problem.z_low**4) * integral)
+
+
+def random_problems(count: int, seed: int, largest_first: bool = True) -> list[MaskedProblem]:
+    """Return small problems with p in the second area of the first cluster.
+
+    Random sizes and partitions, mask ratio and scale; the first area of each cluster is the
+    largest, as a global area is, or the smallest.
+    """
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(count, largest_first)))
+    problems = []
+    for number in range(count):
+        P = int(rng.integers(5, 11))
+        sizes = []
+        for _ in range(int(rng.integers(1, 3))):
+            areas = int(rng.integers(2, 5))
+            parts = rng.multinomial(P - areas, np.full(areas, 1.0 / areas)) + 1
+            sizes.append(sorted(parts.tolist(), reverse=largest_first))
+        mask_ratio, z = float(rng.choice((0.3, 0.5, 0.7))), float(rng.choice((0.7, 1.0, 1.5)))
+        problems.append(MaskedProblem.from_sizes(
+            *sizes, seed=number, query=sizes[0][0], mask_ratio=mask_ratio, z_low=z
+        ))  # fmt: skip
+    return problems
+
+
 @dataclass(frozen=True)
 class Speeds:
     """Speeds of the correlations along a run, first cluster, shapes (n,) and (n, areas).

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 #: Rounding of sums over 70 masks is 1e-15; a wrong factor gives 1e-3 or more.
 TOLERANCE = 1e-13
+#: Relative speed above which Phi_1 is said to rise: rounding of a state at rest is far below.
+RISE = 1e-9
 
 
 def run(context: Context) -> Outcome:
@@ -27,8 +29,14 @@ def run(context: Context) -> Outcome:
     regimes = runs.TWO_PHASES[:1] + runs.ONE_PHASE[:1]
     problems = [regime.problem() for regime in regimes] + [runs.ONE_CLUSTER, runs.TWO_CLUSTERS]
     courses = {runs.describe(problem): runs.speeds(problem) for problem in problems}
-    own = min(least_own_speed(course) for course in courses.values())
     rises = {name: greatest_global_speed(course) for name, course in courses.items()}
+    own = min(least_own_speed(course) for course in courses.values())
+    many = 10 if context.quick else 60
+    ensemble = [runs.speeds(problem) for problem in runs.random_problems(many, context.seed)]
+    rises[f"worst of {many} random problems, P <= 10"] = max(map(greatest_global_speed, ensemble))
+    own = min(own, *map(least_own_speed, ensemble))
+    others = [runs.speeds(p) for p in runs.random_problems(many, context.seed, largest_first=False)]
+    control = sum(greatest_global_speed(course) > RISE for course in others)
     count = sum(proof.count for proof in proofs)
     failed = sum(proof.failed for proof in proofs)
     verdict, summary = judge(count, failed, compared.features, own, max(rises.values()))
@@ -41,6 +49,7 @@ def run(context: Context) -> Outcome:
             "gradient in the rows of features (must not move)": compared.elsewhere,
             "random states compared": compared.states,
             "least dPhi_n/dt over the largest of the run": own,
+            f"of {many} random problems whose first area is the smallest, Phi_1 rises in": control,
             **{f"greatest dPhi_1/dt over the largest |dPhi_1/dt| ({name})": value
                for name, value in rises.items()},
         },
@@ -55,13 +64,18 @@ def run(context: Context) -> Outcome:
 def least_own_speed(course: Speeds) -> float:
     """Return the least dPhi_n/dt along a run, relative to the greatest |dPhi_n/dt|."""
     speed = course.features[:, course.own]
-    return float(speed.min() / abs(speed).max())
+    return _relative(float(speed.min()), float(abs(speed).max()))
 
 
 def greatest_global_speed(course: Speeds) -> float:
     """Return the greatest dPhi_1/dt along a run, relative to the greatest |dPhi_1/dt|."""
     speed = course.features[:, course.first]
-    return float(speed.max() / abs(speed).max())
+    return _relative(float(speed.max()), float(abs(speed).max()))
+
+
+def _relative(value: float, scale: float) -> float:
+    """Return a ratio, 0 where nothing moves (p alone in its area)."""
+    return value / scale if scale > 0.0 else 0.0
 
 
 def judge(
@@ -76,7 +90,7 @@ def judge(
         return Verdict.FAILS, text + "."
     if own < 0.0:
         return Verdict.FAILS, text + f"; Phi_n falls (relative speed {own:.1e})."
-    if rise > 0.0:
+    if rise > RISE:
         return Verdict.FINDING, (
             text + f"; Phi_n never falls, but the Phi_1 of a local patch rises at times, at up to "
             f"{rise:.1e} of its greatest speed."
@@ -110,10 +124,10 @@ CLAIM = Claim(
     measures=(
         "Exact identities between the raw loss of small models (all masks, clusters and patches) "
         "and the lemma's form in areas, the gradient of the d x d model at random states, and the "
-        "signs along gradient flows."
+        "signs along gradient flows of large problems and of random small ones, all masks."
     ),
     run=run,
-    quick_note="the two smaller exact models, 12 random states instead of 60",
+    quick_note="the two smaller exact models, 12 random states and 10 random problems, not 60 each",
     depends="exact rational arithmetic; the d x d model, which shares no code with the reduced one",
     paper=HUANG_2024,
     shares="masked",

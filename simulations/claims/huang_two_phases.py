@@ -64,6 +64,7 @@ def run(context: Context) -> Outcome:
             f"further fall of Phi_1 ({name})": one.rival_loss,
         }  # fmt: skip
         context.progress(0.6 * number / len(problems))
+    measured |= _with_random_masks(context)
     sweep = exponents(context.quick, lambda part: context.progress(0.6 + 0.4 * part))
     cells = mismatches(sweep.data)
     measured |= cells
@@ -93,6 +94,20 @@ def _problems(quick: bool) -> list[MaskedProblem]:
     return problems
 
 
+def _with_random_masks(context: Context) -> dict[str, float]:
+    """Return phases and Phi_1 at the switch at a size where counts fluctuate, and in mean field."""
+    from simulations import masked_runs as runs
+
+    regime = runs.WIDE_GAP
+    drawn, mean = runs.sampled(regime, context.seed)[1], runs.events(regime.problem(runs.SMALL_P))
+    where = f"P={runs.SMALL_P}, {regime.name}"
+    return {
+        f"phases with {runs.SAMPLES} random masks ({where})": float(drawn.phases),
+        f"Phi_1 at the switch, random masks ({where})": drawn.rival_at_switch,
+        f"Phi_1 at the switch, mean field ({where})": mean.rival_at_switch,
+    }
+
+
 def phases_of(problem: MaskedProblem) -> Phases:
     """Return the numbers of one run."""
     from simulations import masked_runs as runs
@@ -118,7 +133,7 @@ def exponents(quick: bool, progress: Any = None) -> Sweep:
     from simulations.maps import Sweep
     from simulations.sweep.run import compute, grid
 
-    across, up = (5, 6) if quick else (11, 12)
+    across, up = (4, 5) if quick else (11, 12)
     axes = {
         "kappa_c": np.linspace(0.5, 0.97, up).round(4).tolist(),
         "kappa_s": np.linspace(0.1, 0.6, across).round(4).tolist(),

@@ -152,24 +152,25 @@ class TestJudgesBothWays:
         assert judge_theorem({})[0] is FAILS
 
     @pytest.mark.parametrize(
-        ("fitted", "final", "verdict"),
+        ("fitted", "final", "time", "verdict"),
         [
-            (Fit(0.61, 0.605), 0.999, HOLDS),
-            (Fit(0.63, 0.605), 0.999, FAILS),
-            (Fit(0.61, 0.65), 0.999, FAILS),
-            (Fit(0.61, 0.605), 1.1, FAILS),
+            (Fit(0.61, 0.605), 0.999, 1.0, HOLDS),
+            (Fit(0.63, 0.605), 0.999, 1.0, FAILS),
+            (Fit(0.61, 0.65), 0.999, 1.0, FAILS),
+            (Fit(0.61, 0.605), 1.1, 1.0, FAILS),
+            (Fit(0.61, 0.605), 0.999, 1.01, FAILS),
         ],
     )
-    def test_scaling(self, fitted, final, verdict):
+    def test_scaling(self, fitted, final, time, verdict):
         law = Law("exponent", "somewhere", fitted, 0.6)
-        assert judge_scaling([law], {"z=1": final})[0] is verdict
-        assert judge_scaling([], {"z=1": 1.0})[0] is FAILS
+        assert judge_scaling([law], {"z=1": final}, {"a": time})[0] is verdict
+        assert judge_scaling([], {"z=1": 1.0}, {"a": 1.0})[0] is FAILS
 
     def test_pp_small(self):
         regime = runs.WIDE_GAP
-        assert judge_pp({regime: Fit(-0.301, -0.3)}, 0.09)[0] is HOLDS
-        assert judge_pp({regime: Fit(-0.2, -0.2)}, 0.09)[0] is FAILS
-        assert judge_pp({}, 0.09)[0] is FAILS
+        assert judge_pp({regime: Fit(-0.301, -0.3)}, 0.09, 0.1)[0] is HOLDS
+        assert judge_pp({regime: Fit(-0.2, -0.2)}, 0.09, 0.1)[0] is FAILS
+        assert judge_pp({}, 0.09, 0.1)[0] is FAILS
 
     @pytest.mark.parametrize(
         ("changes", "verdict"),
