@@ -63,9 +63,9 @@ class RunOf:
     def execute(self, args: argparse.Namespace) -> int:
         """Solve, save, print."""
         from dynamics import Interrupted, ParameterError, Status, ToleranceError
+        from simulations.as_json import to_json
         from simulations.commands.run import check_out, save
         from simulations.display import progress_bar
-        from simulations.as_json import to_json
 
         check_out(args.out, args.force)
         given = {name.removeprefix(_PREFIX): value for name, value in vars(args).items()

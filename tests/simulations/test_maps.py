@@ -17,6 +17,7 @@ from simulations.store import write_dataset
 from simulations.sweep.cells import nothing
 from simulations.sweep.config import parse, read
 from simulations.sweep.store import labelled
+from simulations.systems import positional_maps
 
 FLOW = """\
 [fixed]
@@ -127,7 +128,7 @@ class TestDrawing:
         folder = request.getfixturevalue(kind)
         assert main(["map", str(folder)]) == 0
         pictures = [Path(line) for line in capsys.readouterr().out.split()]
-        assert len(pictures) == len(maps.MAPS) + (kind == "descent")
+        assert len(pictures) == len(positional_maps.MAPS) + (kind == "descent")
         for picture in pictures:
             assert picture.read_bytes().startswith(b"\x89PNG")
             with xarray.open_dataset(picture.with_suffix(".nc"), engine="h5netcdf") as data:
@@ -139,7 +140,7 @@ class TestDrawing:
         artists = regime_map.draw(data_of(descent, "stability"), Figure())
         labels = [handle.get_label() for handle in artists["handles"]]
         assert "diverged (1 cell)" in labels
-        assert maps.OVERLAYS["learning rate"] in labels
+        assert positional_maps.RATE.label in labels
 
     def test_any_outcome(self, flow, tmp_path, capsys):
         command = ["map", str(flow), "--quantity", "T1", "--quantity", "rise"]

@@ -8,6 +8,7 @@ import pytest
 from dynamics import ParameterError, gradient_flow
 from dynamics.masked import MaskedPopulation, MaskedProblem
 from simulations import masked_runs as runs
+from simulations.as_json import plain
 from simulations.claim import HUANG_2024, Verdict
 from simulations.claims import CLAIM_IDS, load
 from simulations.claims.huang_lemma_5_1 import judge as judge_5_1
@@ -26,7 +27,6 @@ from simulations.claims.huang_two_phases import Phases
 from simulations.claims.huang_two_phases import judge as judge_two_phases
 from simulations.masked_runs import Fit
 from simulations.positional_attention import best, quadratic
-from simulations.as_json import plain
 from simulations.store import write_dataset
 from tests.simulations.quick import figures, outcome
 
