@@ -120,3 +120,30 @@ def _rise(shift, r, C, sets, level, weight, rest):
         start += weight[i]
         power *= factor
     return (sets - 1.0) * math.log(f) + math.log((rest * f + g) / (rest + start)) - r * shift
+
+
+@kernel(inner=True)
+def mean_power(power, share, of_type, empty, C, angles, level):
+    r"""Bound the mean over the angles of ``|f|^power``, at any t, for shares that add up to 1.
+
+    ``f^M`` is a polynomial in z with coefficients that are largest in absolute value at t = 0
+    (triangle inequality), so by Parseval the mean of ``|f|^(2M)`` is largest there too, at angles
+    that are not shifted. There ``1 - |f|^2 >= W (1 - cos theta)``, with W the probability that two
+    independent sets differ by 1 in n, and ``(1 - v)^M <= e^{-M v} <= 1 / (1 + M v)``, whose mean
+    over m angles is ``(1 + 2 M W)^(-1/2) (1 + rho^m) / (1 - rho^m)`` (a Poisson kernel). With few
+    angles this may exceed 1, which always bounds. ``level`` is scratch.
+    """
+    for i in range(2 * C + 1):
+        level[i] = 0.0
+    level[C] = empty
+    for k in range(len(share)):
+        level[of_type[k]] += share[k]
+    one_apart = 0.0
+    for i in range(2 * C):
+        one_apart += 2.0 * level[i] * level[i + 1]
+    size = max(power // 2, 0) * one_apart
+    if size == 0.0:
+        return 1.0
+    root = math.sqrt(1.0 + 2.0 * size)
+    wrap = (size / (1.0 + size + root)) ** angles
+    return min(1.0, (1.0 + wrap) / ((1.0 - wrap) * root))

@@ -46,9 +46,12 @@ def design(law, C, L, reach, tolerance, unit, x, y, base, logs, sure, ready, goa
         log_p, log_p_empty, level, sets, C, reach, x, y, base, logs, sure, ready, goal
     )
     _goal_of_each(sure, goal, log_goal)
-    if _tilt_finely(
-        log_p, log_p_empty, level, sets, C, reach, x, y, base, logs, sure, goal, log_goal, scratch
-    ):
+    for _ in range(4):  # a lower goal may call for further totals, which may need fine tilts too
+        if not _tilt_finely(
+            log_p, log_p_empty, level, sets, C, reach, x, y, base, logs, sure, goal, log_goal,
+            scratch,
+        ):  # fmt: skip
+            break
         lower(_FAR_BELOW * tolerance, unit, sure, ready, goal)
         tilt_where_needed(
             log_p, log_p_empty, level, sets, C, reach, x, y, base, logs, sure, ready, goal

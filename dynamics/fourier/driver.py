@@ -20,7 +20,7 @@ import math
 import numpy as np
 
 from dynamics._jit import kernel
-from dynamics.fourier.bound import account
+from dynamics.fourier.bound import account, mean_power
 from dynamics.fourier.design import LEFT_OUT, SURELY_NEGATIVE, TOO_MANY_NODES, design
 from dynamics.fourier.kernel import PLAIN_POWER, node_sums
 from dynamics.fourier.plan import TILTS, UNTILTED
@@ -50,7 +50,7 @@ def expectation(law, C, L, constants, power, crude, tolerance):
             -reach, base[:, 0], x, y, law.n, share, line, nodes, angles, C, L, False
         )
         values, bounds, magnitude, settled = assemble(
-            law, L, reach, x, y, base, logs, sure, kind, line, nodes, angles, share, here,
+            law, C, L, reach, x, y, base, logs, sure, kind, line, nodes, angles, share, here,
             log_goal, sums, weights, math.exp(tail) * crude, unit, tolerance, goal,
         )  # fmt: skip
         if settled:
@@ -60,7 +60,7 @@ def expectation(law, C, L, constants, power, crude, tolerance):
 
 @kernel
 def assemble(
-    law, L, reach, x, y, base, logs, sure, kind, line, nodes, angles, share, here,
+    law, C, L, reach, x, y, base, logs, sure, kind, line, nodes, angles, share, here,
     log_goal, sums, weights, rest, unit, tolerance, goal,
 ):  # fmt: skip
     """Add up all R, ``rest`` bounding those beyond, and lower each goal that was missed.
@@ -68,7 +68,7 @@ def assemble(
     Returns values, bounds, magnitudes and whether all goals were met; overwrites ``sums``.
     """
     values, bounds, magnitude = np.zeros(5), np.zeros((5, 5)), np.zeros(5)
-    moments, blurs = np.empty(5), np.empty(5)
+    moments, blurs, level = np.empty(5), np.empty(5), np.empty(2 * C + 1)
     sets = L - 1.0
     for k in range(5):
         bounds[k, 0] = rest[k]
@@ -96,8 +96,9 @@ def assemble(
             math.exp(here[i, 0]), constant, values, magnitude,
         )  # fmt: skip
         account(nodes[i] * line[i, 1], line[i, 3], line[i, 0], logs[i], here[i], bounds)
+        power = mean_power(L - 3, share[i], law.level, line[i, 2], C, angles[i], level)
         _add_rounding(
-            L, law.total[center], law.noise, x[i], base[i, 0], share[i], line[i], angles[i],
+            L, law.total[center], law.noise, x[i], base[i, 0], share[i], line[i], angles[i], power,
             here[i], log_goal, weights[i], constant, moments, blurs, bounds,
         )  # fmt: skip
     return values, bounds, magnitude, _settled(tolerance, bounds, magnitude, unit, goal)
@@ -181,12 +182,13 @@ def _add_derivatives(
 
 @kernel(inner=True)
 def _add_rounding(
-    L, total, noise, x, base, share, line, angles, here, log_goal, weights, constant,
+    L, total, noise, x, base, share, line, angles, power, here, log_goal, weights, constant,
     moments, blurs, bounds,
 ):  # fmt: skip
     """Add the aliases in R and the rounding errors of one R.
 
-    The error of f^(L-2) is bounded in units of rounding, relative to the tilted power.
+    The error of f^(L-2) is bounded in units of rounding, relative to |f|^(L-3), whose mean over
+    the angles is at most ``power``; to 1 where the excess over 1 is taken digit by digit.
     """
     eta, empty, omega, height, alias = line[0], line[2], line[3], line[4], line[5]
     # of a sum over the types: 10 u of the waves, additions (at most 2 C, C^2 <= 2 types), tables
@@ -198,7 +200,7 @@ def _add_rounding(
         # each squaring of a number near 1 adds 3 u and doubles what there was
         power_error = 4.0 * 2.0**squarings
         if squarings < 0:
-            power_error = (L - 2.0) * filled * 4.0 * math.log2(L)
+            power_error, power = (L - 2.0) * filled * 4.0 * math.log2(L), 1.0
         relative = (L - 2.0) * filled * sum_error + power_error + angles + 60
     spread = abs(base)
     for j in range(len(x)):
@@ -207,6 +209,6 @@ def _add_rounding(
     for k in range(5):
         w = weights[2] if k == 0 else weights[1]
         bounds[k, 3] += w * alias * math.exp(log_goal[k] + height)
-        bounds[k, 4] += (relative + 2 * spread) * _UNIT * w * math.exp(here[k])
+        bounds[k, 4] += (relative + 2 * spread) * _UNIT * w * power * math.exp(here[k])
         bounds[k, 4] += constant * (blurs[k] + blur * abs(moments[k]))
     bounds[0, 4] += omega * constant * (1 - constant) * (noise + blur * total)

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dynamics._jit import plain_twin
 from dynamics.errors import ParameterError, ToleranceError
 from dynamics.fourier import FourierExpectation
+from dynamics.fourier.bound import mean_power
 from dynamics.fourier.kernel import node_sums
 from dynamics.problem import Problem, State
 
@@ -456,3 +458,35 @@ def convolve(a, b):
         for j, v in enumerate(b):
             result[i + j] += u * v
     return result
+
+
+class TestMeanPower:
+    """The mean of |f|^power over half-shifted angles, at any t, is below its bound."""
+
+    @settings(max_examples=60, deadline=None)
+    @given(
+        seed=st.integers(0, 10**6),
+        power=st.sampled_from([0, 1, 2, 7, 14, 250, 24_998, 10**9]),
+        rarity=st.floats(0.0, 9.0),
+        angles=st.sampled_from([4, 12, 40, 120]),
+        t=st.floats(0.0, 50.0),
+    )
+    def test_at_any_node(self, seed, power, rarity, angles, t):
+        random = np.random.default_rng(seed)
+        C = 3
+        n = np.array([a - b for m in range(1, C + 1) for a in range(m + 1) for b in [m - a]])
+        share = random.dirichlet(np.ones(len(n))) * 10**-rarity
+        empty = 1.0 - share.sum()
+        theta = (np.arange(angles) + 0.5) * 2 * np.pi / angles
+        x = random.normal(size=len(n))
+        f = empty + (share * np.exp(-1j * t * x)) @ np.exp(1j * np.outer(n, theta))
+        bound = plain_twin(mean_power)(power, share, n + C, empty, C, angles, np.empty(2 * C + 1))
+        assert np.mean(np.abs(f) ** power) <= bound * (1 + 1e-9)
+        assert bound <= 1.0
+
+    def test_many_sets_leave_little(self):
+        share = np.array([3e-4, 3e-4])
+        bound = plain_twin(mean_power)(
+            24_998, share, np.array([2, 0]), 1 - 6e-4, 1, 40, np.empty(3)
+        )
+        assert bound < 0.2
