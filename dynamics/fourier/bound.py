@@ -13,6 +13,8 @@ import numpy as np
 from dynamics._jit import kernel
 from dynamics.fourier.plan import TILTS
 
+_LOG_TILTS = np.log(np.abs(np.where(TILTS == 0.0, 1.0, TILTS)))
+
 
 @kernel(inner=True)
 def window(q, grid):
@@ -46,24 +48,26 @@ def window(q, grid):
 def account(end, omega, eta, logs, here, bounds):
     """Add the truncation at t = end and the aliases of the trapezoid rule to ``bounds``."""
     cut = -math.log(math.tanh(math.pi * end / 2)) / math.pi
+    sides = np.full((2, 5), math.inf)
+    for j in range(len(TILTS)):
+        gap = abs(TILTS[j] - eta)
+        if gap == 0.0 or logs[j, 4] == math.inf:
+            continue
+        room = -math.expm1(-gap * omega)
+        lost = gap * omega + math.log(room)
+        for k in range(5):
+            size = logs[j, k] - lost
+            if k == 0 and TILTS[j] != 0.0:
+                size -= _LOG_TILTS[j]
+            elif k == 0:  # softplus(m Omega - F) <= m Omega + |F| + log 2, summed over m
+                size += math.log(1.0 + omega / (math.log(2.0) * room))
+            if TILTS[j] > eta and TILTS[j] >= 0:
+                sides[0, k] = min(sides[0, k], size)
+            elif TILTS[j] < eta and TILTS[j] <= 0:
+                sides[1, k] = min(sides[1, k], size)
     for k in range(5):
         bounds[k, 1] += cut * math.exp(here[k]) / (end if k == 0 else 1.0)
-        above = below = math.inf
-        for j in range(len(TILTS)):
-            gap = abs(TILTS[j] - eta)
-            if gap == 0.0 or logs[j, k] == math.inf:
-                continue
-            room = -math.expm1(-gap * omega)
-            size = math.exp(logs[j, k] - gap * omega) / room
-            if k == 0 and TILTS[j] != 0.0:
-                size /= abs(TILTS[j])
-            elif k == 0:  # softplus(m Omega - F) <= m Omega + |F| + log 2, summed over m
-                size *= 1.0 + omega / (math.log(2.0) * room)
-            if TILTS[j] > eta and TILTS[j] >= 0:
-                above = min(above, size)
-            elif TILTS[j] < eta and TILTS[j] <= 0:
-                below = min(below, size)
-        bounds[k, 2] += above + below
+        bounds[k, 2] += math.exp(sides[0, k]) + math.exp(sides[1, k])
 
 
 @kernel(inner=True)

@@ -34,7 +34,7 @@ def curvature(law, C, L, constants, power, crude, tolerance):
     if np.any(kind == TOO_MANY_NODES):
         return np.full(6, math.nan)
     sums, slopes, _, pair = node_sums(
-        -reach, base[:, 0], x, y, law.n, share, line, nodes, angles, C, L, True
+        -reach, base[0], x, y, law.n, share, line, nodes, angles, C, L, True
     )
     front = np.exp(here[:, :1])
     return _second(
@@ -46,7 +46,7 @@ def curvature(law, C, L, constants, power, crude, tolerance):
 @kernel
 def _second(law, C, L, constants, power, reach, y, base, kind, line, sums, slopes, pair):
     """Add up all R; overwrites ``sums``, E over L - 2 sets for each type."""
-    result, bend, bend_base = np.zeros(6), np.empty((6, y.shape[2])), np.empty(6)
+    result, bend, bend_base = np.zeros(6), np.empty((6, y.shape[1])), np.empty(6)
     rows = np.empty((3, 2 * C + 1, 6))
     for i in range(len(kind)):
         if kind[i] == LEFT_OUT:
@@ -58,8 +58,8 @@ def _second(law, C, L, constants, power, reach, y, base, kind, line, sums, slope
         if kind[i] == INTEGRATED:
             constant = 1.0 / (1.0 + math.exp(line[i, 0] * line[i, 3]))
         _add_second(
-            law.center + i - reach, law.total_less_one, law.p_empty, law.p, law.n, L, y[i], base[i],
-            bend, bend_base, constant, sums[i], slopes[i], pair[i], result,
+            law.center + i - reach, law.total_less_one, law.p_empty, law.p, law.n, L, y[:, :, i],
+            base[:, i], bend, bend_base, constant, sums[i], slopes[i], pair[i], result,
         )  # fmt: skip
     return result
 

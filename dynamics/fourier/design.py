@@ -10,10 +10,17 @@ from dynamics._jit import kernel
 from dynamics.fourier.bound import circle, window
 from dynamics.fourier.kernel import FEW_LANES
 from dynamics.fourier.plan import TILTS, UNTILTED, tilt
-from dynamics.fourier.prepare import lower, negligible, tilt_between, tilt_where_needed, tilted
+from dynamics.fourier.prepare import (
+    lower,
+    negligible,
+    thresholds,
+    tilt_between,
+    tilt_where_needed,
+    tilted,
+)
 
 #: An R that would need more nodes than this is left out, at its full size in the bound.
-MOST_NODES = 16384
+MOST_NODES = 65536
 
 #: From this many nodes on, finer tilts are tried: F ranges far, but rarely.
 _MANY_NODES = 64
@@ -36,7 +43,7 @@ def design(law, C, L, reach, tolerance, unit, x, y, base, logs, sure, ready, goa
     angles; the tilted probabilities ``share``; the bounds ``here`` on the line. At last the
     logarithm of the error allowed for each R and kind of error.
     """
-    count, types, sets = len(ready), x.shape[1], L - 1.0
+    count, types, sets = len(ready), x.shape[0], L - 1.0
     kind, sizes = np.zeros(count, np.int64), np.zeros((2, count), np.int64)
     line, share, here = np.zeros((count, 6)), np.zeros((count, types)), np.zeros((count, 5))
     log_goal, q = np.empty(5), np.empty(len(TILTS))
@@ -57,9 +64,10 @@ def design(law, C, L, reach, tolerance, unit, x, y, base, logs, sure, ready, goa
             log_p, log_p_empty, level, sets, C, reach, x, y, base, logs, sure, ready, goal
         )
         _goal_of_each(sure, goal, log_goal)
+    least = thresholds(goal, count)
     for i in range(count):
         r = i - reach
-        if negligible(sure[i], goal, count):
+        if negligible(sure[i], least):
             continue
         _combine_all(logs[i], log_goal, q)
         eta, omega, time = window(q, 8 if logs[i, UNTILTED + 1, 4] == math.inf else 32)
@@ -67,13 +75,24 @@ def design(law, C, L, reach, tolerance, unit, x, y, base, logs, sure, ready, goa
         if kind[i] != INTEGRATED:
             continue
         u, log_f, empty, variance = tilt(
-            eta, r, log_p, log_p_empty, level, sets, C, x[i], 0.0, share[i], scratch[0], scratch[1]
+            eta,
+            r,
+            log_p,
+            log_p_empty,
+            level,
+            sets,
+            C,
+            x[:, i],
+            0.0,
+            share[i],
+            scratch[0],
+            scratch[1],
         )
-        tilted(eta, r, sets, u, log_f, y[i], base[i], share[i], here[i])
+        tilted(eta, r, sets, u, log_f, y[:, :, i], base[:, i], share[i], here[i])
         height = _combine(here[i], log_goal)
         sizes[0, i] = math.ceil(time * omega / (2 * math.pi * FEW_LANES)) * FEW_LANES
         sizes[1, i], alias = circle(
-            r, level, sets, C, share[i], y[i], base[i], log_goal, scratch[0], scratch[2],
+            r, level, sets, C, share[i], y[:, :, i], base[:, i], log_goal, scratch[0], scratch[2],
             height, variance,
         )  # fmt: skip
         line[i, 0], line[i, 1], line[i, 2] = eta, 2 * math.pi / omega, empty
@@ -89,17 +108,17 @@ def _tilt_finely(
 
     ``scratch``: three rows for the levels.
     """
-    q, start, share = np.empty(len(TILTS)), np.zeros(len(TILTS)), np.empty(x.shape[1])
-    changed = False
+    q, start, share = np.empty(len(TILTS)), np.zeros(len(TILTS)), np.empty(x.shape[0])
+    changed, least = False, thresholds(goal, len(sure))
     for i in range(len(sure)):
-        if negligible(sure[i], goal, len(sure)) or logs[i, UNTILTED + 1, 4] < math.inf:
+        if negligible(sure[i], least) or logs[i, UNTILTED + 1, 4] < math.inf:
             continue
         _combine_all(logs[i], log_goal, q)
         _, omega, time = window(q, 8)
         if time * omega > 2 * math.pi * _MANY_NODES:
             tilt_between(
-                -0.4, 0.4, i - reach, log_p, log_p_empty, level, sets, C, x[i], y[i], base[i],
-                start, share, scratch[0], scratch[1], logs[i], sure[i],
+                -0.4, 0.4, i - reach, log_p, log_p_empty, level, sets, C, x[:, i], y[:, :, i],
+                base[:, i], start, share, scratch[0], scratch[1], logs[i], sure[i],
             )  # fmt: skip
             changed = True
     return changed
@@ -117,9 +136,9 @@ def _kind(logs, q, nodes):
 @kernel(inner=True)
 def _goal_of_each(sure, goal, log_goal):
     """Share the goal among the totals R that are integrated and the four kinds of error."""
-    active = 1
+    active, least = 1, thresholds(goal, len(sure))
     for i in range(len(sure)):
-        if not negligible(sure[i], goal, len(sure)):
+        if not negligible(sure[i], least):
             active += 1
     for k in range(5):
         log_goal[k] = math.log(goal[k] + 1e-300) - math.log(5.0 * active)

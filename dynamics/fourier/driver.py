@@ -47,7 +47,7 @@ def expectation(law, C, L, constants, power, crude, tolerance):
             law, C, L, reach, tolerance, unit, x, y, base, logs, sure, ready, goal
         )
         sums, _, weights, _ = node_sums(
-            -reach, base[:, 0], x, y, law.n, share, line, nodes, angles, C, L, False
+            -reach, base[0], x, y, law.n, share, line, nodes, angles, C, L, False
         )
         values, bounds, magnitude, settled = assemble(
             law, C, L, reach, x, y, base, logs, sure, kind, line, nodes, angles, share, here,
@@ -69,19 +69,21 @@ def assemble(
     """
     values, bounds, magnitude = np.zeros(5), np.zeros((5, 5)), np.zeros(5)
     moments, blurs, level = np.empty(5), np.empty(5), np.empty(2 * C + 1)
+    beyond = np.zeros(5)  # the totals that would need too many nodes, whatever the goal
     sets = L - 1.0
     for k in range(5):
         bounds[k, 0] = rest[k]
     for i in range(len(kind)):
         if kind[i] == LEFT_OUT or kind[i] == TOO_MANY_NODES:
-            part = 0 if kind[i] == LEFT_OUT else 2
             for k in range(5):
-                bounds[k, part] += math.exp(min(sure[i, k], 700.0))
+                size = math.exp(min(sure[i, k], 700.0))
+                bounds[k, 0 if kind[i] == LEFT_OUT else 2] += size
+                beyond[k] += 0.0 if kind[i] == LEFT_OUT else size
             continue
         center = law.center + i - reach
         _moments_given(
-            center, law.total, law.total_less_one, law.noise, law.p, law.n, sets, x[i], y[i],
-            base[i], moments, blurs,
+            center, law.total, law.total_less_one, law.noise, law.p, law.n, sets, x[:, i],
+            y[:, :, i], base[:, i], moments, blurs,
         )  # fmt: skip
         if kind[i] == SURELY_NEGATIVE:
             _surely_negative(logs[i], moments, blurs, values, bounds, magnitude)
@@ -92,26 +94,31 @@ def assemble(
             moments[0], values, magnitude,
         )  # fmt: skip
         _add_derivatives(
-            center, law.total_less_one, law.p_empty, law.p, law.n, sets, y[i], base[i], sums[i],
-            math.exp(here[i, 0]), constant, values, magnitude,
+            center, law.total_less_one, law.p_empty, law.p, law.n, sets, y[:, :, i], base[:, i],
+            sums[i], math.exp(here[i, 0]), constant, values, magnitude,
         )  # fmt: skip
         account(nodes[i] * line[i, 1], line[i, 3], line[i, 0], logs[i], here[i], bounds)
         power = mean_power(L - 3, share[i], law.level, line[i, 2], C, angles[i], level)
         _add_rounding(
-            L, law.total[center], law.noise, x[i], base[i, 0], share[i], line[i], angles[i], power,
-            here[i], log_goal, weights[i], constant, moments, blurs, bounds,
+            L, law.total[center], law.noise, x[:, i], base[0, i], share[i], line[i], angles[i],
+            power, here[i], log_goal, weights[i], constant, moments, blurs, bounds,
         )  # fmt: skip
-    return values, bounds, magnitude, _settled(tolerance, bounds, magnitude, unit, goal)
+    return values, bounds, magnitude, _settled(tolerance, bounds, beyond, magnitude, unit, goal)
 
 
 @kernel(inner=True)
-def _settled(tolerance, bounds, magnitude, unit, goal):
-    """Lower each goal whose error exceeds its share of the answer; rounding cannot be lowered."""
+def _settled(tolerance, bounds, beyond, magnitude, unit, goal):
+    """Lower each goal whose error exceeds its share of the answer.
+
+    Rounding cannot be lowered, and nothing helps where what is left out ``beyond`` is too large.
+    """
     settled = True
     for k in range(5):
         whole, rounding = tolerance * magnitude[k], bounds[k, 4]
         aim = rounding if rounding >= whole else max(0.1 * whole, whole - rounding)
         aim = max(aim, FLOOR * unit[k])
+        if beyond[k] > aim:
+            return True
         error = bounds[k, 0] + bounds[k, 1] + bounds[k, 2] + bounds[k, 3]
         if error > aim:
             goal[k] *= 0.5 * aim / error

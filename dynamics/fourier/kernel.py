@@ -34,7 +34,8 @@ PLAIN_POWER = 16
 def node_sums(first, base, x, y, n, share, line, nodes, angles, C, L, second):
     r"""Add up ``step Re[e^{-i t base} E_type(w) G_{r-n}(w) / sin(pi w)]`` over the nodes.
 
-    One row per total ``r = first, first + 1, ...``; rows without nodes give 0. ``line`` holds
+    One row per total ``r = first, first + 1, ...`` (the last axis of base, x and y); rows without
+    nodes give 0. ``line`` holds
     (eta, step, share of the empty type), ``w = eta + i (k + 1/2) step``,
     ``E_type = share e^{-i t x}``, and ``G_j`` is the coefficient of ``z^j`` in
     ``(sum_type E_type z^n)^(L-2)``, by a DFT over ``angles`` half-shifted angles, a multiple of
@@ -49,7 +50,7 @@ def node_sums(first, base, x, y, n, share, line, nodes, angles, C, L, second):
     sums, weights = np.zeros((rows, types + 1)), np.zeros((rows, 3))
     slopes, pairs = np.zeros((rows, types + 1)), np.zeros((rows, 6))
     excess = L - 2 > PLAIN_POWER
-    ones, series, fewer = np.ones(types), np.empty(10), np.empty(10)
+    ones, series, fewer = np.ones((types, 1))[:, 0], np.empty(10), np.empty(10)
     powers = (C + 3) // 4 * 4 + 1
     turns, phases = np.empty((2, 16 * (types + 1))), np.empty((2, types + 1, LANES))
     start, rest, values, z = np.empty(FOUR), np.empty(FOUR), np.empty(3 * FOUR), np.empty(2 * FOUR)
@@ -71,12 +72,12 @@ def node_sums(first, base, x, y, n, share, line, nodes, angles, C, L, second):
         block = (nodes[i] // FEW_LANES + blocks - 1) // blocks * FEW_LANES
         for done in range(0, nodes[i], block):
             lanes = min(block, nodes[i] - done)
-            waves(done + 0.5, step, base[i], x[i], share[i], turns, lanes, phases)
+            waves(done + 0.5, step, base[i], x[:, i], share[i], turns, lanes, phases)
             levels(n, ones, shift, phases, lanes, poly, start)
             node_weights(done + 0.5, step, eta, phases, lanes, node, weights[i])
             clear(half)
             for m in range(len(polys)):
-                levels(n, y[i, m], 0.0, phases, lanes, polys[m], starts[m])
+                levels(n, y[m, :, i], 0.0, phases, lanes, polys[m], starts[m])
             for j in range(angles[i] // 4):
                 on_four(j, tables, start, poly, lanes, rest, values)
                 one = take_power(values, L - 2, excess, series, squarings, lanes, z)

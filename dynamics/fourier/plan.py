@@ -43,7 +43,7 @@ class SetLaw(NamedTuple):
     ``plus``, ``minus``, ``n``, ``log_p``, ``p``: one entry per non-empty type, ``level = n + C``.
     ``total`` and ``total_less_one`` hold P[R = r] for ``L - 1`` and ``L - 2`` sets at index
     ``r + center``, with absolute error ``noise``; ``log_tail[r]`` bounds log P[|R| >= r].
-    ``share[r + limit, type]`` and ``log_probability[r + limit]``, ``limit = len(log_tail) - 1``:
+    ``share[type, r + limit]`` and ``log_probability[r + limit]``, ``limit = len(log_tail) - 1``:
     the saddle point of ``lam = 0`` and the Chernoff bound of log P[R = r].
     """
 
@@ -89,7 +89,7 @@ def set_law(problem: Problem) -> SetLaw:
         center=reach,
         noise=noise,
         log_tail=log_tail,
-        share=np.empty((2 * len(log_tail) - 1, len(plus))),
+        share=np.empty((len(plus), 2 * len(log_tail) - 1)),
         log_probability=np.empty(2 * len(log_tail) - 1),
     )
     _tilt_totals(law, L, C)
@@ -135,14 +135,16 @@ def _probability_of_sum(patches: int, q: float, reach: int) -> tuple[np.ndarray,
 @kernel
 def _tilt_totals(law, L, C):
     """Fill the saddle points of the untilted law; they do not depend on the state."""
-    level, rise, zero = np.empty(2 * C + 1), np.empty(2 * C + 1), np.zeros(len(law.n))
+    level, rise = np.empty(2 * C + 1), np.empty(2 * C + 1)
+    share, zero = np.empty(len(law.n)), np.zeros(len(law.n))
     limit = len(law.log_tail) - 1
     u = 0.0
     for i in range(2 * limit + 1):
         u, log_f, _, _ = tilt(
             0.0, i - limit, law.log_p, law.log_p_empty, law.level, L - 1.0, C, zero, u,
-            law.share[i], level, rise,
+            share, level, rise,
         )  # fmt: skip
+        law.share[:, i] = share
         law.log_probability[i] = (L - 1) * log_f - (i - limit) * u
 
 

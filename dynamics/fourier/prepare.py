@@ -6,8 +6,18 @@ import math
 
 import numpy as np
 
-from dynamics._jit import kernel
-from dynamics.fourier.plan import TILTS, UNTILTED, log_weighted, set_tables, tilt
+from dynamics._jit import REORDER, kernel
+from dynamics.fourier.plan import TILTS, UNTILTED, log_weighted, tilt
+from dynamics.fourier.totals import (
+    MANY,
+    WORK,
+    R,
+    U,
+    exponentials,
+    tables,
+    tilt_totals,
+    weighted,
+)  # fmt: skip
 
 #: No error is asked for below this fraction of E|dF|: it would drown in rounding.
 FLOOR = 1e-15
@@ -26,32 +36,13 @@ def prepare(law, C, L, constants, power, crude, tolerance):
     y, base of the sets, the Chernoff bounds ``logs``, the smallest, ``sure``, and whether all usual
     tilts were tried. At last E|dF| and the error allowed for each component.
     """
-    limit, sets, types = len(law.log_tail) - 1, L - 1.0, len(law.n)
-    x, y = np.empty((2 * limit + 1, types)), np.empty((2 * limit + 1, 3, types))
-    base = np.empty((2 * limit + 1, 5))
-    logs, sure = np.empty((2 * limit + 1, len(TILTS), 5)), np.empty((2 * limit + 1, 5))
-    rows, unit, goal = np.empty((3, 2 * C + 1, 4)), np.zeros(5), np.empty(5)
-    reach, tail = limit, -math.inf
-    for step in range(2 * limit + 1):
-        r = (step + 1) // 2 * (1 - 2 * (step % 2))  # 0, -1, 1, -2, 2, ...
-        if abs(r) > reach:
-            break
-        i = limit + r
-        set_tables(
-            r, law.plus, law.minus, law.level, L, C, constants, power, rows, x[i], y[i], base[i]
-        )
-        _untilted(law.log_probability[i], law.share[i], sets, x[i], y[i], base[i], logs[i], sure[i])
-        _add_unit(
-            law.center + r, law.p, law.n, law.total, law.total_less_one, sets, x[i], y[i], base[i],
-            unit,
-        )  # fmt: skip
-        if step == 0:
-            reach, tail = _reach(law.log_tail, crude, sure[i], L, C)
-    first, last = limit - reach, limit + reach + 1
-    x, y, base, logs, sure = (
-        x[first:last], y[first:last], base[first:last], logs[first:last], sure[first:last],
-    )  # fmt: skip
-    ready = np.zeros(len(x), dtype=np.bool_)
+    sets = L - 1.0
+    _, _, _, _, sure = _tabulated(law, L, C, constants, power, 0)
+    reach, tail = _reach(law.log_tail, crude, sure[0], L, C)
+    x, y, base, logs, sure = _tabulated(law, L, C, constants, power, reach)
+    unit, goal = np.zeros(5), np.empty(5)
+    _add_unit(law.center, law.p, law.n, law.total, law.total_less_one, sets, x, y, base, unit)
+    ready = np.zeros(len(sure), dtype=np.bool_)
     for k in range(5):
         goal[k] = tolerance * unit[k]
     for _ in range(4):
@@ -65,18 +56,34 @@ def prepare(law, C, L, constants, power, crude, tolerance):
 
 
 @kernel(inner=True)
+def _tabulated(law, L, C, constants, power, reach):
+    """Tabulate the sets for |R| <= reach, and bound each R at ``lam = 0``."""
+    count, types = 2 * reach + 1, len(law.n)
+    x, y, base = np.empty((types, count)), np.empty((3, types, count)), np.empty((5, count))
+    logs, sure = np.empty((count, len(TILTS), 5)), np.empty((count, 5))
+    tables(-reach, law.plus, law.minus, law.level, L, C, constants, power, x, y, base)
+    _untilted(law, len(law.log_tail) - 1 - reach, L - 1.0, x, y, base, logs, sure)
+    return x, y, base, logs, sure
+
+
+@kernel(inner=True, fastmath=REORDER)
 def _add_unit(center, p, n, total, total_less_one, sets, x, y, base, unit):
-    """Add E[(log 2 + |F|) 1{R=r}], E[|dF| 1{R=r}] and P[R = r], with |F|, |dF| set by set."""
-    here = total[center]
-    unit[0] += (_LOG_TWO + abs(base[0])) * here
-    unit[4] += here
-    for k in range(1, 4):
-        unit[k] += abs(base[k]) * here
-    for j in range(len(x)):
-        w = sets * p[j] * total_less_one[center - int(n[j])]
-        unit[0] += w * abs(x[j])
-        for k in range(3):
-            unit[1 + k] += w * abs(y[k, j])
+    """Add E[log 2 + |F|], E[|dF|] and the probability over all R, with |F|, |dF| set by set."""
+    count = x.shape[1]
+    center -= count // 2
+    row = total[center : center + count]
+    for k in range(5):
+        for i in range(count):
+            unit[k] += abs(base[k, i]) * row[i]
+    unit[0] += _LOG_TWO * unit[4]
+    for j in range(len(p)):
+        row, weight = total_less_one[center - int(n[j]) :], sets * p[j]
+        for k in range(4):
+            size = x[j] if k == 0 else y[k - 1, j]
+            here = 0.0
+            for i in range(count):
+                here += row[i] * abs(size[i])
+            unit[k] += weight * here
 
 
 @kernel(inner=True)
@@ -96,27 +103,33 @@ def _reach(log_tail, crude, sure, L, C):
 
 
 @kernel(inner=True)
-def _untilted(log_p, share, sets, x, y, base, logs, sure):
+def _untilted(law, first, sets, x, y, base, logs, sure):
     """Fill the bounds at ``lam = 0``, of the loss by log 2 + |F|; others are not known yet."""
-    sure[0] = log_p + math.log(_LOG_TWO + math.exp(log_weighted(share, x, base[0], sets)))
-    sure[4] = log_p
-    for k in range(3):
-        sure[1 + k] = log_p + log_weighted(share, y[k], base[1 + k], sets)
-    for k in range(5):
+    count = x.shape[1]
+    total = np.empty(count)
+    share = law.share.reshape(law.share.size)
+    for k in range(4):
+        weighted(share, first, x if k == 0 else y[k - 1], 0, base[k], sets, total)
+        for i in range(count):
+            size = total[i] + (_LOG_TWO if k == 0 else 1e-300)
+            sure[i, k] = law.log_probability[first + i] + math.log(size)
+    for i in range(count):
+        sure[i, 4] = law.log_probability[first + i]
         for j in range(len(TILTS)):
-            logs[j, k] = sure[k] if j == UNTILTED else math.inf
+            for k in range(5):
+                logs[i, j, k] = sure[i, k] if j == UNTILTED else math.inf
 
 
 @kernel(inner=True)
 def lower(part, unit, sure, ready, goal):
     """Lower the finite goals to this part of the answer, by its bounds."""
+    bounds, scratch = np.empty(len(ready)), np.empty(len(ready))
     for k in range(5):
-        total = 0.0
         for i in range(len(ready)):
-            if ready[i]:
-                total += math.exp(min(sure[i, k], 700.0))
+            bounds[i] = min(sure[i, k], 700.0) if ready[i] else -math.inf
+        exponentials(bounds, scratch)
         if goal[k] < math.inf:
-            goal[k] = min(goal[k], max(part * total, FLOOR * unit[k]))
+            goal[k] = min(goal[k], max(part * bounds.sum(), FLOOR * unit[k]))
 
 
 @kernel(inner=True)
@@ -127,22 +140,60 @@ def tilt_where_needed(
 
     Positive tilts first, which alone can show that an R is negligible.
     """
-    share, scratch = np.empty(x.shape[1]), np.empty((2, 2 * C + 1))
-    start = np.zeros(len(TILTS))
+    lam, work = np.empty(MANY), np.zeros(WORK)
+    level, share = np.empty((2 * C + 1) * MANY), np.empty(len(x) * MANY)
+    start, totals, log_f = np.zeros(len(ready)), np.empty((3, MANY)), np.empty(MANY)
+    least = thresholds(goal, len(ready))
     changed = False
+    for each in _COARSE:
+        lam[:] = each
+        i = 0
+        while i < len(ready):
+            lanes = 0
+            while i + lanes < len(ready) and lanes < MANY:
+                if ready[i + lanes] or negligible(sure[i + lanes], least):
+                    break
+                work[U * MANY + lanes] = start[i + lanes]
+                work[R * MANY + lanes] = i + lanes - reach
+                lanes += 1
+            if lanes > 0:
+                tilt_totals(
+                    lam, i, lanes, log_p, log_p_empty, of_type, sets, C, x, work, level, share,
+                    log_f,
+                )  # fmt: skip
+                for k in range(3):
+                    weighted(share, 0, y[k], i, base[1 + k], sets, totals[k, :lanes])
+                _note(each, i, lanes, base, sets, work, log_f, totals, start, logs, sure)
+                changed = True
+            i += max(lanes, 1)
     for i in range(len(ready)):
-        if ready[i]:
-            continue
-        for lam in _COARSE:
-            if negligible(sure[i], goal, len(ready)):
-                break
-            tilt_between(
-                lam, lam, i - reach, log_p, log_p_empty, of_type, sets, C, x[i], y[i], base[i],
-                start, share, scratch[0], scratch[1], logs[i], sure[i],
-            )  # fmt: skip
-            changed = True
-        ready[i] = logs[i, 0, 4] < math.inf
+        ready[i] = ready[i] or logs[i, 0, 4] < math.inf
     return changed
+
+
+@kernel(inner=True)
+def _note(lam, first, lanes, base, sets, work, log_f, totals, start, logs, sure):
+    """Enter the Chernoff bounds of one tilt for the totals that were tilted."""
+    j = 0
+    while TILTS[j] != lam:
+        j += 1
+    for lane in range(lanes):
+        i, u = first + lane, work[U * MANY + lane]
+        start[i] = u
+        front = -lam * base[0, i] + sets * log_f[lane] - work[R * MANY + lane] * u
+        logs[i, j, 0] = logs[i, j, 4] = front
+        for k in range(3):
+            logs[i, j, 1 + k] = front + math.log(totals[k, lane] + 1e-300)
+        lower_sure(lam, logs[i, j], sure[i])
+
+
+@kernel(inner=True)
+def lower_sure(lam, logs, sure):
+    """Note a bound by a positive tilt."""
+    if lam > 0:
+        sure[0] = min(sure[0], logs[0] - math.log(lam))
+        for k in range(1, 5):
+            sure[k] = min(sure[k], logs[k])
 
 
 @kernel(inner=True)
@@ -159,10 +210,7 @@ def tilt_between(
             lam, r, log_p, log_p_empty, of_type, sets, C, x, start[j], share, level, rise
         )
         tilted(lam, r, sets, start[j], log_f, y, base, share, logs[j])
-        if lam > 0:
-            sure[0] = min(sure[0], logs[j, 0] - math.log(lam))
-            for k in range(1, 5):
-                sure[k] = min(sure[k], logs[j, k])
+        lower_sure(lam, logs[j], sure)
 
 
 @kernel(inner=True)
@@ -174,9 +222,18 @@ def tilted(lam, r, sets, u, log_f, y, base, share, logs):
 
 
 @kernel(inner=True)
-def negligible(sure, goal, count):
+def thresholds(goal, count):
+    """Return the bounds, by component, below which each of ``count`` totals may be left out."""
+    least = np.empty(5)
+    for k in range(5):
+        least[k] = math.log((goal[k] + 1e-300) / (20.0 * count))
+    return least
+
+
+@kernel(inner=True)
+def negligible(sure, least):
     """Say whether R may be left out: its bound is below a twentieth of its share of every goal."""
     small = True
     for k in range(5):
-        small = small and sure[k] <= math.log((goal[k] + 1e-300) / (20.0 * count))
+        small = small and sure[k] <= least[k]
     return small

@@ -414,7 +414,7 @@ class TestNodes:
         p = np.array([0.3, 0.25, 0.1, 0.15]) / (1 if sets == 4 else 8)
         empty = 1 - p.sum()
         sums, _, weights, _ = node_sums(
-            r, np.array([base]), x[None], np.empty((1, 3, 4)), n, p[None],
+            r, np.array([base]), x[:, None], np.empty((3, 4, 1)), n, p[None],
             np.array([[eta, step, empty]]), np.array([nodes]), np.array([2 * sets * C + 4]),
             C, sets, False,
         )  # fmt: skip
