@@ -17,14 +17,17 @@ from simulations.commands import BAD_INPUT, COMMANDS, FAILED, INTERRUPTED, BadIn
 from simulations.commands.arguments import EXIT_CODES, Parser, join_negative_numbers
 
 _DESCRIPTION = """\
-Learning dynamics of attention (Jelassi, Sander, Li 2022), made executable: the paper's reduced
-updates derived, solved under a certified population expectation, and checked claim by claim.
+Learning dynamics of attention, made executable: the reduced updates of two papers (Jelassi, Sander,
+Li 2022; Huang, Wen, Chi, Liang 2024) derived, solved under a certified population expectation, and
+checked claim by claim.
 """
 _EPILOG = f"""\
 examples:
-  patchdyn reproduce --quick              every claim, small, in about a minute
+  patchdyn reproduce --quick              every claim, small, in about three minutes
   patchdyn derive lemma-4.3               the increments of gamma and rho, with their proof
   patchdyn run --D 64 --C 4 --q 2/64      one trajectory of (alpha, gamma, rho)
+  patchdyn sweep CONFIG.toml --out DIR    a grid of problems, then: patchdyn map DIR
+  patchdyn falsify 'gamma >= rho'         search for a counterexample and simplify it
 
 {EXIT_CODES}
 """
