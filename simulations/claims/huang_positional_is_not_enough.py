@@ -84,8 +84,8 @@ def run(context: Context) -> Outcome:
 
 def compare(problem: MaskedProblem) -> Comparison:
     """Return the losses of one problem."""
+    from dynamics.masked.positional import best
     from simulations import masked_runs as runs
-    from simulations.positional_attention import best
 
     flows = {moving: runs.flow(problem, moving=moving, horizon=HORIZON)
              for moving in ("positions", "features", "all")}  # fmt: skip
@@ -102,7 +102,7 @@ def by_clusters(most: int, seeds: int) -> list[list[float]]:
     K = 1, 2, ... random partitions of 36 patches into areas of 12, 6, 6, 6, 6.
     """
     from dynamics.masked import MaskedProblem
-    from simulations.positional_attention import best, quadratic
+    from dynamics.masked.positional import best, quadratic
 
     values = []
     for K in range(1, most + 1):

@@ -39,6 +39,7 @@ examples:
   patchdyn falsify 'gamma >= rho' --where 'q*D <= C and beta > 0' --budget 30
   patchdyn falsify 'loss <= at_start(loss)' --fix solver=gd --fix steps=300
   patchdyn falsify 'T0 <= T1 or max(alpha) < alpha0 + 1e-3' --horizon 1e4 --json
+  patchdyn falsify 'Phi_1 >= -1' --system masked --fix query=local
   patchdyn falsify 'gamma >= rho' --certify --box 'D=64, C=4, qD=0..2, alpha=0..0.2, x=-1..0.9'
 
 --box: D, C, p fixed; alpha, x (the common value of gamma and rho), q or qD, nu, beta, tau, kappa

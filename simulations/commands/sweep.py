@@ -24,7 +24,7 @@ where it stopped, and once finished it computes nothing again.
 """
 EPILOG = f"""\
 a complete configuration:
-  system = "positional"        # the theory (this is the default)
+  system = "positional"        # the theory (this is the default); or "masked"
 
   [fixed]                      # one value for all cells: fields of Problem, or
   D = 64                       # qD, qD/C^2, beta/tau, alpha0, gamma0, rho0
@@ -40,8 +40,8 @@ a complete configuration:
   rtol = 1e-6
   tolerance = 1e-7             # of the population expectation
 
-Instead of [grid], tables [[list]] give the cells one by one. Ready-made configurations of four
-maps are in simulations/sweep/examples.
+Instead of [grid], tables [[list]] give the cells one by one. Ready-made configurations of five
+maps, one of them of masked image modelling, are in simulations/sweep/examples.
 
 examples:
   patchdyn sweep simulations/sweep/examples/density-nu.toml --out density-nu

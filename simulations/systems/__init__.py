@@ -1,7 +1,8 @@
 """Systems: what sweeps, maps and the search for counterexamples know about a theory.
 
 A system is a module here with a constant ``SYSTEM`` (:class:`simulations.systems.system.System`)
-and its name in :mod:`simulations.systems.names`; :func:`load` imports it when it is asked for.
+and its name in :mod:`simulations.systems.names`; :func:`load` imports it when it is asked for. Its
+regime maps are in the module of the same name with ``_maps`` behind it (``maps_of(sweep)``).
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ import pytest
 
 from dynamics import ParameterError, gradient_flow
 from dynamics.masked import MaskedPopulation, MaskedProblem
+from dynamics.masked.positional import best, quadratic
 from simulations import masked_runs as runs
 from simulations.as_json import plain
 from simulations.claim import HUANG_2024, Verdict
@@ -26,7 +27,6 @@ from simulations.claims.huang_theorem_4_1 import judge as judge_theorem
 from simulations.claims.huang_two_phases import Phases
 from simulations.claims.huang_two_phases import judge as judge_two_phases
 from simulations.masked_runs import Fit
-from simulations.positional_attention import best, quadratic
 from simulations.store import write_dataset
 from tests.simulations.quick import figures, outcome
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynamics.errors import ParameterError
-from dynamics.masked import MaskedProblem
+from dynamics.masked.problem import MaskedProblem
 
 
 @dataclass(frozen=True)
