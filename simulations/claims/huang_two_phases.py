@@ -164,8 +164,8 @@ def judge(found: dict[str, Phases], cells: dict[str, int]) -> tuple[Verdict, str
         least = min(-one.rival_at_switch / one.others_at_switch for one in found.values())
         text += f" (at the switch |Phi_1| is at least {least:.2g} times everything else)"
     text += (
-        f"; the sign of Delta tells the phases in all but {wrong} of {total} cells with "
-        f"|Delta| > {CLOSE:g}, and {near} closer ones"
+        f"; of {total} cells of the plane, {wrong} with |Delta| > {CLOSE:g} and {near} closer to 0 "
+        f"have another number of phases than the sign of Delta says"
     )
     if coupled:
         text += f"; not so at {coupled[0]}"

@@ -50,8 +50,9 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         artists[str(run)] = left.plot(part["time"].where(shown), part["left"].where(shown), dashes,
                                       color=COLOURS[colour], label=label)[0]  # fmt: skip
     left.axhline(data.attrs["best"], **REFERENCE)
-    left.annotate("best positional attention", (0.02, data.attrs["best"]),
+    left.annotate("best positional attention", (0.98, data.attrs["best"]),
                   xycoords=("axes fraction", "data"), xytext=(0, -12),
+                  ha="right",
                   textcoords="offset points", color="#555555")  # fmt: skip
     left.set(xscale="log", yscale="log", xlabel=TIME, ylabel="loss above its floor, over its start",
              xlim=(0.1, float(data["time"].max())), ylim=(1e-5, 1.5))  # fmt: skip
