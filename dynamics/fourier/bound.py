@@ -11,17 +11,22 @@ import math
 import numpy as np
 
 from dynamics._jit import kernel
-from dynamics.fourier.plan import TILTS
+from dynamics.fourier.plan import TILTS, UNTILTED
 
 _LOG_TILTS = np.log(np.abs(np.where(TILTS == 0.0, 1.0, TILTS)))
+
+#: 1 / (tilt - eta) for eta = j / 32, j = -32 ... 32; 0 where eta is the tilt.
+_GAPS = TILTS[None, :] - np.arange(-32, 33)[:, None] / 32
+_INVERSE_GAPS = np.divide(1.0, _GAPS, out=np.zeros_like(_GAPS), where=_GAPS != 0.0)
 
 
 @kernel(inner=True)
 def window(q, grid):
     """Choose eta and the alias period Omega: the fewest nodes that meet the goal (log-error 0).
 
-    ``eta`` is a multiple of 1 / grid. s(-F) <= e^{-lam F} for lam in [0, 1], softplus(-F) <=
-    e^{-lam F} / lam for lam in (0, 1] and <= log 2 + |F|, which stands for it at lam = 0.
+    ``eta`` is a multiple of 1 / grid, with grid a divisor of 32. s(-F) <= e^{-lam F} for lam in
+    [0, 1], softplus(-F) <= e^{-lam F} / lam for lam in (0, 1] and <= log 2 + |F|, which stands for
+    it at lam = 0.
     """
     best, eta_best, omega_best, time_best = math.inf, 0.0, 1.0, math.inf
     j = 0
@@ -32,12 +37,11 @@ def window(q, grid):
         height = q[j] + (eta - TILTS[j]) * (q[j + 1] - q[j]) / (TILTS[j + 1] - TILTS[j])
         time = max(0.5, height / math.pi)
         above = below = math.inf
-        for k in range(len(TILTS)):
-            gap = TILTS[k] - eta
-            if gap > 0 and TILTS[k] >= 0:
-                above = min(above, q[k] / gap)
-            elif gap < 0 and TILTS[k] <= 0:
-                below = min(below, -q[k] / gap)
+        inverse = _INVERSE_GAPS[32 + step * (32 // grid)]
+        for k in range(max(j + 1, UNTILTED), len(TILTS)):
+            above = min(above, q[k] * inverse[k])
+        for k in range(min(j if eta == TILTS[j] else j + 1, UNTILTED + 1)):
+            below = min(below, -q[k] * inverse[k])
         omega = max(above, below, 2.0)
         if omega * time < best:
             best, eta_best, omega_best, time_best = omega * time, eta, omega, time
@@ -71,24 +75,32 @@ def account(end, omega, eta, logs, here, bounds):
 
 
 @kernel(inner=True)
-def circle(r, of_type, sets, C, share, y, base, log_goal, level, weight, excess, variance):
-    """Choose the angles, a multiple of 4; bound the wrap-around of R relative to exp(excess)."""
+def circle(
+    r, of_type, sets, C, share, y, base, log_goal, level, empty, weight, excess, variance
+):  # fmt: skip
+    """Choose the angles, a multiple of 4; bound the wrap-around of R relative to exp(excess).
+
+    ``level`` and ``weight`` are scratch.
+    """
     span = (2 * int(sets) * C + 5) // 4 * 4
     rest = math.exp(-log_goal[0]) + math.exp(-log_goal[4])
+    fill_levels(share, of_type, empty, C, level)
     for i in range(2 * C + 1):
         weight[i] = 0.0
-    for k in range(3):
-        size = math.exp(-log_goal[1 + k])
-        rest += abs(base[1 + k]) * size
-        for j in range(len(share)):
-            weight[of_type[j]] += sets * share[j] * abs(y[k, j]) * size
+    one, two, three = math.exp(-log_goal[1]), math.exp(-log_goal[2]), math.exp(-log_goal[3])
+    rest += abs(base[1]) * one + abs(base[2]) * two + abs(base[3]) * three
+    for j in range(len(share)):
+        size = abs(y[0, j]) * one + abs(y[1, j]) * two + abs(y[2, j]) * three
+        weight[of_type[j]] += sets * share[j] * size
     excess = max(excess, 1.0)
     delta = min(math.sqrt(2 * excess / max(sets * variance, 1e-6)), 200.0 / C)  # no overflow
     angles = 0.0
     rise = np.empty(6)
-    for trial in range(6):
+    for trial in range(3):
         shift = _shift(trial, delta)
-        rise[trial] = _rise(shift, r, C, sets, level, weight, rest)
+        factor = math.exp(shift)
+        rise[trial] = _rise(shift, factor, r, C, sets, level, weight, rest)
+        rise[trial + 3] = _rise(-shift, 1.0 / factor, r, C, sets, level, weight, rest)
     for side in range(0, 6, 3):
         best = math.inf
         for trial in range(side, side + 3):
@@ -109,15 +121,17 @@ def circle(r, of_type, sets, C, share, y, base, log_goal, level, weight, excess,
 
 @kernel(inner=True)
 def _shift(trial, delta):
-    """Return the six shifts of u that are tried, three to either side."""
+    """Return the shifts of u that are tried: three to one side, the same to the other."""
     return delta * (0.7 + 0.3 * (trial % 3)) * (-1.0 if trial < 3 else 1.0)
 
 
 @kernel(inner=True)
-def _rise(shift, r, C, sets, level, weight, rest):
+def _rise(shift, factor, r, C, sets, level, weight, rest):
     """Return how much the logarithm of the Chernoff bound grows when u moves by ``shift``."""
     f = g = start = 0.0
-    factor, power = math.exp(shift), math.exp(-C * shift)
+    power, inverse = 1.0, 1.0 / factor
+    for _ in range(C):
+        power *= inverse
     for i in range(2 * C + 1):
         f += level[i] * power
         g += weight[i] * power
@@ -137,11 +151,7 @@ def mean_power(power, share, of_type, empty, C, angles, level):
     over m angles is ``(1 + 2 M W)^(-1/2) (1 + rho^m) / (1 - rho^m)`` (a Poisson kernel). With few
     angles this may exceed 1, which always bounds. ``level`` is scratch.
     """
-    for i in range(2 * C + 1):
-        level[i] = 0.0
-    level[C] = empty
-    for k in range(len(share)):
-        level[of_type[k]] += share[k]
+    fill_levels(share, of_type, empty, C, level)
     one_apart = 0.0
     for i in range(2 * C):
         one_apart += 2.0 * level[i] * level[i + 1]
@@ -151,3 +161,13 @@ def mean_power(power, share, of_type, empty, C, angles, level):
     root = math.sqrt(1.0 + 2.0 * size)
     wrap = (size / (1.0 + size + root)) ** angles
     return min(1.0, (1.0 + wrap) / ((1.0 - wrap) * root))
+
+
+@kernel(inner=True)
+def fill_levels(share, of_type, empty, C, level):
+    """Fill ``level[n + C]``, the sums of the shares over n."""
+    for i in range(2 * C + 1):
+        level[i] = 0.0
+    level[C] = empty
+    for k in range(len(share)):
+        level[of_type[k]] += share[k]

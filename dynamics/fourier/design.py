@@ -9,18 +9,18 @@ import numpy as np
 from dynamics._jit import kernel
 from dynamics.fourier.bound import circle, window
 from dynamics.fourier.kernel import FEW_LANES
-from dynamics.fourier.plan import TILTS, UNTILTED, tilt
+from dynamics.fourier.plan import TILTS, UNTILTED
 from dynamics.fourier.prepare import (
     lower,
     negligible,
     thresholds,
     tilt_between,
     tilt_where_needed,
-    tilted,
-)
+)  # fmt: skip
+from dynamics.fourier.totals import EMPTY, MANY, VARIANCE, WORK, R, U, tilt_totals, weighted
 
 #: An R that would need more nodes than this is left out, at its full size in the bound.
-MOST_NODES = 65536
+MOST_NODES = 16384
 
 #: From this many nodes on, finer tilts are tried: F ranges far, but rarely.
 _MANY_NODES = 64
@@ -46,82 +46,108 @@ def design(law, C, L, reach, tolerance, unit, x, y, base, logs, sure, ready, goa
     count, types, sets = len(ready), x.shape[0], L - 1.0
     kind, sizes = np.zeros(count, np.int64), np.zeros((2, count), np.int64)
     line, share, here = np.zeros((count, 6)), np.zeros((count, types)), np.zeros((count, 5))
-    log_goal, q = np.empty(5), np.empty(len(TILTS))
+    log_goal = np.empty(5)
     log_p, log_p_empty, level = law.log_p, law.log_p_empty, law.level
     scratch = np.empty((3, 2 * C + 1))
-    tilt_where_needed(
-        log_p, log_p_empty, level, sets, C, reach, x, y, base, logs, sure, ready, goal
-    )
-    _goal_of_each(sure, goal, log_goal)
-    for _ in range(4):  # a lower goal may call for further totals, which may need fine tilts too
+    lines, limits = np.empty((count, 3)), np.empty((count, len(TILTS)))
+    while True:  # a lower goal may call for further totals, which may need fine tilts too
+        tilt_where_needed(
+            log_p, log_p_empty, level, sets, C, reach, x, y, base, logs, sure, ready, goal
+        )
+        least = thresholds(goal, count)
+        _goal_of_each(sure, goal, least, log_goal)
+        _choose_lines(logs, sure, log_goal, least, limits, lines)
         if not _tilt_finely(
-            log_p, log_p_empty, level, sets, C, reach, x, y, base, logs, sure, goal, log_goal,
+            log_p, log_p_empty, level, sets, C, reach, x, y, base, logs, sure, least, lines,
             scratch,
         ):  # fmt: skip
             break
         lower(_FAR_BELOW * tolerance, unit, sure, ready, goal)
-        tilt_where_needed(
-            log_p, log_p_empty, level, sets, C, reach, x, y, base, logs, sure, ready, goal
-        )
-        _goal_of_each(sure, goal, log_goal)
-    least = thresholds(goal, count)
     for i in range(count):
-        r = i - reach
-        if negligible(sure[i], least):
-            continue
-        _combine_all(logs[i], log_goal, q)
-        eta, omega, time = window(q, 8 if logs[i, UNTILTED + 1, 4] == math.inf else 32)
-        kind[i] = _kind(logs[i], q, time * omega / (2 * math.pi))
+        if not negligible(sure[i], least):
+            kind[i] = _kind(logs[i], limits[i], lines[i, 1] * lines[i, 2] / (2 * math.pi))
+    variance = np.empty(count)
+    _tilt_to_lines(law, sets, C, reach, x, y, base, kind, lines, share, here, line, variance)
+    for i in range(count):
         if kind[i] != INTEGRATED:
             continue
-        u, log_f, empty, variance = tilt(
-            eta,
-            r,
-            log_p,
-            log_p_empty,
-            level,
-            sets,
-            C,
-            x[:, i],
-            0.0,
-            share[i],
-            scratch[0],
-            scratch[1],
-        )
-        tilted(eta, r, sets, u, log_f, y[:, :, i], base[:, i], share[i], here[i])
+        eta, omega, time = lines[i]
         height = _combine(here[i], log_goal)
         sizes[0, i] = math.ceil(time * omega / (2 * math.pi * FEW_LANES)) * FEW_LANES
         sizes[1, i], alias = circle(
-            r, level, sets, C, share[i], y[:, :, i], base[:, i], log_goal, scratch[0], scratch[2],
-            height, variance,
+            i - reach, level, sets, C, share[i], y[:, :, i], base[:, i], log_goal, scratch[0],
+            line[i, 2], scratch[2], height, variance[i],
         )  # fmt: skip
-        line[i, 0], line[i, 1], line[i, 2] = eta, 2 * math.pi / omega, empty
+        line[i, 0], line[i, 1] = eta, 2 * math.pi / omega
         line[i, 3], line[i, 4], line[i, 5] = omega, height, alias
     return kind, line, sizes[0], sizes[1], share, here, log_goal
 
 
 @kernel(inner=True)
+def _choose_lines(logs, sure, log_goal, least, limits, lines):
+    """Fill eta, Omega and the end in t for each R, and ``limits``, its bounds over the goal."""
+    for i in range(len(sure)):
+        if not negligible(sure[i], least):
+            _combine_all(logs[i], log_goal, limits[i])
+            grid = 8 if logs[i, UNTILTED + 1, 4] == math.inf else 32
+            lines[i, 0], lines[i, 1], lines[i, 2] = window(limits[i], grid)
+
+
+@kernel(inner=True)
 def _tilt_finely(
-    log_p, log_p_empty, level, sets, C, reach, x, y, base, logs, sure, goal, log_goal, scratch
+    log_p, log_p_empty, level, sets, C, reach, x, y, base, logs, sure, least, lines, scratch
 ):
     """Try the tilts between -1/2 and 1/2 where many nodes are needed; say whether there were any.
 
     ``scratch``: three rows for the levels.
     """
-    q, start, share = np.empty(len(TILTS)), np.zeros(len(TILTS)), np.empty(x.shape[0])
-    changed, least = False, thresholds(goal, len(sure))
+    start, share = np.zeros(len(TILTS)), np.empty(x.shape[0])
+    changed = False
     for i in range(len(sure)):
         if negligible(sure[i], least) or logs[i, UNTILTED + 1, 4] < math.inf:
             continue
-        _combine_all(logs[i], log_goal, q)
-        _, omega, time = window(q, 8)
-        if time * omega > 2 * math.pi * _MANY_NODES:
+        if lines[i, 1] * lines[i, 2] > 2 * math.pi * _MANY_NODES:
             tilt_between(
                 -0.4, 0.4, i - reach, log_p, log_p_empty, level, sets, C, x[:, i], y[:, :, i],
                 base[:, i], start, share, scratch[0], scratch[1], logs[i], sure[i],
             )  # fmt: skip
             changed = True
     return changed
+
+
+@kernel(inner=True)
+def _tilt_to_lines(law, sets, C, reach, x, y, base, kind, lines, share, here, line, variance):
+    """Tilt each R to its line: ``share``, its bounds ``here``, in ``line`` the empty type's share.
+
+    Fills the variances of n too.
+    """
+    W = MANY
+    lam, work, log_f, totals = np.empty(W), np.zeros(WORK), np.empty(W), np.empty((3, W))
+    level, shares = np.empty((2 * C + 1) * W), np.empty(len(x) * W)
+    i = 0
+    while i < len(kind):
+        lanes = 0
+        while i + lanes < len(kind) and lanes < W and kind[i + lanes] == INTEGRATED:
+            lam[lanes] = lines[i + lanes, 0]
+            work[U * W + lanes] = 0.0
+            work[R * W + lanes] = i + lanes - reach
+            lanes += 1
+        if lanes > 0:
+            tilt_totals(
+                lam, i, lanes, law.log_p, law.log_p_empty, law.level, sets, C, x, work, level,
+                shares, log_f,
+            )  # fmt: skip
+            for k in range(3):
+                weighted(shares, 0, y[k], i, base[1 + k], sets, totals[k, :lanes])
+        for m in range(lanes):
+            front = sets * log_f[m] - lam[m] * base[0, i + m] - work[R * W + m] * work[U * W + m]
+            here[i + m, 0] = here[i + m, 4] = front
+            for k in range(3):
+                here[i + m, 1 + k] = front + math.log(totals[k, m] + 1e-300)
+            for k in range(len(x)):
+                share[i + m, k] = shares[k * W + m]
+            line[i + m, 2], variance[i + m] = work[EMPTY * W + m], work[VARIANCE * W + m]
+        i += max(lanes, 1)
 
 
 @kernel(inner=True)
@@ -134,9 +160,9 @@ def _kind(logs, q, nodes):
 
 
 @kernel(inner=True)
-def _goal_of_each(sure, goal, log_goal):
+def _goal_of_each(sure, goal, least, log_goal):
     """Share the goal among the totals R that are integrated and the four kinds of error."""
-    active, least = 1, thresholds(goal, len(sure))
+    active = 1
     for i in range(len(sure)):
         if not negligible(sure[i], least):
             active += 1

@@ -22,6 +22,9 @@ _NEAR = 0.1
 TOP, U, MOVE, F, MEAN, SQUARE, Z, POWER, LOW, HIGH, BITS, R = range(12)
 WORK = 12 * MANY
 
+#: Rows of ``work`` that hold other results at the end of :func:`tilt_totals`.
+EMPTY, VARIANCE = MEAN, SQUARE
+
 #: ln 2 = _LN2_HIGH + _LN2_LOW; multiples of the first by integers up to 2^20 are exact.
 _LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 
@@ -150,7 +153,7 @@ def tilt_totals(lam, at, lanes, log_p, log_p_empty, of_type, sets, C, x, work, l
             break
     for i in range(lanes):
         mean = work[MEAN * W + i] / work[F * W + i]
-        work[SQUARE * W + i] = work[SQUARE * W + i] / work[F * W + i] - mean * mean
+        work[VARIANCE * W + i] = work[SQUARE * W + i] / work[F * W + i] - mean * mean
         work[LOW * W + i] = 0.0
         work[POWER * W + i] = 1.0 / work[F * W + i]
         for _ in range(C):
@@ -171,7 +174,7 @@ def tilt_totals(lam, at, lanes, log_p, log_p_empty, of_type, sets, C, x, work, l
         filled, f, top = work[LOW * W + i], work[F * W + i], work[TOP * W + i]
         # f is raised to powers up to D: its small distance to the empty type must keep its digits
         log_f[i] = log_p_empty - math.log1p(-filled) if filled < 0.5 else top + math.log(f)
-        work[MEAN * W + i] = math.exp(log_p_empty - top) / f
+        work[EMPTY * W + i] = math.exp(log_p_empty - top) / f
 
 
 @kernel(inner=True, fastmath=REORDER)
