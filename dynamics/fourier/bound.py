@@ -49,8 +49,11 @@ def window(q, grid):
 
 
 @kernel(inner=True)
-def account(end, omega, eta, logs, here, bounds):
-    """Add the truncation at t = end and the aliases of the trapezoid rule to ``bounds``."""
+def account(end, omega, eta, logs, front, bounds):
+    """Add the truncation at t = end and the aliases of the trapezoid rule to ``bounds``.
+
+    ``front``: the bounds on the line eta.
+    """
     cut = -math.log(math.tanh(math.pi * end / 2)) / math.pi
     sides = np.full((2, 5), math.inf)
     for j in range(len(TILTS)):
@@ -70,7 +73,7 @@ def account(end, omega, eta, logs, here, bounds):
             elif TILTS[j] < eta and TILTS[j] <= 0:
                 sides[1, k] = min(sides[1, k], size)
     for k in range(5):
-        bounds[k, 1] += cut * math.exp(here[k]) / (end if k == 0 else 1.0)
+        bounds[k, 1] += cut * front[k] / (end if k == 0 else 1.0)
         bounds[k, 2] += math.exp(sides[0, k]) + math.exp(sides[1, k])
 
 
@@ -141,19 +144,18 @@ def _rise(shift, factor, r, C, sets, level, weight, rest):
 
 
 @kernel(inner=True)
-def mean_power(power, share, of_type, empty, C, angles, level):
-    r"""Bound the mean over the angles of ``|f|^power``, at any t, for shares that add up to 1.
+def mean_power(power, level, angles):
+    r"""Bound the mean over the angles of ``|f|^power``, at any t; ``level`` adds up to 1.
 
     ``f^M`` is a polynomial in z with coefficients that are largest in absolute value at t = 0
     (triangle inequality), so by Parseval the mean of ``|f|^(2M)`` is largest there too, at angles
     that are not shifted. There ``1 - |f|^2 >= W (1 - cos theta)``, with W the probability that two
     independent sets differ by 1 in n, and ``(1 - v)^M <= e^{-M v} <= 1 / (1 + M v)``, whose mean
     over m angles is ``(1 + 2 M W)^(-1/2) (1 + rho^m) / (1 - rho^m)`` (a Poisson kernel). With few
-    angles this may exceed 1, which always bounds. ``level`` is scratch.
+    angles this may exceed 1, which always bounds.
     """
-    fill_levels(share, of_type, empty, C, level)
     one_apart = 0.0
-    for i in range(2 * C):
+    for i in range(len(level) - 1):
         one_apart += 2.0 * level[i] * level[i + 1]
     size = max(power // 2, 0) * one_apart
     if size == 0.0:

@@ -19,8 +19,8 @@ import math
 
 import numpy as np
 
-from dynamics._jit import kernel
-from dynamics.fourier.bound import account, mean_power
+from dynamics._jit import REORDER, kernel
+from dynamics.fourier.bound import account, fill_levels, mean_power
 from dynamics.fourier.design import LEFT_OUT, SURELY_NEGATIVE, TOO_MANY_NODES, design
 from dynamics.fourier.kernel import PLAIN_POWER, node_sums
 from dynamics.fourier.plan import TILTS, UNTILTED
@@ -68,9 +68,13 @@ def assemble(
     Returns values, bounds, magnitudes and whether all goals were met; overwrites ``sums``.
     """
     values, bounds, magnitude = np.zeros(5), np.zeros((5, 5)), np.zeros(5)
-    moments, blurs, level = np.empty(5), np.empty(5), np.empty(2 * C + 1)
+    moments, blurs = np.empty((5, len(kind))), np.empty((5, len(kind)))
+    _moments_given(
+        law.center - reach, law.total, law.total_less_one, law.noise, law.p, law.n, L - 1.0, x, y,
+        base, moments, blurs,
+    )  # fmt: skip
+    front, level, series = np.empty(5), np.empty(2 * C + 1), np.empty(10)
     beyond = np.zeros(5)  # the totals that would need too many nodes, whatever the goal
-    sets = L - 1.0
     for k in range(5):
         bounds[k, 0] = rest[k]
     for i in range(len(kind)):
@@ -81,27 +85,27 @@ def assemble(
                 beyond[k] += 0.0 if kind[i] == LEFT_OUT else size
             continue
         center = law.center + i - reach
-        _moments_given(
-            center, law.total, law.total_less_one, law.noise, law.p, law.n, sets, x[:, i],
-            y[:, :, i], base[:, i], moments, blurs,
-        )  # fmt: skip
         if kind[i] == SURELY_NEGATIVE:
-            _surely_negative(logs[i], moments, blurs, values, bounds, magnitude)
+            _surely_negative(logs[i], moments[:, i], blurs[:, i], values, bounds, magnitude)
             continue
+        for k in range(5):
+            front[k] = math.exp(here[i, k])
         constant = 1.0 / (1.0 + math.exp(line[i, 0] * line[i, 3]))
         _add_loss(
-            law.total[center], math.exp(here[i, 0]) * weights[i, 0], line[i, 3], constant,
-            moments[0], values, magnitude,
+            law.total[center], front[0] * weights[i, 0], line[i, 3], constant, moments[0, i],
+            values, magnitude,
         )  # fmt: skip
         _add_derivatives(
-            center, law.total_less_one, law.p_empty, law.p, law.n, sets, y[:, :, i], base[:, i],
-            sums[i], math.exp(here[i, 0]), constant, values, magnitude,
+            center, law.total_less_one, law.p_empty, law.p, law.n, L - 1.0, y[:, :, i],
+            base[:, i], sums[i], front[0], constant, values, magnitude,
         )  # fmt: skip
-        account(nodes[i] * line[i, 1], line[i, 3], line[i, 0], logs[i], here[i], bounds)
-        power = mean_power(L - 3, share[i], law.level, line[i, 2], C, angles[i], level)
+        account(nodes[i] * line[i, 1], line[i, 3], line[i, 0], logs[i], front, bounds)
+        fill_levels(share[i], law.level, line[i, 2], C, level)
+        power = mean_power(L - 3, level, angles[i])
         _add_rounding(
             L, law.total[center], law.noise, x[:, i], base[0, i], share[i], line[i], angles[i],
-            power, here[i], log_goal, weights[i], constant, moments, blurs, bounds,
+            power, front, log_goal, weights[i], constant, moments[:, i], blurs[:, i], series,
+            bounds,
         )  # fmt: skip
     return values, bounds, magnitude, _settled(tolerance, bounds, beyond, magnitude, unit, goal)
 
@@ -126,21 +130,22 @@ def _settled(tolerance, bounds, beyond, magnitude, unit, goal):
     return settled
 
 
-@kernel(inner=True)
-def _moments_given(center, total, total_less_one, noise, p, n, sets, x, y, base, moments, blurs):
+@kernel(inner=True, fastmath=REORDER)
+def _moments_given(first, total, total_less_one, noise, p, n, sets, x, y, base, moments, blurs):
     """Fill E[F 1{R=r}], E[dF 1{R=r}] and the error to which rounding leaves them known."""
+    count = x.shape[1]
+    here = total[first : first + count]
     for k in range(5):
-        moments[k] = base[k] * total[center]
-        blurs[k] = abs(base[k]) * (8 * _UNIT * total[center] + noise)
-    for j in range(len(x)):
-        here = total_less_one[center - int(n[j])]
-        w = sets * p[j]
-        blur = 8 * _UNIT * here + noise
-        moments[0] += w * here * x[j]
-        blurs[0] += w * blur * abs(x[j])
-        for k in range(3):
-            moments[1 + k] += w * here * y[k, j]
-            blurs[1 + k] += w * blur * abs(y[k, j])
+        for i in range(count):
+            moments[k, i] = base[k, i] * here[i]
+            blurs[k, i] = abs(base[k, i]) * (8 * _UNIT * here[i] + noise)
+    for j in range(len(p)):
+        w, here = sets * p[j], total_less_one[first - int(n[j]) :]
+        for k in range(4):
+            size, moment, blur = x[j] if k == 0 else y[k - 1, j], moments[k], blurs[k]
+            for i in range(count):
+                moment[i] += w * here[i] * size[i]
+                blur[i] += w * (8 * _UNIT * here[i] + noise) * abs(size[i])
 
 
 @kernel(inner=True)
@@ -189,13 +194,14 @@ def _add_derivatives(
 
 @kernel(inner=True)
 def _add_rounding(
-    L, total, noise, x, base, share, line, angles, power, here, log_goal, weights, constant,
-    moments, blurs, bounds,
+    L, total, noise, x, base, share, line, angles, power, front, log_goal, weights, constant,
+    moments, blurs, series, bounds,
 ):  # fmt: skip
     """Add the aliases in R and the rounding errors of one R.
 
     The error of f^(L-2) is bounded in units of rounding, relative to |f|^(L-3), whose mean over
     the angles is at most ``power``; to 1 where the excess over 1 is taken digit by digit.
+    ``series`` is scratch.
     """
     eta, empty, omega, height, alias = line[0], line[2], line[3], line[4], line[5]
     # of a sum over the types: 10 u of the waves, additions (at most 2 C, C^2 <= 2 types), tables
@@ -203,7 +209,7 @@ def _add_rounding(
     relative = (L - 2.0) * (sum_error + 4.0) + angles + 60
     if L - 2 > PLAIN_POWER:
         filled = 1.0 - empty
-        squarings = binomial_series(L - 2, 2.0 * share.sum(), np.empty(10))
+        squarings = binomial_series(L - 2, 2.0 * share.sum(), series)
         # each squaring of a number near 1 adds 3 u and doubles what there was
         power_error = 4.0 * 2.0**squarings
         if squarings < 0:
@@ -216,6 +222,6 @@ def _add_rounding(
     for k in range(5):
         w = weights[2] if k == 0 else weights[1]
         bounds[k, 3] += w * alias * math.exp(log_goal[k] + height)
-        bounds[k, 4] += (relative + 2 * spread) * _UNIT * w * power * math.exp(here[k])
+        bounds[k, 4] += (relative + 2 * spread) * _UNIT * w * power * front[k]
         bounds[k, 4] += constant * (blurs[k] + blur * abs(moments[k]))
     bounds[0, 4] += omega * constant * (1 - constant) * (noise + blur * total)
