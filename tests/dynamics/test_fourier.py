@@ -14,6 +14,9 @@ from dynamics.errors import ParameterError, ToleranceError
 from dynamics.fourier import FourierExpectation
 from dynamics.fourier.bound import mean_power
 from dynamics.fourier.kernel import node_sums
+from dynamics.fourier.plan import TILTS, set_tables
+from dynamics.fourier.prepare import prepare
+from dynamics.fourier.totals import exponentials
 from dynamics.problem import Problem, State
 
 PAPER = Problem(D=8, C=2, q=0.3, p=3, nu=0.01, beta=1.0, temperature=1.3)
@@ -299,7 +302,7 @@ class TestAgainstSampling:
     @pytest.mark.parametrize("state", FLOW_STATES, ids=str)
     def test_within_error_bars(self, qD, state):
         problem = Problem(D=64, C=4, q=qD / 64)
-        oracle = sampled(problem, 200_000, seed=qD)
+        oracle = sampled(problem, 60_000, seed=qD)
         value = FourierExpectation(problem, 1e-9).evaluate(state)
         F, dF, _ = oracle.moments(state)
         s = np.exp(-np.logaddexp(0, F))
@@ -488,3 +491,60 @@ class TestMeanPower:
     def test_many_sets_leave_little(self):
         bound = plain_twin(mean_power)(24_998, np.array([3e-4, 1 - 6e-4, 3e-4]), 40)
         assert bound < 0.2
+
+
+class TestManyTotals:
+    """The tables of all totals at once are those of one total after another."""
+
+    @pytest.mark.parametrize("p", [3, 5])
+    @pytest.mark.parametrize(("D", "C"), [(12, 3), (10**6, 4)])
+    def test_tables(self, D, C, p):
+        problem = Problem(D=D, C=C, q=4 / D, p=p)
+        expectation, state = FourierExpectation(problem, 1e-6), State(0.05, 1.0, -0.06)
+        law, constants = expectation._law, expectation._constants(state)
+        reach, _, x, y, base, *_ = prepare(
+            law, C, problem.L, constants, p, expectation._crude(state), 1e-6
+        )
+        one_x, one_y, one_base = np.empty(len(law.n)), np.empty((3, len(law.n))), np.empty(5)
+        for r in (-reach, 0, 1, reach):
+            plain_twin(set_tables)(
+                r, law.plus, law.minus, law.level, problem.L, C, constants, p,
+                np.empty((3, 2 * C + 1, 4)), one_x, one_y, one_base,
+            )  # fmt: skip
+            for found, expected in (
+                (x[:, reach + r], one_x),
+                *zip(y[:, :, reach + r], one_y),
+                *zip(base[:, reach + r], one_base),
+            ):
+                scale = np.abs(expected).max()
+                np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13 * scale)
+
+    def test_exponentials(self):
+        exponents = np.concatenate([np.linspace(-707, 709, 3001), [0.0, -1e-300, -1e4, -math.inf]])
+        values = exponents.copy()
+        plain_twin(exponentials)(values, np.empty_like(values))
+        np.testing.assert_allclose(values, np.exp(np.maximum(exponents, -708)), rtol=5e-16)
+
+    def test_bounds_of_all_totals_hold(self):
+        """Chernoff bounds of E[e^(-lam F)] for every tilt and total, against every pattern."""
+        problem, state = Problem(D=12, C=3, q=0.4), State(0.3, 0.5, -0.2)
+        expectation = FourierExpectation(problem, 1e-6)
+        reach, _, _, _, _, logs, *_ = prepare(
+            expectation._law, 3, 4, expectation._constants(state), 3, expectation._crude(state),
+            1e-6,
+        )  # fmt: skip
+        oracle = all_patterns(problem)
+        F, dF, _ = oracle.moments(state)
+        total = (oracle.plus - oracle.minus)[:, 1:].sum(axis=1)
+        known = 0
+        for r in range(-reach, reach + 1):
+            for lam, bounds in zip(TILTS, logs[r + reach]):
+                if bounds[4] == math.inf:
+                    continue
+                known += 1
+                weight = oracle.weight * (total == r) * np.exp(-lam * F)
+                exact = [*(np.abs(dF) @ weight), weight.sum()]
+                assert np.all(exact <= np.exp(bounds[1:]) * (1 + 1e-12))
+                if r == 0:  # and not by much
+                    assert weight.sum() > 0.05 * math.exp(bounds[4])
+        assert known > 20

@@ -82,7 +82,7 @@ class TestManyFeaturesInFewSets:
         problem = Problem(D=64, C=C, q=qD / 64)
         value = FourierExpectation(problem, 1e-6).evaluate(LATE)
         assert value.test_error_bound < 1e-6
-        samples = 200_000
+        samples = 60_000
         F, _, _ = sampled(problem, samples, seed=qD).moments(LATE)
         bar = 5 * math.sqrt(value.test_error / samples)
         assert abs((F <= 1e-10).mean() - value.test_error) < bar
