@@ -89,7 +89,8 @@ class MaskedPopulation(Risk):
         Size and root seed of ``"sampling"``.
     moving
         Which correlations are trained: ``"all"``, ``"features"`` (Phi) or ``"positions"``
-        (Upsilon, the mechanism of Jelassi et al. 2022). The others have gradient 0.
+        (Upsilon, the mechanism of Jelassi et al. 2022). The others have gradient 0. With K > 1
+        clusters ``"positions"`` needs explicit partitions.
 
     Raises
     ------
@@ -120,6 +121,11 @@ class MaskedPopulation(Risk):
                 2 <= finite("nodes", nodes) <= _MOST_NODES, "nodes", nodes, f"in 2..{_MOST_NODES}"
             )
         require(moving in MOVING, "moving", moving, f"one of {', '.join(MOVING)}")
+        if moving == "positions" and problem.partitions is None and problem.K > 1:
+            raise ParameterError(
+                "moving = positions is not allowed with exponents and K > 1, where cells hold "
+                "fractions of a patch that positions could attend to: give partitions"
+            )
         require(
             100 <= finite("samples", samples) <= 10**7,
             "samples",

@@ -305,6 +305,12 @@ class TestRefusals:
         with pytest.raises(ParameterError, match="must be 7 numbers"):
             MaskedPopulation(problem).evaluate([0.0])
 
+    def test_positions_alone_need_whole_patches(self):
+        crowded = MaskedProblem(P=10**4, kappa_c=0.9, kappa_s=0.4, K=2)
+        with pytest.raises(ParameterError, match="moving = positions is not allowed"):
+            MaskedPopulation(crowded, moving="positions")
+        assert MaskedPopulation(crowded, moving="features").method == "mean_field"
+
     def test_what_is_too_large_is_refused(self) -> None:
         crossed = MaskedProblem(P=10**4, kappa_c=0.9, kappa_s=0.4, K=2)
         with pytest.raises(ParameterError, match="fractions of patches"):
