@@ -18,6 +18,7 @@ from dynamics.empirical.kernels import (
     sums_at_fixed_value,
     sums_over_samples,
 )
+from dynamics.empirical.tiles import fresh, lanes
 from dynamics.full_expectation import real_array
 from dynamics.problem import Problem
 
@@ -75,7 +76,14 @@ class EmpiricalRisk:
         self.y = labels.astype(X.dtype)
         available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
         self.threads = available if threads is None else count("threads", threads)
-        sample_bytes = X.itemsize * problem.D * problem.dimension
+        D, d, filled = problem.D, problem.dimension, lanes(X.dtype)
+        self.wide = -(-D // filled) * filled
+        self.fresh = fresh(d, X.dtype)
+        self.rows = self.X.reshape(self.N * D, d)
+        if d < filled:  # such rows are few numbers, and are copied
+            self.rows = np.zeros((self.N * D, filled), X.dtype)
+            self.rows[:, :d] = self.X.reshape(self.N * D, d)
+        sample_bytes = X.itemsize * D * d
         self.block = int(min(_GROUP, max(4, _BLOCK_BYTES // sample_bytes // 4 * 4)))
         self.group = _GROUP // self.block * self.block
         self.ahead = int(self.X.nbytes > _CACHED_BYTES)
@@ -85,27 +93,43 @@ class EmpiricalRisk:
 
     def gradient(self, A: np.ndarray, v: np.ndarray) -> Gradient:
         """Return loss and gradient; infinities and nan where F overflows."""
-        problem, kind = self.problem, self.X.dtype
-        D, d = problem.D, problem.dimension
+        problem = self.problem
+        D = problem.D
         S = softmax_rows(A / problem.tau)
-        rows, weights, value = self.X.reshape(self.N * D, d), S.astype(kind), v.astype(kind)
-        scaled = np.ascontiguousarray((problem.kappa * S.T).astype(kind))
-        G, M = np.zeros((len(self.chunks), d)), np.zeros((len(self.chunks), D, D))
+        weights, scaled = self.widened(S), self.widened(problem.kappa * S.T)
+        value = self.spread(v)
+        G, M = np.zeros((len(self.chunks), value.size)), np.zeros((len(self.chunks), D, self.wide))
 
         def work(tasks: Iterator[Task]) -> None:
-            scratch = np.empty((4, self.group, D), kind)
-            m, g = np.empty((D, D), kind), np.empty(d, kind)
+            scratch = self.scratch(4)
             for index, first, last, loss in tasks:
                 loss[index] = sums_over_samples(
-                    rows, self.y, value, weights, scaled, problem.p, problem.nu,
-                    first, last, self.block, self.group, scratch, m, g, G[index], M[index],
-                    self.ahead,
+                    self.rows, self.y, value, weights, scaled, problem.p, problem.nu,
+                    first, last, self.block, self.group, *scratch, G[index], M[index], self.ahead,
                 )  # fmt: skip
 
         loss = self.shared(work)
         factor = -problem.kappa / self.N
-        dA = through_softmax(S, factor * M.sum(axis=0), problem.tau)
-        return Gradient(loss, dA, factor * G.sum(axis=0))
+        dA = through_softmax(S, factor * M.sum(axis=0)[:, :D], problem.tau)
+        return Gradient(loss, dA, factor * G.sum(axis=0)[self.fresh])
+
+    def widened(self, matrix: np.ndarray) -> np.ndarray:
+        """Return a matrix of D columns with rows of whole vectors, in the precision of the data."""
+        wide = np.zeros((len(matrix), self.wide), self.X.dtype)
+        wide[:, : self.problem.D] = matrix
+        return wide
+
+    def spread(self, v: np.ndarray) -> np.ndarray:
+        """Return v as it meets the vectors that cover a row of the data, no entry twice."""
+        value = np.zeros(self.fresh.size, self.X.dtype)
+        value[self.fresh] = v
+        return value
+
+    def scratch(self, number: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return working memory of the kernels."""
+        height = max(self.group, lanes(self.X.dtype))
+        flat = np.ones(self.block * self.problem.D + self.wide + height, self.X.dtype)
+        return np.zeros((number, height, self.wide), self.X.dtype), flat
 
     def shared(self, work: Callable[[Iterator[Task]], None]) -> float:
         """Share the samples out among threads, chunk by chunk; return the mean loss."""
@@ -135,23 +159,26 @@ class FixedScores:
     def __init__(self, risk: EmpiricalRisk, A: np.ndarray) -> None:
         self.risk = risk
         S = softmax_rows(A / risk.problem.tau).astype(risk.X.dtype)
-        self._mixed = np.matmul(S, risk.X).reshape(-1, risk.problem.dimension)
+        rows = risk.rows.reshape(risk.N, risk.problem.D, -1)
+        self._mixed = np.matmul(S, rows).reshape(risk.rows.shape)
 
     def gradient(self, A: np.ndarray, v: np.ndarray) -> Gradient:
         """Return loss and gradient in v; A is not looked at."""
         risk, problem, kind = self.risk, self.risk.problem, self.risk.X.dtype
-        G, value = np.zeros((len(risk.chunks), v.size)), v.astype(kind)
+        value = risk.spread(v)
+        G = np.zeros((len(risk.chunks), value.size))
 
         def work(tasks: Iterator[Task]) -> None:
-            scratch, g = np.empty((2, risk.block, problem.D), kind), np.empty(v.size, kind)
+            scratch = risk.scratch(3)
             for index, first, last, loss in tasks:
                 loss[index] = sums_at_fixed_scores(
                     self._mixed, risk.y, value, kind.type(problem.kappa), problem.p, problem.nu,
-                    first, last, risk.block, scratch, g, G[index], risk.ahead,
+                    first, last, risk.block, *scratch, G[index], risk.ahead,
                 )  # fmt: skip
 
         loss = risk.shared(work)
-        return Gradient(loss, np.zeros_like(A), -problem.kappa / risk.N * G.sum(axis=0))
+        dv = -problem.kappa / risk.N * G.sum(axis=0)[risk.fresh]
+        return Gradient(loss, np.zeros_like(A), dv)
 
 
 class FixedValue:
@@ -159,25 +186,25 @@ class FixedValue:
 
     def __init__(self, risk: EmpiricalRisk, v: np.ndarray) -> None:
         self.risk = risk
-        self._projected = (risk.X @ v.astype(risk.X.dtype)) * risk.y[:, None]
+        self._projected = risk.widened((risk.X @ v.astype(risk.X.dtype)) * risk.y[:, None])
 
     def gradient(self, A: np.ndarray, v: np.ndarray) -> Gradient:
         """Return loss and gradient in A; v is not looked at."""
-        risk, problem, kind = self.risk, self.risk.problem, self.risk.X.dtype
+        risk, problem = self.risk, self.risk.problem
         S = softmax_rows(A / problem.tau)
-        scaled = np.ascontiguousarray((problem.kappa * S.T).astype(kind))
-        M = np.zeros((len(risk.chunks), *A.shape))
+        scaled = risk.widened(problem.kappa * S.T)
+        M = np.zeros((len(risk.chunks), problem.D, risk.wide))
 
         def work(tasks: Iterator[Task]) -> None:
-            scratch, m = np.empty((2, risk.group, problem.D), kind), np.empty(A.shape, kind)
+            scratch = risk.scratch(3)
             for index, first, last, loss in tasks:
                 loss[index] = sums_at_fixed_value(
-                    self._projected, scaled, problem.p, problem.nu,
-                    first, last, risk.group, scratch, m, M[index],
-                )  # fmt: skip
+                    self._projected, scaled, problem.p, problem.nu, first, last, *scratch, M[index]
+                )
 
         loss = risk.shared(work)
-        dA = through_softmax(S, -problem.kappa / risk.N * M.sum(axis=0), problem.tau)
+        factor = -problem.kappa / risk.N
+        dA = through_softmax(S, factor * M.sum(axis=0)[:, : problem.D], problem.tau)
         return Gradient(loss, dA, np.zeros_like(v))
 
 

@@ -1,7 +1,8 @@
 """Compiled sums over samples: the data are read from memory once, block by cache-sized block.
 
 The products with ``S`` are written out here and not left to a BLAS: they are small, must not start
-threads of their own, and must give the same bits whatever the number of threads.
+threads of their own, and must give the same bits whatever the number of threads. Matrices of D
+columns have their rows filled up with zeros to whole vectors, a width written ``wide``.
 """
 
 from __future__ import annotations
@@ -9,92 +10,90 @@ from __future__ import annotations
 import math
 
 from dynamics._jit import REORDER, kernel
-from dynamics.empirical.prefetch import prefetch
+from dynamics.empirical.tiles import LINE, add_tile, dot_rows
+
+_PART = 64  # rows of the data that stay in the first cache
 
 
-@kernel(fastmath=REORDER, inner=True)
+@kernel(inner=True)
 def _inner_products(X, first, rows, v, u):
-    """Set ``u[r] = <X[first + r], v>`` for ``rows`` rows of X (M, d)."""
-    zero = X.dtype.type(0)
-    whole = rows - rows % 4
-    for r in range(0, whole, 4):
-        m = first + r
-        a, b, c, e = zero, zero, zero, zero
-        for k in range(v.size):
-            a += X[m, k] * v[k]
-            b += X[m + 1, k] * v[k]
-            c += X[m + 2, k] * v[k]
-            e += X[m + 3, k] * v[k]
-        u[r], u[r + 1], u[r + 2], u[r + 3] = a, b, c, e
+    """Set ``u[r] = <X[first + r], v>`` for ``rows`` rows of X (M, d); v covers the d columns."""
+    count = LINE // X.itemsize
+    whole = rows - rows % count
+    for r in range(0, whole, count):
+        dot_rows(X, first + r, v, u, r)
+    last = X.shape[1] - count
     for r in range(whole, rows):
-        a = zero
-        for k in range(v.size):
-            a += X[first + r, k] * v[k]
+        a = X.dtype.type(0)
+        for k in range(0, v.size, count):
+            for n in range(count):
+                a += X[first + r, min(k, last) + n] * v[k + n]
         u[r] = a
 
 
-@kernel(fastmath=REORDER, inner=True)
-def _weighted_rows(X, first, rows, z, g, ahead):
-    """Add ``sum_r z[r] X[first + r]`` to g (d,); prefetch the rows ``ahead`` of them, if any."""
-    whole = rows - rows % 4
-    line = 64 // X.itemsize
-    for r in range(0, whole, 4):
-        m = first + r
-        if ahead > 0:
-            for k in range(0, 4 * g.size, line):
-                prefetch(X, m + ahead, k)
-        a, b, c, e = z[r], z[r + 1], z[r + 2], z[r + 3]
-        for k in range(g.size):
-            g[k] += (a * X[m, k] + b * X[m + 1, k]) + (c * X[m + 2, k] + e * X[m + 3, k])
-    for r in range(whole, rows):
-        for k in range(g.size):
-            g[k] += z[r] * X[first + r, k]
+@kernel(inner=True)
+def _weighted_rows(X, first, rows, z, G, ahead):
+    """Add ``sum_r z[r] X[first + r]`` to G, which covers the d columns of X (M, d).
+
+    The rows ``ahead`` of them are prefetched, if any.
+    """
+    count = LINE // X.itemsize
+    data, a, c = X[first : first + rows], z[:rows].reshape(1, rows), G.reshape(1, G.size)
+    last = X.shape[1] - count
+    for begin in range(0, rows, _PART):
+        end = min(begin + _PART, rows)
+        middle = end - (end - begin) % 8
+        k = 0
+        while k + 4 * count <= X.shape[1]:
+            add_tile(a, data, c, 0, k, k, begin, middle, 1, 4, 2, ahead)
+            k += 4 * count
+        for j in range(k, G.size, count):
+            add_tile(a, data, c, 0, min(j, last), j, begin, middle, 1, 1, 8, ahead)
+        if middle < end:
+            for j in range(0, G.size, count):
+                add_tile(a, data, c, 0, min(j, last), j, middle, end, 1, 1, 1, 0)
 
 
-@kernel(fastmath=REORDER, inner=True)
+@kernel(inner=True)
+def _clear(a, rows):
+    for i in range(rows):
+        for j in range(a.shape[1]):
+            a[i, j] = 0
+
+
+@kernel(inner=True)
 def _add_product(a, b, c, rows, inner):
-    """Add ``a[:rows, :inner] @ b[:inner]`` to ``c[:rows]``, four rows and four terms at a time."""
-    n = c.shape[1]
-    whole = inner - inner % 4
-    for i in range(0, rows - rows % 4, 4):
-        for k in range(0, whole, 4):
-            p0, p1, p2, p3 = a[i, k], a[i, k + 1], a[i, k + 2], a[i, k + 3]
-            q0, q1, q2, q3 = a[i + 1, k], a[i + 1, k + 1], a[i + 1, k + 2], a[i + 1, k + 3]
-            r0, r1, r2, r3 = a[i + 2, k], a[i + 2, k + 1], a[i + 2, k + 2], a[i + 2, k + 3]
-            s0, s1, s2, s3 = a[i + 3, k], a[i + 3, k + 1], a[i + 3, k + 2], a[i + 3, k + 3]
-            for j in range(n):
-                b0, b1, b2, b3 = b[k, j], b[k + 1, j], b[k + 2, j], b[k + 3, j]
-                c[i, j] += p0 * b0 + p1 * b1 + p2 * b2 + p3 * b3
-                c[i + 1, j] += q0 * b0 + q1 * b1 + q2 * b2 + q3 * b3
-                c[i + 2, j] += r0 * b0 + r1 * b1 + r2 * b2 + r3 * b3
-                c[i + 3, j] += s0 * b0 + s1 * b1 + s2 * b2 + s3 * b3
-        for k in range(whole, inner):
-            p0, q0, r0, s0 = a[i, k], a[i + 1, k], a[i + 2, k], a[i + 3, k]
-            for j in range(n):
-                c[i, j] += p0 * b[k, j]
-                c[i + 1, j] += q0 * b[k, j]
-                c[i + 2, j] += r0 * b[k, j]
-                c[i + 3, j] += s0 * b[k, j]
-    for i in range(rows - rows % 4, rows):
-        for k in range(inner):
-            p0 = a[i, k]
-            for j in range(n):
-                c[i, j] += p0 * b[k, j]
+    """Add ``a[:rows, :inner] @ b[:inner]`` to ``c[:rows]``, in tiles of four rows."""
+    count = LINE // b.itemsize
+    whole, pairs = rows - rows % 4, b.shape[1] - b.shape[1] % (2 * count)
+    for j in range(0, pairs, 2 * count):
+        for i in range(0, whole, 4):
+            add_tile(a, b, c, i, j, j, 0, inner, 4, 2, 1, 0)
+    for j in range(pairs, b.shape[1], count):
+        for i in range(0, whole, 4):
+            add_tile(a, b, c, i, j, j, 0, inner, 4, 1, 1, 0)
+    for i in range(whole, rows):
+        for j in range(0, b.shape[1], count):
+            add_tile(a, b, c, i, j, j, 0, inner, 1, 1, 1, 0)
 
 
 @kernel(fastmath=REORDER, inner=True)
-def _output(o, p, nu, w):
-    """Return ``F = sum_i act(o_i)`` and set ``w_i = act'(o_i)``."""
-    F = 0.0
-    for i in range(o.size):
-        w[i] = o[i] * o[i]
+def _act(outputs, rows, p, nu, slopes, values):
+    """Set ``f = act(o)`` and ``w = act'(o)``, entry by entry of so many rows."""
+    o, w, f = (
+        outputs.reshape(outputs.size),
+        slopes.reshape(slopes.size),
+        values.reshape(values.size),
+    )
+    size = rows * outputs.shape[1]
+    for k in range(size):
+        w[k] = o[k] * o[k]
     for _ in range((p - 1) // 2 - 1):
-        for i in range(o.size):
-            w[i] *= o[i] * o[i]
-    for i in range(o.size):
-        F += float(o[i]) * (float(w[i]) + nu)
-        w[i] = p * float(w[i]) + nu
-    return F
+        for k in range(size):
+            w[k] *= o[k] * o[k]
+    for k in range(size):
+        f[k] = o[k] * (w[k] + nu)
+        w[k] = p * w[k] + nu
 
 
 @kernel(inner=True)
@@ -107,122 +106,108 @@ def _residual(F):
     return small, 1.0 / (1.0 + small), -F
 
 
+@kernel(fastmath=REORDER, inner=True)
+def _residuals(f, rows, ones, F, w):
+    """Return the sum of ``log(1 + e^-F)`` over rows of f, ``F`` their sums; multiply w by s(-F).
+
+    Rows up to a whole vector of them are looked at, and only ``rows`` of them count.
+    """
+    for b in range(0, rows, LINE // f.itemsize):
+        dot_rows(f, b, ones, F, b)
+    loss, excess = 0.0, 0.0  # prod (1 + e^-|F|) - 1, at most 2^64: one logarithm for a block
+    for b in range(rows):
+        small, s, linear = _residual(float(F[b]))
+        loss += linear
+        excess += small + excess * small
+        scale = f.dtype.type(s)
+        for i in range(w.shape[1]):
+            w[b, i] *= scale
+    return loss + math.log1p(excess)
+
+
 @kernel(fastmath=REORDER, nogil=True)
 def sums_over_samples(
-    X, y, v, S, scaled, p, nu, first, last, block, group, work, m, g, G, M, ahead
+    X, y, v, S, scaled, p, nu, first, last, block, group, work, flat, G, M, ahead
 ):
     """Accumulate over samples first .. last the loss and the two sums behind the gradient.
 
     ``X`` (N D, d) has the rows of the samples one after another, ``scaled`` is ``kappa S^T``. With
     ``u = y X v``, ``o = kappa S u``, ``w_i = s(-F) act'(o_i)`` per sample,
-    ``G += sum y (S^T w) X`` (d,) and ``M += sum w u^T`` (D, D), in double precision whatever the
-    type of X. ``work`` (4, group, D), ``m`` (D, D) and ``g`` (d,) are scratch; ``ahead``
-    (0 or 1) is how many blocks ahead the data are prefetched.
+    ``G += sum y (S^T w) X`` (d) and ``M += sum w u^T`` (D, wide), in double precision whatever the
+    type of X. S and scaled are (D, wide); v and G cover the d columns. ``work`` (4, group, wide)
+    of zeros and ``flat`` (block D + wide + group) are scratch; ``ahead`` (0 or 1) is how many
+    blocks ahead the data are prefetched.
     """
     D = S.shape[0]
     u, o, w, z = work[0], work[1], work[2], work[3]
+    ones, F, t = flat[: S.shape[1]], flat[S.shape[1] : -block * D], flat[-block * D :]
     loss = 0.0
     for start in range(first, last, group):
         size = min(group, last - start)
         for begin in range(0, size, block):
             rows = min(block, size - begin)
             sample = start + begin
-            flat = u[begin : begin + rows].reshape(rows * D)
-            _inner_products(X, sample * D, rows * D, v, flat)
+            _inner_products(X, sample * D, rows * D, v, t)
             for b in range(rows):
                 for j in range(D):
-                    u[begin + b, j] *= y[sample + b]
-                    o[b, j] = 0
-                    z[b, j] = 0
+                    u[begin + b, j] = y[sample + b] * t[b * D + j]
+            _clear(o, rows)
             _add_product(u[begin:], scaled, o, rows, D)
-            excess = 0.0  # prod (1 + e^-|F|) - 1, at most 2^64: one logarithm for a block
-            for b in range(rows):
-                F = _output(o[b], p, nu, w[begin + b])
-                small, s, linear = _residual(F)
-                loss += linear
-                excess += small + excess * small
-                for i in range(D):
-                    w[begin + b, i] *= s
-            loss += math.log1p(excess)
-            _add_product(w[begin:], S, z, rows, D)
+            part = w[begin:]
+            _act(o, rows, p, nu, part, z)
+            loss += _residuals(z, rows, ones, F, part)
+            _clear(z, rows)
+            _add_product(part, S, z, rows, D)
             for b in range(rows):
                 for j in range(D):
-                    z[b, j] *= y[sample + b]
-            for k in range(g.size):
-                g[k] = 0
-            _weighted_rows(X, sample * D, rows * D, z.reshape(z.size), g, block * D * ahead)
-            for k in range(g.size):
-                G[k] += g[k]
-        for i in range(D):
-            for j in range(D):
-                m[i, j] = 0
-        _add_product(w.T, u, m, D, size)
-        for i in range(D):
-            for j in range(D):
-                M[i, j] += m[i, j]
+                    t[b * D + j] = y[sample + b] * z[b, j]
+            _weighted_rows(X, sample * D, rows * D, t, G, block * D * ahead)
+        _add_product(w.T, u, M, D, size)
     return loss
 
 
 @kernel(fastmath=REORDER, nogil=True)
-def sums_at_fixed_scores(H, y, v, kappa, p, nu, first, last, block, work, g, G, ahead):
+def sums_at_fixed_scores(H, y, v, kappa, p, nu, first, last, block, work, flat, G, ahead):
     """Accumulate loss and ``G += sum y w H`` where ``H = S X`` (N D, d) is given.
 
-    ``work`` (2, block, D) and ``g`` (d,) are scratch; ``ahead`` as in `sums_over_samples`.
+    ``work`` (3, group, wide) of zeros is scratch; v, G, ``flat`` and ``ahead`` as in
+    `sums_over_samples`.
     """
-    o, w = work[0], work[1]
-    D = o.shape[1]
+    o, w, f = work[0], work[1], work[2]
+    wide = o.shape[1]
+    D = (flat.size - wide - o.shape[0]) // block
+    ones, F, t = flat[:wide], flat[wide : -block * D], flat[-block * D :]
     loss = 0.0
     for sample in range(first, last, block):
         rows = min(block, last - sample)
-        _inner_products(H, sample * D, rows * D, v, o.reshape(o.size))
-        excess = 0.0
+        _inner_products(H, sample * D, rows * D, v, t)
         for b in range(rows):
             for i in range(D):
-                o[b, i] *= kappa * y[sample + b]
-            F = _output(o[b], p, nu, w[b])
-            small, s, linear = _residual(F)
-            loss += linear
-            excess += small + excess * small
+                o[b, i] = kappa * y[sample + b] * t[b * D + i]
+        _act(o, rows, p, nu, w, f)
+        loss += _residuals(f, rows, ones, F, w)
+        for b in range(rows):
             for i in range(D):
-                w[b, i] *= s * y[sample + b]
-        loss += math.log1p(excess)
-        for k in range(g.size):
-            g[k] = 0
-        _weighted_rows(H, sample * D, rows * D, w.reshape(w.size), g, block * D * ahead)
-        for k in range(g.size):
-            G[k] += g[k]
+                t[b * D + i] = y[sample + b] * w[b, i]
+        _weighted_rows(H, sample * D, rows * D, t, G, block * D * ahead)
     return loss
 
 
 @kernel(fastmath=REORDER, nogil=True)
-def sums_at_fixed_value(U, scaled, p, nu, first, last, group, work, m, M):
-    """Accumulate loss and ``M += sum w u^T`` where ``u = y X v``, the rows of U (N, D), is given.
+def sums_at_fixed_value(U, scaled, p, nu, first, last, work, flat, M):
+    """Accumulate loss and ``M += sum w u^T`` where ``u = y X v`` is given as U (N, wide).
 
-    ``work`` (2, group, D) and ``m`` (D, D) are scratch.
+    ``work`` (3, group, wide) of zeros is scratch; ``flat`` as in `sums_over_samples`.
     """
-    o, w = work[0], work[1]
-    D = U.shape[1]
+    o, w, f = work[0], work[1], work[2]
+    group, wide = o.shape
+    ones, F = flat[:wide], flat[wide:]
     loss = 0.0
     for start in range(first, last, group):
         rows = min(group, last - start)
-        for b in range(rows):
-            for j in range(D):
-                o[b, j] = 0
-        _add_product(U[start:], scaled, o, rows, D)
-        excess = 0.0
-        for b in range(rows):
-            F = _output(o[b], p, nu, w[b])
-            small, s, linear = _residual(F)
-            loss += linear
-            excess += small + excess * small
-            for i in range(D):
-                w[b, i] *= s
-        loss += math.log1p(excess)
-        for i in range(D):
-            for j in range(D):
-                m[i, j] = 0
-        _add_product(w.T, U[start:], m, D, rows)
-        for i in range(D):
-            for j in range(D):
-                M[i, j] += m[i, j]
+        _clear(o, rows)
+        _add_product(U[start:], scaled, o, rows, scaled.shape[0])
+        _act(o, rows, p, nu, w, f)
+        loss += _residuals(f, rows, ones, F, w)
+        _add_product(w.T, U[start:], M, scaled.shape[0], rows)
     return loss
