@@ -141,7 +141,7 @@ class EmpiricalRisk:
                 yield index, *self.chunks[index], loss
 
         helpers = min(self.threads, len(self.chunks)) - 1
-        if self.X.size < _LARGE and _busy():
+        if helpers and self.X.size < _LARGE and _busy():
             helpers = 0
         futures = [_pool(os.getpid()).submit(lambda: work(tasks())) for _ in range(helpers)]
         try:

@@ -62,6 +62,15 @@ def _clear(a, rows):
 
 
 @kernel(inner=True)
+def _scale(a, rows, y, sample):
+    """Multiply the rows by the labels of so many samples."""
+    for i in range(rows):
+        label = y[sample + i]
+        for j in range(a.shape[1]):
+            a[i, j] *= label
+
+
+@kernel(inner=True)
 def _add_product(a, b, c, rows, inner):
     """Add ``a[:rows, :inner] @ b[:inner]`` to ``c[:rows]``, in tiles of four rows."""
     count = LINE // b.itemsize
@@ -99,11 +108,8 @@ def _act(outputs, rows, p, nu, slopes, values):
 @kernel(inner=True)
 def _residual(F):
     """Return ``e^-|F|``, the logistic sigmoid of ``-F``, and ``max(-F, 0)``, without overflow."""
-    if F > 0.0:
-        small = math.exp(-F)
-        return small, small / (1.0 + small), 0.0
-    small = math.exp(F)
-    return small, 1.0 / (1.0 + small), -F
+    small = math.exp(-abs(F))
+    return small, (small if F > 0.0 else 1.0) / (1.0 + small), max(-F, 0.0)
 
 
 @kernel(fastmath=REORDER, inner=True)
@@ -139,6 +145,7 @@ def sums_over_samples(
     blocks ahead the data are prefetched.
     """
     D = S.shape[0]
+    packed = S.shape[1] > D  # whether rows of D numbers have to be laid out without gaps
     u, o, w, z = work[0], work[1], work[2], work[3]
     ones, F, t = flat[: S.shape[1]], flat[S.shape[1] : -block * D], flat[-block * D :]
     loss = 0.0
@@ -147,21 +154,28 @@ def sums_over_samples(
         for begin in range(0, size, block):
             rows = min(block, size - begin)
             sample = start + begin
-            _inner_products(X, sample * D, rows * D, v, t)
-            for b in range(rows):
-                for j in range(D):
-                    u[begin + b, j] = y[sample + b] * t[b * D + j]
+            part = u[begin:]
+            flat_u = t if packed else part.reshape(part.size)
+            _inner_products(X, sample * D, rows * D, v, flat_u)
+            if packed:
+                for b in range(rows):
+                    for j in range(D):
+                        part[b, j] = t[b * D + j]
+            _scale(part, rows, y, sample)
             _clear(o, rows)
-            _add_product(u[begin:], scaled, o, rows, D)
+            _add_product(part, scaled, o, rows, D)
             part = w[begin:]
             _act(o, rows, p, nu, part, z)
             loss += _residuals(z, rows, ones, F, part)
             _clear(z, rows)
             _add_product(part, S, z, rows, D)
-            for b in range(rows):
-                for j in range(D):
-                    t[b * D + j] = y[sample + b] * z[b, j]
-            _weighted_rows(X, sample * D, rows * D, t, G, block * D * ahead)
+            _scale(z, rows, y, sample)
+            if packed:
+                for b in range(rows):
+                    for j in range(D):
+                        t[b * D + j] = z[b, j]
+            flat_z = t if packed else z.reshape(z.size)
+            _weighted_rows(X, sample * D, rows * D, flat_z, G, block * D * ahead)
         _add_product(w.T, u, M, D, size)
     return loss
 
