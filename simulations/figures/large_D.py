@@ -89,9 +89,11 @@ def draw_ends(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     mass.set_ylabel(r"$G=D\,(\Lambda+(C-1)\,\Gamma)$ at the end")
     mass.legend(loc="upper left")
     errors.set_yscale("log")
-    errors.set_ylim(1e-9, 1.0)
+    errors.set_ylim(1e-9, 3.0)
     errors.set_ylabel(r"test error $P[yF\leq 0]$")
-    figure.legend(*errors.get_legend_handles_labels(), loc="outside lower right", ncols=3)
+    handles = np.array(errors.get_legend_handles_labels()[0], dtype=object)
+    by_column = handles.reshape(-1, 3).T.ravel()  # a legend fills its columns: one row for each qD
+    figure.legend(handles=list(by_column), loc="outside lower right", ncols=3)
     for letter, ax in zip("ab", (mass, errors)):
         _against_D(ax, letter)
     return artists

@@ -4,8 +4,8 @@
 their rate over the whole call, planning included: 0.9 to 5 million real operations (a complex
 multiply-add is four), 10 to 25 complex multiply-adds for each node and angle, from arrays in the
 first-level cache. A core that does one vector of eight a cycle has a limit of about 24 to 30 a
-nanosecond; the inner loop reaches about half of it, and the plan before it takes a third of the
-time. The notebook ``fourier_method`` derives the numbers.
+nanosecond; the inner loop reaches about half of it, and the plan before it takes a quarter to a
+third of the time. The notebook ``fourier_method`` derives the numbers.
 """
 
 import time
