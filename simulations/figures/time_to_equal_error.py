@@ -163,7 +163,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
                 ax.annotate(text, (1.0, seconds), xycoords=("axes fraction", "data"), va="center",
                             xytext=(4, 0), textcoords="offset points", color="#555555")  # fmt: skip
         ax.set_title(f"$qD={float(data['qD'][i]):g}$")
-        ax.set_xlabel("relative error of the gradient, smaller to the right")
+        ax.set_xlabel("relative error (smaller to the right)")
         panel_letter(ax, "ab"[i] if i < 2 else str(i))
     axes[0].set_ylabel("wall time of one gradient (s)")
     handles = [handle for handle in artists.values() if handle is not None]
