@@ -351,6 +351,16 @@ class TestLargeD:
             # the loss moves by 1e-9 only with gamma, and plans at the five points differ by 1e-14
             assert slope == pytest.approx(derivatives[k], rel=close, abs=0.0)
 
+    def test_totals_added_late_are_resolved(self):
+        """F ranges far here: a lower goal adds totals, whose lines need the fine tilts as well."""
+        expectation = FourierExpectation(Problem(D=10**5, C=4, q=4e-5), 1e-8)
+        state = State(0.02290262560713433, 4.2407836161713925, -0.00014663085086078965)
+        h = 1e-6 * state.alpha
+        up, down = (
+            expectation.gradient(state._replace(alpha=state.alpha + step)).alpha for step in (h, -h)
+        )
+        assert expectation.jacobian(state)[0, 0] == pytest.approx((up - down) / (2 * h), rel=1e-2)
+
 
 class TestEffort:
     @pytest.mark.parametrize(
