@@ -223,7 +223,8 @@ class FourierExpectation:
 
     def _sign(self, state: State) -> tuple[float, float, float]:
         if self._signs is None:
-            self._signs = sign_law(self.problem, self._law, max(self.tolerance, 1e-9))
+            D, C, q = self.problem.D, self.problem.C, self.problem.q
+            self._signs = sign_law(D, C, q, max(self.tolerance, 1e-9))
         return sign_probabilities(
             self._law, self._signs, self.problem.C, self.problem.L, self._constants(state),
             self.problem.p,

@@ -18,6 +18,7 @@ half of the sets is enumerated, and the two are joined by sorting.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -25,10 +26,10 @@ import numpy as np
 from dynamics._jit import kernel
 from dynamics.fourier.halves import Halves, count_by_halves, halves_law
 from dynamics.fourier.multisets import multisets
-from dynamics.fourier.plan import SetLaw, set_tables, tilt
+from dynamics.fourier.plan import SetLaw, set_law, set_tables, tilt
 from dynamics.problem import Problem
 
-#: A remainder below this is not worth another enumeration.
+#: A remainder below this, or below the tolerance, is not worth another enumeration.
 ENOUGH = 1e-7
 
 #: Multisets of crowded sets beyond these are left out.
@@ -66,13 +67,20 @@ class CrowdedLaw(NamedTuple):
     offset: int
 
 
-def sign_law(problem: Problem, law: SetLaw, tolerance: float) -> SignLaw:
-    """Enumerate along the road that leaves out less; crowded sets if that is little enough."""
+@lru_cache(maxsize=2)
+def sign_law(D: int, C: int, q: float, tolerance: float) -> SignLaw:
+    """Enumerate along the road that leaves out less; crowded sets if that is little enough.
+
+    Kept for the next problem: those of a grid often differ in what the model alone knows.
+    """
+    problem = Problem(D=D, C=C, q=q)
+    law = set_law(problem)
     reach = int(np.searchsorted(-law.log_tail, -math.log(0.01 * tolerance)))
     reach = min(reach, len(law.log_tail) - 1)
     crowded, left_out = _crowded_law(problem, law, tolerance, reach)
-    if left_out > ENOUGH:
-        halves, left_out_of_halves = halves_law(problem.L - 1, law, ENOUGH)
+    enough = max(ENOUGH, tolerance)
+    if left_out > enough:
+        halves, left_out_of_halves = halves_law(problem.L - 1, law, enough)
         if left_out_of_halves < left_out:
             return SignLaw(reach, tolerance, None, halves)
     return SignLaw(reach, tolerance, crowded, None)
