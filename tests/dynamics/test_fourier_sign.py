@@ -29,6 +29,14 @@ def by_halves(monkeypatch):
 halves_law = sign.halves_law
 
 
+@pytest.fixture(autouse=True)
+def nothing_kept():
+    """Tests replace parts of the enumerations, which are kept between problems."""
+    sign.sign_law.cache_clear()
+    yield
+    sign.sign_law.cache_clear()
+
+
 class TestHalves:
     @pytest.mark.parametrize(("D", "C"), [(12, 4), (12, 2), (8, 4)])
     @pytest.mark.parametrize("q", [0.05, 0.4, 0.9, 1.0])
@@ -62,8 +70,8 @@ class TestHalves:
         problem = Problem(D=64, C=2, q=0.5)
         crowded = FourierExpectation(problem, 1e-9)
         one = crowded.evaluate(state)
-        monkeypatch.setattr(sign, "ENOUGH", -1.0)
-        monkeypatch.setattr(sign, "halves_law", lambda *given: (halves_law(*given[:2], 1e-9)[0], 0))
+        sign.sign_law.cache_clear()
+        monkeypatch.setattr(sign, "_crowded_law", lambda *_: (None, 1.0))
         halves = FourierExpectation(problem, 1e-9)
         other = halves.evaluate(state)
         assert crowded._signs.halves is None
