@@ -1,8 +1,10 @@
 """The claims: listed lightly, measured quickly, and able to come out otherwise."""
 
 import math
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -204,3 +206,9 @@ class TestVerdictsCouldComeOutOtherwise:
         full_descent = runs.full_descent
         monkeypatch.setattr(runs, "full_descent", wrong)
         assert claim.run(Context(quick=True)).verdict is Verdict.FAILS
+
+
+def test_readme_lists_every_claim_in_order():
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    table = readme[readme.index("## Claims") : readme.index("## Ten lines")]
+    assert tuple(re.findall(r"^\| `([\w.-]+)` \|", table, re.MULTILINE)) == CLAIM_IDS
