@@ -64,8 +64,8 @@ class TestQuickRuns:
             assert any(ax.lines or ax.collections for ax in canvas.axes)
 
     @pytest.mark.slow
-    def test_numbers_of_the_notes(self):
-        """Independent prototypes measured these exponents over the same decades."""
+    def test_exponents_of_an_independent_computation(self):
+        """Another program, written from the exact dynamics, gave these over the same decades."""
         found = outcome("huang-scaling").measured
         wide, narrow = runs.WIDE_GAP.name, runs.NARROW_GAP.name
         assert found[f"exponent of the initial ratio ({wide})"] == pytest.approx(0.614, abs=2e-3)
