@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynamics.empirical.checkpoint import Checkpoint, fingerprint
+from dynamics.empirical.curvature import stability
 from dynamics.empirical.data import count, feature, fits_into_memory
 from dynamics.empirical.gradient import EmpiricalRisk, FixedScores, FixedValue, Gradient
 from dynamics.empirical.held_out import HeldOut
@@ -112,7 +113,8 @@ def train(
     Returns
     -------
     TrainingResult
-        Divergence and instability are told by its status, not raised.
+        Divergence and instability are told by its status, not raised; the message then names the
+        largest stable learning rate (`stability`).
 
     Raises
     ------
@@ -151,7 +153,24 @@ def train(
         status = Status.INTERRUPTED
         raise TrainingInterrupted(run.result(status, status.value)) from None
     run.save()
+    if status in (Status.UNSTABLE, Status.DIVERGED):
+        place = (run.state.A, run.state.v) if status is Status.UNSTABLE else (A, v)
+        where = "where it ended" if status is Status.UNSTABLE else "at the start"
+        stable = _largest_stable(problem, risk, settings, *place)
+        message += f"; {where} the largest stable learning_rate is {stable:.3g}"
     return run.result(status, message)
+
+
+def _largest_stable(
+    problem: Problem, risk: EmpiricalRisk, settings: dict[str, Any], A: np.ndarray, v: np.ndarray
+) -> float:
+    """Return the largest stable learning rate, those of A and v in the ratio of the settings."""
+    rate = settings["learning_rate"]
+    trained = {"A": "A", "v": "v"}.get(settings["trainable"], "both")
+    return stability(
+        problem, risk.X, risk.y, A, v, block=trained, momentum=settings["momentum"],
+        relative=(settings["learning_rate_A"] / rate, settings["learning_rate_v"] / rate),
+    ).learning_rate  # fmt: skip
 
 
 def _settings(

@@ -133,6 +133,8 @@ class TestHowARunEnds:
         assert np.isfinite(diverged.history.loss).all()
         unstable = run(100, learning_rate=15.0)
         assert unstable.status is Status.UNSTABLE
+        for ended, place in ((diverged, "at the start"), (unstable, "where it ended")):
+            assert f"{place} the largest stable learning_rate is " in ended.message
         assert unstable.stats["rise"] > 0.1
         A, v = initial_weights(PROBLEM, np.random.default_rng(0))
         assert run(5, initial=(A, v * 1e120)).status is Status.OVERFLOW
