@@ -15,7 +15,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-#: One colour per quantity, the same in every figure (Okabe and Ito's palette, extended by Tol's).
+#: One colour per quantity of a theory, the same in every figure (Okabe and Ito's palette, extended
+#: by Tol's). No figure shows two theories.
 COLOURS = {
     "alpha": "#D55E00",
     "gamma": "#0072B2",
@@ -28,6 +29,7 @@ COLOURS = {
     "test_error": "#882255",
     "mean_sigmoid": "#777777",
     "gamma - rho": "#332288",
+    # masked image modelling
     "Phi_n": "#0072B2",
     "Phi_1": "#D55E00",
     "Phi_rest": "#999933",
