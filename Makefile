@@ -1,5 +1,5 @@
 # make reproduce        everything from a fresh clone: environment, then every claim into report/
-# make reproduce-quick  the same with smaller problems, in about a minute
+# make reproduce-quick  the same with smaller problems, in about two minutes
 # make test | lint | bench | clean
 #
 # The environment lives in .venv and is set up once per change of pyproject.toml.

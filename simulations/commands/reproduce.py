@@ -26,7 +26,7 @@ of the other of quick and full, is refused unless --force is given.
 EPILOG = f"""\
 examples:
   patchdyn reproduce                                 all claims into ./report (at most 10 minutes)
-  patchdyn reproduce --quick --out quick             all claims, smaller problems (about a minute)
+  patchdyn reproduce --quick --out quick             all claims, smaller problems (two minutes)
   patchdyn reproduce --only lemma-4.3 events --out some
 
 {EXIT_CODES}
