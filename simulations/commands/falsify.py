@@ -218,6 +218,7 @@ def as_text(report: Report) -> str:
             f"  violation   {trial.violation:.6g}, numerical error {trial.bound:.1g}",
             f"  values      {here}",
             f"  rerun       {report.command}",
+            f"  plot        {report.command} --plot counterexample.png",
         ]
     counts = ", ".join(f"{result} in {count}" for result, count in report.results.items())
     lines.append(f"  tried       {report.tried} problems in {report.seconds:.1f} s: {counts}")

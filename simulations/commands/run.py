@@ -97,21 +97,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     solver.add_argument(
         "--method", default="auto", metavar="NAME",
         help="how the expectation is computed: auto (the default, which says what it chose), "
-        "enumeration, sampling",
+        "enumeration, fourier, sampling",
     )  # fmt: skip
 
+    add_output(parser)
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that say where a run goes, in any theory."""
     output = parser.add_argument_group("output")
     output.add_argument("--json", action="store_true", help="print the result as JSON")
     output.add_argument(
         "--out", type=Path, metavar="FILE.nc", help="write the trajectory as NetCDF"
     )
-    output.add_argument("--force", action="store_true", help="overwrite an existing FILE.nc")
+    output.add_argument(
+        "--plot", type=Path, metavar="FILE.png", help="draw order parameters and risk"
+    )
+    output.add_argument("--force", action="store_true", help="overwrite existing files")
 
 
 def execute(args: argparse.Namespace) -> int:
     """Solve, save, print."""
     _check_times(args)
-    check_out(args.out, args.force)
+    check_output(args)
     from dynamics import Interrupted, ParameterError, Population, ToleranceError
 
     try:
@@ -141,12 +149,15 @@ def _check_times(args: argparse.Namespace) -> None:
         raise BadInput("--steps and --horizon are not allowed together: time is rate x steps")
 
 
-def check_out(out: Path | None, force: bool) -> None:
+def check_output(args: argparse.Namespace) -> None:
     """Refuse to write over something else."""
-    if out is not None and out.is_dir():
-        raise BadInput(f"--out {out} is not allowed: it is a folder")
-    if out is not None and out.exists() and not force:
-        raise BadInput(f"--out {out} exists: choose another name, or overwrite it with --force")
+    for flag, file in (("--out", args.out), ("--plot", args.plot)):
+        if file is not None and file.is_dir():
+            raise BadInput(f"{flag} {file} is not allowed: it is a folder")
+        if file is not None and file.exists() and not args.force:
+            raise BadInput(
+                f"{flag} {file} exists: choose another name, or overwrite it with --force"
+            )
 
 
 def _problem(args: argparse.Namespace) -> Problem:
@@ -204,17 +215,32 @@ def _steps(args: argparse.Namespace, rate: float) -> Any:
     return round(horizon / rate)
 
 
-def save(out: Path, trajectory: Trajectory) -> bool:
-    """Write a trajectory and say so; return whether it could be written."""
-    from simulations.store import StoreError, write_dataset
+def save(args: argparse.Namespace, trajectory: Trajectory) -> bool:
+    """Write what was asked for and say so; return whether it could be written."""
+    from simulations.store import StoreError, write_bytes, write_dataset
 
     try:
-        write_dataset(out, trajectory.to_dataset())
+        if args.out is not None:
+            write_dataset(args.out, trajectory.to_dataset())
+            print(f"patchdyn: wrote {args.out}", file=sys.stderr)
+        if args.plot is not None and trajectory.time.size > 1:
+            write_bytes(args.plot, _drawn(trajectory))
+            print(f"patchdyn: wrote {args.plot}", file=sys.stderr)
+        elif args.plot is not None:
+            print("patchdyn: nothing to plot: the run did not leave its start", file=sys.stderr)
     except StoreError as failure:
         print(f"patchdyn: {failure}", file=sys.stderr)
         return False
-    print(f"patchdyn: wrote {out}", file=sys.stderr)
     return True
+
+
+def _drawn(trajectory: Trajectory) -> bytes:
+    """Return order parameters and risk along a run as PNG."""
+    from simulations.figures import one_run, report_figure
+    from simulations.reproduce import render
+
+    data = one_run.gather(trajectory)
+    return render(report_figure("run", "", "", one_run.draw, data, size=(7.0, 6.0)))
 
 
 def _deliver(
@@ -225,8 +251,8 @@ def _deliver(
     from simulations.as_json import to_json
     from simulations.commands.run_summary import as_text, summarize
 
-    if args.out is not None:
-        code = code if save(args.out, trajectory) else (code or FAILED)
+    if not save(args, trajectory):
+        code = code or FAILED
     summary = summarize(trajectory, population)
     print(to_json(summary) if args.json else as_text(summary))
     if code is None:

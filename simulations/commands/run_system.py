@@ -6,7 +6,6 @@ import argparse
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simulations.commands import DONE, FAILED, INTERRUPTED, BadInput
@@ -45,6 +44,8 @@ class RunOf:
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the flags."""
+        from simulations.commands.run import add_output
+
         parser.add_argument("--system", required=True, metavar="NAME", help="the theory")
         group = parser.add_argument_group("parameters (numbers may be written 1e-3 or 2/64)")
         for one in self.system.parameters:
@@ -53,21 +54,16 @@ class RunOf:
                 f"--{one.name.replace('_', '-')}", dest=_PREFIX + one.name, metavar="X",
                 type=str if one.kind is str else number, help=(one.meaning + allowed),
             )  # fmt: skip
-        output = parser.add_argument_group("output")
-        output.add_argument("--json", action="store_true", help="print the result as JSON")
-        output.add_argument(
-            "--out", type=Path, metavar="FILE.nc", help="write the trajectory as NetCDF"
-        )
-        output.add_argument("--force", action="store_true", help="overwrite an existing FILE.nc")
+        add_output(parser)
 
     def execute(self, args: argparse.Namespace) -> int:
         """Solve, save, print."""
         from dynamics import Interrupted, ParameterError, Status, ToleranceError
         from simulations.as_json import to_json
-        from simulations.commands.run import check_out, save
+        from simulations.commands.run import check_output, save
         from simulations.display import progress_bar
 
-        check_out(args.out, args.force)
+        check_output(args)
         given = {name.removeprefix(_PREFIX): value for name, value in vars(args).items()
                  if name.startswith(_PREFIX) and value is not None}  # fmt: skip
         code = None
@@ -80,7 +76,7 @@ class RunOf:
             raise BadInput(str(refusal)) from None
         except Interrupted as interrupt:
             trajectory, code = interrupt.trajectory, INTERRUPTED
-        if args.out is not None and not save(args.out, trajectory):
+        if not save(args, trajectory):
             code = code or FAILED
         summary = summarize(self.system, case, trajectory)
         print(to_json(summary) if args.json else as_text(self.system, summary))

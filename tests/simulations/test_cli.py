@@ -294,6 +294,14 @@ class TestRunOutput:
         assert out.read_text() == "mine"
         assert main([*self.FAST, "--out", str(out), "--force"]) == 0
 
+    def test_plot(self, tmp_path, capsys):
+        plot = tmp_path / "run.png"
+        assert main([*self.FAST, "--plot", str(plot)]) == 0
+        assert plot.read_bytes().startswith(b"\x89PNG")
+        assert f"wrote {plot}" in capsys.readouterr().err
+        assert main([*self.FAST, "--plot", str(plot)]) == 2
+        assert "choose another name" in capsys.readouterr().err
+
     def test_folder_is_refused(self, tmp_path, capsys):
         assert main([*self.FAST, "--out", str(tmp_path), "--force"]) == 2
         assert "it is a folder" in capsys.readouterr().err

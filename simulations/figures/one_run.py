@@ -1,0 +1,64 @@
+"""One run of any theory against log time: its order parameters, and its risk."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray
+
+from dynamics import Trajectory
+from simulations.figures.style import (
+    COLOURS,
+    LABELS,
+    PROBLEM_STYLES,
+    REFERENCE,
+    log_time,
+    panel_letter,
+    styled,
+)
+
+#: Order parameters that stay below this fraction of the largest get an axis of their own.
+_FAR = 0.05
+
+
+def gather(run: Trajectory) -> xarray.Dataset:
+    """Return order parameters (parameter, time) and loss of a run."""
+    return xarray.Dataset(
+        {
+            "state": (("parameter", "time"), np.array(run.states).T),
+            "loss": ("time", np.array(run.loss)),
+        },
+        coords={"parameter": list(run.order_parameters), "time": np.array(run.time)},
+    )
+
+
+@styled
+def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
+    """Draw the order parameters, those that stay far smaller apart, above the population risk."""
+    later = data.isel(time=slice(1, None))  # time 0 has no place on a logarithmic axis
+    time = later["time"].values
+    reach = np.abs(later["state"].values).max(axis=1)
+    large = reach >= _FAR * reach.max()
+    groups = [group for group in (large, ~large) if group.any()]
+    panels = figure.subplots(len(groups) + 1, 1, sharex=True)
+    artists: dict[str, Any] = {}
+    for ax, group in zip(panels, groups):
+        for number in np.flatnonzero(group).tolist():
+            name = str(data["parameter"].values[number])
+            looks = dict(PROBLEM_STYLES[number % len(PROBLEM_STYLES)])
+            if name in COLOURS:
+                looks |= {"color": COLOURS[name], "linestyle": "-"}
+            looks["label"] = LABELS.get(name, name)
+            artists[name] = ax.plot(time, later["state"].values[number], **looks)[0]
+        ax.axhline(0.0, **REFERENCE)
+        ax.set_ylabel("order parameters")
+        ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    artists["loss"] = panels[-1].plot(time, later["loss"], color=COLOURS["loss"])[0]
+    panels[-1].set_ylabel(LABELS["loss"])
+    if later["loss"].min() > 0.0 and later["loss"].max() > 10.0 * later["loss"].min():
+        panels[-1].set_yscale("log")
+    for letter, ax in zip("abc", panels):
+        log_time(ax, time, first=float(time[min(1, time.size - 1)]), label=ax is panels[-1])
+        panel_letter(ax, letter)
+    return artists
