@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dynamics.integrate import Path, check_method, integrate
+from dynamics.integrate import Path, PathInterrupted, check_method, integrate
 from dynamics.problem import finite, require
 from dynamics.risk import Risk
 from dynamics.trajectory import Interrupted, Trajectory, assemble
@@ -99,6 +99,6 @@ def gradient_flow(
             velocity, jacobian, np.array(start, float), horizon,
             method=method, rtol=rtol, atol=atol, until=stop, progress=progress,
         )  # fmt: skip
-    except KeyboardInterrupt as interrupt:
-        raise Interrupted(wrap(interrupt.path)) from None  # type: ignore[attr-defined]
+    except PathInterrupted as interrupt:
+        raise Interrupted(wrap(interrupt.path)) from None
     return wrap(path)

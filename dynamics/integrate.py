@@ -41,6 +41,14 @@ class Path:
         return np.asarray(piece(min(max(time - start, piece.t_min), piece.t_max)))
 
 
+class PathInterrupted(KeyboardInterrupt):
+    """Ctrl-C during an integration; ``path`` holds the steps taken until then."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path.status.value)
+        self.path = path
+
+
 def integrate(
     velocity: Callable[[np.ndarray], np.ndarray],
     jacobian: Callable[[np.ndarray], np.ndarray] | None,
@@ -59,7 +67,7 @@ def integrate(
     is then restarted from its last step, on a fresh clock and with a smaller step, and the path
     ends only if that does not help. It also ends after the first step at which ``until`` holds.
     ``progress`` is called after each step with the fraction done on a logarithmic clock.
-    KeyboardInterrupt is not caught: the path so far is attached to it as ``path``.
+    Ctrl-C raises `PathInterrupted`, which holds the path so far.
     """
     path = Path([0.0], [np.array(start, float)])
     calls = {"evaluations": 0, "jacobians": 0, "restarts": 0}
@@ -120,10 +128,9 @@ def integrate(
                 break
             if progress is not None:
                 progress(float(np.log1p(path.times[-1]) / np.log1p(horizon)))
-    except KeyboardInterrupt as interrupt:
+    except KeyboardInterrupt:
         path.status, path.message = Status.INTERRUPTED, Status.INTERRUPTED.value
-        interrupt.path = path  # type: ignore[attr-defined]
-        raise
+        raise PathInterrupted(path) from None
     finally:
         path.stats = {**calls, "steps": len(path.times) - 1}
     return path

@@ -6,6 +6,7 @@ Gradient descent, its flow and the records they leave know a theory only through
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -28,7 +29,7 @@ class Certified(Protocol):
         """Its certified (or estimated) error."""
 
 
-class Risk:
+class Risk(ABC):
     """A risk that the solvers can descend; a theory derives from it.
 
     A state is whatever the theory makes of the n order parameters (:meth:`state`); the solvers
@@ -55,21 +56,21 @@ class Risk:
     evaluations: int
 
     @property
+    @abstractmethod
     def method(self) -> str:
         """The name of the method that computes the expectation."""
-        raise NotImplementedError
 
+    @abstractmethod
     def gradient(self, state: Any) -> Sequence[float]:
         """Return the n numbers that gradient descent multiplies by minus the learning rate."""
-        raise NotImplementedError
 
+    @abstractmethod
     def jacobian(self, state: Any) -> np.ndarray:
         """Return the (n, n) matrix d gradient_i / d state_k."""
-        raise NotImplementedError
 
+    @abstractmethod
     def evaluate(self, state: Any) -> Certified:
         """Return all that is known at a state, with at least ``loss`` and ``bound``."""
-        raise NotImplementedError
 
     def certified_loss(self, state: Any) -> Certified:
         """Return loss and bound only; worth overriding where that is cheaper."""

@@ -44,10 +44,14 @@ class Checkpoint:
         FileError
             If the file cannot be written.
         """
-        content = {**arrays, "names": np.array(sorted(arrays)), "format": np.array(_FORMAT)}
+        content: dict[str, Any] = {
+            **arrays,
+            "names": np.array(sorted(arrays)),
+            "format": np.array(_FORMAT),
+        }
         digest = fingerprint(self.mark, *(arrays[name] for name in sorted(arrays)))
         with replacing(self.path) as temporary, open(temporary, "wb") as file:
-            np.savez(file, mark=np.array(self.mark), digest=np.array(digest), **content)  # type: ignore[arg-type]
+            np.savez(file, mark=np.array(self.mark), digest=np.array(digest), **content)
         self._last = monotonic()
 
     def read(self) -> dict[str, np.ndarray] | None:

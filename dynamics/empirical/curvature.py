@@ -52,7 +52,7 @@ def hessian_product(
         rows = part.reshape(-1, d)
         both = (rows @ weights.astype(X.dtype)).astype(float)
         u, du = (both[:, k].reshape(-1, D) * sign for k in (0, 1))
-        O, dO = kappa * (u @ S.T), kappa * (du @ S.T + u @ dS.T)  # noqa: E741
+        O, dO = kappa * (u @ S.T), kappa * (du @ S.T + u @ dS.T)  # noqa: E741 - the paper's name
         slope, bend = p * O ** (p - 1) + nu, p * (p - 1) * O ** (p - 2)
         F = (O**p + nu * O).sum(axis=1)
         s = 0.5 - 0.5 * np.tanh(0.5 * F)  # 1 / (1 + e^F) without overflow

@@ -14,7 +14,7 @@ from dynamics.empirical.held_out import HeldOut
 from dynamics.empirical.history import History, TrainingInterrupted, TrainingResult, Watch
 from dynamics.empirical.partitions import set_of
 from dynamics.empirical.training import start_of
-from dynamics.integrate import Path, check_method, integrate
+from dynamics.integrate import Path, PathInterrupted, check_method, integrate
 from dynamics.problem import Problem, finite, require
 
 #: Largest number of unknowns: beyond, the dense Jacobian costs more than descent.
@@ -108,6 +108,6 @@ def train_by_flow(
         path = integrate(
             velocity, None, begin, horizon, method=method, rtol=rtol, atol=atol, progress=progress
         )
-    except KeyboardInterrupt as interrupt:
-        raise TrainingInterrupted(wrap(interrupt.path)) from None  # type: ignore[attr-defined]
+    except PathInterrupted as interrupt:
+        raise TrainingInterrupted(wrap(interrupt.path)) from None
     return wrap(path)

@@ -104,9 +104,9 @@ def _outputs(problem: Problem, u: np.ndarray, mixing: np.ndarray) -> tuple[np.nd
     F of a sample is divided by the p-th power of its largest O where that exceeds 1: no overflow.
     """
     p = problem.p
-    O = u @ mixing  # noqa: E741
+    O = u @ mixing  # noqa: E741 - the paper's name
     size = np.maximum(1.0, np.abs(O).max(axis=1, keepdims=True))
-    O /= size  # noqa: E741
+    O /= size  # noqa: E741 - the paper's name
     nu = problem.nu * size ** (1.0 - p)
     F = (O * (O ** (p - 1) + nu)).sum(axis=1)
     error = _ROUNDING * problem.kappa * np.abs(u).max(axis=1, keepdims=True) / size

@@ -227,6 +227,7 @@ def _plain_rows(X, first, v, out, place):
     )
 
 
+# set from the environment when Numba is imported, which its stubs do not show
 _plain = numba.config.DISABLE_JIT  # type: ignore[attr-defined]
 add_tile: Any = _plain_tile if _plain else _emitted_tile
 dot_rows: Any = _plain_rows if _plain else _emitted_rows

@@ -107,8 +107,11 @@ class MaskedProblem:
         if isinstance(self.query, list):
             object.__setattr__(self, "query", tuple(self.query))
         roles = (self.query,) * self.K if isinstance(self.query, str) else self.query
-        known = isinstance(roles, tuple) and all(role in ROLES for role in roles)
-        if not known or len(roles) != self.K:  # type: ignore[arg-type]
+        if not (
+            isinstance(roles, tuple)
+            and len(roles) == self.K
+            and all(role in ROLES for role in roles)
+        ):
             raise ParameterError(
                 f"query = {self.query!r} is not allowed: with exponents it must be 'local', "
                 f"'global', or a tuple of {self.K} of them, one per cluster"
@@ -143,7 +146,10 @@ class MaskedProblem:
         if self.partitions is not None:
             first = (self.patch in areas[0] for areas in self.partitions)
             return tuple("global" if inside else "local" for inside in first)
-        return (self.query,) * self.K if isinstance(self.query, str) else self.query  # type: ignore[return-value]
+        if isinstance(self.query, str):
+            return (self.query,) * self.K
+        assert isinstance(self.query, tuple)
+        return self.query
 
     @property
     def masked(self) -> int:

@@ -103,7 +103,8 @@ class RawModel:
             entry = self.Q[p, self.feature[k, m]]
             arguments.append(self.exponential(self.b[q] * self.z[k, m] * entry))
         arguments += [self.position_exponential(p, q) for q in range(self.P)]
-        rational = [sp.sympify(e).replace(sp.exp, unknown) for e in (loss, *derivatives)]
+        found = (sp.sympify(e, strict=True) for e in (loss, *derivatives))
+        rational = [expression.replace(sp.exp, unknown) for expression in found]
         return compile_exact(arguments, rational)
 
     def evaluate(self, k: int, mask: Mask, p: int, point: Point) -> list[Fraction]:

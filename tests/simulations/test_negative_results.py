@@ -1,19 +1,17 @@
 """The claims of Section 3 and Figure 2: complete outcomes, verdicts that can turn out otherwise."""
 
 import importlib
-import math
 
 import numpy as np
 import pytest
 import xarray
 from matplotlib.figure import Figure as Canvas
 
-from simulations.as_json import plain
 from simulations.claim import Verdict
-from simulations.claims import CLAIM_IDS, figure_2, figure_3, load, theorem_3_1, theorem_3_2
+from simulations.claims import CLAIM_IDS, figure_2, figure_3, theorem_3_1, theorem_3_2
 from simulations.reproduce import render
 from simulations.store import write_dataset
-from tests.simulations.quick import outcome
+from tests.simulations.quick import assert_complete, outcome
 
 CLAIMS = {
     "theorem-3.1": "linear_models",
@@ -31,17 +29,7 @@ def test_stand_in_the_papers_order():
 @pytest.mark.parametrize("claim_id", CLAIMS)
 class TestOutcome:
     def test_is_complete_and_can_be_stored(self, claim_id):
-        claim, found = load(claim_id), outcome(claim_id)
-        assert claim.statement.endswith(".")
-        assert claim.measures.endswith(".")
-        assert claim.depends
-        assert claim.quick_note
-        assert found.summary.endswith(".")
-        assert len(found.measured) >= 3
-        for value in found.measured.values():
-            assert isinstance(value, bool | int | float | str)
-            assert not isinstance(value, float) or math.isfinite(value)
-        assert plain(found.parameters)
+        assert_complete(claim_id)
 
     def test_figure_draws_again_from_its_file(self, claim_id, tmp_path):
         (figure,) = outcome(claim_id).figures

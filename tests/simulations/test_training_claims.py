@@ -14,13 +14,11 @@ from dynamics.empirical import HeldOut, initial_weights, random_feature, sample,
 from dynamics.full import FullPopulation
 from dynamics.linear_models import uniform_error
 from simulations import training_runs, transfer_runs
-from simulations.as_json import plain
 from simulations.claim import Verdict
 from simulations.claims import (
     CLAIM_IDS,
     figure_1b,
     figure_4,
-    load,
     realistic_tracks_idealized,
     theorem_4_2,
     theorem_5_1,
@@ -29,7 +27,7 @@ from simulations.claims import (
 from simulations.store import write_dataset
 from simulations.training_runs import Setting, idealized, one_rate_problem, trained
 from simulations.transfer_runs import LOGISTIC, PRETRAINED, SCRATCH, UNIFORM, Entry, Sweep
-from tests.simulations.quick import outcome
+from tests.simulations.quick import assert_complete, outcome
 
 DRAWN = {
     "figure-1b": "grid_sets.draw",
@@ -51,17 +49,7 @@ def test_stand_in_the_papers_order():
 @pytest.mark.parametrize("claim_id", DRAWN)
 class TestOutcome:
     def test_is_complete_and_can_be_stored(self, claim_id):
-        claim, found = load(claim_id), outcome(claim_id)
-        assert claim.statement.endswith(".")
-        assert claim.measures.endswith(".")
-        assert claim.depends
-        assert claim.quick_note
-        assert found.summary.endswith(".")
-        assert len(found.measured) >= 3
-        for value in found.measured.values():
-            assert isinstance(value, bool | int | float | str)
-            assert not isinstance(value, float) or math.isfinite(value)
-        assert plain(found.parameters)
+        assert_complete(claim_id)
 
     def test_figure_draws_again_from_its_file_and_no_legend_covers_data(self, claim_id, tmp_path):
         (figure,) = outcome(claim_id).figures
