@@ -1,5 +1,6 @@
 # make reproduce        everything from a fresh clone: environment, then every claim into report/
 # make reproduce-quick  the same with smaller problems, in about two minutes
+# make reproduce-thorough  also what is too heavy for ten minutes
 # make test | lint | bench | clean
 #
 # The environment lives in .venv and is set up once per change of pyproject.toml.
@@ -12,7 +13,7 @@ PYTHON ?= $(shell for python in $(CANDIDATES); do \
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: reproduce reproduce-quick test lint bench clean
+.PHONY: reproduce reproduce-quick reproduce-thorough test lint bench clean
 .DELETE_ON_ERROR:
 
 reproduce: $(VENV)/.installed
@@ -20,6 +21,9 @@ reproduce: $(VENV)/.installed
 
 reproduce-quick: $(VENV)/.installed
 	$(BIN)/patchdyn reproduce --quick --out report-quick
+
+reproduce-thorough: $(VENV)/.installed
+	$(BIN)/patchdyn reproduce --thorough --out report-thorough
 
 test: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=term

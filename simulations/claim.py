@@ -108,6 +108,7 @@ def _no_progress(fraction: float) -> None:
 class Context:
     """How a claim is run: small and fast or in full, with which seed, reporting to whom.
 
+    ``thorough`` adds what is too heavy for the full run (never together with ``quick``).
     ``scratch`` is a folder for checkpoints of long runs (``None``: keep none). It survives an
     interruption, so that the next run of the claim goes on from there, and is removed at the end.
     """
@@ -116,6 +117,12 @@ class Context:
     seed: int = 0
     progress: Callable[[float], None] = field(default=_no_progress)
     scratch: Path | None = None
+    thorough: bool = False
+
+    @property
+    def mode(self) -> str:
+        """``"quick"``, ``"full"`` or ``"thorough"``."""
+        return "quick" if self.quick else "thorough" if self.thorough else "full"
 
 
 @dataclass(frozen=True)
@@ -132,10 +139,15 @@ class Claim:
         What it says, in one or two sentences.
     measures
         What is measured here, in one sentence.
+    criterion
+        What decides the verdict and where it comes from: written from the statement, before the
+        run.
     run
         Measures; raises only if it cannot.
     quick_note
         How ``--quick`` differs.
+    thorough_note
+        What ``--thorough`` adds; empty where it changes nothing.
     depends
         What the measurement trusts.
     paper
@@ -153,3 +165,5 @@ class Claim:
     depends: str = ""
     paper: Paper = JELASSI_2022
     shares: str = ""
+    thorough_note: str = ""
+    criterion: str = ""

@@ -14,6 +14,12 @@ from simulations.folder import ReportFolder
 from simulations.page import PAGE, STYLE
 from simulations.store import explain, write_bytes, write_json
 
+_NOTES = (
+    ("This trusts", "depends"),
+    ("With --quick", "quick_note"),
+    ("With --thorough", "thorough_note"),
+)
+
 MEANING = {
     "holds": "the measured numbers support the statement within the tolerance",
     "fails": "the measured numbers contradict the statement at these parameters",
@@ -55,7 +61,7 @@ def _absent(claim: str, known: Claim | None) -> dict[str, Any]:
     entry = {"claim": claim, "missing": True}
     if known is not None:
         entry |= {"place": known.place, "statement": known.statement, "measures": known.measures}
-        entry["paper"] = known.paper.name
+        entry |= {"paper": known.paper.name, "criterion": known.criterion}
     return entry
 
 
@@ -109,6 +115,8 @@ def _section(entry: Mapping[str, Any], folder: Path) -> str:
     if "statement" in entry:
         parts.append(f"<blockquote><p>{escape(entry['statement'])}</p></blockquote>")
         parts.append(f"<p><strong>Measured here:</strong> {escape(entry['measures'])}</p>")
+    if entry.get("criterion"):
+        parts.append(f"<p><strong>Criterion:</strong> {escape(entry['criterion'])}</p>")
     if "error" in entry:
         parts.append(f'<p class="note">Could not be run: {escape(entry["error"])}</p>')
     elif "missing" in entry:
@@ -129,7 +137,7 @@ def _findings(entry: Mapping[str, Any]) -> list[str]:
     parts = [f"<p><strong>{escape(entry['summary'])}</strong></p>"]
     parts += ["<h3>Measured numbers</h3>", _table(entry["measured"])]
     parts += ["<h3>Parameters</h3>", _table(_settings(entry))]
-    for label, key in (("This trusts", "depends"), ("With --quick", "quick_note")):
+    for label, key in _NOTES:
         if entry.get(key):
             parts.append(f'<p class="soft">{label}: {escape(entry[key])}</p>')
     parts += [f'<p class="note">Warning: {escape(text)}</p>' for text in entry["warnings"]]
@@ -150,7 +158,7 @@ def _settings(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 def rerun(entry: Mapping[str, Any]) -> str:
     """Return the command that runs one claim again in a folder of its own."""
-    quick = " --quick" if entry.get("quick") else ""
+    quick = " --quick" if entry.get("quick") else " --thorough" if entry.get("thorough") else ""
     return f"patchdyn reproduce{quick} --only {entry['claim']} --out report-{entry['claim']}"
 
 

@@ -8,7 +8,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -38,6 +38,7 @@ def reproduce(
     display: Display,
     *,
     quick: bool = False,
+    thorough: bool = False,
     seed: int = 0,
     force: bool = False,
     workers: int = 1,
@@ -54,7 +55,8 @@ def reproduce(
         If a result cannot be written (a full disk); what was written before is kept.
     """
     known = {claim.id: claim for claim in claims}
-    run = _Run(folder, display, known, total=len(claims))
+    settings = Context(quick, seed, thorough=thorough)
+    run = _Run(folder, display, known, settings, total=len(claims))
     try:
         if force:
             for claim in claims:
@@ -62,9 +64,9 @@ def reproduce(
         write_report(folder, known)
         missing = [claim for claim in claims if not run.kept(claim)]
         if workers > 1 and len(missing) > 1:
-            run.side_by_side(missing, quick, seed, workers)
+            run.side_by_side(missing, workers)
         else:
-            run.in_order(missing, quick, seed)
+            run.in_order(missing)
     except KeyboardInterrupt:
         run.result.interrupted = True
         write_report(folder, known)
@@ -80,9 +82,15 @@ class _Run:
     """What has been finished so far, and where it goes."""
 
     def __init__(
-        self, folder: ReportFolder, display: Display, known: dict[str, Claim], total: int
+        self,
+        folder: ReportFolder,
+        display: Display,
+        known: dict[str, Claim],
+        settings: Context,
+        total: int,
     ) -> None:
         self.folder, self.display, self.known, self.total = folder, display, known, total
+        self.settings = settings
         self.result = Result()
 
     def kept(self, claim: Claim) -> bool:
@@ -93,19 +101,20 @@ class _Run:
         self._count(record, kept=True)
         return True
 
-    def in_order(self, claims: Sequence[Claim], quick: bool, seed: int) -> None:
+    def in_order(self, claims: Sequence[Claim]) -> None:
         """Run claims one after the other, in this process."""
         for claim in claims:
             self.display.start(claim.id, self.total)
             progress = partial(self.display.progress, claim.id)
-            context = Context(quick, seed, progress, self.folder.scratch(claim.id))
+            scratch = self.folder.scratch(claim.id)
+            context = replace(self.settings, progress=progress, scratch=scratch)
             self._finish(*measure(claim, context, stamp=self.folder.stamp))
 
-    def side_by_side(self, claims: Sequence[Claim], quick: bool, seed: int, workers: int) -> None:
+    def side_by_side(self, claims: Sequence[Claim], workers: int) -> None:
         """Run claims in processes of their own."""
         stamped = partial(measure, stamp=self.folder.stamp)
         for message in measure_side_by_side(
-            claims, stamped, workers, quick=quick, seed=seed, scratch=self.folder.scratch
+            claims, stamped, workers, settings=self.settings, scratch=self.folder.scratch
         ):
             claim = message.claim
             if message.kind == "start":
@@ -115,7 +124,7 @@ class _Run:
             elif message.kind == "done":
                 self._finish(*message.content)
             else:
-                record = _blank(claim, Context(quick, seed), self.folder.stamp)
+                record = _blank(claim, self.settings, self.folder.stamp)
                 error = f"the claim was lost: {message.content}"
                 self._finish(record | _failure(error, "") | _closing(0.0, []), [])
 
@@ -163,9 +172,12 @@ def _blank(claim: Claim, context: Context, stamp: dict[str, str]) -> dict[str, A
         "place": claim.place,
         "statement": claim.statement,
         "measures": claim.measures,
+        "criterion": claim.criterion,
         "depends": claim.depends,
         "quick": context.quick,
         "quick_note": claim.quick_note,
+        "thorough": context.thorough,
+        "thorough_note": claim.thorough_note,
         "seed": context.seed,
         "provenance": stamp,
     }

@@ -11,7 +11,7 @@ from pathlib import Path
 _PACKAGES = ("symbolic", "dynamics", "simulations")
 
 
-def stamp(quick: bool) -> dict[str, str]:
+def stamp(mode: str) -> dict[str, str]:
     """Return version, commit, code, library versions and mode; equal stamps, equal results."""
     from dynamics.provenance import provenance
 
@@ -21,7 +21,7 @@ def stamp(quick: bool) -> dict[str, str]:
         **libraries,
         "python": platform.python_version(),
         "code": code_fingerprint(),
-        "mode": "quick" if quick else "full",
+        "mode": mode,
     }
 
 

@@ -13,6 +13,7 @@ import os
 import signal
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -48,20 +49,20 @@ def measure_side_by_side(
     measure: Measure,
     workers: int,
     *,
-    quick: bool,
-    seed: int,
+    settings: Context,
     scratch: Callable[[str], Path | None],
 ) -> Iterator[Message]:
     """Yield what happens to each claim; the processes end with the iterator, whatever ends it.
 
-    ``scratch`` maps the id of a claim to its folder for checkpoints.
+    ``settings`` holds what all claims have in common; ``scratch`` maps the id of a claim to its
+    folder for checkpoints.
     """
     waiting = deque(grouped(claims))
     team: list[_Worker] = []
     try:
         while waiting or any(worker.group for worker in team):
             while waiting and len(team) < workers:
-                team.append(_Worker(measure, quick, seed))
+                team.append(_Worker(measure, settings))
             for worker in team:
                 if waiting and not worker.group:
                     worker.take(waiting.popleft(), scratch)
@@ -81,12 +82,12 @@ def measure_side_by_side(
 class _Worker:
     """A process, the group of claims it has been given and not finished, and a pipe to it."""
 
-    def __init__(self, measure: Measure, quick: bool, seed: int) -> None:
+    def __init__(self, measure: Measure, settings: Context) -> None:
         context = multiprocessing.get_context("spawn")
         self.pipe, inside = context.Pipe()
         self.group: list[Claim] = []
         self.process = context.Process(
-            target=_serve, args=(inside, measure, quick, seed), daemon=False
+            target=_serve, args=(inside, measure, settings), daemon=False
         )
         self.process.start()
         inside.close()
@@ -118,7 +119,7 @@ class _Worker:
         self.pipe.close()
 
 
-def _serve(pipe: Connection, measure: Measure, quick: bool, seed: int) -> None:
+def _serve(pipe: Connection, measure: Measure, settings: Context) -> None:
     """Measure the groups that come through the pipe, until it closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends this one
     for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
@@ -127,7 +128,8 @@ def _serve(pipe: Connection, measure: Measure, quick: bool, seed: int) -> None:
         while True:
             for claim, scratch in pipe.recv():
                 pipe.send(("start", None))
-                context = Context(quick, seed, partial(_tell_progress, pipe), scratch)
+                progress = partial(_tell_progress, pipe)
+                context = replace(settings, progress=progress, scratch=scratch)
                 pipe.send(("done", measure(claim, context)))
 
 

@@ -34,7 +34,15 @@ def execute(args: argparse.Namespace) -> int:
 
     claims = [load(claim) for claim in CLAIM_IDS]
     if args.json:
-        keys = ("place", "statement", "measures", "quick_note", "depends")
+        keys = (
+            "place",
+            "statement",
+            "measures",
+            "criterion",
+            "quick_note",
+            "thorough_note",
+            "depends",
+        )
         listed = [{"claim": c.id, "paper": c.paper.name} for c in claims]
         for entry, claim in zip(listed, claims):
             entry |= {key: getattr(claim, key) for key in keys}
@@ -46,5 +54,8 @@ def execute(args: argparse.Namespace) -> int:
         for claim in chapter:
             print(f"{claim.id}  ({claim.place})")
             print(textwrap.indent(textwrap.fill(claim.measures, width - 4), "    "))
+            if claim.thorough_note:
+                note = f"--thorough: {claim.thorough_note}"
+                print(textwrap.indent(textwrap.fill(note, width - 4), "    "))
         print()
     return DONE

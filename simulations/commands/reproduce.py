@@ -21,7 +21,7 @@ DESCRIPTION = """\
 Run the claims, as many side by side as there are cores, and write DIR/report.html (one file,
 readable anywhere), DIR/report.json, DIR/figures/*.png and DIR/data/*.nc. Each finished claim is
 stored at once: after Ctrl-C the same command resumes. A folder with results of another version, or
-of the other of quick and full, is refused unless --force is given.
+of another of quick, full and thorough, is refused unless --force is given.
 """
 EPILOG = f"""\
 examples:
@@ -37,8 +37,12 @@ means that a claim could not be run, or that its result could not be written.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
-    parser.add_argument(
-        "--quick", action="store_true", help="smaller problems and shorter horizons"
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--quick", action="store_true", help="smaller problems and shorter horizons")
+    size.add_argument(
+        "--thorough",
+        action="store_true",
+        help="also what is too heavy for the full run (`patchdyn claims` says what)",
     )
     parser.add_argument(
         "--only",
@@ -70,7 +74,12 @@ def execute(args: argparse.Namespace) -> int:
     if not isinstance(workers, int) or workers < 1:
         raise BadInput(f"--workers {workers} is not allowed: it must be an integer, at least 1")
     return run_claims(
-        choose(args.only), args.out, quick=args.quick, force=args.force, workers=workers
+        choose(args.only),
+        args.out,
+        quick=args.quick,
+        thorough=args.thorough,
+        force=args.force,
+        workers=workers,
     )
 
 
@@ -85,9 +94,16 @@ def choose(only: list[str] | None) -> tuple[Claim, ...]:
 
 
 def run_claims(
-    claims: tuple[Claim, ...], out: Path, *, quick: bool, force: bool, workers: int
+    claims: tuple[Claim, ...],
+    out: Path,
+    *,
+    quick: bool,
+    thorough: bool = False,
+    force: bool,
+    workers: int,
 ) -> int:
     """Run claims into a folder and return the exit code."""
+    from simulations.claim import Context
     from simulations.display import choose_display
     from simulations.folder import ReportFolder
     from simulations.reproduce import reproduce
@@ -95,12 +111,19 @@ def run_claims(
     from simulations.store import StoreError
 
     try:
-        folder = ReportFolder(out, stamp(quick), [claim.id for claim in claims], force=force)
+        mode = Context(quick, thorough=thorough).mode
+        folder = ReportFolder(out, stamp(mode), [claim.id for claim in claims], force=force)
     except StoreError as refusal:
         raise BadInput(str(refusal)) from None
     try:
         result = reproduce(
-            claims, folder, choose_display(), quick=quick, force=force, workers=workers
+            claims,
+            folder,
+            choose_display(),
+            quick=quick,
+            thorough=thorough,
+            force=force,
+            workers=workers,
         )
     except StoreError as failure:
         print(f"patchdyn: {failure}; claims finished before are kept in {out}", file=sys.stderr)

@@ -421,6 +421,14 @@ class TestReproduce:
         assert "holds a quick run while this one is full" in capsys.readouterr().err
         assert main(["reproduce", *INLINE, "--out", str(tmp_path), "--force"]) == 0
 
+    def test_thorough_reaches_the_claims_and_is_not_quick(self, registry, tmp_path, capsys):
+        assert main(["reproduce", *INLINE, "--thorough", "--out", str(tmp_path)]) == 0
+        assert registry[0].run.context.thorough
+        assert json.loads((tmp_path / "report.json").read_text())[0]["thorough"]
+        assert main(["reproduce", *INLINE, "--out", str(tmp_path)]) == 2
+        assert "holds a thorough run while this one is full" in capsys.readouterr().err
+        assert main(["reproduce", "--quick", "--thorough"]) == 2
+
     def test_unusable_folder(self, registry, tmp_path, capsys):
         (tmp_path / "file").write_text("")
         assert main(["reproduce", *INLINE, "--out", str(tmp_path / "file")]) == 2

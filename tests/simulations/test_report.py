@@ -146,6 +146,7 @@ def test_every_verdict_has_a_meaning():
 
 def test_command_that_reruns():
     assert rerun({"claim": "x", "quick": False}) == "patchdyn reproduce --only x --out report-x"
+    assert rerun({"claim": "x", "thorough": True}).startswith("patchdyn reproduce --thorough ")
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,7 @@ class TestFirstRun:
         one = claim("one")
         run(tmp_path, [one], quick=True, seed=7)
         assert one.run.context.quick
+        assert not one.run.context.thorough
         assert one.run.context.seed == 7
 
     def test_warnings_are_part_of_the_record(self, tmp_path):
@@ -252,7 +253,7 @@ class TestDisplay:
 
 class TestStamp:
     def test_tells_versions_mode_and_code(self):
-        quick, full = stamp(True), stamp(False)
+        quick, full = stamp("quick"), stamp("full")
         assert (quick.pop("mode"), full.pop("mode")) == ("quick", "full")
         assert quick == full
         assert {"patchdyn", "commit", "numpy", "scipy", "numba", "sympy", "python"} <= set(full)
