@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dynamics.errors import ParameterError
+from dynamics.problem import finite
 from simulations import systems
-from simulations.store import StoreError
+from simulations.store import StoreError, read_sealed_dataset
 from simulations.sweep.config import Config
 from simulations.sweep.store import MANIFEST, RESULT, netcdf_name
 from simulations.systems.system import Case
@@ -68,13 +69,13 @@ class Sweep:
             return dict(self.config.axes)
         return {"cell": tuple(range(self.config.size))}
 
-    def place(self, at: Mapping[str, float]) -> dict[str, int]:
-        """Return axis -> index of the value nearest to the one asked for.
+    def place(self, at: Mapping[str, Any]) -> dict[str, int]:
+        """Return axis -> index of the value nearest to the one asked for (of the word itself).
 
         Raises
         ------
         ParameterError
-            If a name is no axis of the sweep.
+            If a name is no axis of the sweep, or the value is not a number.
         """
         found = {}
         for name, wanted in at.items():
@@ -82,6 +83,13 @@ class Sweep:
                 raise ParameterError(
                     f"{name} is not an axis of this sweep: choose among {', '.join(self.axes)}"
                 )
+            if any(isinstance(value, str) for value in self.axes[name]):
+                if wanted not in self.axes[name]:
+                    choices = ", ".join(map(str, self.axes[name]))
+                    raise ParameterError(f"{name} = {wanted} is not on its axis: it has {choices}")
+                found[name] = self.axes[name].index(wanted)
+                continue
+            wanted = finite(name, wanted)
             values = np.array(self.axes[name], float)
             positive = wanted > 0.0 and (values > 0.0).all() and values.max() > 10 * values.min()
             distance = np.log(values / wanted) if positive else values - wanted
@@ -92,7 +100,7 @@ class Sweep:
         """Return the run behind a cell; raises ParameterError if it is invalid."""
         return systems.load(self.config.system).build(self.config.values(cell))
 
-    def slice(self, at: Mapping[str, float]) -> tuple[xarray.Dataset, list[str]]:
+    def slice(self, at: Mapping[str, Any]) -> tuple[xarray.Dataset, list[str]]:
         """Return the plane that remains when axes are fixed, and the names of its two axes."""
         if not self.config.axes:
             raise ParameterError("a list of cells has no plane: point at one with --at cell=0")
@@ -117,25 +125,26 @@ def read(folder: Path) -> Sweep:
     Raises
     ------
     StoreError
-        If there is none, or it is not finished.
+        If there is none, it is not finished, or it is not what was written.
     """
-    import xarray
-
     path = folder / RESULT
-    if not path.is_file():
+    data = read_sealed_dataset(path)
+    if data is None:
         if (folder / MANIFEST).is_file():
             raise StoreError(
                 f"the sweep in {folder} is not finished: the same `patchdyn sweep` finishes it"
             )
         raise StoreError(f"{folder} holds no sweep: make one with `patchdyn sweep`")
     try:
-        with xarray.open_dataset(path, engine="h5netcdf") as stored:
-            data = stored.load()
         plain = json.loads(data.attrs["configuration"])
-    except Exception as failure:  # a damaged file fails in as many ways as HDF5 has
-        raise StoreError(f"cannot read {path}: {type(failure).__name__}") from failure
-    axes = {name: tuple(values) for name, values in plain["axes"]}
-    return Sweep(data, Config(plain["system"], plain["fixed"], axes, tuple(plain["list"])))
+        axes = {name: tuple(values) for name, values in plain["axes"]}
+        config = Config(plain["system"], plain["fixed"], axes, tuple(plain["list"]))
+        systems.load(config.system)
+        if data["status"].shape != config.shape:
+            raise ValueError("shape")
+    except Exception as failure:  # sealed, but not by this code
+        raise StoreError(f"cannot read {path}: it is not the result of a sweep") from failure
+    return Sweep(data, config)
 
 
 def maps_of(sweep: Sweep) -> tuple[Map, ...]:
@@ -164,7 +173,7 @@ def outcome_map(sweep: Sweep, name: str) -> Map:
     return _plain_map(sweep, name)
 
 
-def draw_data(sweep: Sweep, one: Map, at: Mapping[str, float]) -> xarray.Dataset:
+def draw_data(sweep: Sweep, one: Map, at: Mapping[str, Any]) -> xarray.Dataset:
     """Return everything that a map shows, dims (y, x): the second axis of the sweep is x."""
     import xarray
 

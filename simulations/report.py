@@ -6,13 +6,12 @@ import base64
 from collections.abc import Iterable, Mapping
 from html import escape
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
 from simulations.claim import Claim
 from simulations.folder import ReportFolder
 from simulations.page import PAGE, STYLE
-from simulations.store import explain, write_bytes, write_json
+from simulations.store import write_bytes, write_json
 
 _NOTES = (
     ("This trusts", "depends"),
@@ -47,7 +46,7 @@ def render_page(
 ) -> str:
     """Return the page: summary first, then each claim, then provenance."""
     entries = [records.get(claim) or _absent(claim, claims.get(claim)) for claim in folder.claims]
-    sections = [_section(entry, folder.path) for entry in entries]
+    sections = [_section(entry, folder) for entry in entries]
     return PAGE.substitute(
         style=STYLE,
         version=escape(folder.stamp.get("patchdyn", "")),
@@ -107,7 +106,7 @@ def _summary(entries: list[dict[str, Any]]) -> str:
     )
 
 
-def _section(entry: Mapping[str, Any], folder: Path) -> str:
+def _section(entry: Mapping[str, Any], folder: ReportFolder) -> str:
     parts = [
         f'<section id="{escape(entry["claim"])}">',
         f"<h2>{_badge(entry)} {_heading(entry)}</h2>",
@@ -188,17 +187,15 @@ def show(value: Any) -> str:
     return str(value)
 
 
-def _figure(figure: Mapping[str, str], folder: Path) -> str:
-    path = folder / figure["image"]
-    try:
-        picture = base64.b64encode(path.read_bytes()).decode("ascii")
-    except OSError as failure:
-        raise explain("read", path, failure) from failure
+def _figure(figure: Mapping[str, str], folder: ReportFolder) -> str:
+    path = folder.image_path(figure["name"])
+    picture = base64.b64encode(folder.bytes_of(path)).decode("ascii")
     title, caption = escape(figure["title"]), escape(figure["caption"])
     return (
         f'<figure>\n<img alt="{title}" src="data:image/png;base64,{picture}">\n'
         f"<figcaption><strong>{title}.</strong> {caption} "
-        f"<br>Files: {escape(figure['image'])}, {escape(figure['data'])}</figcaption>\n</figure>"
+        f"<br>Files: figures/{path.name}, data/{folder.data_path(figure['name']).name}"
+        "</figcaption>\n</figure>"
     )
 
 

@@ -17,6 +17,7 @@ from simulations.as_json import plain
 from simulations.claim import Claim, Context, Figure, Outcome
 from simulations.display import Display
 from simulations.folder import ReportFolder
+from simulations.record import without_folders
 from simulations.report import write_report
 from simulations.workers import measure_side_by_side
 
@@ -160,7 +161,7 @@ def measure(
         except Exception as failure:
             figures = []
             record |= _failure(f"{type(failure).__name__}: {failure}", traceback.format_exc())
-    messages = list(dict.fromkeys(str(entry.message) for entry in caught))
+    messages = list(dict.fromkeys(without_folders(str(entry.message)) for entry in caught))
     record |= _closing(time.perf_counter() - started, messages)
     return record, figures
 
@@ -184,7 +185,8 @@ def _blank(claim: Claim, context: Context, stamp: dict[str, str]) -> dict[str, A
 
 
 def _failure(error: str, trace: str) -> dict[str, Any]:
-    return {"figures": [], "error": error, "traceback": trace}
+    told = {"error": without_folders(error), "traceback": without_folders(trace)}
+    return {"figures": [], **told}
 
 
 def _closing(seconds: float, messages: list[str]) -> dict[str, Any]:

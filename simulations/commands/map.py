@@ -71,17 +71,17 @@ def execute(args: argparse.Namespace) -> int:
         return _complain(failure)
 
 
-def _assignment(text: str) -> tuple[str, float]:
+def _assignment(text: str) -> tuple[str, Any]:
     name, sign, value = text.partition("=")
     if not sign:
         raise BadInput(f"--at {text} is not allowed: it must be NAME=VALUE, such as nu=0.01")
     try:
-        return name.strip(), float(number(value.strip()))
-    except argparse.ArgumentTypeError as refusal:
-        raise BadInput(f"--at {name}: {refusal}") from None
+        return name.strip(), number(value.strip())
+    except argparse.ArgumentTypeError:
+        return name.strip(), value.strip()  # an axis of words; elsewhere refused
 
 
-def _draw_maps(sweep: Sweep, at: dict[str, float], args: argparse.Namespace) -> int:
+def _draw_maps(sweep: Sweep, at: dict[str, Any], args: argparse.Namespace) -> int:
     from simulations.maps import maps_of, outcome_map
 
     wanted: tuple[Map, ...] = maps_of(sweep)
@@ -93,7 +93,7 @@ def _draw_maps(sweep: Sweep, at: dict[str, float], args: argparse.Namespace) -> 
     return DONE
 
 
-def _draw(sweep: Sweep, one: Map, at: dict[str, float], out: Path) -> Path:
+def _draw(sweep: Sweep, one: Map, at: dict[str, Any], out: Path) -> Path:
     """Draw one map; returns the picture's path."""
     import io
 
@@ -113,7 +113,7 @@ def _draw(sweep: Sweep, one: Map, at: dict[str, float], out: Path) -> Path:
     return out / f"{one.name}.png"
 
 
-def _print_cell(sweep: Sweep, at: dict[str, float], as_json: bool) -> int:
+def _print_cell(sweep: Sweep, at: dict[str, Any], as_json: bool) -> int:
     """Print the outcomes of a cell and the command that makes its run again."""
     import numpy as np
 
@@ -136,7 +136,8 @@ def _print_cell(sweep: Sweep, at: dict[str, float], as_json: bool) -> int:
         values = sweep.config.values(cell)
         print(to_json({"at": point, "values": values, "outcomes": outcomes, "command": command}))
         return DONE
-    print("at       " + ", ".join(f"{name} = {value:g}" for name, value in point.items()))
+    shown_at = (f"{n} = {v if isinstance(v, str) else format(v, 'g')}" for n, v in point.items())
+    print("at       " + ", ".join(shown_at))
     print(f"status   {outcomes.pop('status')}: {outcomes.pop('message')}\n")
     for quantity in system.outcomes:
         value = outcomes[quantity.name]

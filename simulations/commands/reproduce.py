@@ -116,15 +116,16 @@ def run_claims(
     except StoreError as refusal:
         raise BadInput(str(refusal)) from None
     try:
-        result = reproduce(
-            claims,
-            folder,
-            choose_display(),
-            quick=quick,
-            thorough=thorough,
-            force=force,
-            workers=workers,
-        )
+        with folder:
+            result = reproduce(
+                claims,
+                folder,
+                choose_display(),
+                quick=quick,
+                thorough=thorough,
+                force=force,
+                workers=workers,
+            )
     except StoreError as failure:
         print(f"patchdyn: {failure}; claims finished before are kept in {out}", file=sys.stderr)
         return FAILED

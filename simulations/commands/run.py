@@ -150,14 +150,32 @@ def _check_times(args: argparse.Namespace) -> None:
 
 
 def check_output(args: argparse.Namespace) -> None:
-    """Refuse to write over something else."""
+    """Refuse to write over something else; only regular files are replaced, with --force."""
+    from dynamics.files import obstacle
+
     for flag, file in (("--out", args.out), ("--plot", args.plot)):
-        if file is not None and file.is_dir():
-            raise BadInput(f"{flag} {file} is not allowed: it is a folder")
-        if file is not None and file.exists() and not args.force:
+        if file is None:
+            continue
+        try:
+            what, exists = obstacle(file), file.exists()
+        except (OSError, ValueError) as failure:
+            reason = getattr(failure, "strerror", None) or failure
+            raise BadInput(f"{flag} {str(file)[:200]} is not allowed: {reason}") from None
+        if what is not None:
+            raise BadInput(f"{flag} {file} is not allowed: it is {what}, not a regular file")
+        if exists and not args.force:
             raise BadInput(
                 f"{flag} {file} exists: choose another name, or overwrite it with --force"
             )
+    if args.out is not None and args.plot is not None and _same(args.out, args.plot):
+        raise BadInput(f"--out and --plot are not allowed to be the same file: {args.out}")
+
+
+def _same(one: Path, other: Path) -> bool:
+    """Tell whether two paths name one file, on systems that ignore case too."""
+    if one.exists() and other.exists() and one.samefile(other):
+        return True
+    return str(one.resolve()).casefold() == str(other.resolve()).casefold()
 
 
 def _problem(args: argparse.Namespace) -> Problem:

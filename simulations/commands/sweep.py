@@ -80,6 +80,8 @@ def execute(args: argparse.Namespace) -> int:
 
     if args.workers is not None and args.workers < 1:
         raise BadInput(f"--workers {args.workers} is not allowed: it must be at least 1")
+    if args.scheduler is not None and not args.scheduler.strip():
+        raise BadInput("--scheduler needs an address, such as tcp://10.0.0.1:8786")
     if args.resume and not (args.out / MANIFEST).is_file():
         raise BadInput(f"--resume is not allowed: {args.out} holds no sweep to go on with")
     try:
@@ -104,7 +106,7 @@ def execute(args: argparse.Namespace) -> int:
 def _engine(args: argparse.Namespace, config: Config) -> Engine:
     from simulations.sweep.run import Distributed, Local
 
-    if args.scheduler:
+    if args.scheduler is not None:
         return Distributed(config.system, args.scheduler)
     return Local(config.system, args.workers or available_cores())
 

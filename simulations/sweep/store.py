@@ -1,17 +1,16 @@
 """The folder of a sweep: finished blocks, each complete or absent, and the labelled result.
 
 Layout: ``sweep.json`` says what is computed and by which code, ``config.toml`` is the
-configuration as it was written, ``blocks/NNNNN.nc`` hold finished blocks of cells with a digest of
-their content, and ``sweep.nc`` is the whole, once all blocks are there.
+configuration as it was written, ``blocks/NNNNN.nc`` hold finished blocks of cells, and ``sweep.nc``
+is the whole, once all blocks are there. Blocks and result are sealed (:mod:`simulations.store`).
 """
 
 from __future__ import annotations
 
-import fcntl
+import contextlib
 import hashlib
 import json
 import math
-import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
@@ -19,15 +18,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dynamics.files import remove_partial
 from simulations import systems
-from simulations.store import StoreError, explain, read_json, write_bytes, write_dataset, write_json
+from simulations.lock import is_fresh, locked
+from simulations.store import (
+    StoreError,
+    obstacle,
+    read_json,
+    read_sealed_dataset,
+    write_bytes,
+    write_json,
+    write_sealed_dataset,
+)
 from simulations.sweep.cells import Row
 from simulations.sweep.config import Config
 
 if TYPE_CHECKING:
     import xarray
 
-FORMAT = 1
+FORMAT = 2
 MANIFEST, RESULT = "sweep.json", "sweep.nc"
 _TEXTS = ("status", "message")
 
@@ -46,7 +55,7 @@ class SweepStore:
     def __init__(self, path: Path, config: Config, stamp: dict[str, str]) -> None:
         self.path, self.config, self.stamp = path, config, stamp
         self.outcomes = [quantity.name for quantity in systems.load(config.system).outcomes]
-        self._lock: int | None = None
+        self._lock: contextlib.ExitStack | None = None
 
     def __enter__(self) -> SweepStore:
         if self._lock is None:
@@ -61,45 +70,30 @@ class SweepStore:
         StoreError
             If it cannot be written, holds something else or another sweep, or is in use.
         """
-        try:
-            fresh = not self.path.exists() or not any(self.path.iterdir())
-            manifest = None if fresh else read_json(self.path / MANIFEST)
-            self._refuse_others(fresh, manifest)
-            self.path.mkdir(parents=True, exist_ok=True)
-            self._take_lock()
-        except OSError as failure:
-            raise explain("use", self.path, failure) from failure
-        if manifest is None:
-            self._write_manifest()
+        self._refuse_others()  # before anything is written, the lock's file included
+        with contextlib.ExitStack() as lock:
+            lock.enter_context(locked(self.path))
+            manifest = self._refuse_others()
+            blocks = self.path / "blocks"
+            if (what := obstacle(blocks)) not in (None, "a folder"):
+                raise StoreError(f"cannot use {blocks}: it is {what}, not a folder")
+            remove_partial(self.path)
+            remove_partial(blocks)
+            if manifest is None:
+                self._write_manifest()
+            self._lock = lock.pop_all()
 
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
         if self._lock is not None:
-            os.close(self._lock)  # and with it the lock, as when the process dies
+            self._lock.close()
             self._lock = None
 
-    def _take_lock(self) -> None:
-        """Lock the folder until this process lets go or dies, however it dies."""
-        handle = os.open(self.path / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            owner = os.read(handle, 20).decode() or "unknown"
-            os.close(handle)
-            raise StoreError(
-                f"{self.path} is in use by another sweep (process {owner}): wait for its end, or "
-                "choose another --out"
-            ) from None
-        self._lock = handle
-        os.truncate(handle, 0)
-        os.write(handle, str(os.getpid()).encode())
-
-    def _refuse_others(self, fresh: bool, manifest: Any) -> None:
-        """Refuse a folder that holds anything but this sweep, in one sentence."""
-        if fresh:
-            return
-        if manifest is None and {entry.name for entry in self.path.iterdir()} <= {".lock"}:
-            return
-        if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+    def _refuse_others(self) -> Any:
+        """Return the manifest, ``None`` for a fresh folder; refuse a folder that holds another."""
+        if is_fresh(self.path):
+            return None
+        manifest = read_json(self.path / MANIFEST)
+        if not _is_manifest(manifest):
             raise StoreError(
                 f"{self.path} is not empty and is not a sweep of patchdyn (layout {FORMAT}): "
                 "choose another --out"
@@ -116,6 +110,7 @@ class SweepStore:
                     f"{self.path} holds a sweep made by another {name} "
                     f"({manifest['stamp'].get(key)}, now {now}): choose another --out"
                 )
+        return manifest
 
     def _plain(self) -> Any:
         return json.loads(json.dumps(self.config.plain()))
@@ -133,8 +128,8 @@ class SweepStore:
             "stamp": self.stamp,
             "provenance": provenance(),
         }
+        write_json(self.path / MANIFEST, content)  # first: it makes the folder ours
         write_bytes(self.path / "config.toml", self.config.text.encode())
-        write_json(self.path / MANIFEST, content)
 
     def block_path(self, block: int) -> Path:
         """Return where a block is stored."""
@@ -152,7 +147,7 @@ class SweepStore:
             coords={"cell": np.arange(cells.start, cells.stop), "outcome": self.outcomes},
             attrs={"sweep": self.config.digest, "digest": self._digest(block, rows)},
         )
-        write_dataset(self.block_path(block), data)
+        write_sealed_dataset(self.block_path(block), data)
 
     def read(self, block: int) -> list[Row] | None:
         """Return the rows of a stored block, ``None`` if it is absent.
@@ -162,24 +157,22 @@ class SweepStore:
         StoreError
             If the block is there but damaged.
         """
-        import xarray
-
         path = self.block_path(block)
-        if not path.is_file():
+        data = read_sealed_dataset(path)
+        if data is None:
             return None
         try:
-            with xarray.open_dataset(path, engine="h5netcdf") as data:
-                numbers = data["outcomes"].sel(outcome=self.outcomes).values.tolist()
-                texts = zip(*(data[name].values.tolist() for name in _TEXTS))
-                digest = data.attrs["digest"]
+            numbers = data["outcomes"].sel(outcome=self.outcomes).values.tolist()
+            texts = zip(*(data[name].values.tolist() for name in _TEXTS))
             rows: list[Row] = [
                 {**dict(zip(self.outcomes, row)), **dict(zip(_TEXTS, text))}
                 for row, text in zip(numbers, texts)
             ]
-        except Exception as failure:  # a damaged file fails in as many ways as HDF5 has
+            whole = data.attrs["digest"] == self._digest(block, rows)
+        except Exception as failure:  # sealed, but not by this code
             raise StoreError(f"cannot read {path}: {type(failure).__name__}") from failure
-        if digest != self._digest(block, rows):
-            raise StoreError(f"cannot read {path}: its content does not match its digest")
+        if not whole:
+            raise StoreError(f"cannot read {path}: it is a block of another sweep")
         return rows
 
     def _digest(self, block: int, rows: Iterable[Row]) -> str:
@@ -201,18 +194,15 @@ class SweepStore:
 
     def result_is_complete(self) -> bool:
         """Tell whether the labelled result is there and can be read."""
-        import xarray
-
-        try:
-            with xarray.open_dataset(self.path / RESULT, engine="h5netcdf") as data:
-                return bool(data["status"].size == self.config.size)
-        except Exception:  # absent, or damaged in one of HDF5's many ways
-            return False
+        with contextlib.suppress(StoreError, KeyError):
+            data = read_sealed_dataset(self.path / RESULT)
+            return data is not None and bool(data["status"].size == self.config.size)
+        return False
 
     def write_result(self, rows: list[Row]) -> Path:
         """Store the labelled result of all cells."""
         target = self.path / RESULT
-        write_dataset(target, labelled(self.config, rows, self.stamp))
+        write_sealed_dataset(target, labelled(self.config, rows, self.stamp))
         return target
 
 
@@ -270,8 +260,18 @@ def _array(values: Iterable[Any]) -> np.ndarray:
     return np.array([str(value) for value in values], object) if words else np.array(values)
 
 
+def _is_manifest(found: Any) -> bool:
+    """Tell whether parsed JSON is a manifest of this layout."""
+    return (
+        isinstance(found, dict)
+        and found.get("format") == FORMAT
+        and isinstance(found.get("configuration"), dict)
+        and isinstance(found.get("stamp"), dict)
+    )
+
+
 def _difference(old: Any, new: Any) -> str:
-    """Return what differs between two configurations, in words."""
+    """Return what differs between two configurations, in words; ``old`` may be anything."""
     for part in ("system", "fixed", "axes", "list"):
         if old.get(part) != new[part]:
             before, now = dict(_pairs(old.get(part))), dict(_pairs(new[part]))
@@ -287,7 +287,11 @@ def _pairs(part: Any) -> Iterable[tuple[Any, Any]]:
     if isinstance(part, dict):
         return part.items()
     if isinstance(part, list) and all(
-        isinstance(entry, list) and len(entry) == 2 for entry in part
+        isinstance(entry, list)
+        and len(entry) == 2
+        and isinstance(entry[0], str)
+        and isinstance(entry[1], list)
+        for entry in part
     ):
         return ((name, tuple(map(str, values))) for name, values in part)
     return ()

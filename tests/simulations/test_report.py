@@ -134,7 +134,7 @@ class TestPage:
 
     def test_picture_that_cannot_be_read(self, folder, monkeypatch):
         records = folder.records()
-        records["one"]["figures"][0]["image"] = "figures/absent.png"
+        records["one"]["figures"][0]["name"] = "absent"
         monkeypatch.setattr(folder, "records", lambda: records)
         with pytest.raises(StoreError, match=r"cannot read .*absent\.png"):
             write_report(folder, {})

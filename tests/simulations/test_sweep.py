@@ -287,7 +287,7 @@ class TestStore:
     def test_two_sweeps_into_one_folder(self, tmp_path, config_file, capsys):
         with open_store(tmp_path / "out", parse(CONFIG)):
             assert main(["sweep", str(config_file), "--out", str(tmp_path / "out")]) == 2
-        assert f"in use by another sweep (process {os.getpid()})" in capsys.readouterr().err
+        assert "is in use by another patchdyn" in capsys.readouterr().err
 
     def test_other_refusals(self, tmp_path, config_file, capsys):
         (tmp_path / "mine").mkdir()
