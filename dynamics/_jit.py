@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import inspect
+import warnings
 from collections.abc import Callable, Collection
 from functools import cache, partial
 from pathlib import Path
@@ -100,8 +101,26 @@ def kernel(
     compiled: Any = numba.njit(error_model="numpy", fastmath=set(fastmath), **entry)(function)
     interactive = specialised_for is not None and specialised_for.__module__ == "__main__"
     if hasattr(compiled, "py_func") and not interactive:  # NUMBA_DISABLE_JIT leaves plain Python
-        compiled._cache = _PackageCache(function, specialised_for)
+        try:
+            compiled._cache = _PackageCache(function, specialised_for)
+        except (RuntimeError, OSError):  # how Numba tells that no folder can be written
+            _say_uncached()
     return compiled
+
+
+class CacheWarning(UserWarning):
+    """Compiled code cannot be kept on disk: each process compiles anew, for up to a minute."""
+
+
+@cache
+def _say_uncached() -> None:
+    warnings.warn(
+        "compiled code cannot be kept, since neither the installation nor the user's cache can be "
+        "written: this process compiles anew, for up to a minute (NUMBA_CACHE_DIR names another "
+        "folder)",
+        CacheWarning,
+        stacklevel=2,
+    )
 
 
 def plain_twin(compiled: Any) -> Any:

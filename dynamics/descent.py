@@ -16,12 +16,15 @@ from dynamics._jit import kernel
 from dynamics.errors import ToleranceError
 from dynamics.invariants import loss_non_increasing
 from dynamics.plans import compiled_gradient
-from dynamics.problem import finite, require
+from dynamics.problem import finite, require, whole
 from dynamics.risk import Risk
 from dynamics.trajectory import Interrupted, Status, Trajectory, assemble
 
 _RUNNING, _NOT_FINITE, _INACCURATE = 0, 1, 2
 _SECONDS_BETWEEN_REPORTS = 0.2
+
+#: More steps than a run could make in a lifetime, and more records than memory holds.
+MOST_STEPS, MOST_RECORDS = 10**15, 10**7
 
 
 def _gradient(plan, theta, out):
@@ -92,7 +95,7 @@ def gradient_descent(
     population
         The risk to descend.
     learning_rate, steps
-        Step size (> 0) and number of steps (>= 1).
+        Step size (> 0) and number of steps (1 to 10^15).
     initial
         Start; ``None`` means the problem's own (Parametrization 3.1).
     record, records
@@ -116,14 +119,16 @@ def gradient_descent(
     """
     learning_rate = finite("learning_rate", learning_rate)
     require(learning_rate > 0.0, "learning_rate", learning_rate, "greater than 0")
-    require(finite("steps", steps) == int(steps) and steps >= 1, "steps", steps, "an integer >= 1")
+    steps = whole("steps", steps, 1, MOST_STEPS)
+    require(math.isfinite(learning_rate * steps), "learning_rate", learning_rate,
+            f"such that learning_rate x steps is finite ({steps} steps)")  # fmt: skip
     require(record in ("log", "linear"), "record", record, "'log' or 'linear'")
-    require(finite("records", records) >= 2, "records", records, "at least 2")
+    records = whole("records", records, 2, MOST_RECORDS)
     start = population.checked(population.problem.initial_state if initial is None else initial)
-    schedule = _schedule(int(steps), record, int(records))
+    schedule = _schedule(steps, record, records)
     run = _Run(population, learning_rate, start, schedule)
     try:
-        status = run.to(int(steps), progress)
+        status = run.to(steps, progress)
     except KeyboardInterrupt:
         raise Interrupted(run.trajectory(Status.INTERRUPTED)) from None
     return run.trajectory(status)

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from dynamics.descent import MOST_RECORDS
 from dynamics.integrate import Path, PathInterrupted, check_method, integrate
-from dynamics.problem import finite, require
+from dynamics.problem import finite, require, whole
 from dynamics.risk import Risk
 from dynamics.trajectory import Interrupted, Trajectory, assemble
 
@@ -37,7 +38,7 @@ def gradient_flow(
     population
         The risk to descend.
     horizon
-        Final time, > 0.
+        Final time, between 1e-30 and 1e100 (below, SciPy's step sizes underflow).
     initial
         Start; ``None`` means the problem's own (Parametrization 3.1).
     method, rtol, atol
@@ -64,9 +65,9 @@ def gradient_flow(
         On Ctrl-C (a KeyboardInterrupt); its ``trajectory`` holds what was computed.
     """
     horizon = finite("horizon", horizon)
-    require(horizon > 0.0, "horizon", horizon, "greater than 0")
+    require(1e-30 <= horizon <= 1e100, "horizon", horizon, "between 1e-30 and 1e100")
     check_method(method, rtol, atol)
-    require(finite("records", records) >= 2, "records", records, "at least 2")
+    records = whole("records", records, 2, MOST_RECORDS)
     start = population.checked(population.problem.initial_state if initial is None else initial)
 
     def velocity(y: np.ndarray) -> np.ndarray:
@@ -80,7 +81,7 @@ def gradient_flow(
 
     def wrap(path: Path) -> Trajectory:
         steps = len(path.times)
-        kept = np.unique(np.linspace(0, steps - 1, min(steps, int(records))).round().astype(int))
+        kept = np.unique(np.linspace(0, steps - 1, min(steps, records)).round().astype(int))
         return assemble(
             population,
             "gradient flow",

@@ -82,7 +82,10 @@ def integrate(
     def counted_jacobian(_: float, y: np.ndarray) -> np.ndarray:
         calls["jacobians"] += 1
         assert jacobian is not None
-        return jacobian(y)
+        found = jacobian(y)
+        if not np.isfinite(found).all():
+            raise OverflowError(Status.OVERFLOW.value)
+        return found
 
     def started(first_step: float | None) -> tuple[float, OdeSolver | None]:
         """Return the time at which a fresh clock starts, and a solver on it (None: it cannot)."""

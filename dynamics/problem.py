@@ -72,17 +72,15 @@ class Problem:
         for name, convert in (("output_scale", finite), ("d", _integer), ("sigma", finite)):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, convert(name, getattr(self, name)))
-        require(self.D >= 4, "D", self.D, "at least 4")
+        require(4 <= self.D <= 10**9, "D", self.D, "at least 4 and at most 10^9")
         require(2 <= self.C < self.D, "C", self.C, f"at least 2 and less than D = {self.D}")
         require(self.D % self.C == 0, "C", self.C, f"a divisor of D = {self.D}")
-        require(self.D <= 10**9, "D", self.D, "at most 10^9")
         require(0.0 < self.q <= 1.0, "q", self.q, "in (0, 1]")
-        require(self.p >= 3 and self.p % 2 == 1, "p", self.p, "an odd integer, at least 3")
-        require(self.p <= 99, "p", self.p, "at most 99")
+        require(3 <= self.p <= 99 and self.p % 2 == 1, "p", self.p, "odd, at least 3, at most 99")
         require(self.nu > 0.0, "nu", self.nu, "greater than 0")
         require(self.temperature > 0.0, "temperature", self.temperature, "greater than 0")
         require(self.kappa > 0.0, "output_scale", self.output_scale, "greater than 0")
-        require(self.dimension >= 1, "d", self.d, "at least 1")
+        require(1 <= self.dimension <= 10**15, "d", self.d, "at least 1 and at most 10^15")
         require(self.noise >= 0.0, "sigma", self.sigma, "at least 0")
 
     @property
@@ -171,28 +169,52 @@ class Problem:
 def require(condition: bool, name: str, value: object, allowed: str) -> None:
     """Raise one clear sentence unless the condition holds."""
     if not condition:
-        raise ParameterError(f"{name} = {value} is not allowed: {name} must be {allowed}")
+        raise ParameterError(f"{name} = {shown(value)} is not allowed: {name} must be {allowed}")
+
+
+def shown(value: object) -> str:
+    """Return a value as a sentence shows it: never longer than a line."""
+    if isinstance(value, int) and value.bit_length() > 200:
+        return f"(an integer of {int(value.bit_length() * math.log10(2)) + 1} digits)"
+    text = str(value)
+    return text if len(text) <= 80 else text[:77] + "..."
 
 
 def finite(name: str, value: Any) -> float:
     """Return ``value`` as a finite float or raise one clear sentence."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise ParameterError(f"{name} = {value!r} is not allowed: {name} must be a real number")
-    require(math.isfinite(value), name, value, "finite")
-    return float(value)
+    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    require(real, name, repr(value) if not real else value, "a real number")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    require(math.isfinite(number), name, value, "finite")
+    return number
 
 
-def _integer(name: str, value: Any) -> int:
-    whole = (
-        isinstance(value, numbers.Real)
-        and not isinstance(value, bool)
-        and value == int_or_nan(value)
+def whole(name: str, value: Any, least: int, most: int) -> int:
+    """Return ``value`` as an integer between two others, or raise one clear sentence."""
+    allowed = (
+        f"an integer from {least} to {most:g}"
+        if most >= 10**6
+        else (f"an integer from {least} to {most}")
     )
-    if not whole:
-        raise ParameterError(f"{name} = {value!r} is not allowed: {name} must be an integer")
+    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    require(real, name, repr(value) if not real else value, allowed)
+    require(least <= value <= most and value == int(value), name, value, allowed)
     return int(value)
 
 
 def int_or_nan(value: Any) -> float:
     """Return the integer part, or nan where there is none (so that it equals nothing)."""
+    if isinstance(value, numbers.Integral):
+        return int(value)
     return int(value) if math.isfinite(value) else math.nan
+
+
+def _integer(name: str, value: Any) -> int:
+    if isinstance(value, numbers.Integral) and not isinstance(value, bool):
+        return int(value)
+    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    require(real and float(value).is_integer(), name, repr(value), "an integer")
+    return int(value)

@@ -127,9 +127,12 @@ class Risk(ABC):
         """Return 2 / (largest curvature): above it gradient descent moves away from this valley.
 
         The curvature is the largest eigenvalue of :meth:`jacobian`; infinite if no direction
-        curves upwards.
+        curves upwards, nan if the curvature overflows.
         """
-        curvatures = np.linalg.eigvals(self.jacobian(self.checked(state))).real
+        jacobian = self.jacobian(self.checked(state))
+        if not np.isfinite(jacobian).all():
+            return math.nan
+        curvatures = np.linalg.eigvals(jacobian).real
         largest = float(np.max(curvatures))
         return 2.0 / largest if largest > 0.0 else math.inf
 

@@ -7,8 +7,10 @@ it runs.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
@@ -63,12 +65,15 @@ def build_parser(arguments: Sequence[str] = ()) -> Parser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code: 0 done, 1 failed, 2 bad input, 130 interrupted."""
     arguments = join_negative_numbers(list(sys.argv[1:] if argv is None else argv))
-    parser = build_parser(arguments)
+    warnings.formatwarning = _one_line
     try:
+        parser = build_parser(arguments)
         args = parser.parse_args(arguments)
         if args.command is None:
             parser.error(f"a command is missing: choose one of {', '.join(COMMANDS)}")
-        return int(args.execute(args))
+        code = int(args.execute(args))
+        sys.stdout.flush()
+        return code
     except SystemExit as stop:  # argparse: --help, --version, bad arguments
         return stop.code if isinstance(stop.code, int) else BAD_INPUT
     except BadInput as refusal:
@@ -76,13 +81,67 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _complain("interrupted", INTERRUPTED)
     except BrokenPipeError:  # the reader of our output went away, as in `patchdyn claims | head -1`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _leave_standard_output()
         return FAILED
+    except Exception as failure:
+        told = explained(failure)
+        if told is None:  # a defect of patchdyn: its traceback is what a report of it needs
+            raise
+        if isinstance(failure, OSError):
+            _leave_standard_output()
+        return _complain(*told)
+
+
+def explained(failure: Exception) -> tuple[str, int] | None:
+    """Return the sentence and the exit code of a foreseen failure: the one place that knows them.
+
+    What is asked for is refused with 2, what the machine cannot do ends with 1.
+    """
+    if _is(failure, "dynamics.errors", "ParameterError", "ToleranceError"):
+        return str(failure), BAD_INPUT
+    if _is(failure, "simulations.sweep.config", "ConfigError"):
+        return str(failure), BAD_INPUT
+    if _is(failure, "dynamics.files", "FileError"):
+        return str(failure), FAILED
+    if isinstance(failure, OverflowError):
+        return f"these numbers are too large to compute with: {failure}", BAD_INPUT
+    if isinstance(failure, RecursionError):
+        return "the input is nested too deeply", BAD_INPUT
+    if isinstance(failure, MemoryError):
+        return "the memory of this machine does not suffice", FAILED
+    if isinstance(failure, OSError):
+        where = f" {failure.filename}" if failure.filename else ""
+        return f"cannot read or write{where}: {failure.strerror or failure}", FAILED
+    return None
+
+
+def _is(failure: Exception, module: str, *names: str) -> bool:
+    """Tell whether a failure is one of a module, which is not imported to ask."""
+    loaded = sys.modules.get(module)
+    return loaded is not None and isinstance(failure, tuple(getattr(loaded, n) for n in names))
+
+
+def _leave_standard_output() -> None:
+    """Let what is still buffered go nowhere, so that the interpreter ends without a complaint."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _complain(sentence: str, code: int) -> int:
-    print(f"patchdyn: {sentence}", file=sys.stderr)
+    with contextlib.suppress(OSError):
+        print(f"patchdyn: {sentence}", file=sys.stderr)
     return code
+
+
+def _one_line(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    line: str | None = None,
+) -> str:
+    """Return a warning as a person reads it; where it was raised is of no use to them."""
+    return f"patchdyn: note: {message}\n"
 
 
 if __name__ == "__main__":

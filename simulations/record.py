@@ -48,7 +48,7 @@ _ALWAYS: dict[str, Callable[[Any], bool]] = {
     "figures": _figures,
 }
 _IF_RUN: dict[str, Callable[[Any], bool]] = {
-    "verdict": lambda value: value in set(Verdict),
+    "verdict": lambda value: isinstance(value, str) and value in set(Verdict),
     "measured": _mapping,
     "parameters": _mapping,
     "tolerance": lambda value: value is None or _number(value),

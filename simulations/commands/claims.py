@@ -48,7 +48,7 @@ def execute(args: argparse.Namespace) -> int:
             entry |= {key: getattr(claim, key) for key in keys}
         print(to_json(listed))
         return DONE
-    width = min(shutil.get_terminal_size().columns, 100)
+    width = min(max(shutil.get_terminal_size().columns, 40), 100)
     for paper, chapter in groupby(claims, key=lambda claim: claim.paper):
         print(f"{paper.name}: {paper.title}\n")
         for claim in chapter:

@@ -80,12 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Search, or certify, and print."""
-    from dynamics import ParameterError
-
-    try:
-        return _certify(args) if args.certify else _search(args)
-    except ParameterError as refusal:
-        raise BadInput(str(refusal)) from None
+    return _certify(args) if args.certify else _search(args)
 
 
 def _search(args: argparse.Namespace) -> int:

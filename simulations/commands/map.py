@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from simulations.commands import DONE, FAILED, BadInput
+from simulations.commands import DONE, BadInput
 from simulations.commands.arguments import EXIT_CODES, number
 
 if TYPE_CHECKING:
@@ -48,7 +48,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Draw the maps, or print a cell."""
-    from dynamics import ParameterError
     from simulations.maps import read
     from simulations.store import StoreError
 
@@ -57,18 +56,13 @@ def execute(args: argparse.Namespace) -> int:
         sweep = read(args.folder)
     except StoreError as refusal:
         raise BadInput(str(refusal)) from None
-    try:
-        many = {name for name, values in sweep.axes.items() if len(values) > 1}
-        sweep.place(at)
-        if at and many <= set(at):
-            return _print_cell(sweep, at, args.json)
-        if args.json:
-            raise BadInput("--json is not allowed without --at for every axis: it prints one cell")
-        return _draw_maps(sweep, at, args)
-    except ParameterError as refusal:
-        raise BadInput(str(refusal)) from None
-    except StoreError as failure:
-        return _complain(failure)
+    many = {name for name, values in sweep.axes.items() if len(values) > 1}
+    sweep.place(at)
+    if at and many <= set(at):
+        return _print_cell(sweep, at, args.json)
+    if args.json:
+        raise BadInput("--json is not allowed without --at for every axis: it prints one cell")
+    return _draw_maps(sweep, at, args)
 
 
 def _assignment(text: str) -> tuple[str, Any]:
@@ -145,10 +139,3 @@ def _print_cell(sweep: Sweep, at: dict[str, Any], as_json: bool) -> int:
         print(f"{quantity.name:<26} {shown:>13}   {quantity.meaning}")
     print(f"\nthis run again:\n{command}" if command else "\nno run can be made of this cell")
     return DONE
-
-
-def _complain(failure: Exception) -> int:
-    import sys
-
-    print(f"patchdyn: {failure}", file=sys.stderr)
-    return FAILED

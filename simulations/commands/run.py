@@ -120,7 +120,7 @@ def execute(args: argparse.Namespace) -> int:
     """Solve, save, print."""
     _check_times(args)
     check_output(args)
-    from dynamics import Interrupted, ParameterError, Population, ToleranceError
+    from dynamics import Interrupted, Population
 
     try:
         with warnings.catch_warnings(record=True) as caught:
@@ -130,15 +130,13 @@ def execute(args: argparse.Namespace) -> int:
             print(f"patchdyn: note: {warning.message}", file=sys.stderr)
         initial = _initial(args, population)
         trajectory, code = _solve(args, population, initial), None
-    except (ParameterError, ToleranceError) as refusal:
-        raise BadInput(str(refusal)) from None
     except Interrupted as interrupt:
         trajectory, code = interrupt.trajectory, INTERRUPTED
     return _deliver(args, trajectory, population, code)
 
 
 def _check_times(args: argparse.Namespace) -> None:
-    """Refuse flags that the chosen solver would ignore."""
+    """Refuse flags that the chosen solver would ignore, and times that it cannot reach."""
     if args.solver == "flow":
         for flag, value in (("--learning-rate", args.learning_rate), ("--steps", args.steps)):
             if value is not None:
@@ -147,6 +145,8 @@ def _check_times(args: argparse.Namespace) -> None:
         raise BadInput("--rtol is not allowed with --solver gd: it is of the flow")
     elif args.steps is not None and args.horizon is not None:
         raise BadInput("--steps and --horizon are not allowed together: time is rate x steps")
+    else:
+        _steps(args)
 
 
 def check_output(args: argparse.Namespace) -> None:
@@ -212,25 +212,29 @@ def _solve(args: argparse.Namespace, population: Population, initial: State) -> 
             settings = {} if args.rtol is None else {"rtol": args.rtol, "atol": 1e-3 * args.rtol}
             settings["horizon"] = _HORIZON if args.horizon is None else args.horizon
             return gradient_flow(population, initial=initial, progress=progress, **settings)
-        rate = _LEARNING_RATE if args.learning_rate is None else args.learning_rate
+        rate, steps = _steps(args)
         return gradient_descent(
             population,
             learning_rate=rate,
-            steps=_steps(args, rate),
+            steps=steps,
             initial=initial,
             progress=progress,
         )
 
 
-def _steps(args: argparse.Namespace, rate: float) -> Any:
-    from dynamics.problem import finite, require
+def _steps(args: argparse.Namespace) -> tuple[float, int]:
+    """Return the learning rate and the number of steps of gradient descent."""
+    from dynamics.descent import MOST_STEPS
+    from dynamics.problem import finite, require, whole
 
-    if args.horizon is None:
-        return _STEPS if args.steps is None else args.steps
+    rate = _LEARNING_RATE if args.learning_rate is None else args.learning_rate
     require(finite("learning_rate", rate) > 0.0, "learning_rate", rate, "greater than 0")
+    if args.horizon is None:
+        return rate, whole("steps", _STEPS if args.steps is None else args.steps, 1, MOST_STEPS)
     horizon = finite("horizon", args.horizon)
-    require(horizon >= rate, "horizon", horizon, f"at least one step of {rate:g}")
-    return round(horizon / rate)
+    allowed = f"at least one step of {rate:g}, at most {MOST_STEPS:g} of them"
+    require(rate <= horizon <= MOST_STEPS * rate, "horizon", horizon, allowed)
+    return rate, round(horizon / rate)
 
 
 def save(args: argparse.Namespace, trajectory: Trajectory) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from simulations.commands import DONE, FAILED, INTERRUPTED, BadInput
+from simulations.commands import DONE, FAILED, INTERRUPTED
 from simulations.commands.arguments import EXIT_CODES, number
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class RunOf:
 
     def execute(self, args: argparse.Namespace) -> int:
         """Solve, save, print."""
-        from dynamics import Interrupted, ParameterError, Status, ToleranceError
+        from dynamics import Interrupted, Status
         from simulations.as_json import to_json
         from simulations.commands.run import check_output, save
         from simulations.display import progress_bar
@@ -72,8 +72,6 @@ class RunOf:
             with warnings.catch_warnings(), progress_bar(f"run, {self.system.name}") as progress:
                 warnings.simplefilter("ignore", UserWarning)  # sampling is told by the error bar
                 trajectory = self.system.solve(case, progress)
-        except (ParameterError, ToleranceError) as refusal:
-            raise BadInput(str(refusal)) from None
         except Interrupted as interrupt:
             trajectory, code = interrupt.trajectory, INTERRUPTED
         if not save(args, trajectory):

@@ -21,7 +21,7 @@ from typing import NamedTuple, NoReturn
 from dynamics import ParameterError
 
 COMPARISONS = ("<=", ">=", "==", "!=", "<", ">")
-_LONGEST, _DEEPEST = 2000, 50  # characters, and levels of nesting
+_LONGEST, _DEEPEST, _TERMS = 2000, 50, 200  # characters, levels of nesting, operators
 
 
 class Function(NamedTuple):
@@ -203,7 +203,7 @@ class _Parser:
 
     def __init__(self, text: str, names: Collection[str]) -> None:
         self.text, self.names = text, names
-        self.depth = 0
+        self.depth = self.operators = 0
         self.tokens = self._split()
         self.token = next(self.tokens)
 
@@ -224,6 +224,9 @@ class _Parser:
             self.fail(f"more than {_DEEPEST} levels of nesting", self.token.at)
         left = self._prefix()
         while (found := _STRENGTH.get(self.token.text, 0)) > strength:
+            self.operators += 1
+            if self.operators > _TERMS:
+                self.fail(f"more than {_TERMS} operators", self.token.at)
             left = self._infix(left, found)
         self.depth -= 1
         return left

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dynamics import ParameterError
-from dynamics.problem import finite, require
+from dynamics.problem import finite, require, whole
 from simulations.falsify.grammar import Comparison, Joined, Name, Negative, Node, Number
 from simulations.falsify.trial import Conjecture, Filter, Result, Trial, attempt, confirm
 from simulations.systems import DEFAULT, Case, System, load
+from simulations.systems.values import check_names
 
 #: Time up to which runs are followed unless the case says otherwise.
 HORIZON = 1e5
@@ -140,7 +141,7 @@ def falsify(
     search = _Search(
         Conjecture(conjecture, theory),
         Filter(where, theory) if where is not None else None,
-        chosen, budget, int(seed), most, progress,
+        chosen, budget, whole("seed", seed, 0, 2**63), most, progress,
     )  # fmt: skip
     return search.run()
 
@@ -169,6 +170,7 @@ class _Search:
         """Search in rounds of Hypothesis until something is found or the time is up."""
         if self.filter is not None:
             self.fixed = dict(_equalities(self.filter.tree, self.conjecture.system)) | self.fixed
+        check_names(self.fixed, self.conjecture.system.parameters)
         interrupted, counterexample = False, None
         try:
             try:

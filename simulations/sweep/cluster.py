@@ -7,6 +7,7 @@ scheduler gives its tasks to another, and nothing is written twice.
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from typing import Any
@@ -58,6 +59,8 @@ class Cluster:
             raise ClusterError(
                 "--scheduler needs Dask, which is not installed: pip install 'patchdyn[cluster]'"
             ) from None
+        # what becomes of the cluster is told in one sentence here, not in Dask's tracebacks
+        logging.getLogger("distributed").setLevel(logging.CRITICAL + 1)
         try:
             self.client = Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
         except (OSError, ValueError, ImportError) as failure:

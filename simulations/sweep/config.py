@@ -146,7 +146,9 @@ def parse(text: str, name: str = "configuration") -> Config:
     """Return the configuration in a text; ``name`` is how errors call it."""
     try:
         content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as failure:
+    except RecursionError:
+        raise ConfigError(f"{name} is nested too deeply") from None
+    except ValueError as failure:  # TOMLDecodeError, and integers of more than 4300 digits
         raise ConfigError(f"{name} is not TOML: {failure}") from None
     return _Reader(content, text, name).config()
 
@@ -235,9 +237,16 @@ class _Reader:
         table = self._table("grid")
         if not table:
             self.refuse("it is empty: give at least one axis, as in nu = [0.001, 0.01]", "grid")
-        axes = {}
+        axes: dict[str, tuple[Any, ...]] = {}
+        size = 1
         for key, axis in table.items():
             self._parameter("grid", key)
+            size *= self._length(axis)
+            if size > MOST_CELLS:
+                self.refuse(
+                    f"{size} cells and more are too many: at most {MOST_CELLS} are allowed",
+                    "grid", key,
+                )  # fmt: skip
             if key in fixed:
                 self.refuse(f"{key} has one value in [fixed] or [run] too", "grid", key)
             if isinstance(axis, dict):
@@ -252,6 +261,13 @@ class _Reader:
                 self.refuse("a value occurs twice", "grid", key)
             axes[key] = values
         return axes
+
+    def _length(self, axis: Any) -> int:
+        """Return how many values an axis has, before they are made (1 if it is not one)."""
+        if isinstance(axis, dict):
+            axis = axis.get("number")
+            return axis if isinstance(axis, int) and 1 <= axis <= 10**6 else 1
+        return max(len(axis), 1) if isinstance(axis, list) else 1
 
     def _scale(self, key: str, axis: dict[str, Any]) -> list[Any]:
         """Return the values of an axis given by its ends."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from hypothesis import strategies as st
 
+from dynamics.errors import ParameterError
+from dynamics.problem import whole
 from simulations.strategies import reals
 
 #: Names of which one is given: fixing one keeps the others from being drawn.
@@ -14,9 +17,16 @@ _SAME = (("q", "qD", "qD/C^2"), ("beta", "beta/tau"), ("temperature", "tau"))
 _LARGEST_D = 32
 
 
+def values(fixed: Mapping[str, Any]) -> st.SearchStrategy[dict[str, Any]]:
+    """Return the strategy that draws what is not fixed; fixed values are taken as they are."""
+    for name, least in (("D", 4), ("C", 2)):
+        if name in fixed:
+            whole(name, fixed[name], least, 10**9)
+    return _values(fixed)
+
+
 @st.composite
-def values(draw: st.DrawFn, fixed: Mapping[str, Any]) -> dict[str, Any]:
-    """Draw what is not fixed; fixed values are taken as they are."""
+def _values(draw: st.DrawFn, fixed: Mapping[str, Any]) -> dict[str, Any]:
     C = int(fixed["C"]) if "C" in fixed else draw(_size(fixed.get("D")))
     if "D" in fixed:
         D = int(fixed["D"])
@@ -39,8 +49,13 @@ def values(draw: st.DrawFn, fixed: Mapping[str, Any]) -> dict[str, Any]:
 
 def _size(D: int | None) -> st.SearchStrategy[int]:
     """Sizes of a set that divide ``D``, small ones first."""
-    sizes = range(2, 5) if D is None else range(2, D // 2 + 1)
-    return st.sampled_from([C for C in sizes if D is None or D % C == 0])
+    if D is None:
+        return st.sampled_from(range(2, 5))
+    small = [C for C in range(2, math.isqrt(int(D)) + 1) if D % C == 0]
+    divisors = sorted({*small, *(int(D) // C for C in small)})
+    if not divisors:
+        raise ParameterError(f"D = {D} is not allowed: D must have a divisor, the size C of a set")
+    return st.sampled_from(divisors)
 
 
 def _readable(exponent: float) -> float:

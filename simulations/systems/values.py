@@ -28,9 +28,9 @@ def check_kind(parameter: Parameter, value: Any) -> None:
     if kind is str:
         require(isinstance(value, str), name, repr(value), parameter.allowed or "a word")
     elif kind is int:
-        whole = isinstance(value, numbers.Real) and not isinstance(value, bool)
-        whole = whole and float(value).is_integer()
-        require(whole, name, repr(value), parameter.allowed or "an integer")
+        real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+        integer = real and finite(name, value).is_integer()
+        require(integer, name, value if real else repr(value), parameter.allowed or "an integer")
     else:
         finite(name, value)
 
