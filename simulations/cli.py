@@ -65,7 +65,7 @@ def build_parser(arguments: Sequence[str] = ()) -> Parser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code: 0 done, 1 failed, 2 bad input, 130 interrupted."""
     arguments = join_negative_numbers(list(sys.argv[1:] if argv is None else argv))
-    warnings.formatwarning = _one_line
+    before, warnings.formatwarning = warnings.formatwarning, _one_line
     try:
         parser = build_parser(arguments)
         args = parser.parse_args(arguments)
@@ -87,9 +87,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         told = explained(failure)
         if told is None:  # a defect of patchdyn: its traceback is what a report of it needs
             raise
-        if isinstance(failure, OSError):
+        if isinstance(failure, OSError) and failure.filename is None:
             _leave_standard_output()
         return _complain(*told)
+    finally:
+        warnings.formatwarning = before
 
 
 def explained(failure: Exception) -> tuple[str, int] | None:
@@ -110,8 +112,8 @@ def explained(failure: Exception) -> tuple[str, int] | None:
     if isinstance(failure, MemoryError):
         return "the memory of this machine does not suffice", FAILED
     if isinstance(failure, OSError):
-        where = f" {failure.filename}" if failure.filename else ""
-        return f"cannot read or write{where}: {failure.strerror or failure}", FAILED
+        what = f"use {failure.filename}" if failure.filename else "write the output"
+        return f"cannot {what}: {failure.strerror or failure}", FAILED
     return None
 
 

@@ -7,3 +7,9 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 hypothesis.settings.register_profile("local", deadline=None)
 hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+def pytest_addoption(parser):
+    """Add the size and the seed of the fuzzers (tests/fuzz)."""
+    parser.addoption("--fuzz-cases", type=int, default=40, help="cases of each fuzzer")
+    parser.addoption("--fuzz-seed", default="0", help="an integer, or 'random'")

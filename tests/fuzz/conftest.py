@@ -1,0 +1,47 @@
+import random
+import signal
+import time
+
+import pytest
+
+#: Seconds that one case may take: what would take longer is refused, or shows its progress.
+LIMIT = 10.0
+
+
+class TooSlow(BaseException):
+    """A case that takes longer than the limit."""
+
+
+@pytest.fixture
+def cases(request):
+    """Yield numbered random generators, one a case; on a failure its seed is shown."""
+    wanted, seed = request.config.getoption("--fuzz-cases"), request.config.getoption("--fuzz-seed")
+    seed = random.SystemRandom().randrange(2**32) if seed == "random" else int(seed)
+
+    def each():
+        for number in range(wanted):
+            print(f"case {number}, --fuzz-seed {seed}")  # shown where the test fails
+            yield random.Random(f"{request.node.name} {seed} {number}")
+
+    return each
+
+
+@pytest.fixture
+def in_time():
+    """Return a context that ends a case which takes too long."""
+
+    class Timer:
+        def __enter__(self):
+            def late(*_):
+                raise TooSlow(f"more than {LIMIT:g} s")
+
+            signal.signal(signal.SIGALRM, late)
+            # processor time decides on a busy machine, and wall time where a case waits for nothing
+            self.began = time.process_time()
+            signal.setitimer(signal.ITIMER_REAL, 6 * LIMIT)
+
+        def __exit__(self, *_):
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+            assert time.process_time() - self.began < LIMIT
+
+    return Timer

@@ -1,0 +1,54 @@
+"""Texts given as conjectures: read, or refused with a caret; nothing in them is ever executed."""
+
+import builtins
+
+import pytest
+
+from dynamics import ParameterError
+from simulations.falsify import parse
+
+NAMES = ("alpha", "gamma", "rho", "D", "C", "q", "loss", "time", "T1")
+PIECES = (
+    *NAMES,
+    *"+ - * / ^ ** <= >= < > == != ( ) , and or not always eventually min max exp log sqrt".split(),
+    *"abs at_end 1 2.5 1e9 .5 0 = ! & ≥ [ lambda __import__ ' ; gamma.__class__".split(),
+    "os.system('x')", '"', "\n", "9" * 400,
+)  # fmt: skip
+
+
+def test_any_text(cases, in_time, monkeypatch):
+    for name in ("eval", "exec", "compile", "__import__"):
+        real = getattr(builtins, name)
+
+        def refuse(*arguments, _name=name, _real=real, **options):
+            if _name == "__import__":  # the interpreter's own imports go on
+                return _real(*arguments, **options)
+            raise AssertionError(f"{_name} was called")
+
+        monkeypatch.setattr(builtins, name, refuse)
+    for rng in cases():
+        for _ in range(25):
+            text = " ".join(rng.choice(PIECES) for _ in range(rng.randint(1, 30)))
+            if rng.random() < 0.2:
+                text = rng.choice(("(" * 70, "-" * 300, "not " * 90, "1+" * 500, "a" * 3000)) + text
+            with in_time():
+                said = _refusal(text)
+            assert said is None or len(said.splitlines()) in (1, 3)
+
+
+def _refusal(text):
+    try:
+        parse(text, set(NAMES))
+    except ParameterError as refusal:
+        return str(refusal)
+    return None
+
+
+@pytest.mark.parametrize("terms", [150, 330, 900])
+def test_long_sums(terms):
+    text = "+".join(["1"] * terms) + " > 0"
+    if terms < 200:
+        parse(text, set(NAMES))
+    else:
+        with pytest.raises(ParameterError, match="more than 200 operators"):
+            parse(text, set(NAMES))
