@@ -17,6 +17,7 @@ from dynamics.masked.trajectory import MaskedTrajectory
 from dynamics.problem import finite, require
 from dynamics.risk import Risk
 from dynamics.trajectory import Trajectory
+from dynamics.value import scale
 
 MOVING = ("all", "features", "positions")
 METHODS = ("auto", "enumeration", "sampling", "mean_field")
@@ -81,8 +82,10 @@ class MaskedPopulation(Risk):
         the limit of many patches per area; any P. ``"auto"``: enumeration where it is cheap,
         else the mean field.
     tolerance
-        Relative accuracy asked of the quadrature over the scales, tested at the start and where
-        p's own correlation has grown. ``None``: 1e-7.
+        Largest ``bound`` that :meth:`evaluate` may return, absolute for loss and gradient below 1,
+        else relative to the larger; a state at which it is missed is refused. ``None``: nothing is
+        refused, the bound tells. The quadrature over the scales is made for it (for 1e-7 if it is
+        ``None``), tested at the start and where p's own correlation has grown.
     nodes
         Gauss-Legendre nodes per scale; ``None``: as many as the tolerance needs.
     samples, seed
@@ -97,7 +100,8 @@ class MaskedPopulation(Risk):
     ParameterError
         If an argument is outside its domain.
     ToleranceError
-        If the tables that the method needs are too large, or the tolerance cannot be met.
+        If the tables that the method needs are too large, or the tolerance cannot be met; its
+        message names the size or the bound that can be reached.
     """
 
     def __init__(
@@ -135,6 +139,7 @@ class MaskedPopulation(Risk):
         self.problem = problem
         self.order_parameters = problem.order_parameters
         self.tolerance = DEFAULT_TOLERANCE if tolerance is None else float(tolerance)
+        self._asked = tolerance is not None
         self.samples, self.seed, self.moving = int(samples), int(seed), moving
         self.evaluations = 0
         self._method, self.reason = _chosen(problem, method)
@@ -146,7 +151,8 @@ class MaskedPopulation(Risk):
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle what it was made from: trajectories carry it, but not its tables."""
         nodes = self.nodes if self.nodes > 1 else None
-        recipe = (self.problem, self.method, self.tolerance, nodes, self.samples, self.seed)
+        tolerance = self.tolerance if self._asked else None
+        recipe = (self.problem, self.method, tolerance, nodes, self.samples, self.seed)
         kept = {"evaluations": self.evaluations, "reason": self.reason}
         return _again, (*recipe, self.moving, kept)
 
@@ -175,13 +181,24 @@ class MaskedPopulation(Risk):
     def jacobian(self, state: Any) -> np.ndarray:
         """Return d gradient_i / d state_k, (slots, slots): a Hessian with rows per entry of Q."""
         slots = len(self.order_parameters)
+        if float(slots) ** 2 > scenarios.MOST_NUMBERS:
+            raise ToleranceError(
+                f"the second derivatives in {slots} order parameters are {float(slots) ** 2:.1e} "
+                "numbers, too many: use gradient descent"
+            )
         total = np.zeros((slots, slots))
         hessian(self._plan, np.asarray(state, float), total)
         total *= self._plan.chance / self.problem.K
         return total / self._plan.entries[:, None]
 
     def evaluate(self, state: Any) -> MaskedValue:
-        """Return loss, gradient, area attentions and their bounds at ``state``."""
+        """Return loss, gradient, area attentions and their bounds at ``state``.
+
+        Raises
+        ------
+        ToleranceError
+            If a tolerance was asked for and the bound is larger.
+        """
         self.evaluations += 1
         theta = np.array(self.checked(state), float)
         first, second, attention = _moments(self._plan, theta)
@@ -197,6 +214,7 @@ class MaskedPopulation(Risk):
             bounds[name] = control.estimate(theta)
         if self._method == "mean_field":
             bounds["hidden areas"] = self.problem.floor
+        self._within(bounds, scale((loss, *gradient.tolist())))
         slots = np.zeros(self.problem.layout.phi_slots)
         np.add.at(slots, self._plan.area_slot.ravel(), attention[:, 0].ravel())
         own_attention, shortfall = self._own(attention)
@@ -210,6 +228,17 @@ class MaskedPopulation(Risk):
             bound=math.fsum(bounds.values()),
             bounds=bounds,
         )
+
+    def _within(self, bounds: Mapping[str, float], size: float) -> None:
+        """Refuse a bound above the tolerance that was asked for."""
+        bound = math.fsum(bounds.values())
+        if self._asked and not bound <= self.tolerance * size:
+            largest = max(bounds, key=lambda name: bounds[name])
+            raise ToleranceError(
+                f"tolerance = {self.tolerance:g} cannot be met by {self._method} at this state: "
+                f"its bound is {bound:.2g} ({largest}), so ask for a larger one, or for none",
+                bound,
+            )
 
     @property
     def floor(self) -> float:
@@ -298,7 +327,7 @@ class MaskedPopulation(Risk):
 def _again(
     problem: MaskedProblem,
     method: str,
-    tolerance: float,
+    tolerance: float | None,
     nodes: int | None,
     samples: int,
     seed: int,

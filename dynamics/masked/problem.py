@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 Partition = tuple[tuple[int, ...], ...]
 ROLES = ("local", "global")
 _MOST_PATCHES = 10**15
+_MOST_ORDER_PARAMETERS = 10**4  # the cells of K partitions given by exponents are 3^K
 
 
 @dataclass(frozen=True)
@@ -116,6 +117,11 @@ class MaskedProblem:
                 f"query = {self.query!r} is not allowed: with exponents it must be 'local', "
                 f"'global', or a tuple of {self.K} of them, one per cluster"
             )
+        groups = [2 if role == "global" or self.sizes[2] == 1 else 3 for role in self.roles]
+        numbers = sum(groups) + math.prod(groups) + 1  # Phi, cells, p itself
+        require(numbers <= _MOST_ORDER_PARAMETERS, "K", self.K,
+                f"so small that there are at most {_MOST_ORDER_PARAMETERS} order parameters "
+                f"(here {numbers}: one for each way in which the areas of all clusters meet)")  # fmt: skip
 
     def _check_partitions(self) -> None:
         for name in ("kappa_c", "kappa_s"):
