@@ -84,10 +84,12 @@ class MaskedPopulation(Risk):
     tolerance
         Largest ``bound`` that :meth:`evaluate` may return, absolute for loss and gradient below 1,
         else relative to the larger; a state at which it is missed is refused. ``None``: nothing is
-        refused, the bound tells. The quadrature over the scales is made for it (for 1e-7 if it is
-        ``None``), tested at the start and where p's own correlation has grown.
+        refused, the bound tells.
+    quadrature
+        Relative accuracy asked of the quadrature over random scales, tested at the start and where
+        p's own correlation has grown. ``None``: the tolerance, or 1e-7 without one.
     nodes
-        Gauss-Legendre nodes per scale; ``None``: as many as the tolerance needs.
+        Gauss-Legendre nodes per scale; ``None``: as many as ``quadrature`` needs.
     samples, seed
         Size and root seed of ``"sampling"``.
     moving
@@ -110,6 +112,7 @@ class MaskedPopulation(Risk):
         method: str = "auto",
         tolerance: float | None = None,
         *,
+        quadrature: float | None = None,
         nodes: int | None = None,
         samples: int = 4096,
         seed: int = 0,
@@ -118,8 +121,9 @@ class MaskedPopulation(Risk):
         if not isinstance(problem, MaskedProblem):
             raise ParameterError(f"problem = {problem!r} is not allowed: it must be MaskedProblem")
         require(method in METHODS, "method", method, f"one of {', '.join(METHODS)}")
-        if tolerance is not None:
-            require(finite("tolerance", tolerance) > 0.0, "tolerance", tolerance, "greater than 0")
+        for name, asked in (("tolerance", tolerance), ("quadrature", quadrature)):
+            if asked is not None:
+                require(finite(name, asked) > 0.0, name, asked, "greater than 0")
         if nodes is not None:
             require(
                 2 <= finite("nodes", nodes) <= _MOST_NODES, "nodes", nodes, f"in 2..{_MOST_NODES}"
@@ -139,6 +143,7 @@ class MaskedPopulation(Risk):
         self.problem = problem
         self.order_parameters = problem.order_parameters
         self.tolerance = DEFAULT_TOLERANCE if tolerance is None else float(tolerance)
+        self.quadrature = self.tolerance if quadrature is None else float(quadrature)
         self._asked = tolerance is not None
         self.samples, self.seed, self.moving = int(samples), int(seed), moving
         self.evaluations = 0
@@ -152,7 +157,15 @@ class MaskedPopulation(Risk):
         """Pickle what it was made from: trajectories carry it, but not its tables."""
         nodes = self.nodes if self.nodes > 1 else None
         tolerance = self.tolerance if self._asked else None
-        recipe = (self.problem, self.method, tolerance, nodes, self.samples, self.seed)
+        recipe = (
+            self.problem,
+            self.method,
+            tolerance,
+            self.quadrature,
+            nodes,
+            self.samples,
+            self.seed,
+        )
         kept = {"evaluations": self.evaluations, "reason": self.reason}
         return _again, (*recipe, self.moving, kept)
 
@@ -280,11 +293,12 @@ class MaskedPopulation(Risk):
         nodes, coarse = _FIRST_NODES, self._build(_FIRST_NODES)
         while True:
             if 2 * nodes > _MOST_NODES:
+                name = "tolerance" if self.quadrature == self.tolerance else "quadrature"
                 raise ToleranceError(
-                    f"tolerance = {self.tolerance:g} needs more than {_MOST_NODES} nodes per scale"
+                    f"{name} = {self.quadrature:g} needs more than {_MOST_NODES} nodes per scale"
                 )
             fine = self._build(2 * nodes)
-            if all(_change(coarse, fine, theta) <= self.tolerance for theta in self._probes()):
+            if all(_change(coarse, fine, theta) <= self.quadrature for theta in self._probes()):
                 return 2 * nodes
             nodes, coarse = 2 * nodes, fine
 
@@ -328,6 +342,7 @@ def _again(
     problem: MaskedProblem,
     method: str,
     tolerance: float | None,
+    quadrature: float,
     nodes: int | None,
     samples: int,
     seed: int,
@@ -336,8 +351,9 @@ def _again(
 ) -> MaskedPopulation:
     """Make a population anew from its recipe."""
     population = MaskedPopulation(
-        problem, method, tolerance, nodes=nodes, samples=samples, seed=seed, moving=moving
-    )
+        problem, method, tolerance, quadrature=quadrature, nodes=nodes, samples=samples, seed=seed,
+        moving=moving,
+    )  # fmt: skip
     vars(population).update(kept)
     return population
 

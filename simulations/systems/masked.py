@@ -58,8 +58,8 @@ PARAMETERS = (
               "cluster, as in local,global", str, "local or global"),
     *solver_parameters("long enough to learn"),
     Parameter("method", "of the expectation (default auto)", str, f"one of {', '.join(METHODS)}"),
-    Parameter("tolerance", "largest bound of loss and gradient; a run that misses it is refused "
-              f"(default: none, quadrature to {DEFAULT_TOLERANCE:g})", float, "greater than 0"),
+    Parameter("tolerance", f"of its quadrature (default {DEFAULT_TOLERANCE:g})", float,
+              "greater than 0"),
     Parameter("moving", "what is trained (default all)", str, f"one of {', '.join(MOVING)}"),
     Parameter("eps", "(1 - a_n)^2 at which p has learned (default 1e-2)", float, "in (0, 1/2)"),
 )  # fmt: skip
@@ -131,9 +131,10 @@ def build(values: Mapping[str, Any]) -> Case:
     method, moving = values.get("method", "auto"), values.get("moving", "all")
     require(method in METHODS, "method", method, f"one of {', '.join(METHODS)}")
     require(moving in MOVING, "moving", moving, f"one of {', '.join(MOVING)}")
+    tolerance = tolerance_of(values)
     expectation = {
         "method": method,
-        "tolerance": tolerance_of(values),
+        "tolerance": DEFAULT_TOLERANCE if tolerance is None else float(tolerance),
         "moving": moving,
         "eps": eps,
     }
@@ -168,8 +169,9 @@ def solve(case: Case, progress: Callable[[float], None] | None = None) -> Trajec
     """Make the run."""
     settings = case.settings
     population = MaskedPopulation(
-        case.problem, settings["method"], settings["tolerance"], moving=settings["moving"]
-    )
+        case.problem, settings["method"], quadrature=settings["tolerance"],
+        moving=settings["moving"],
+    )  # fmt: skip
     return follow(population, case, progress)
 
 
