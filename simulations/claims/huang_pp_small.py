@@ -35,7 +35,8 @@ def run(context: Context) -> Outcome:
         positions, features = table[:, number]
         fits[regime] = exponent(sizes[1:].astype(float), positions[1:] / features[1:])
         measured |= {
-            f"exponent of max |Upsilon| / Phi_n ({regime.name})": f"{fits[regime].low:.5f} to {fits[regime].high:.5f}",
+            f"exponent of max |Upsilon| / Phi_n ({regime.name})":
+                f"{fits[regime].low:.5f} to {fits[regime].high:.5f}",
             f"exponent predicted, -kappa_s ({regime.name})": -regime.kappa_s,
             f"max |Upsilon| at P = {runs.SMALL_P} ({regime.name})": float(positions[0]),
             f"Phi_n at P = {runs.SMALL_P} ({regime.name})": float(features[0]),
@@ -43,7 +44,7 @@ def run(context: Context) -> Outcome:
             f"max |Upsilon| C_n / Phi_n at P = 10^36 ({regime.name})": float(
                 positions[-1] / features[-1] * regime.problem(int(sizes[-1])).own_size()
             ),
-        }
+        }  # fmt: skip
         context.progress((number + 1) / len(regimes))
     share = float((table[0] / table[1])[:, 0].max())
     drawn = regimes[:1] if context.quick else regimes
