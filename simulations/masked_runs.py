@@ -226,6 +226,17 @@ def agreement(states: int, seed: int) -> Agreement:
     return Agreement(features, positions, elsewhere, states * len(ORACLE_PROBLEMS))
 
 
+def agreements(states: int, first: int, seeds: int) -> Agreement:
+    """Return the largest differences over several seeds, so many states of each problem in each."""
+    found = [agreement(states, seed) for seed in range(first, first + seeds)]
+    return Agreement(
+        max(one.features for one in found),
+        max(one.positions for one in found),
+        max(one.elsewhere for one in found),
+        sum(one.states for one in found),
+    )
+
+
 def columns_of(problem: MaskedProblem) -> np.ndarray:
     """Return the slot of each entry of the row e_p^T Q: positions, then features in order."""
     assert problem.partitions is not None

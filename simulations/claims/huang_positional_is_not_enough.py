@@ -78,11 +78,11 @@ def run(context: Context) -> Outcome:
                  for K, row in enumerate(by_K, start=1)}  # fmt: skip
     pairs = equal_sizes(10 if context.quick else 30, context.seed)
     for name, pair in pairs.items():
-        one, two = pair.one, pair.two
+        two = pair.two
         measured |= {
             f"second partitions that cost nothing ({name})": len(pair.harmless),
             f"of these, with other patches in p's area both times ({name})": sum(pair.harmless),
-            f"positional attention leaves, one partition ({name})": one,
+            f"positional attention leaves, one partition ({name})": pair.one,
             f"positional attention leaves at least, two partitions, least ({name})": min(two),
             f"positional attention leaves at least, two partitions, mean ({name})":
                 sum(two) / len(two),
