@@ -107,7 +107,7 @@ CLAIM = Claim(
     criterion=(
         "The form is exact: every identity must hold, the d x d gradient agree to rounding (1e-13, "
         "sums over 70 masks; states drawn with five seeds), and Upsilon sum to 0 over q within the "
-        "noise of the run. The projected gradient must be smaller than the fastest feature gradient "
+        "noise of the run. The projected gradient must be smaller than the fastest FP gradient "
         "at every record of every flow; where it is not, that is a finding."
     ),
     run=run,
