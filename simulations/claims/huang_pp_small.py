@@ -59,7 +59,7 @@ def run(context: Context) -> Outcome:
     verdict, summary = judge(fits, share, max(map(max, sampled.values())))
     data = xarray.Dataset(
         {name: (("regime", "P"), values) for name, values in zip(("positions", "features"), table)},
-        coords={"regime": [regime.name for regime in regimes], "P": sizes},
+        coords={"regime": [regime.name for regime in regimes], "P": sizes.astype(float)},
     ).assign(kappa_s=("regime", [regime.kappa_s for regime in regimes]))
     return Outcome(
         verdict,
