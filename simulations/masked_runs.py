@@ -116,7 +116,7 @@ def events(problem: MaskedProblem, eps: float = EPS) -> MaskedEvents:
 
 
 #: Patches at which the mean field is compared with sampled masks, and how many of them.
-SMALL_P, SAMPLES = 1024, 1000
+SMALL_P, SAMPLES = 1024, 200
 
 
 @cache
@@ -226,6 +226,17 @@ def agreement(states: int, seed: int) -> Agreement:
     return Agreement(features, positions, elsewhere, states * len(ORACLE_PROBLEMS))
 
 
+def agreements(states: int, first: int, seeds: int) -> Agreement:
+    """Return the largest differences over several seeds, so many states of each problem in each."""
+    found = [agreement(states, seed) for seed in range(first, first + seeds)]
+    return Agreement(
+        max(one.features for one in found),
+        max(one.positions for one in found),
+        max(one.elsewhere for one in found),
+        sum(one.states for one in found),
+    )
+
+
 def columns_of(problem: MaskedProblem) -> np.ndarray:
     """Return the slot of each entry of the row e_p^T Q: positions, then features in order."""
     assert problem.partitions is not None
@@ -243,24 +254,9 @@ def columns_of(problem: MaskedProblem) -> np.ndarray:
     return np.array(slots)
 
 
-@dataclass(frozen=True)
-class Fit:
-    """Least-squares slope over decades of P, and that of the last interval alone."""
-
-    slope: float
-    last: float
-
-
-def fit(P: np.ndarray, values: np.ndarray, log: bool = True) -> Fit:
-    """Return the slope of log(values) (or values) against log(P)."""
-    x, y = np.log(np.asarray(P, float)), np.log(values) if log else np.asarray(values, float)
-    slopes = np.diff(y) / np.diff(x)
-    return Fit(float(np.polyfit(x, y, 1)[0]), float(slopes[-1]))
-
-
-def decades(quick: bool) -> tuple[int, ...]:
-    """Return the numbers of patches of fits in the mean-field limit."""
-    return tuple(10**e for e in ((6, 8, 10, 12) if quick else range(6, 13)))
+def decades(quick: bool, most: int = 60) -> tuple[int, ...]:
+    """Return numbers of patches in equal ratios, up to 10^most, for exponents in the mean field."""
+    return tuple(10**e for e in range(12 if quick else 6, most + 1, 12 if quick else 6))
 
 
 def log_gap(problem: MaskedProblem) -> float:

@@ -43,7 +43,8 @@ class MaskedEvents:
         there is no switch.
     final_stage
         ``(2 mask_ratio z^4 / K) S^2 / |dS/dt|`` at ``learned``, S the mean above: 1 if S decays to
-        eps in K / (2 mask_ratio z^4 eps); nan if z is random or the run too short.
+        eps in K / (2 mask_ratio z^4 eps); nan if z is random, the run too short, or P so large
+        (about 10^45) that times cannot be told apart there.
     """
 
     switch: Event
@@ -127,18 +128,20 @@ def find_events(trajectory: Any, *, cluster: int = 0, eps: float = 1e-2) -> Mask
         rival_at_switch=_largest(switch, rivals),
         own_at_switch=_largest(switch, [areas.own_slot]),
         others_at_switch=_others(problem, switch, cluster),
-        final_stage=_final_stage(population, learned, shortfall),
+        final_stage=_final_stage(population, learned, shortfall, eps),
     )
 
 
 def _final_stage(
-    population: Any, learned: Event, shortfall: Callable[[np.ndarray], float]
+    population: Any, learned: Event, shortfall: Callable[[np.ndarray], float], eps: float
 ) -> float:
     """Compare the decay of the shortfall at an event with dS/dt = -(2 mask_ratio z^4 / K) S^2."""
     problem: MaskedProblem = population.problem
     if not learned.happens or not problem.z_is_fixed:
         return math.nan
     state = np.asarray(learned.state)
+    if not 0.5 < shortfall(state) / eps < 2.0:
+        return math.nan  # learning takes less than a rounding of the time: P above about 10^45
     velocity = -population.gradient(state)
     ahead = 1e-4 / float(np.max(np.abs(velocity)))  # a change of 1e-4 in the fastest correlation
     change = shortfall(state + ahead * velocity) - shortfall(state - ahead * velocity)

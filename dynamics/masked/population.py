@@ -17,6 +17,7 @@ from dynamics.masked.trajectory import MaskedTrajectory
 from dynamics.problem import finite, require
 from dynamics.risk import Risk
 from dynamics.trajectory import Trajectory
+from dynamics.value import scale
 
 MOVING = ("all", "features", "positions")
 METHODS = ("auto", "enumeration", "sampling", "mean_field")
@@ -81,10 +82,14 @@ class MaskedPopulation(Risk):
         the limit of many patches per area; any P. ``"auto"``: enumeration where it is cheap,
         else the mean field.
     tolerance
-        Relative accuracy asked of the quadrature over the scales, tested at the start and where
-        p's own correlation has grown. ``None``: 1e-7.
+        Largest ``bound`` that :meth:`evaluate` may return, absolute for loss and gradient below 1,
+        else relative to the larger; a state at which it is missed is refused. ``None``: nothing is
+        refused, the bound tells.
+    quadrature
+        Relative accuracy asked of the quadrature over random scales, tested at the start and where
+        p's own correlation has grown. ``None``: the tolerance, or 1e-7 without one.
     nodes
-        Gauss-Legendre nodes per scale; ``None``: as many as the tolerance needs.
+        Gauss-Legendre nodes per scale; ``None``: as many as ``quadrature`` needs.
     samples, seed
         Size and root seed of ``"sampling"``.
     moving
@@ -97,7 +102,8 @@ class MaskedPopulation(Risk):
     ParameterError
         If an argument is outside its domain.
     ToleranceError
-        If the tables that the method needs are too large, or the tolerance cannot be met.
+        If the tables that the method needs are too large, or the tolerance cannot be met; its
+        message names the size or the bound that can be reached.
     """
 
     def __init__(
@@ -106,6 +112,7 @@ class MaskedPopulation(Risk):
         method: str = "auto",
         tolerance: float | None = None,
         *,
+        quadrature: float | None = None,
         nodes: int | None = None,
         samples: int = 4096,
         seed: int = 0,
@@ -114,8 +121,9 @@ class MaskedPopulation(Risk):
         if not isinstance(problem, MaskedProblem):
             raise ParameterError(f"problem = {problem!r} is not allowed: it must be MaskedProblem")
         require(method in METHODS, "method", method, f"one of {', '.join(METHODS)}")
-        if tolerance is not None:
-            require(finite("tolerance", tolerance) > 0.0, "tolerance", tolerance, "greater than 0")
+        for name, asked in (("tolerance", tolerance), ("quadrature", quadrature)):
+            if asked is not None:
+                require(finite(name, asked) > 0.0, name, asked, "greater than 0")
         if nodes is not None:
             require(
                 2 <= finite("nodes", nodes) <= _MOST_NODES, "nodes", nodes, f"in 2..{_MOST_NODES}"
@@ -135,6 +143,8 @@ class MaskedPopulation(Risk):
         self.problem = problem
         self.order_parameters = problem.order_parameters
         self.tolerance = DEFAULT_TOLERANCE if tolerance is None else float(tolerance)
+        self.quadrature = self.tolerance if quadrature is None else float(quadrature)
+        self._asked = tolerance is not None
         self.samples, self.seed, self.moving = int(samples), int(seed), moving
         self.evaluations = 0
         self._method, self.reason = _chosen(problem, method)
@@ -146,7 +156,16 @@ class MaskedPopulation(Risk):
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle what it was made from: trajectories carry it, but not its tables."""
         nodes = self.nodes if self.nodes > 1 else None
-        recipe = (self.problem, self.method, self.tolerance, nodes, self.samples, self.seed)
+        tolerance = self.tolerance if self._asked else None
+        recipe = (
+            self.problem,
+            self.method,
+            tolerance,
+            self.quadrature,
+            nodes,
+            self.samples,
+            self.seed,
+        )
         kept = {"evaluations": self.evaluations, "reason": self.reason}
         return _again, (*recipe, self.moving, kept)
 
@@ -175,13 +194,24 @@ class MaskedPopulation(Risk):
     def jacobian(self, state: Any) -> np.ndarray:
         """Return d gradient_i / d state_k, (slots, slots): a Hessian with rows per entry of Q."""
         slots = len(self.order_parameters)
+        if float(slots) ** 2 > scenarios.MOST_NUMBERS:
+            raise ToleranceError(
+                f"the second derivatives in {slots} order parameters are {float(slots) ** 2:.1e} "
+                "numbers, too many: use gradient descent"
+            )
         total = np.zeros((slots, slots))
         hessian(self._plan, np.asarray(state, float), total)
         total *= self._plan.chance / self.problem.K
         return total / self._plan.entries[:, None]
 
     def evaluate(self, state: Any) -> MaskedValue:
-        """Return loss, gradient, area attentions and their bounds at ``state``."""
+        """Return loss, gradient, area attentions and their bounds at ``state``.
+
+        Raises
+        ------
+        ToleranceError
+            If a tolerance was asked for and the bound is larger.
+        """
         self.evaluations += 1
         theta = np.array(self.checked(state), float)
         first, second, attention = _moments(self._plan, theta)
@@ -197,6 +227,7 @@ class MaskedPopulation(Risk):
             bounds[name] = control.estimate(theta)
         if self._method == "mean_field":
             bounds["hidden areas"] = self.problem.floor
+        self._within(bounds, scale((loss, *gradient.tolist())))
         slots = np.zeros(self.problem.layout.phi_slots)
         np.add.at(slots, self._plan.area_slot.ravel(), attention[:, 0].ravel())
         own_attention, shortfall = self._own(attention)
@@ -210,6 +241,17 @@ class MaskedPopulation(Risk):
             bound=math.fsum(bounds.values()),
             bounds=bounds,
         )
+
+    def _within(self, bounds: Mapping[str, float], size: float) -> None:
+        """Refuse a bound above the tolerance that was asked for."""
+        bound = math.fsum(bounds.values())
+        if self._asked and not bound <= self.tolerance * size:
+            largest = max(bounds, key=lambda name: bounds[name])
+            raise ToleranceError(
+                f"tolerance = {self.tolerance:g} cannot be met by {self._method} at this state: "
+                f"its bound is {bound:.2g} ({largest}), so ask for a larger one, or for none",
+                bound,
+            )
 
     @property
     def floor(self) -> float:
@@ -251,11 +293,12 @@ class MaskedPopulation(Risk):
         nodes, coarse = _FIRST_NODES, self._build(_FIRST_NODES)
         while True:
             if 2 * nodes > _MOST_NODES:
+                name = "tolerance" if self.quadrature == self.tolerance else "quadrature"
                 raise ToleranceError(
-                    f"tolerance = {self.tolerance:g} needs more than {_MOST_NODES} nodes per scale"
+                    f"{name} = {self.quadrature:g} needs more than {_MOST_NODES} nodes per scale"
                 )
             fine = self._build(2 * nodes)
-            if all(_change(coarse, fine, theta) <= self.tolerance for theta in self._probes()):
+            if all(_change(coarse, fine, theta) <= self.quadrature for theta in self._probes()):
                 return 2 * nodes
             nodes, coarse = 2 * nodes, fine
 
@@ -298,7 +341,8 @@ class MaskedPopulation(Risk):
 def _again(
     problem: MaskedProblem,
     method: str,
-    tolerance: float,
+    tolerance: float | None,
+    quadrature: float,
     nodes: int | None,
     samples: int,
     seed: int,
@@ -307,8 +351,9 @@ def _again(
 ) -> MaskedPopulation:
     """Make a population anew from its recipe."""
     population = MaskedPopulation(
-        problem, method, tolerance, nodes=nodes, samples=samples, seed=seed, moving=moving
-    )
+        problem, method, tolerance, quadrature=quadrature, nodes=nodes, samples=samples, seed=seed,
+        moving=moving,
+    )  # fmt: skip
     vars(population).update(kept)
     return population
 

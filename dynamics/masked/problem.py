@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 Partition = tuple[tuple[int, ...], ...]
 ROLES = ("local", "global")
-_MOST_PATCHES = 10**15
+_MOST_PATCHES = 10**60
+_MOST_ORDER_PARAMETERS = 10**4  # the cells of K partitions given by exponents are 3^K
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ class MaskedProblem:
         put = object.__setattr__
         for name in ("P", "K"):
             put(self, name, _integer(name, getattr(self, name)))
-        require(2 <= self.P <= _MOST_PATCHES, "P", self.P, "at least 2 and at most 10^15")
+        require(2 <= self.P <= _MOST_PATCHES, "P", self.P, "at least 2 and at most 10^60")
         require(1 <= self.K <= 16, "K", self.K, "at least 1 and at most 16")
         put(self, "mask_ratio", finite("mask_ratio", self.mask_ratio))
         require(0.0 < self.mask_ratio < 1.0, "mask_ratio", self.mask_ratio, "in (0, 1)")
@@ -116,6 +117,11 @@ class MaskedProblem:
                 f"query = {self.query!r} is not allowed: with exponents it must be 'local', "
                 f"'global', or a tuple of {self.K} of them, one per cluster"
             )
+        groups = [2 if role == "global" or self.sizes[2] == 1 else 3 for role in self.roles]
+        numbers = sum(groups) + math.prod(groups) + 1  # Phi, cells, p itself
+        require(numbers <= _MOST_ORDER_PARAMETERS, "K", self.K,
+                f"so small that there are at most {_MOST_ORDER_PARAMETERS} order parameters (here "
+                f"{numbers}: one for each way in which areas of all clusters meet)")  # fmt: skip
 
     def _check_partitions(self) -> None:
         for name in ("kappa_c", "kappa_s"):
@@ -178,7 +184,7 @@ class MaskedProblem:
         assert self.kappa_c is not None
         assert self.kappa_s is not None
         local = max(1, round(self.P**self.kappa_s))
-        count = round((self.P - self.P**self.kappa_c) / local)
+        count = (2 * (self.P - round(self.P**self.kappa_c)) + local) // (2 * local)  # rounded
         return self.P - count * local, local, count
 
     @property

@@ -13,6 +13,7 @@ from dynamics.masked.layout import Areas, Layout
 from dynamics.masked.problem import MaskedProblem
 
 MOST_NUMBERS = 2.0**25  # (cell, scenario) pairs of one table: 256 MiB
+_MOST_DEVIATIONS = 2.0**26  # numbers in all tables that estimate fluctuations: 512 MiB
 
 
 def enumerated(problem: MaskedProblem, nodes: int) -> ScenarioPlan:
@@ -66,11 +67,17 @@ def deviations(problem: MaskedProblem, nodes: int) -> list[list[ScenarioPlan]]:
 
     To second order: the counts one standard deviation up and down in each of as many directions as
     there are cells, the columns of a root of their hypergeometric covariance; and in groups of
-    equal areas, more attention squared for the same attention.
+    equal areas, more attention squared for the same attention. Raises ToleranceError before it
+    makes tables that are too large.
     """
     layout, rate, others = problem.layout, _rate(problem), problem.P - 1.0
-    middle = averaged(problem, nodes)
     n = layout.size[:-1]
+    if (numbers := 2.0 * problem.K * n.size**2) > _MOST_DEVIATIONS:
+        raise ToleranceError(
+            f"the fluctuations of {n.size} cells in K = {problem.K} clusters need tables of "
+            f"{numbers:.1e} numbers, too many: ask for fewer clusters or areas, or for sampling"
+        )
+    middle = averaged(problem, nodes)
     unit = np.sqrt(n / n.sum())
     spread = rate * (1.0 - rate) * others / max(others - 1.0, 1.0)
     root = np.sqrt(spread * n)[:, None] * (np.eye(n.size) - np.outer(unit, unit))
@@ -143,12 +150,16 @@ def _all_scales(
     z = np.full((problem.K, draws, max(widths)), problem.z_low)
     weight = np.zeros((problem.K, draws))
     for k, width in enumerate(widths):
-        grid = np.meshgrid(*[point] * width, indexing="ij")
-        chances = np.meshgrid(*[chance] * width, indexing="ij")
-        number = point.size**width
-        z[k, :number, :width] = np.stack([part.ravel() for part in grid], axis=1)
-        weight[k, :number] = np.prod([part.ravel() for part in chances], axis=0)
+        chosen = _grid(point.size, width)
+        z[k, : len(chosen), :width] = point[chosen]
+        weight[k, : len(chosen)] = np.prod(chance[chosen], axis=1)
     return z, weight
+
+
+def _grid(number: int, width: int) -> np.ndarray:
+    """Return all (number^width, width) ways to choose one of so many nodes for each scale."""
+    digits = np.arange(width - 1, -1, -1)
+    return np.arange(number**width)[:, None] // number**digits % number
 
 
 def scale_nodes(problem: MaskedProblem, nodes: int) -> tuple[np.ndarray, np.ndarray]:
@@ -204,9 +215,8 @@ def _joined(
     z = np.full((problem.K, draws, widest), problem.z_low)
     z_weight = np.zeros((problem.K, draws))
     for k, (view, index) in enumerate(zip(views, single)):
-        number = point.size**index.size
-        grids = np.meshgrid(*[np.arange(point.size)] * index.size, indexing="ij")
-        chosen = np.stack([grid.ravel() for grid in grids], axis=1)
+        chosen = _grid(point.size, index.size)
+        number = len(chosen)
         z[k, :number, : view.scale.size] = point[np.maximum(view.scale, 0)]
         z[k][:number, index] = point[chosen]
         z_weight[k, :number] = np.prod(chance[chosen], axis=1)

@@ -43,6 +43,7 @@ CLAIM_IDS = (
     "huang-scaling",
     "huang-pp-small",
     "huang-positional-is-not-enough",
+    "huang-diversity",
     "huang-reduced-equals-full",
 )
 

@@ -122,6 +122,12 @@ CLAIM = Claim(
         "Speeds and sizes of all correlations until p has learned, for local patches with a "
         "negative gap and patches in global areas, P = 10^6 to 10^12."
     ),
+    criterion=(
+        "'Dominates throughout' is read as: no other feature correlation ever moves as fast as "
+        "Phi_n until (1 - a_n)^2 = 1e-4; 'stay close to 0' as: no other correlation exceeds a "
+        "tenth (an order of magnitude) of Phi_n then. Every run must satisfy both. The runs draw "
+        "nothing."
+    ),
     run=run,
     quick_note="P = 10^6 only",
     depends="the mean-field limit, whose error is estimated along the run",

@@ -31,7 +31,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
                              label=pretty_regime(str(regime)))[0]  # fmt: skip
             artists[str(regime)] = points
             ax.plot(P, _law(name, part, P), color=colour, linewidth=0.9, zorder=-1)
-        ax.set(xscale="log", xlabel="$P$", ylabel=label)
+        ax.set(xscale="log", xlabel="$P$", ylabel=label, xticks=[1e12, 1e36, 1e60])
         if name != "switch":
             ax.set_yscale("log")
         panel_letter(ax, letter)

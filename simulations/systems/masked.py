@@ -169,8 +169,9 @@ def solve(case: Case, progress: Callable[[float], None] | None = None) -> Trajec
     """Make the run."""
     settings = case.settings
     population = MaskedPopulation(
-        case.problem, settings["method"], settings["tolerance"], moving=settings["moving"]
-    )
+        case.problem, settings["method"], quadrature=settings["tolerance"],
+        moving=settings["moving"],
+    )  # fmt: skip
     return follow(population, case, progress)
 
 

@@ -1,11 +1,13 @@
 """The patch loss: area form against the raw loss, and the methods against each other."""
 
 import pickle
+import tracemalloc
 from itertools import combinations, product
 
 import numpy as np
 import pytest
 
+from dynamics import Status, gradient_flow
 from dynamics.errors import ParameterError, ToleranceError
 from dynamics.masked import MaskedPopulation, MaskedProblem, scenarios
 
@@ -277,7 +279,8 @@ def test_what_is_not_trained_does_not_move(problem: MaskedProblem) -> None:
 @pytest.mark.parametrize("method", ["enumeration", "sampling", "mean_field"])
 def test_survives_pickling(method: str) -> None:
     problem = SMALL[0].replace(z_high=1.5)
-    population = MaskedPopulation(problem, method, tolerance=1e-4, samples=200, moving="features")
+    tolerance = 1e-4 if method == "enumeration" else None
+    population = MaskedPopulation(problem, method, tolerance, samples=200, moving="features")
     state = random_state(problem)
     expected = population.evaluate(state)
     again = pickle.loads(pickle.dumps(population))
@@ -322,6 +325,66 @@ class TestRefusals:
             MaskedPopulation(wild, "enumeration", tolerance=1e-18)
         with pytest.raises(ToleranceError, match="numbers"):
             MaskedPopulation(MaskedProblem.two_phases(10**8), "sampling")
+
+    @pytest.mark.parametrize(
+        ("problem", "method", "part"),
+        [
+            (MaskedProblem.two_phases(10**4), "mean_field", "fluctuations, estimated"),
+            (MaskedProblem.rows_and_columns(4), "mean_field", "hidden areas"),
+            (SMALL[0], "sampling", "three standard errors"),
+            (SMALL[0].replace(z_high=4.0), "enumeration", "quadrature"),
+        ],
+    )
+    def test_bounds_above_the_tolerance_are_refused(
+        self, problem: MaskedProblem, method: str, part: str
+    ) -> None:
+        """Without a tolerance the bound is told; asked for just above it, it is met."""
+        nodes = 4 if part == "quadrature" else None
+        state = random_state(problem, size=0.1)
+        value = MaskedPopulation(problem, method, nodes=nodes).evaluate(state)
+        assert value.bounds[part] > 0.0
+        least = value.bound / max(1.0, value.loss, float(np.abs(value.gradient).max()))
+        for share, met in ((1.001, True), (0.999, False)):
+            asked = MaskedPopulation(problem, method, share * least, nodes=nodes)
+            if met:
+                assert asked.evaluate(state).bound == value.bound
+                continue
+            with pytest.raises(ToleranceError, match=f"cannot be met by {method}") as caught:
+                asked.evaluate(state)
+            assert caught.value.reachable == value.bound
+            assert "\n" not in str(caught.value)
+            with pytest.raises(ToleranceError):
+                pickle.loads(pickle.dumps(asked)).evaluate(state)
+
+    def test_a_run_above_its_tolerance_says_so(self) -> None:
+        """The bound grows as areas are told apart; the run ends where it passes the tolerance."""
+        problem = MaskedProblem.two_phases(10**4)
+        free = gradient_flow(MaskedPopulation(problem), horizon=1e5, records=20)
+        assert free.status is Status.COMPLETED
+        limit = float(np.sqrt(free.bound[0] * free.bound.max()))
+        run = gradient_flow(MaskedPopulation(problem, tolerance=limit), horizon=1e5, records=20)
+        assert run.status is Status.INACCURATE
+        assert "cannot be met by mean_field" in run.message
+        assert 0 < run.time.size < free.time.size
+        assert run.bound.max() <= limit
+
+    def test_tables_are_refused_before_they_are_made(self) -> None:
+        """3^16 order parameters took 6 GB; all refusals together may take 50 MB."""
+        tracemalloc.start()
+        with pytest.raises(ParameterError, match="here 43046770"):
+            MaskedProblem(P=10**6, kappa_c=0.95, kappa_s=0.3, K=16)
+        with pytest.raises(ToleranceError, match="6561 cells in K = 8 clusters"):
+            MaskedPopulation(MaskedProblem(P=10**6, kappa_c=0.95, kappa_s=0.3, K=8))
+        largest = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert largest < 50e6
+        grid = MaskedProblem.rows_and_columns(80)  # more areas than an array has dimensions
+        with pytest.raises(ToleranceError, match="6399 cells in K = 2 clusters"):
+            MaskedPopulation(grid)
+        wide = MaskedPopulation(grid, "sampling", samples=100)
+        with pytest.raises(ToleranceError, match="use gradient descent"):
+            wide.jacobian(wide.problem.initial_state)
+        assert np.isfinite(wide.gradient(wide.problem.initial_state)).all()
 
     def test_overflow_is_told(self) -> None:
         with pytest.raises(OverflowError, match="not finite"):

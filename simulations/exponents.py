@@ -1,0 +1,68 @@
+"""Exponents in the limit of a large parameter, from local ones and their drift."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+#: Relative accuracy of the runs over a logarithmic step: no uncertainty is smaller.
+NOISE = 1e-7
+
+
+@dataclass(frozen=True)
+class Exponent:
+    """Local exponents of consecutive pairs of sizes, and an interval for their limit.
+
+    ``low`` to ``high`` hold the last local exponent and its continuations to infinite size: by
+    Aitken's rule, which is exact where corrections are a power of the size, and linearly in
+    1 / log(size) from the last two pairs of local exponents, which suits logarithmic corrections.
+    The width is so the distance extrapolated: an estimate of the uncertainty, no bound.
+    """
+
+    local: tuple[float, ...]
+    low: float
+    high: float
+
+    @property
+    def last(self) -> float:
+        """Local exponent between the two largest sizes."""
+        return self.local[-1]
+
+    @property
+    def uncertainty(self) -> float:
+        """Half the width of the interval."""
+        return 0.5 * (self.high - self.low)
+
+    def allows(self, predicted: float) -> bool:
+        """Return whether the interval holds a predicted exponent."""
+        return self.low <= predicted <= self.high
+
+    def resolves(self, predicted: float, share: float) -> bool:
+        """Return whether the uncertainty is at most a share of a predicted exponent."""
+        return self.uncertainty <= share * abs(predicted)
+
+
+def exponent(sizes: np.ndarray, values: np.ndarray, *, log: bool = True) -> Exponent:
+    """Return the exponent of ``values`` (or their slope in log size) in the limit of large sizes.
+
+    Parameters
+    ----------
+    sizes, values
+        At least four sizes in equal ratios, ascending, and what was measured there, (n,).
+    log
+        Whether ``values`` are powers of the size (else linear in its logarithm).
+    """
+    x = np.log(np.asarray(sizes, float))
+    y = np.log(values) if log else np.asarray(values, float)
+    if x.size < 4 or not np.all(np.isfinite(y)) or not np.allclose(np.diff(x), x[1] - x[0]):
+        raise ValueError("an exponent needs finite values at four sizes in equal ratios, or more")
+    local, middle = np.diff(y) / np.diff(x), 0.5 * (x[1:] + x[:-1])
+    linear = np.diff(middle * local) / np.diff(middle)
+    first, second = np.diff(local[-3:])
+    found = [local[-1], linear[-1], linear[-2]]
+    if abs(second) < abs(first):
+        found.append(local[-1] + second * second / (first - second))
+    else:  # no sign of convergence: the drift itself is the uncertainty
+        found += [local[-1] + 2.0 * second, local[-1] - 2.0 * second]
+    return Exponent(tuple(local.tolist()), float(min(found)) - NOISE, float(max(found)) + NOISE)
