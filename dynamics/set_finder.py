@@ -114,7 +114,7 @@ def find_sets(agree: NDArray[np.bool_], C: int, rng: np.random.Generator) -> NDA
         weight = np.where(counts, 1.0 / np.maximum(size * (size - 1.0), 1.0), 0.0)
         pairs = (here * (weight + _FAINT)[:, None]).T @ here
         np.fill_diagonal(pairs, -np.inf)
-        chosen = list(np.unravel_index(int(np.argmax(pairs)), pairs.shape))
+        chosen = list(divmod(int(np.argmax(pairs)), order.size))
         while len(chosen) < C:
             together = counts & here[:, chosen].all(axis=1)
             share = np.where(together, 1.0 / np.maximum(size - len(chosen), 1.0), 0.0)
