@@ -34,7 +34,9 @@ class Interval(NamedTuple):
     high: float
 
     def __str__(self) -> str:
-        """Such as ``2.1 (1.9 to 2.6)``."""
+        """Such as ``2.1 (1.9 to 2.6)``, or ``never``."""
+        if math.isinf(self.low):
+            return plainly(self.low)
         return f"{plainly(self.value)} ({plainly(self.low)} to {plainly(self.high)})"
 
 
@@ -108,14 +110,25 @@ class Sweep(NamedTuple):
         if good.size == 0:
             return Interval(float(errors.mean()), share.low, 1.0)
         means = [errors[group][~bad[group]] for group in _groups(errors.size)]
-        means = [part.mean() for part in means if part.size]
-        half = math.inf
-        if len(means) > 1:
-            spread = stats.t.ppf(0.5 + LEVEL / 2, len(means) - 1) * np.std(means, ddof=1)
-            half = float(spread / math.sqrt(len(means)))
-        low = (1.0 - share.low) * max(good.mean() - half, 0.0) + share.low * FAILED
-        high = (1.0 - share.high) * min(good.mean() + half, 1.0) + share.high
+        middle = group_interval(np.array([part.mean() for part in means if part.size]))
+        low = (1.0 - share.low) * max(middle.low, 0.0) + share.low * FAILED
+        high = (1.0 - share.high) * min(middle.high, 1.0) + share.high
         return Interval(float(errors.mean()), float(low), float(high))
+
+    def by_group(self, size: int) -> np.ndarray:
+        """Return the mean error at a size in each group of runs, (SEEDS,)."""
+        errors = self.errors[self.sizes.index(size)]
+        return np.array([errors[group].mean() for group in _groups(errors.size)])
+
+
+def group_interval(means: np.ndarray) -> Interval:
+    """Return the mean of independent groups' means with its interval by Student's t."""
+    value = float(np.mean(means))
+    if means.size < 2:
+        return Interval(value, -math.inf, math.inf)
+    quantile = stats.t.ppf(0.5 + LEVEL / 2.0, means.size - 1)
+    half = float(quantile * np.std(means, ddof=1) / math.sqrt(means.size))
+    return Interval(value, value - half, value + half)
 
 
 def _groups(runs: int) -> list[slice]:
