@@ -159,8 +159,8 @@ CLAIM = Claim(
         "attention to the old sets and the least error of a rule that knows the kept sets alone."
     ),
     criterion=(
-        "From Theorems 5.1 and 5.2: with all sets shared the error with the most samples must be at "
-        "most 0.025 (upper end of the 95 % interval; that few samples suffice is theorem-5.1's), "
+        "From Theorems 5.1 and 5.2: with all sets shared the error with the most samples must be "
+        "at most 0.025 (upper end of the 95 % interval; theorem-5.1 is about few samples), "
         "with none shared it must not (lower end above 0.025). Between, the signal set is a kept "
         "one with a probability equal to the share, and given that, the error does not depend on "
         "the other sets: for fixed A and v the error is a straight line in the share. Holds if all "

@@ -173,6 +173,9 @@ def _per_set(ax: Any, data: xarray.Dataset) -> dict[str, Any]:
         ]
         ax.plot(shares, np.maximum(one["least"].values, _LEAST), color=style["color"], lw=0.8)
     _axes(ax)
+    ticks = (0.5, 1, 2, 4, 8)
+    ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    ax.minorticks_off()
     ax.set_ylim(_LEAST, 1.0)
     ax.set_xlabel(r"samples per set $\tilde N/L$")
     ax.set_ylabel("mean test error")
