@@ -97,12 +97,12 @@ class TestSamples:
             assert law.sum() == pytest.approx(1.0, abs=1e-14)
             mean = L * (1.0 - (1.0 - 1.0 / L) ** N)
             assert law @ np.arange(L + 1) == pytest.approx(mean, abs=1e-13)
-        until = sum(1.0 - met_sets(L, N)[L] for N in range(400))
+        until = sum(1.0 - met_sets(L, N)[L] for N in range(150))
         assert coupon_collector(L) == pytest.approx(until, rel=1e-12, abs=0.0)
 
     def test_least_error_is_that_of_the_rule_on_drawn_data(self):
         """The rule with its knowledge drawn, on patterns drawn: C = 4, eight sets, six samples."""
-        L, C, N, draws = 8, 4, 6, 20_000
+        L, C, N, draws = 8, 4, 6, 8_000
         rng = np.random.default_rng(0)
         wrong = 0.0
         for _ in range(draws):
@@ -130,7 +130,7 @@ class TestSamples:
             least_samples(MIDDLE, 1e-5)
 
     def test_a_fixed_error_needs_samples_in_proportion_to_the_sets(self):
-        needed = [least_samples(Problem(D=D, C=4, q=8 / D), 0.025) for D in (64, 128, 256, 512)]
-        assert np.polyfit(np.log([64, 128, 256, 512]), np.log(needed), 1)[0] == pytest.approx(
+        needed = [least_samples(Problem(D=D, C=4, q=8 / D), 0.025) for D in (64, 128, 256)]
+        assert np.polyfit(np.log([64, 128, 256]), np.log(needed), 1)[0] == pytest.approx(
             1.0, abs=0.05
         )
