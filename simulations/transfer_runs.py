@@ -130,7 +130,7 @@ def entries(quick: bool) -> list[Entry]:
     for qD in regimes:
         for D in patches if qD != HARD else (32,):
             many_runs = 2 * runs if qD == MIDDLE else runs
-            if D in PRETRAINING:
+            if D in PRETRAINING and (D == 32 or qD == MIDDLE or not quick):
                 found.append(Entry(PRETRAINED, qD, D, few_sizes(D), many_runs))
             if qD == MIDDLE:
                 found.append(Entry(IDEALIZED, qD, D, few_sizes(D), runs))
@@ -145,7 +145,7 @@ def entries(quick: bool) -> list[Entry]:
                 found.append(Entry(LOGISTIC, qD, D, _LINEAR[D][:: 2 if quick else 1], costly))
     for D in _MANY:
         if not quick or D in patches:
-            found.append(Entry(SCRATCH, MIDDLE, D, _MANY[D], costly))
+            found.append(Entry(SCRATCH, MIDDLE, D, _MANY[D][:: 2 if quick else 1], costly))
     return found
 
 

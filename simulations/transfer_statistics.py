@@ -79,23 +79,20 @@ class Sweep(NamedTuple):
         ]
 
     def resampled(self, rng: np.random.Generator) -> np.ndarray:
-        """Return errors (n, runs) of groups and runs drawn again."""
-        groups = _groups(self.errors.shape[1])
-        chosen = [groups[index] for index in rng.integers(len(groups), size=len(groups))]
-        runs = [
-            rng.choice(np.arange(self.errors.shape[1])[group], len(self.errors[0, group]))
-            for group in chosen
-        ]
-        return np.asarray(self.errors[:, np.concatenate(runs)])
+        """Return mean errors (n, resamples) of groups, and runs within them, drawn again."""
+        runs = self.errors.shape[1]
+        groups = min(SEEDS, runs)
+        members = np.array([len(range(group, runs, groups)) for group in range(groups)])
+        chosen = rng.integers(groups, size=(_RESAMPLES, groups, 1))
+        draws = rng.random((_RESAMPLES, groups, int(members.max())))
+        run = chosen + groups * np.floor(draws * members[chosen]).astype(int)
+        return np.asarray(self.errors[:, run].mean(axis=(2, 3)))
 
     def interval(self, threshold: float, seed: int) -> Interval:
         """Return the samples needed with their bootstrap interval, ends infinite if not reached."""
-        rng = np.random.default_rng(seed)
-        again = [
-            crossing(self.sizes, self.resampled(rng).mean(axis=1), threshold)
-            for _ in range(_RESAMPLES)
-        ]
-        return Interval(self.needed(threshold), *_ends(np.array(again)))
+        again = self.resampled(np.random.default_rng(seed))
+        found = [crossing(self.sizes, mean, threshold) for mean in again.T]
+        return Interval(self.needed(threshold), *_ends(np.array(found)))
 
     def error_interval(self, size: int) -> Interval:
         """Return the mean error at a size with an interval that does not trust the bootstrap.
@@ -178,10 +175,11 @@ def exponent_interval(sweeps: Sequence[Sweep], threshold: float, seed: int) -> I
     rng = np.random.default_rng(seed)
     D = [sweep.problem.D for sweep in sweeps]
     power = exponent(D, [sweep.needed(threshold) for sweep in sweeps])
-    again = np.array([
-        exponent(D, [crossing(s.sizes, s.resampled(rng).mean(axis=1), threshold) for s in sweeps])
-        for _ in range(_RESAMPLES)
-    ])  # fmt: skip
+    means = [sweep.resampled(rng) for sweep in sweeps]
+    again = np.empty(_RESAMPLES)
+    for k in range(_RESAMPLES):
+        needed = [crossing(one.sizes, mean[:, k], threshold) for one, mean in zip(sweeps, means)]
+        again[k] = exponent(D, needed)
     kept = again[np.isfinite(again)]
     if kept.size == 0:
         return Interval(power, math.nan, math.nan)

@@ -391,7 +391,7 @@ class TestTransfer:
             assert drawn == pytest.approx(exact, abs=4 * math.sqrt(exact / 40_000))
 
     def test_partial_transfer_with_perfect_training_is_the_exact_line(self, monkeypatch):
-        """Scores that know the old sets, and v along the feature but for a trace that parts ties."""
+        """Scores that know the old sets; v along the feature but for a trace that parts ties."""
         problem = transfer_runs.downstream(32, 8.0)
         known = training_runs.three_values(problem, 20.0, 0.0)
         np.fill_diagonal(known, 20.0)
