@@ -29,8 +29,14 @@ class Judged(NamedTuple):
     error: Interval  # mean over all runs, failed ones included
     failures: Interval  # share of runs worse than chance
     expected: float  # share of samples in which the features' majority is wrong, exactly
+    q: float
     misfit: float  # P[y f* <= 0], exactly
     more: Interval  # mean error with log^2 D samples
+
+    @property
+    def meets_hypotheses(self) -> bool:
+        """Whether random features are rare (Assumption 2) and f* fits (Definition 2.1)."""
+        return self.q <= LARGEST_Q and self.misfit <= LARGEST_MISFIT
 
     @property
     def worst(self) -> float:
@@ -98,6 +104,7 @@ def _judged(entry: Entry, sweep: Sweep, curves: dict[Entry, Sweep]) -> Judged:
         sweep.error_interval(size),
         binomial_interval(int((sweep.errors > FAILED).sum()), sweep.errors.size),
         transfer.sign_failure(sweep.problem, size),
+        sweep.problem.q,
         label_error(sweep.problem).error,
         curve.error_interval(transfer.polylog(entry.D)),
     )  # fmt: skip
@@ -162,7 +169,8 @@ def judge(
         f"Mean error with log D samples: {told}. Samples needed for {TOLERANCE}: "
         f"{'; '.join(amounts)}. Fitted powers of D: {fits}."
     )
-    over = [point for point in points if point.worst > TOLERANCE]
+    inside = [point for point in points if point.meets_hypotheses]
+    over = [point for point in inside if point.worst > TOLERANCE]
     if over:
         text += (
             " Not sure to be enough: "
@@ -172,9 +180,9 @@ def judge(
             )
             + "."
         )
-    if any(point.more.low > TOLERANCE for point in points):
+    if any(point.more.low > TOLERANCE for point in inside):
         return Verdict.FAILS, text
-    return (Verdict.FINDING if over else Verdict.HOLDS), text
+    return (Verdict.FINDING if over or not inside else Verdict.HOLDS), text
 
 
 def or_never(number: float) -> float | str:

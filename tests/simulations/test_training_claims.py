@@ -171,7 +171,7 @@ class TestVerdictsCouldComeOutOtherwise:
     def test_theorem_5_1(self):
         point = theorem_5_1.Judged(
             PRETRAINED, 32, 4, 800, Interval(0.008, 0.005, 0.02), Interval(0.001, 0.0, 0.01),
-            0.001, 0.002, Interval(0.006, 0.005, 0.01),
+            0.001, 0.25, 0.002, Interval(0.006, 0.005, 0.01),
         )  # fmt: skip
         needs = [theorem_5_1.Needed(PRETRAINED, 32, Interval(2.0, 1.5, 2.5), (2.0,) * 5)]
         powers = {PRETRAINED: Interval(0.1, 0.0, 0.2)}
@@ -184,7 +184,10 @@ class TestVerdictsCouldComeOutOtherwise:
         assert verdict(point, unsure) is Verdict.FINDING
         more = point._replace(error=Interval(0.04, 0.03, 0.05))
         assert verdict(point, more) is Verdict.FINDING
-        assert verdict(point, more._replace(more=Interval(0.03, 0.026, 0.04))) is Verdict.FAILS
+        hopeless = more._replace(more=Interval(0.03, 0.026, 0.04))
+        assert verdict(point, hopeless) is Verdict.FAILS
+        assert verdict(point, hopeless._replace(q=0.5)) is Verdict.HOLDS  # outside the hypotheses
+        assert verdict(hopeless._replace(misfit=0.01)) is Verdict.FINDING  # nothing to judge
 
     def test_theorem_5_2(self):
         many = Interval(300.0, 200.0, 400.0)
