@@ -35,6 +35,7 @@ CLAIM_IDS = (
     "realistic-tracks-idealized",
     "theorem-5.1",
     "theorem-5.2",
+    "transfer-partial",
     "huang-lemma-5.1",
     "huang-lemma-5.2",
     "huang-two-phases",

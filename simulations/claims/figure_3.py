@@ -99,6 +99,12 @@ CLAIM = Claim(
         "One data point drawn on the grid, its labelling function, and how often the majority of "
         "the features contradicts the label, sampled and exact."
     ),
+    criterion=(
+        "The statement is one of existence: a point with y = +1, more -1 than +1, f* > 0 and a set "
+        "of +1 alone. Holds if one is drawn and the share of such points lies within four standard "
+        "errors of its exact probability (a sound sampler misses that for one seed in 16,000); "
+        "fails otherwise."
+    ),
     run=run,
     quick_note="the same",
     depends="the sampler of Assumption 1; the exact law of a sum of signs",

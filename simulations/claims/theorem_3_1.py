@@ -192,6 +192,14 @@ CLAIM = Claim(
         "weights by proof at D = 4 and 6 and by search up to D = 64; a non-monotone phi that "
         "decodes base 3."
     ),
+    criterion=(
+        "The statement: P[f* g <= 0] >= 1/8 for every w_j, phi and q that Assumption 2 allows "
+        "(q = poly(C)/D, any power). Holds if no model looked at errs less than 1/8; one that does "
+        "so by the exact law refutes the statement as printed and makes it a finding, with the "
+        "regime. Fails if two roads to a number disagree: a sampled error more than four standard "
+        "errors off the exact one. Apart from that check no verdict depends on a sample: errors of "
+        "uniform weights and of the decoding are exact, and a search can only lower the rest."
+    ),
     run=run,
     quick_note=(
         "three sizes instead of five, no proofs at D=6, C=2, search up to D=16, smaller samples"

@@ -184,6 +184,15 @@ CLAIM = Claim(
         "An explicit A whose rows attend to another set: own-set margin, error over all images, by "
         "exact convolution and on samples; the same for A = P^T P, attacked by optimization."
     ),
+    criterion=(
+        "The statement: an error that falls faster than every power of D (d^-omega(1): "
+        "-log(error)/log(D) grows along D = 16 C^2, q = C^2/D) although Top_C of no row meets the "
+        "own set (smallest margin above 0). Fails if the explicit transformer misses either, or if "
+        "two roads disagree: the limit by more than 1e-10 from the enumeration, samples by more "
+        "than four standard errors. Holds if encodings A = P^T P with their diagonal do it too, as "
+        "printed; a finding if none does (Cauchy-Schwarz: a margin above 1e-9 would refute the "
+        "proof). All but the check by samples and the search is exact."
+    ),
     run=run,
     quick_note="enumeration up to D=12 instead of 16, exact errors up to D=256, smaller samples",
     depends="exact laws of sums over sets; the Cauchy-Schwarz inequality",
