@@ -62,7 +62,7 @@ def coefficients(
 
 
 def _sigmoid(x: Any) -> Any:
-    """Return a ball around 1/(1 + e^-x); [0, 1] where e^-x is beyond the numbers that balls hold."""
+    """Return a ball around 1/(1 + e^-x); [0, 1] where e^-x is beyond what balls hold."""
     from flint import arb
 
     value = 1 / (1 + (-x).exp())

@@ -22,7 +22,8 @@ Interval = tuple[Fraction, Fraction]
 
 MOST_PATCHES = 300  # outside the signal set: beyond it a sum over all states takes seconds
 _LEAST_EXPONENT = -330  # of a written number: below it no double is near
-_VARIED = ("alpha", "q", "x", "nu", "beta", "tau", "kappa")
+#: The parameters of a box that may lie between two bounds.
+VARIED = ("alpha", "q", "x", "nu", "beta", "tau", "kappa")
 
 
 class Cell(NamedTuple):
@@ -75,7 +76,7 @@ class Witness:
 
     def describe(self) -> dict[str, str]:
         """Return the varied numbers as exact text."""
-        return {name: written(getattr(self, name)) for name in _VARIED}
+        return {name: written(getattr(self, name)) for name in VARIED}
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ class Box:
     p: int = 3
 
     def __post_init__(self) -> None:
-        for name in _VARIED:
+        for name in VARIED:
             if getattr(self, name) is not None:
                 low, high = map(Fraction, getattr(self, name))
                 object.__setattr__(self, name, (low, high))
@@ -132,7 +133,7 @@ class Box:
     def contains(self, point: Witness) -> bool:
         """Return whether a point lies in the box, exactly."""
         inside = (low <= getattr(point, name) <= high
-                  for name in _VARIED for low, high in [self.ends(name)])  # fmt: skip
+                  for name in VARIED for low, high in [self.ends(name)])  # fmt: skip
         return (point.D, point.C, point.p) == (self.D, self.C, self.p) and all(inside)
 
     def cells(self) -> Iterator[Cell]:
@@ -150,7 +151,7 @@ class Box:
     def describe(self) -> str:
         """Return the box as it is written on the command line; what is read back is equal."""
         parts = [f"D={self.D}", f"C={self.C}", f"p={self.p}"]
-        for name in _VARIED if self.kappa else _VARIED[:-1]:
+        for name in VARIED if self.kappa else VARIED[:-1]:
             low, high = self.ends(name)
             one = f"{name}={written(low)}"
             parts.append(one if low == high else f"{one}..{written(high)}")
@@ -193,7 +194,7 @@ def read_box(text: str) -> Box:
         One sentence naming what cannot be read or is not allowed.
     """
     given: dict[str, Any] = {}
-    known = ("D", "C", "p", "qD", *_VARIED)
+    known = ("D", "C", "p", "qD", *VARIED)
     for part in filter(None, (piece.strip() for piece in text.replace(";", ",").split(","))):
         name, equals, value = (piece.strip() for piece in part.partition("="))
         require(bool(equals) and name in known and name not in given, "box", repr(part),

@@ -150,11 +150,15 @@ def _certify(args: argparse.Namespace) -> int:
 def _certificate_record(
     certificate: Certificate, drift: tuple[float, float] | None
 ) -> dict[str, Any]:
+    from simulations.box import VARIED
+
     witness = certificate.witness
     return {
         "answer": certificate.answer,
         "sentence": certificate.sentence,
-        "box": certificate.box.describe(),
+        "box": {name: list(map(float, certificate.box.ends(name))) for name in VARIED}
+        | {name: getattr(certificate.box, name) for name in ("D", "C", "p")},
+        "box, exactly": certificate.box.describe(),
         "proved share": certificate.share,
         "boxes examined": certificate.cells,
         "precision": certificate.precision,
