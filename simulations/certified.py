@@ -15,13 +15,14 @@ coefficients, T = C + R; r = Gamma = 1/(e^{(beta-x)/tau} - 1 + D), and :math:`O_
    y_1 = 1-(D-T)r,\quad y_0 = T r,\quad y_{-1} = (D+T)r-1,\qquad
    F = (\kappa\alpha)^p\sum_s n_s y_s^p + \kappa\alpha\,\nu\,T
 
-(n_s: the same counts with the signal set). So the seven parameters enter through the four numbers
-kappa alpha, (beta - x)/tau, nu and q, each made of parameters of its own: a box stays a box. Given
+(n_s: the same counts with the signal set). This is proved in :mod:`symbolic.symmetric_line`. So the
+seven parameters enter through the four numbers kappa alpha, (beta - x)/tau, nu and q, each made of
+parameters of its own: a box stays a box, and its ends stay exact (:mod:`simulations.box`). Given
 the number k of features, the numbers of +1 and -1 are binomial, and B is the polynomial
 :math:`\sum_k \binom Nk q^k(1-q)^{N-k} c_k` in Bernstein form, which lies between the least and the
-greatest of its coefficients on any interval of q. The sum over states is complete, and every
-operation is one of ball arithmetic (Arb, through python-flint): a sign found here is proved, up to
-the formula above, which `tests` compare with the population gradient.
+greatest of its coefficients on any interval of q. The sum over states is complete (no tail is cut),
+and from the exact ends on every operation is one of ball arithmetic (Arb, through python-flint): a
+sign found here is proved.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ import sympy as sp
 
 from symbolic import (
     attention,
+    diagonal,
     full_model,
     kernels,
     lemma_4_1,
@@ -289,6 +290,23 @@ def _symmetric_line(name: str) -> Derivation:
     return derivation(name, symmetric_line.__doc__, equations, symmetric_line.prove_all)
 
 
+def _diagonal(name: str) -> Derivation:
+    t, row_sum = sp.Symbol("t"), sp.Symbol("row_sum")
+    velocities = {
+        sym.beta: diagonal.BETA_VELOCITY,
+        sym.gamma: diagonal.GAMMA_VELOCITY,
+        sym.rho: diagonal.RHO_VELOCITY,
+    }
+    c_beta = diagonal.d_beta(sym.c)
+    equations = [
+        Equation("c_beta", sp.Symbol("c_beta"), c_beta, "one formula for every patch"),
+        Equation("ell_beta", sp.Symbol("ell_beta"), diagonal.ELL_BETA, "rows of dL/dA sum to 0"),
+        *(Equation(f"d{x}_dt", sp.Derivative(x, t), right) for x, right in velocities.items()),
+        Equation("row_sum", row_sum, diagonal.ROW_SUM, "a constant of motion"),
+    ]
+    return derivation(name, diagonal.__doc__, equations, diagonal.prove_all)
+
+
 def _kernels(name: str) -> Derivation:
     equations, seen = [], set()
     for kernel in kernels.kernels():
@@ -316,5 +334,6 @@ _BUILDERS: dict[str, Callable[[str], Derivation]] = {
     "lemma-4.2": _lemma_4_2,
     "lemma-4.3": _lemma_4_3,
     "symmetric-line": _symmetric_line,
+    "diagonal": _diagonal,
     "kernels": _kernels,
 }

@@ -171,5 +171,11 @@ CLAIM = Claim(
     ),
     run=run,
     quick_note="D = 16 instead of 64, 3 random points per box instead of 12, coarser map",
-    depends="the derived formula for the drift on gamma = rho; Arb through python-flint",
+    depends="the drift on gamma = rho, proved in symbolic; Arb through python-flint",
+    criterion=(
+        "The statement holds for all t without conditions, so it holds here only if every box is "
+        "proved; a refuted or undecided box makes it a finding that names the box. A proof or "
+        "refutation is a sign in ball arithmetic and hangs on no sample. It fails if a population "
+        "gradient contradicts a certificate beyond its own bound, which would mean an error here."
+    ),
 )

@@ -18,6 +18,7 @@ from mpmath import mp
 from simulations.balls import ball, least_value, outputs, state_terms
 from simulations.box import Box, Witness, exact, read_box, written
 from simulations.certified import bounds
+from simulations.symmetric_line import most_features
 from symbolic import symbols as sym
 from symbolic import symmetric_line as line
 from symbolic.zero import evaluate, rationalize
@@ -191,6 +192,19 @@ class TestNumbers:
     def test_written_numbers_are_read_back_exactly(self, number):
         assume(number == 0 or abs(number) > Fraction(1, 10**300))
         assert exact(written(number)) == number
+
+    @pytest.mark.parametrize("N", [40, 300, 3000])
+    @pytest.mark.parametrize("mean", [1e-9, 0.01, 0.3, 2.0, 16.0])
+    def test_features_beyond_the_cut_are_as_rare_as_stated(self, N, mean):
+        q = mean / N
+        cut = most_features(N, q)
+        with mp.workdps(60):
+            chance = mp.mpf(q)
+            tail = mp.fsum(
+                mp.binomial(N, k) * chance**k * (1 - chance) ** (N - k)
+                for k in range(cut + 1, min(N, cut + 200) + 1)
+            )
+            assert tail <= mp.mpf("1e-26")
 
     @settings(max_examples=60)
     @given(st.lists(st.fractions(-3, 3), min_size=1, max_size=8), pair(numbers(0, 1)), PARTS)

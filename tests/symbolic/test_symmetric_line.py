@@ -18,6 +18,10 @@ BROKEN = {
     "the linear part": line.DRIFT + nu,
 }
 
+#: The larger ones at p = 5 take seconds to differentiate.
+SOME = [pytest.param(*case, marks=pytest.mark.slow if case[0::2] == (6, 5) else ())
+        for case in CASES]  # fmt: skip
+
 
 class TestProof:
     def test_for_all_sizes(self):
@@ -25,7 +29,7 @@ class TestProof:
         assert proof.all_zero, proof.failures
         assert proof.count == 6
 
-    @pytest.mark.parametrize(("D", "C", "p"), CASES)
+    @pytest.mark.parametrize(("D", "C", "p"), SOME)
     def test_from_the_full_model(self, D, C, p):
         proof = line.prove(D, C, p)
         assert proof.all_zero, proof.failures
