@@ -59,9 +59,10 @@ class Witness:
     @property
     def problem(self) -> Problem:
         """The problem in floats next to it."""
-        scale = {} if self.kappa == self.D else {"output_scale": float(self.kappa)}
+        scale = None if self.kappa == self.D else float(self.kappa)
         return Problem(D=self.D, C=self.C, q=float(self.q), p=self.p, nu=float(self.nu),
-                       beta=float(self.beta), temperature=float(self.tau), **scale)  # fmt: skip
+                       beta=float(self.beta), temperature=float(self.tau),
+                       output_scale=scale)  # fmt: skip
 
     @property
     def state(self) -> State:
@@ -127,7 +128,7 @@ class Box:
         fields |= at
         if fields["output_scale"] == self.D:
             del fields["output_scale"]
-        floats = {name: float(value) for name, value in fields.items()}
+        floats: dict[str, Any] = {name: float(value) for name, value in fields.items()}
         return Problem(D=self.D, C=self.C, p=self.p, **floats)
 
     def contains(self, point: Witness) -> bool:
@@ -213,7 +214,8 @@ def read_box(text: str) -> Box:
         require(name in given, "box", repr(text), f"complete: it does not say {name}")
     require(("q" in given) != ("qD" in given), "box", repr(text), "given either q or qD")
     sizes = {name: given.pop(name) for name in ("D", "C", "p") if name in given}
-    checked = Problem(q=1.0, **{name: _whole(size) for name, size in sizes.items()})
+    whole: dict[str, Any] = {name: _whole(size) for name, size in sizes.items()}
+    checked = Problem(q=1.0, **whole)
     if "qD" in given:
         low, high = (end / checked.D for end in given.pop("qD"))
         given["q"] = (low, high)

@@ -74,7 +74,8 @@ def run(context: Context) -> Outcome:
 
     tolerance = POPULATION_TOLERANCE
     problems = _problems(context)
-    compared, paths, measured = {}, {}, {}
+    compared, paths = {}, {}
+    measured: dict[str, Any] = {}
     for number, (problem, horizon) in enumerate(problems.items(), start=1):
         paths[problem] = _pair(problem, tolerance, horizon)
         compared[problem] = _compare(problem, *paths[problem])
@@ -96,7 +97,7 @@ def run(context: Context) -> Outcome:
         "outside the hypotheses of Theorem 4.1: association is learned only with a trained "
         "diagonal, where gamma and beta end on one curve. (b) min(beta, gamma) - rho: patch "
         "association is where it is positive; linear within 0.1 of zero. At larger sizes both "
-        "curves end above zero, the trained one earlier.",
+        "curves end above zero.",
         diagonal.draw,
         diagonal.gather(
             {
@@ -170,13 +171,13 @@ def _problems(context: Context) -> dict[Problem, float]:
     from dynamics import Problem
     from simulations import runs
 
-    papers_own = ((1_000, 4), (1_000, 16), (10_000, 4), (10_000, 16), (100_000, 4))
-    named = (runs.TINY, runs.CROWDED, runs.MANY_FEATURES, runs.DENSE_REGIMES[0], runs.BASE,
-             runs.WIDE)  # fmt: skip
+    papers_own = [(1_000, 4), (1_000, 16), (10_000, 4), (10_000, 16), (100_000, 4)]
+    named = [runs.TINY, runs.CROWDED, runs.MANY_FEATURES, runs.DENSE_REGIMES[0], runs.BASE,
+             runs.WIDE]  # fmt: skip
     if context.quick:
-        named, papers_own = (runs.TINY, runs.CROWDED), papers_own[:1]
+        named, papers_own = named[:2], papers_own[:1]
     if context.thorough:
-        papers_own += ((100_000, 16), (1_000_000, 4))
+        papers_own += [(100_000, 16), (1_000_000, 4)]
     found = dict.fromkeys(named, runs.HORIZON)
     for D, features in papers_own:  # nu = 1/D, beta = log log D
         problem = Problem.parametrization_3_1(D, 4, q=features / D)
@@ -252,7 +253,8 @@ def _ending(path: Trajectory, floor: float) -> Ending:
         )
     final = _four(path, end)
     return Ending(
-        *conclusions,
+        late=conclusions[0],
+        early=conclusions[1],
         gap=float(min(final[3], final[1]) - final[2]),
         error=errors[0],
         violation=float(below.max()),

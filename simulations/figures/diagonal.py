@@ -21,7 +21,7 @@ from simulations.figures.style import (
 )
 
 KINDS = ("frozen", "trained")
-_DASHES = {"frozen": (0, (4, 2)), "trained": "-"}
+_DASHES: dict[str, Any] = {"frozen": (0, (4, 2)), "trained": "-"}
 _FIRST, _POINTS, _LINEAR = 1e-2, 301, 0.1
 #: Columns of both kinds of run.
 _NAMES = ("alpha", "gamma", "rho", "beta")
@@ -62,7 +62,8 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     entries = []
     for number, name in enumerate(data["problem"].values):
         one = data.isel(problem=number)
-        gap = np.minimum(one["beta"], one["gamma"]) - one["rho"]
+        smaller = one["beta"].where(one["beta"] < one["gamma"], one["gamma"])
+        gap = smaller - one["rho"]
         style = problem_style(number, str(name))
         for kind in KINDS:
             drawn = right.plot(
