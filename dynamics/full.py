@@ -76,17 +76,22 @@ def population_gradient(
 
 
 def embed(
-    problem: Problem, state: State, w_star: ArrayLike, partition: Any = None
+    problem: Problem,
+    state: State,
+    w_star: ArrayLike,
+    partition: Any = None,
+    *,
+    diagonal: float | None = None,
 ) -> tuple[Array, Array]:
     """Return ``(A, v)`` on the invariant manifold of Lemmas 4.1 and 4.2.
 
-    ``v = alpha w*`` (d,); ``A`` (D, D) holds ``beta`` on the diagonal, ``gamma`` within sets,
-    ``rho`` between them.
+    ``v = alpha w*`` (d,); ``A`` (D, D) holds ``diagonal`` (``None``: ``beta``) on the diagonal,
+    ``gamma`` within sets, ``rho`` between them.
     """
     alpha, gamma, rho = (finite(name, value) for name, value in zip(State._fields, state))
     same = _same_set(problem, checked_partition(problem, partition))
     A = np.where(same, gamma, rho)
-    np.fill_diagonal(A, problem.beta)
+    np.fill_diagonal(A, problem.beta if diagonal is None else finite("diagonal", diagonal))
     return A, alpha * unit_vector("w_star", w_star, problem.dimension)
 
 
@@ -109,7 +114,8 @@ def project(
 class FullTrajectory:
     """Recorded states of full-matrix gradient descent; time = learning rate x step.
 
-    ``step`` and ``time`` (T,), ``A`` (T, D, D), ``v`` (T, d), ``loss`` (T,).
+    ``step`` and ``time`` (T,), ``A`` (T, D, D), ``v`` (T, d), ``loss`` (T,); ``train_diagonal``
+    tells whether the diagonal of ``A`` was trained.
     """
 
     problem: Problem
@@ -120,6 +126,7 @@ class FullTrajectory:
     A: Array
     v: Array
     loss: Array
+    train_diagonal: bool = False
 
     @property
     def time(self) -> Array:
@@ -133,26 +140,37 @@ class FullTrajectory:
             [project(self.problem, *pair, self.w_star, self.partition) for pair in pairs]
         )
 
+    def diagonal(self) -> Array:
+        """Return the average diagonal entry of ``A`` at the records, (T,)."""
+        return np.asarray(np.diagonal(self.A, axis1=1, axis2=2).mean(axis=1))
+
     def violations(self) -> dict[str, float]:
         """Return the worst violation over the records of each thing Lemmas 4.1 and 4.2 assert.
 
         Absolute sizes, 0.0 where it holds exactly: largest ``|A_ij - A_ji|``; largest distance of
         ``v`` from span(w*); largest distance of an entry of ``A`` from its three-value projection
-        (``beta``, ``gamma``, ``rho``); largest move of a diagonal entry since the start.
+        (``beta``, ``gamma``, ``rho``); largest move of a diagonal entry since the start. Where the
+        diagonal is trained ``beta`` is its average, and it may move.
         """
         states = self.states()
+        betas = self.diagonal() if self.train_diagonal else [None] * len(states)
         off_manifold = [
-            np.abs(A - embed(self.problem, State(*state), self.w_star, self.partition)[0]).max()
-            for A, state in zip(self.A, states)
+            np.abs(A - self._embedded(state, beta)).max()
+            for A, state, beta in zip(self.A, states, betas)
         ]
         diagonal = np.diagonal(self.A, axis1=1, axis2=2)
+        fixed = {"diagonal of A fixed": float(np.abs(diagonal - diagonal[0]).max())}
         v_perp = self.v - states[:, :1] * self.w_star
         return {
             "symmetry of A": float(np.abs(self.A - self.A.transpose(0, 2, 1)).max()),
             "v in span(w*)": float(np.linalg.norm(v_perp, axis=1).max()),
             "A takes three values": float(max(off_manifold)),
-            "diagonal of A fixed": float(np.abs(diagonal - diagonal[0]).max()),
+            **({} if self.train_diagonal else fixed),
         }
+
+    def _embedded(self, state: Array, diagonal: float | None) -> Array:
+        sets = self.w_star, self.partition
+        return embed(self.problem, State(*state), *sets, diagonal=diagonal)[0]
 
     def leakage(self) -> float:
         """Return the largest of `violations`: how far the path left the manifold."""
@@ -169,11 +187,13 @@ def gradient_descent(
     steps: int,
     partition: Any = None,
     record_every: int = 1,
+    train_diagonal: bool = False,
 ) -> FullTrajectory:
     """Run plain gradient descent on the population risk of the full model.
 
-    ``v <- v - learning_rate dL/dv`` and the same for every off-diagonal entry of ``A``. Every
-    ``record_every``-th step is recorded, and always the first and the last state.
+    ``v <- v - learning_rate dL/dv`` and the same for every off-diagonal entry of ``A``, and for the
+    diagonal too if ``train_diagonal`` (Simplification 3.1 freezes it). Every ``record_every``-th
+    step is recorded, and always the first and the last state.
 
     Raises
     ------
@@ -186,7 +206,7 @@ def gradient_descent(
     for name, count in (("steps", steps), ("record_every", record_every)):
         whole = isinstance(count, (int, np.integer)) and not isinstance(count, bool)
         require(whole and count >= 1, name, count, "an integer, at least 1")
-    population = FullPopulation(problem, w_star, partition)
+    population = FullPopulation(problem, w_star, partition, train_diagonal=train_diagonal)
     A = real_array("A", A, (problem.D, problem.D))
     v = real_array("v", v, (problem.dimension,))
     records = []
@@ -206,6 +226,7 @@ def gradient_descent(
         A=np.stack(scores),
         v=np.stack(values),
         loss=np.array(losses),
+        train_diagonal=train_diagonal,
     )
 
 

@@ -35,9 +35,10 @@ _ENTRIES = 2**14  # of one work array, 128 kB: about fifteen of them share the c
 class FullValue(NamedTuple):
     """Loss, its gradient and the test error at one ``(A, v)``.
 
-    ``dA`` (D, D) has zero diagonal, ``dv`` is (d,). ``test_error`` is ``P[y F <= 0]`` without noise
-    (exact for ``v`` in span(w*)), ``F`` within rounding of 0 counted as an error. ``neglected``
-    bounds the first term of the loss that the noise expansion leaves out; 0 in span(w*).
+    ``dA`` (D, D) has zero diagonal unless that is trained, ``dv`` is (d,). ``test_error`` is
+    ``P[y F <= 0]`` without noise (exact for ``v`` in span(w*)), ``F`` within rounding of 0 counted
+    as an error. ``neglected`` bounds the first term of the loss that the noise expansion leaves
+    out; 0 in span(w*).
     """
 
     loss: float
@@ -99,6 +100,8 @@ class FullPopulation:
         Feature, a unit vector, (d,).
     partition
         Sets, (L, C) patch indices; ``None`` means contiguous blocks.
+    train_diagonal
+        Whether the gradient has the diagonal of ``A`` too, which Simplification 3.1 freezes.
 
     Raises
     ------
@@ -106,8 +109,16 @@ class FullPopulation:
         Too many patterns, ``w_star`` not a unit vector, ``partition`` not a partition.
     """
 
-    def __init__(self, problem: Problem, w_star: ArrayLike, partition: Any = None) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        w_star: ArrayLike,
+        partition: Any = None,
+        *,
+        train_diagonal: bool = False,
+    ) -> None:
         require_enumerable(problem)
+        self.train_diagonal = train_diagonal
         self.problem = problem
         self.w_star = unit_vector("w_star", w_star, problem.dimension)
         self.partition = checked_partition(problem, partition)
@@ -168,7 +179,8 @@ class FullPopulation:
         rows = sums.rows + half * sums.laplacian_rows
         dS = kappa * a * rows + half * sums.laplacian_explicit
         dA = S * (dS - np.sum(S * dS, axis=1, keepdims=True)) / self.problem.tau
-        np.fill_diagonal(dA, 0.0)
+        if not self.train_diagonal:
+            np.fill_diagonal(dA, 0.0)
         along = kappa * float(np.sum(S * rows))
         dv = along * self.w_star + self.problem.noise**2 * sums.laplacian * v_perp
         loss = sums.loss + half * sums.laplacian

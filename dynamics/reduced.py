@@ -23,7 +23,9 @@ def _simplex(run: Any) -> np.ndarray:
     return np.abs(Lambda + (C - 1) * Gamma + (D - C) * Xi - 1.0)
 
 
-def patch_association_fails(beta: float, gamma: np.ndarray, rho: np.ndarray) -> np.ndarray:
+def patch_association_fails(
+    beta: float | np.ndarray, gamma: np.ndarray, rho: np.ndarray
+) -> np.ndarray:
     """Return where Top_C of a row is not its set: exact comparison, a tie counts as failure."""
     return np.minimum(beta, gamma) <= rho
 

@@ -1,10 +1,10 @@
-r"""Does the flow leave the line gamma = rho upwards? An exact answer, and the alpha where it turns.
+r"""Does the flow leave the line gamma = rho upwards? And the alpha where that turns.
 
 Lemma 4.3 is said to imply gamma >= rho for all times. The half plane gamma >= rho is invariant as
 long as d(gamma - rho)/dt >= 0 wherever the flow meets the line gamma = rho = x. There all
 coefficients of the attention outside the diagonal are equal, F depends on the image only through
 the numbers of features, and given these the features of the random sets are exchangeable; hence
-(derived)
+(derived, proved in :mod:`symbolic.symmetric_line`)
 
 .. math::
    \frac{d(\gamma-\rho)}{dt}
@@ -20,6 +20,10 @@ others falls. Hence:
 
 * with two sets (D = 2C) T >= 0 always, and gamma >= rho whatever alpha, for beta >= x;
 * otherwise gamma leaves rho upwards for alpha below a critical value (:func:`critical_alpha`).
+
+The formula is exact, its evaluation here is an estimate: floating-point numbers, and features cut
+where Bernstein's inequality leaves them a probability of 1e-26 (:func:`most_features`). Where the
+two parts nearly cancel, rounding decides the sign; :mod:`simulations.certified` proves signs.
 """
 
 from __future__ import annotations
@@ -45,7 +49,7 @@ class LineDrift(NamedTuple):
 
 
 def line_drift(problem: Problem, alpha: float, x: float = 0.0) -> LineDrift:
-    """Return d(gamma - rho)/dt of the flow at (alpha, x, x), exactly (no enumeration of sets)."""
+    """Return d(gamma - rho)/dt of the flow at (alpha, x, x), without enumeration of sets."""
     D, C, p, nu = problem.D, problem.C, problem.p, problem.nu
     N = D - C
     Lambda, Gamma, _, _ = attention(problem, State(alpha, x, x))
@@ -80,12 +84,18 @@ def critical_alpha(problem: Problem, x: float = 0.0) -> float:
     return math.inf
 
 
-def _feature_counts(N: int, q: float) -> tuple[np.ndarray, ...]:
-    """Return all likely numbers of patches with +1, -1, 0 out of N, and their probabilities.
+def most_features(N: int, q: float) -> int:
+    r"""Return a number of features among N patches that is exceeded with probability 1e-26 at most.
 
-    Cut where the binomial number of features is beyond 12 standard deviations and 40 counts.
+    Bernstein: :math:`P[K\geq m+t]\leq\exp(-t^2/(2(m+t/3)))` with m = Nq; t = 12 sqrt(m) + 40 makes
+    the exponent -60 or less for every m.
     """
-    most = min(N, math.ceil(N * q + 12.0 * math.sqrt(N * q) + 40.0))
+    return min(N, math.ceil(N * q + 12.0 * math.sqrt(N * q) + 40.0))
+
+
+def _feature_counts(N: int, q: float) -> tuple[np.ndarray, ...]:
+    """Return all likely numbers of patches with +1, -1, 0 out of N, and their probabilities."""
+    most = most_features(N, q)
     grid = np.meshgrid(np.arange(most + 1), np.arange(most + 1), indexing="ij")
     plus, minus = (counts[grid[0] + grid[1] <= most].astype(float) for counts in grid)
     zero = N - plus - minus

@@ -10,12 +10,14 @@ import sympy as sp
 
 from symbolic import (
     attention,
+    diagonal,
     full_model,
     kernels,
     lemma_4_1,
     lemma_4_2,
     lemma_4_3,
     margins,
+    symmetric_line,
     symmetry,
 )
 from symbolic import symbols as sym
@@ -271,6 +273,40 @@ def _random_sets() -> list[Equation]:
     return equations
 
 
+def _symmetric_line(name: str) -> Derivation:
+    E, drift = sp.Function("E"), sp.Symbol("drift")
+    y = {1: sp.Symbol("y_plus"), 0: sp.Symbol("y_zero"), -1: sp.Symbol("y_minus")}
+    velocity = sp.Derivative(sp.Symbol("gamma_minus_rho"), sp.Symbol("t"))
+    per_image = "of one image on gamma = rho = x over s(-F), Gamma = 1/(e^((beta-x)/tau) - 1 + D)"
+    equations = [
+        Equation("R", sym.R, symmetric_line.R_OF_COUNTS, "N_plus and N_minus features"),
+        *(Equation(left.name, left, symmetric_line.output(of), f"O/(kappa alpha) at s = {of}")
+          for of, left in y.items()),
+        Equation("F", sp.Symbol("F"), symmetric_line.F_ON_LINE, "on gamma = rho"),
+        Equation("mean_n", sp.Symbol("mean_n"), symmetric_line.MEAN_N, "over a random set"),
+        Equation("drift", drift, symmetric_line.DRIFT, per_image),
+        Equation("velocity", velocity, E(sym.weight * drift), "", evaluates=False),
+    ]  # fmt: skip
+    return derivation(name, symmetric_line.__doc__, equations, symmetric_line.prove_all)
+
+
+def _diagonal(name: str) -> Derivation:
+    t, row_sum = sp.Symbol("t"), sp.Symbol("row_sum")
+    velocities = {
+        sym.beta: diagonal.BETA_VELOCITY,
+        sym.gamma: diagonal.GAMMA_VELOCITY,
+        sym.rho: diagonal.RHO_VELOCITY,
+    }
+    c_beta = diagonal.d_beta(sym.c)
+    equations = [
+        Equation("c_beta", sp.Symbol("c_beta"), c_beta, "one formula for every patch"),
+        Equation("ell_beta", sp.Symbol("ell_beta"), diagonal.ELL_BETA, "rows of dL/dA sum to 0"),
+        *(Equation(f"d{x}_dt", sp.Derivative(x, t), right) for x, right in velocities.items()),
+        Equation("row_sum", row_sum, diagonal.ROW_SUM, "a constant of motion"),
+    ]
+    return derivation(name, diagonal.__doc__, equations, diagonal.prove_all)
+
+
 def _kernels(name: str) -> Derivation:
     equations, seen = [], set()
     for kernel in kernels.kernels():
@@ -297,5 +333,7 @@ _BUILDERS: dict[str, Callable[[str], Derivation]] = {
     "lemma-4.1": _lemma_4_1,
     "lemma-4.2": _lemma_4_2,
     "lemma-4.3": _lemma_4_3,
+    "symmetric-line": _symmetric_line,
+    "diagonal": _diagonal,
     "kernels": _kernels,
 }

@@ -26,7 +26,7 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True)
 class OutputAndGradient:
-    """Exact values at one point: F and its derivatives (no entry for the fixed diagonal)."""
+    """Exact values at one point: F and its derivatives in what is trained."""
 
     F: Fraction
     dA: dict[Pair, Fraction]
@@ -38,17 +38,19 @@ class FullModel:
 
     Attributes ``A``, ``v``, ``signs``, ``noise`` are the symbols, ``F`` the output as a SymPy
     expression in them, ``dA`` and ``dv`` its derivatives as SymPy computes them. Entry (i, j) of A
-    and coordinate k of v are counted from 0 and 1: ``A_0_1``, ``v_1``.
+    and coordinate k of v are counted from 0 and 1: ``A_0_1``, ``v_1``. The diagonal of A is fixed
+    (Simplification 3.1) unless it is said to be trained.
     """
 
-    def __init__(self, D: int, p: int, d: int = 2) -> None:
+    def __init__(self, D: int, p: int, d: int = 2, train_diagonal: bool = False) -> None:
         self.D, self.p, self.d = D, p, d
         self.A = sp.Matrix(D, D, lambda i, j: sp.Symbol(f"A_{i}_{j}", real=True))
         self.v = sp.symbols(f"v_1:{d + 1}", real=True)
         self.signs = sp.symbols(f"s_0:{D}", real=True)
         self.noise = [sp.symbols(f"xi_{j}_2:{d + 1}", real=True) for j in range(D)]
         self.F = sum(self._activation(self.margin(i)) for i in range(D))
-        self.pairs = [(i, j) for i in range(D) for j in range(D) if i != j]
+        every = [(i, j) for i in range(D) for j in range(D)]
+        self.pairs = [(i, j) for i, j in every if train_diagonal or i != j]
 
     @cached_property
     def dA(self) -> dict[Pair, sp.Expr]:
@@ -104,9 +106,9 @@ class FullModel:
 
 
 @cache
-def full_model(D: int, p: int, d: int = 2) -> FullModel:
+def full_model(D: int, p: int, d: int = 2, train_diagonal: bool = False) -> FullModel:
     """Return the model of this size, built once per process."""
-    return FullModel(D, p, d)
+    return FullModel(D, p, d, train_diagonal)
 
 
 def identities() -> dict[str, sp.Expr]:

@@ -17,6 +17,7 @@ CLAIM_IDS = (
     "theorem-3.2",
     "figure-2",
     "figure-3",
+    "diagonal",
     "lemma-4.1",
     "lemma-4.2",
     "lemma-4.3",

@@ -111,7 +111,8 @@ def _search(args: argparse.Namespace) -> int:
 
 def _certify(args: argparse.Namespace) -> int:
     from simulations.as_json import to_json
-    from simulations.certified import certify, population_drift, read_box
+    from simulations.box import read_box
+    from simulations.certified import certify, population_drift
     from simulations.display import progress_bar
     from simulations.falsify import parse
 
@@ -144,15 +145,25 @@ def _certify(args: argparse.Namespace) -> int:
 def _certificate_record(
     certificate: Certificate, drift: tuple[float, float] | None
 ) -> dict[str, Any]:
+    from simulations.box import VARIED
+
     witness = certificate.witness
     return {
         "answer": certificate.answer,
         "sentence": certificate.sentence,
-        "box": certificate.box,
+        "box": {name: list(map(float, certificate.box.ends(name))) for name in VARIED}
+        | {name: getattr(certificate.box, name) for name in ("D", "C", "p")},
+        "box, exactly": certificate.box.describe(),
         "proved share": certificate.share,
         "boxes examined": certificate.cells,
         "precision": certificate.precision,
-        "witness": witness and {"problem": witness.problem, "alpha": witness.alpha, "x": witness.x},
+        "witness": witness
+        and {
+            "problem": witness.problem,
+            "alpha": float(witness.alpha),
+            "x": float(witness.x),
+            "exactly": witness.describe(),
+        },
         "population drift": drift and {"value": drift[0], "bound": drift[1]},
     }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,8 @@ from matplotlib.patches import Patch, Rectangle
 from scipy import optimize
 
 from dynamics import Problem
-from simulations.certified import Box, Cell, bounds
+from simulations.box import Box
+from simulations.certified import bounds
 from simulations.figures.style import COLOURS, REFERENCE, styled
 from simulations.symmetric_line import line_drift
 
@@ -65,13 +67,12 @@ def shares(data: xarray.Dataset) -> dict[str, float]:
 
 
 def _answer(D: int, C: int, alpha: tuple[float, float], density: tuple[float, float]) -> int:
-    q = density[0] / D, density[1] / D
+    q = Fraction(density[0]) / D, Fraction(density[1]) / D
     edges = np.linspace(-_X, _X, _SLICES + 1).tolist()
     signs = set()
     for low, high in itertools.pairwise(edges):
         box = Box(D, C, alpha, q, (low, high), (_NU, _NU), (_BETA, _BETA))
-        amplitude = (D * alpha[0], math.nextafter(D * alpha[1], math.inf))
-        cell = Cell(amplitude, (_BETA - high, _BETA - low), box.nu, box.q)
+        (cell,) = box.cells()  # gamma = rho stays below beta
         least, greatest, _ = bounds(box, cell, precision=64)
         signs.add(1 if least >= 0.0 else 2 if greatest < 0.0 else 0)
     return signs.pop() if len(signs) == 1 else 0

@@ -25,6 +25,7 @@ from dynamics import (
 )
 from dynamics._jit import kernel
 from dynamics.crossing import first_passage
+from dynamics.diagonal import DiagonalPopulation
 from dynamics.invariants import loss_non_increasing
 from dynamics.masked import MaskedPopulation, MaskedProblem
 from dynamics.plans import gradient_of
@@ -102,6 +103,13 @@ SYSTEMS = {
     ),
     "positional, fourier": lambda: System(
         Population(SMALL, "fourier", 1e-10), (0.2, 0.1, -0.05), None, 30.0, 1.0
+    ),
+    "positional, trained diagonal": lambda: System(
+        DiagonalPopulation(Population(SMALL, tolerance=1e-12)),
+        (0.2, 0.1, -0.05, 0.9),
+        None,
+        30.0,
+        2.0,
     ),
     "masked, enumeration": lambda: System(
         MaskedPopulation(MaskedProblem(P=8, partitions=(((0, 1, 2, 3), (4, 5), (6, 7)),), query=4)),

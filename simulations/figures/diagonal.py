@@ -1,0 +1,87 @@
+"""Attention logits with the diagonal of A frozen and trained."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import xarray
+from matplotlib.lines import Line2D
+
+from dynamics import Trajectory
+from simulations.figures.style import (
+    COLOURS,
+    LABELS,
+    REFERENCE,
+    log_time,
+    panel_letter,
+    problem_style,
+    styled,
+)
+
+KINDS = ("frozen", "trained")
+_DASHES: dict[str, Any] = {"frozen": (0, (4, 2)), "trained": "-"}
+_FIRST, _POINTS, _LINEAR = 1e-2, 301, 0.1
+#: Columns of both kinds of run.
+_NAMES = ("alpha", "gamma", "rho", "beta")
+
+
+def gather(paths: Mapping[str, tuple[Trajectory, Trajectory]]) -> xarray.Dataset:
+    """Return the order parameters (problem, kind, point) at times (problem, point)."""
+    times = np.array([np.geomspace(_FIRST, pair[0].time[-1], _POINTS) for pair in paths.values()])
+    states = np.array([
+        [[(*path.at(float(time)), path.problem.beta)[:4] for time in row] for path in pair]
+        for row, pair in zip(times, paths.values())
+    ])  # fmt: skip
+    columns = {
+        name: (("problem", "kind", "point"), states[..., index])
+        for index, name in enumerate(_NAMES)
+    }
+    return xarray.Dataset(
+        columns | {"time": (("problem", "point"), times)},
+        coords={"problem": list(paths), "kind": list(KINDS)},
+    )
+
+
+@styled
+def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
+    """Draw the logits of the first problem, and the gap of every problem."""
+    left, right = figure.subplots(1, 2)
+    artists: dict[str, Any] = {}
+    first = data.isel(problem=0)
+    for kind in KINDS:
+        for name in _NAMES[1:]:
+            artists[f"{kind} {name}"] = left.plot(
+                first["time"], first[name].sel(kind=kind), color=COLOURS[name],
+                linestyle=_DASHES[kind], label=LABELS[name] if kind == "trained" else None,
+            )[0]  # fmt: skip
+    left.set_ylabel("attention logits")
+    log_time(left, first["time"], first=_FIRST)
+    left.legend(loc="upper left", labelcolor="linecolor")
+    entries = []
+    for number, name in enumerate(data["problem"].values):
+        one = data.isel(problem=number)
+        smaller = one["beta"].where(one["beta"] < one["gamma"], one["gamma"])
+        gap = smaller - one["rho"]
+        style = problem_style(number, str(name))
+        for kind in KINDS:
+            drawn = right.plot(
+                one["time"], gap.sel(kind=kind), color=style["color"], linestyle=_DASHES[kind],
+                linewidth=1.3, label=style["label"],
+            )[0]  # fmt: skip
+            artists[f"{kind} {name}"] = drawn
+        entries.append(drawn)
+    right.set_yscale("symlog", linthresh=_LINEAR, linscale=0.6)
+    right.set_yticks([-10, -1, -0.1, 0, 0.1, 1, 10])
+    right.axhline(0.0, **REFERENCE | {"linewidth": 0.6, "linestyle": "-"})
+    right.set_ylabel(r"$\min(\beta,\gamma)-\rho$")
+    log_time(right, data["time"], first=_FIRST)
+    for letter, ax in zip("ab", (left, right)):
+        panel_letter(ax, letter)
+    entries += [
+        Line2D([], [], color="#333333", linestyle=_DASHES[kind], label=f"diagonal {kind}")
+        for kind in KINDS[::-1]
+    ]
+    figure.legend(handles=entries, loc="outside lower center", ncols=2)
+    return artists
