@@ -119,8 +119,10 @@ def turning_values(
         low, high = max(index - 1, 0), min(index + 1, times.size - 1)
         for sign in (1.0, -1.0):
             here = sign * values[index]
-            beside = [sign * values[k] for k in {low, high} - {index}]
-            if any(value >= here for value in beside) or not beside:
+            turns = (index == 0 or sign * values[low] < here) and (
+                index == high or sign * values[high] <= here
+            )
+            if not turns:
                 continue
             peak = optimize.minimize_scalar(
                 lambda t, sign=sign: -sign * quantity(trajectory.at(t)),
