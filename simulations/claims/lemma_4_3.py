@@ -266,16 +266,16 @@ CLAIM = Claim(
         "factors that stand for polylog(d) as functions of time."
     ),
     criterion=(
-        "In the lemma's words polylog(d) is one function: read as (log d)^2, fixed beforehand, and "
-        "as its inverse. On the paper's parametrization (C = 4, qD = C, 2C and C^2, nu = 1/d, "
-        "sigma_A = log log d; d = 256 to 2048) up to flow time d^2 (T >= poly(d)/eta; by then P[f* F <= 0] "
-        "is below 1/d): the factor of alpha^p Gamma G^(p-1) in the increment of gamma, an "
-        "equality, must be positive and lie between (log d)^-2 and (log d)^2, and its greatest and "
-        "least value must not scale faster in d than (log d)^(+-2) does over the same sizes; the "
-        "constant of the |rho| inequality, a bound, at most (log d)^2 and growing no faster; and "
-        "rho must move less than gamma ('the increment of gamma is larger than the one of rho'). "
-        "All of it: holds; else a finding; an identity that fails: fails. Named problems outside "
-        "the hypotheses are shown, not judged."
+        "In the lemma's words polylog(d) is one function: read as (log d)^2, fixed beforehand, "
+        "and as its inverse. On the paper's parametrization (C = 4, qD = C, 2C and C^2, nu = 1/d, "
+        "sigma_A = log log d; d = 256 to 2048) up to flow time d^2 (T >= poly(d)/eta; by then "
+        "P[f* F <= 0] is below 1/d): the factor of alpha^p Gamma G^(p-1) in the increment of "
+        "gamma, an equality, must be positive and lie between (log d)^-2 and (log d)^2, and its "
+        "greatest and least value must not scale faster in d than (log d)^(+-2) does over the "
+        "same sizes; the constant of the |rho| inequality, a bound, at most (log d)^2 and growing "
+        "no faster; and rho must move less than gamma ('the increment of gamma is larger than the "
+        "one of rho'). All of it: holds; else a finding; an identity that fails: fails. Named "
+        "problems outside the hypotheses are shown, not judged."
     ),
     run=run,
     quick_note=(

@@ -283,16 +283,17 @@ CLAIM = Claim(
         "outside."
     ),
     criterion=(
-        "Judged are the problems of the paper's parametrization (C = 4, qD = C, 2C and C^2, nu = 1/D, "
-        "sigma_A = log log D, d = D) that meet the hypotheses: P[y f* <= 0] <= 1/d^2 (Definition "
-        "2.1: d^(-omega(1)) lies below every power); q <= 0.1 and C <= D/10 (Assumption 2: q << 1, "
-        "C << D); qD >= C (more spurious features than informative ones, after Assumption 2); nu "
-        "<= 1/sqrt(d), sigma_A > 0 (Parametrization 3.1). T is any T >= poly(d)/eta: conclusions "
-        "must hold at flow times d^3 and d^4. Item 1 by exact comparison, a tie counting as "
-        "failure. Item 2: test error + P[y f* <= 0], a bound on P[f* F <= 0], at most 1/d, o(1) "
-        "being read as the paper's unit of high probability, 1/poly(d); the population risk "
-        "likewise (Event III). As o(1) is a limit, both must also fall from d^2 to d^3 to d^4, and "
-        "with D at equal qD. Anything less is a finding; nothing is sampled."
+        "Judged are the problems of the paper's parametrization (C = 4, qD = C, 2C and C^2, nu = "
+        "1/D, sigma_A = log log D, d = D) that meet the hypotheses: P[y f* <= 0] <= 1/d^2 "
+        "(Definition 2.1: d^(-omega(1)) lies below every power); q <= 0.1 and C <= D/10 "
+        "(Assumption 2: q << 1, C << D); qD >= C (more spurious features than informative ones, "
+        "after Assumption 2); nu <= 1/sqrt(d), sigma_A > 0 (Parametrization 3.1). T is any T >= "
+        "poly(d)/eta: conclusions must hold at flow times d^3 and d^4. Item 1 by exact "
+        "comparison, a tie counting as failure. Item 2: test error + P[y f* <= 0], a bound on "
+        "P[f* F <= 0], at most 1/d, o(1) being read as the paper's unit of high probability, "
+        "1/poly(d); the population risk likewise (Event III). As o(1) is a limit, both must also "
+        "fall from d^2 to d^3 to d^4, and with D at equal qD. Anything less is a finding; nothing "
+        "is sampled."
     ),
     run=run,
     quick_note="two sizes instead of four, four named problems instead of six at tolerance 1e-5",

@@ -72,7 +72,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     (low, _), (bottom, _) = right.get_xlim(), right.get_ylim()
     right.fill_between([low, MUCH_LESS], bottom, 1.0, color="#009E73", alpha=0.12, linewidth=0)
     right.set(xlim=(low, 1.0), ylim=(bottom, right.get_ylim()[1]))
-    right.legend(loc="upper left")
+    right.legend(loc="lower right", handlelength=1.0)
     panel_letter(left, "a")
     panel_letter(right, "b")
     drawn = [artist for name, artist in artists.items() if name != "small"]
