@@ -81,7 +81,7 @@ def flow(
         If the flow does not reach the horizon.
     """
     expectation = population(problem, tolerance)
-    # times of violations are read off the records; a full evaluation is cheap by enumeration only
+    # violations are sought where the records turn; a full evaluation is cheap by enumeration only
     records = 2000 if expectation.method == "enumeration" else 300
     run = gradient_flow(expectation, horizon=horizon, initial=initial, records=records)
     if run.status is not Status.COMPLETED:

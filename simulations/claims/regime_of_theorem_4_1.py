@@ -78,13 +78,13 @@ class Edge(NamedTuple):
         return self.outside if math.isnan(self.inside) else math.sqrt(self.inside * self.outside)
 
 
-def plan(quick: bool) -> Plan:
+def plan(context: Context) -> Plan:
     """Return what is run."""
-    if quick:
+    if context.quick:
         few = ((PAPER, (24, 48)), (Scaling(1e-1), (24, 48)))
         return Plan(24, (0.25, 0.75), (1e-3, 1e-1), few, 1, 1e-5)
     boundaries = (
-        (PAPER, (64, 256, 1024, 4096)),
+        (PAPER, (64, 256, 1024, 4096, *((16384,) if context.thorough else ()))),
         (Scaling(1e-3), (64, 256, 1024)),
         (Scaling(1e-1), (64, 256, 1024)),
         (Scaling(1.0), (64,)),
@@ -126,7 +126,7 @@ def locate(
 
 def run(context: Context) -> Outcome:
     """Map the conclusions at one D, then follow the boundary to larger D, for each nu."""
-    chosen = plan(context.quick)
+    chosen = plan(context)
     cells = list(itertools.product(chosen.nus, chosen.densities))
     reached: dict[tuple[float, float], Conclusions] = {}
     early = 0
@@ -312,5 +312,6 @@ CLAIM = Claim(
     ),
     run=run,
     quick_note="D = 24 and 48 instead of 64 to 4096, two nu, a map of 4 cells instead of 16",
+    thorough_note="the boundary for nu = 1/D at D = 16384 as well",
     depends="gradient flow under the certified expectation, the exact law of f*",
 )
