@@ -42,7 +42,7 @@ def gather(found: Mapping[tuple[str, int], Any]) -> xarray.Dataset:
 
 def _mathematical(law: str) -> str:
     """Return the name of a law of C in mathematical type."""
-    typed = law.replace("sqrt(log D)", r"\sqrt{\log D}").replace("log D", r"\log D")
+    typed = law.replace("log", r"\log ").replace("sqrt(", r"\sqrt{").replace(")", "}")
     return f"${typed}$"
 
 

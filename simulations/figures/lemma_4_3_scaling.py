@@ -47,5 +47,5 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         panel_letter(ax, letter)
     left.set_ylabel(r"factor of $\alpha^p\,\Gamma\,G^{p-1}$")
     right.set_ylabel(r"constant of the $|\rho|$ inequality")
-    figure.legend(handles=list(artists.values()), loc="outside upper center", ncols=2)
+    figure.legend(handles=list(artists.values()), loc="outside upper center", ncols=3)
     return artists

@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from matplotlib.figure import Figure as Canvas
 
 from dynamics.labelling import label_error
 from simulations.claim import Verdict
@@ -22,6 +23,17 @@ def test_quick_claim():
     last = found.measured[f"local exponent -d log P / d log D at the last D {at}"]
     assert last == pytest.approx(3.0, rel=1e-3)
     assert found.measured["D from which P <= D^-1 (C = 2, q = C^2/D)"] == "none"
+
+
+def test_the_figure_draws_every_law_with_labelled_axes():
+    (figure,) = outcome("labelling-function").figures
+    canvas = Canvas(figsize=figure.size, layout="constrained")
+    figure.draw(canvas)
+    canvas.draw_without_rendering()
+    assert len(canvas.axes) == 2
+    assert all(ax.get_xlabel() and ax.get_ylabel() for ax in canvas.axes)
+    (legend,) = canvas.legends
+    assert len(legend.get_texts()) == len(claim.LAWS)
 
 
 @pytest.mark.parametrize("k", claim.DENSITIES)
