@@ -4,6 +4,7 @@ import itertools
 import math
 
 import pytest
+from matplotlib.figure import Figure as Canvas
 
 from dynamics import Problem
 from dynamics.labelling import label_error
@@ -13,6 +14,7 @@ from simulations.claims.regime_of_theorem_4_1 import (
     PAPER,
     Edge,
     Scaling,
+    _figure,
     exponent,
     judge,
     limit,
@@ -181,6 +183,22 @@ class TestRegimeVerdict:
         verdict, text = judge(edges(PAPER, *self.GROWING) | bad)
         assert verdict is Verdict.HOLDS
         assert "; nu = 1: 2.2 (D = 64), 1.5 (D = 256)" in text
+
+    def test_the_figure_draws_every_scaling(self):
+        reached = {
+            (nu, x): LEARNED._replace(associates=nu < 1.0, disagreement=x * nu / 64)
+            for nu in (0.1, 1.0)
+            for x in (0.5, 1.0)
+        }
+        below = edges(Scaling(1.0), (math.nan, 0.5, "risk", 1.4, 0.5))
+        figure = _figure(64, reached, edges(PAPER, *self.GROWING) | below)
+        canvas = Canvas(figsize=figure.size, layout="constrained")
+        figure.draw(canvas)
+        canvas.draw_without_rendering()
+        (legend,) = canvas.legends
+        assert len(legend.get_texts()) == 3  # two scalings and the labelling function
+        assert figure.data["boundary"].sel(scaling="nu = 1", D=64) == 0.5
+        assert figure.data["inside"].sum() == 2.0
 
     def test_exponent_of_a_power(self):
         made = {D: Edge(0.1 * D**0.5, 0.1 * D**0.5, "", 9.0, 0.1) for D in (64, 256, 1024)}
