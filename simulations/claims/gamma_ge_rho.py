@@ -76,9 +76,11 @@ class Sample(NamedTuple):
 
     def __str__(self) -> str:
         low, high = self.interval
+        worst = max(one.worst for one in self.courses)
         return (
             f"{sum(self.failures)} of {len(self.courses)} drawn problems with "
             f"{_range(self.sparse)} (95 %: {100 * low:.0f} to {100 * high:.0f} %)"
+            + (f", by up to {worst:.2g}" if worst else "")
         )
 
 
