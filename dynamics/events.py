@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynamics.crossing import Event, first_passage, root
+from dynamics.crossing import Event, first_passage, root, turning_values
 from dynamics.population import Population
 from dynamics.problem import State
 from dynamics.slow_manifold import SlowManifold
@@ -60,7 +60,7 @@ def find_events(trajectory: Trajectory, population: Population) -> Events:
     times, drift = _drift_after(trajectory, manifold, T0.time)
     onset, end, rise = _second_rise(trajectory, manifold, times, drift)
     at_once = drift.size > 0 and bool(drift[0] > 0.0)
-    return Events(T0, _attention_leads(trajectory), onset, end, alpha_star, rise, at_once)
+    return Events(T0, attention_leads(trajectory), onset, end, alpha_star, rise, at_once)
 
 
 def _arrival(trajectory: Trajectory, manifold: SlowManifold) -> tuple[Event, float]:
@@ -89,15 +89,24 @@ def _arrival(trajectory: Trajectory, manifold: SlowManifold) -> tuple[Event, flo
         return event, math.nan
 
 
-def _attention_leads(trajectory: Trajectory) -> Event:
-    """Find when gamma exceeds the largest |rho| of the whole run."""
+def attention_leads(trajectory: Trajectory, horizon: float = math.inf) -> Event:
+    """Find T1, when gamma exceeds the largest |rho| of the run up to a horizon.
+
+    |rho| may go on growing, so T1 depends on the horizon: the longer the run, the later. The
+    paper takes the maximum over all T iterations, eta T >= poly(d). nan where gamma does not get
+    there within the horizon.
+    """
     event = Event(
         "T1",
         "first time at which gamma(t) > max over the whole run of |rho|",
         "Event II: gamma increases until a time T1 such that gamma(T1) > max_t |rho(t)|",
     )
-    level = float(np.max(np.abs(trajectory.rho)))
-    return event.at(trajectory, first_passage(trajectory, lambda state: state.gamma, level))
+    times, sizes = turning_values(trajectory, lambda state: abs(state.rho))
+    level = float(sizes[times <= horizon].max())
+    if horizon < times[-1]:
+        level = max(level, abs(trajectory.at(horizon).rho))
+    passage = first_passage(trajectory, lambda state: state.gamma, level)
+    return event.at(trajectory, passage) if passage <= horizon else event
 
 
 def _drift_after(

@@ -15,9 +15,14 @@ from scipy import stats
 
 from dynamics.problem import Problem
 
+_ROUNDING = 4e-14  # relative, of a binomial probability and of one convolution
+
 
 class LabelError(NamedTuple):
-    """``P[y f*(X) <= 0]``, the part of it with ``f*(X) = 0``, and an absolute error bound."""
+    """``P[y f*(X) <= 0]``, the part of it with ``f*(X) = 0``, and an estimate of their error.
+
+    The error is absolute and small relative to ``error`` itself, however small that is.
+    """
 
     error: float
     ties: float
@@ -33,7 +38,8 @@ def label_error(problem: Problem) -> LabelError:
     """Return the probability that random sets outvote the signal set.
 
     Conditions on the number of random sets beyond the threshold (binomial) and convolves the law
-    of their sums; the binomial is cut where less than 1e-18 remains.
+    of their sums; the binomial is cut where less than 1e-18 of the result remains. All terms are
+    positive, so the result is right to rounding down to 1e-300 (0 below).
     """
     C, others = problem.C, problem.L - 1
     law = _set_sum_law(C, problem.q)
@@ -51,8 +57,8 @@ def label_error(problem: Problem) -> LabelError:
         error += mass * float(total[: max(0, centre - C + 1)].sum())
         ties += mass * (float(total[centre - C]) if centre >= C else 0.0)
         rest = float(number.sf(m))
-        if rest < 1e-18 or m == others:
-            return LabelError(error, ties, rest + 4e-16 * (m + 1) * error)
+        if rest <= 1e-18 * error or m == others:
+            return LabelError(error, ties, rest + _ROUNDING * (m + 1) * error)
         total = np.convolve(total, single)
         m += 1
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import xarray
 
-from dynamics import Population, State, Trajectory
+from dynamics import Population, Problem, State, Trajectory
 from dynamics._emitted import gamma_leading_term, rho_leading_term
+from dynamics.attention import attention_along
 from simulations import runs
 
 #: An increment of gamma below this is the difference of larger terms at a state known to 1e-10.
@@ -34,34 +37,51 @@ def increments(
     ``population`` should be more accurate than the one behind the run: late increments are small.
     """
     problem = run.problem
-    C, D, p = float(problem.C), float(problem.D), problem.p
-    constants = (C, D, problem.kappa, problem.tau, p, problem.nu)
+    constants = (float(problem.C), float(problem.D), problem.kappa, problem.tau, problem.p,
+                 problem.nu)  # fmt: skip
     chosen = [i for i in runs.thinned(run.time, records) if i == 0 or run.time[i] >= first]
-    rows = []
-    for alpha, gamma, rho in run.states[chosen].tolist():
-        gradient = population.gradient(State(alpha, gamma, rho))
-        rows.append((-gradient.gamma, -gradient.rho))
-    d_gamma, d_rho = np.array(rows).T
-    alpha, rho = run.alpha[chosen], run.rho[chosen]
-    Lambda, Gamma, Xi, G = run.attention[chosen].T
+    factors = lemma_factors(problem, run.states[chosen], population)
+    alpha = run.alpha[chosen]
+    Lambda, Gamma, Xi, _ = run.attention[chosen].T
     weight = run.mean_sigmoid[chosen]
     leading_gamma = [gamma_leading_term(*row, *constants) for row in zip(alpha, Lambda, Gamma)]
     leading_rho = [rho_leading_term(*row, *constants) for row in zip(alpha, Lambda, Gamma, Xi)]
-    form = alpha**p * Gamma * G ** (p - 1)
-    growth_of_rho = np.where(rho == 0.0, np.abs(d_rho), np.sign(rho) * d_rho)
-    resolved = np.abs(d_gamma) > RESOLUTION
-    columns = {
-        "gamma_increment": d_gamma,
-        "rho_increment": d_rho,
-        "gamma_ratio": d_gamma / (weight * leading_gamma),
-        "rho_ratio": d_rho / (weight * leading_rho),
-        "gamma_factor": d_gamma / form,
-        "rho_factor": growth_of_rho / ((alpha**p + form) / D),
-        "rho_share": np.abs(d_rho) / np.where(resolved, np.abs(d_gamma), np.nan),
+    columns = factors._asdict() | {
+        "gamma_ratio": factors.gamma_increment / (weight * leading_gamma),
+        "rho_ratio": factors.rho_increment / (weight * leading_rho),
         "mean_sigmoid": weight,
     }
     return xarray.Dataset(
         {name: ("time", values) for name, values in columns.items()},
         coords={"time": run.time[chosen]},
         attrs={"problem": runs.describe(problem)},
+    )
+
+
+class Factors(NamedTuple):
+    """The increments per learning rate and the lemma's own factors, one entry per state."""
+
+    gamma_increment: np.ndarray
+    rho_increment: np.ndarray
+    gamma_factor: np.ndarray
+    rho_factor: np.ndarray
+    rho_share: np.ndarray
+
+
+def lemma_factors(problem: Problem, states: np.ndarray, population: Population) -> Factors:
+    """Return the factors of Lemma 4.3 at states (n, 3); see `increments` for their meaning."""
+    D, p = float(problem.D), problem.p
+    gradients = [population.gradient(State(*row)) for row in states.tolist()]
+    d_gamma, d_rho = -np.array([(one.gamma, one.rho) for one in gradients]).T
+    alpha, _, rho = states.T
+    _, Gamma, _, G = attention_along(problem, states).T
+    form = alpha**p * Gamma * G ** (p - 1)
+    growth_of_rho = np.where(rho == 0.0, np.abs(d_rho), np.sign(rho) * d_rho)
+    resolved = np.abs(d_gamma) > RESOLUTION
+    return Factors(
+        gamma_increment=d_gamma,
+        rho_increment=d_rho,
+        gamma_factor=d_gamma / form,
+        rho_factor=growth_of_rho / ((alpha**p + form) / D),
+        rho_share=np.abs(d_rho) / np.where(resolved, np.abs(d_gamma), np.nan),
     )

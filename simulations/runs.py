@@ -20,6 +20,9 @@ TOLERANCE, DENSE_TOLERANCE, QUICK_TOLERANCE = 1e-8, 1e-6, 1e-5
 #: Learning rate of full-matrix descent, relative to the largest stable one of the early steps.
 STABLE_FRACTION = 0.2
 
+#: Draws of feature and sets in full-matrix descent.
+SEEDS = 5
+
 #: Patch association is learned and learned fast: the problem of most figures.
 BASE = Problem(D=64, C=4, q=2 / 64)
 FEW_FEATURES = Problem(D=64, C=4, q=0.5 / 64)
@@ -78,7 +81,7 @@ def flow(
         If the flow does not reach the horizon.
     """
     expectation = population(problem, tolerance)
-    # times of violations are read off the records; a full evaluation is cheap by enumeration only
+    # violations are sought where the records turn; a full evaluation is cheap by enumeration only
     records = 2000 if expectation.method == "enumeration" else 300
     run = gradient_flow(expectation, horizon=horizon, initial=initial, records=records)
     if run.status is not Status.COMPLETED:
@@ -122,6 +125,16 @@ def full_descent(
     return full_model.gradient_descent(
         problem, A, v, w_star, learning_rate=learning_rate, steps=steps, partition=partition
     )
+
+
+def full_descents(problem: Problem, quick: bool, seed: int) -> list[full_model.FullTrajectory]:
+    """Return full-matrix descents for `SEEDS` draws of feature and sets, the first one longest."""
+    rate, steps = safe_learning_rate(problem), 300 if quick else 1000
+    first, *others = range(seed, seed + SEEDS)
+    return [
+        full_descent(problem, rate, steps, first),
+        *(full_descent(problem, rate, steps // 5, other) for other in others),
+    ]
 
 
 def random_direction(rng: np.random.Generator, dimension: int) -> np.ndarray:

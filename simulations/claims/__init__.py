@@ -13,6 +13,7 @@ from simulations.claim import Claim
 
 CLAIM_IDS = (
     "figure-1b",
+    "labelling-function",
     "theorem-3.1",
     "theorem-3.2",
     "figure-2",

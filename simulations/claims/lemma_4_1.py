@@ -39,18 +39,19 @@ def run(context: Context) -> Outcome:
     }
     worst, moved, paths = 0.0, 1.0, []
     for problem in _problems():
-        rate = runs.safe_learning_rate(problem)
-        path = runs.full_descent(problem, rate, steps, context.seed)
-        violations = path.violations()
         name = runs.describe(problem)
+        drawn = runs.full_descents(problem, context.quick, context.seed)
+        violations = [path.violations() for path in drawn]
         for what in ("A takes three values", "diagonal of A fixed", "symmetry of A"):
-            measured[f"violation of '{what}' ({name})"] = violations[what]
-            worst = max(worst, violations[what])
-        states = path.states()
+            largest = max(one[what] for one in violations)
+            measured[f"violation of '{what}', worst of {len(drawn)} seeds ({name})"] = largest
+            worst = max(worst, largest)
+        states = drawn[0].states()
         measured[f"gamma after {steps} steps ({name})"] = float(states[-1, 1])
         measured[f"rho after {steps} steps ({name})"] = float(states[-1, 2])
-        moved = min(moved, *abs(states[-1, 1:]).tolist())
-        paths.append(path)
+        for path in drawn:
+            moved = min(moved, *abs(path.states()[-1, 1:]).tolist())
+        paths.append(drawn[0])
     holds = all(p.all_zero for p in proofs) and worst <= TOLERANCE and moved >= LEAST_MOVE
     measured["largest violation"] = worst
     return Outcome(
@@ -60,13 +61,15 @@ def run(context: Context) -> Outcome:
         {
             "problems": [asdict(path.problem) for path in paths],
             "steps": steps,
+            "seeds": list(range(context.seed, context.seed + runs.SEEDS)),
+            "steps of all seeds but the first": steps // 5,
             "proofs": [proof.parameters for proof in proofs],
             "proof": lemma_4_1.CLAIM,
         },
         f"{measured['exact identities proved']} exact identities, "
         f"{measured['exact identities that fail']} of them fail; over {steps} steps of "
-        f"full-matrix descent no entry of A leaves its three values by more than {worst:.1e} "
-        f"while gamma and rho move by at least {moved:.2g}.",
+        "full-matrix descent (five seeds) no entry of A leaves its three values by more than "
+        f"{worst:.1e} while gamma and rho move by at least {moved:.2g}.",
         (_figure(paths[0]),),
     )
 
@@ -121,6 +124,13 @@ CLAIM = Claim(
     measures=(
         "Whether the exact gradient of the full D x D model has these three values (rational "
         "arithmetic, small D), and how far full-matrix descent leaves them."
+    ),
+    criterion=(
+        "The lemma is an identity: every exact identity behind the induction step must vanish in "
+        "rational arithmetic, and in full-matrix descent the three-value structure, the diagonal "
+        "and the symmetry of A may be violated by rounding alone (1e-12: a thousand steps of "
+        "rounding of entries of order 1), at five draws of w* and of the sets, while gamma and rho "
+        "move by at least 1e-3. Anything else: fails."
     ),
     run=run,
     quick_note="two proofs instead of six, 300 steps instead of 1,000",

@@ -32,11 +32,13 @@ def run(context: Context) -> Outcome:
     }
     worst = 0.0
     for problem in _problems():
-        rate = runs.safe_learning_rate(problem)
-        path = runs.full_descent(problem, rate, steps, context.seed)
-        perp = path.v - path.states()[:, :1] * path.w_star
-        leak = float((np.linalg.norm(perp, axis=1) / np.linalg.norm(path.v, axis=1)).max())
-        measured[f"largest |v_perp|/|v| over {steps} steps ({runs.describe(problem)})"] = leak
+        leak = 0.0
+        for path in runs.full_descents(problem, context.quick, context.seed):
+            perp = path.v - path.states()[:, :1] * path.w_star
+            share = np.linalg.norm(perp, axis=1) / np.linalg.norm(path.v, axis=1)
+            leak = max(leak, float(share.max()))
+        name = f"over {steps} steps, worst of {runs.SEEDS} seeds ({runs.describe(problem)})"
+        measured[f"largest |v_perp|/|v| {name}"] = leak
         worst = max(worst, leak)
     context.progress(0.6)
     base = Problem(D=8, C=2, q=0.3)
@@ -51,7 +53,12 @@ def run(context: Context) -> Outcome:
         Verdict.HOLDS if holds else Verdict.FAILS,
         measured,
         TOLERANCE,
-        {"problems": [asdict(p) for p in (*_problems(), base)], "steps": steps},
+        {
+            "problems": [asdict(p) for p in (*_problems(), base)],
+            "steps": steps,
+            "seeds": list(range(context.seed, context.seed + runs.SEEDS)),
+            "steps of all seeds but the first": steps // 5,
+        },
         f"{measured['exact identities proved']} exact identities, "
         f"{measured['exact identities that fail']} of them fail; v leaves a generic span(w*) by at "
         f"most {worst:.1e} of its length. A v beside the span is another matter: at the paper's "
@@ -74,13 +81,11 @@ def _response(problem: Problem, context: Context) -> Any:
 
 def _report_response(measured: dict[str, Any], problem: Problem, data: Any) -> tuple[float, float]:
     """Add the numbers of one problem; return the first rate and when it turns negative."""
-    import math
 
     from simulations.runs import describe, or_word
 
     rates, times = data["rate"].values, data["time"].values
-    negative = times[rates < 0.0]
-    change = float(negative[0]) if negative.size else math.inf
+    change = _first_negative(times, rates)
     name = describe(problem)
     measured[f"rate of v_perp at the start ({name})"] = float(rates[0])
     measured[f"rate of v_perp at the end ({name})"] = float(rates[-1])
@@ -89,6 +94,19 @@ def _report_response(measured: dict[str, Any], problem: Problem, data: Any) -> t
     alpha, largest = data["alpha"].values, int(data["growth"].values.argmax())
     measured[f"growth of alpha meanwhile ({name})"] = float(alpha[largest] / alpha[0])
     return float(rates[0]), change
+
+
+def _first_negative(times: Any, rates: Any) -> float:
+    """Return when the rate turns negative, linear between the times looked at; inf if never."""
+    import math
+
+    for index, rate in enumerate(rates):
+        if rate < 0.0:
+            if index == 0:
+                return float(times[0])
+            share = rates[index - 1] / (rates[index - 1] - rate)
+            return float(times[index - 1] + share * (times[index] - times[index - 1]))
+    return math.inf
 
 
 def _figure(problem: Problem, data: Any) -> Any:
@@ -115,6 +133,12 @@ CLAIM = Claim(
         "Whether the exact gradient orthogonal to w* vanishes (rational arithmetic, noise "
         "included), how far v leaves span(w*) in full-matrix descent, and at which rate a small "
         "component beside the span grows."
+    ),
+    criterion=(
+        "The lemma is an identity: every exact identity behind the induction step must vanish in "
+        "rational arithmetic, and v of full-matrix descent may leave span(w*) by rounding alone "
+        "(1e-12 of its length), at five draws of w* and of the sets. Anything else: fails. Whether "
+        "the span attracts a v beside it is not part of the lemma and does not enter."
     ),
     run=run,
     quick_note="two proofs instead of six, 300 steps instead of 1,000, one nu instead of three",

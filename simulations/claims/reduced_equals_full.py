@@ -23,27 +23,34 @@ def run(context: Context) -> Outcome:
 
     from simulations import runs
 
+    worst = 0.0
     differences: dict[str, np.ndarray] = {}
     measured: dict[str, Any] = {}
     problems = _problems()
     for number, problem in enumerate(problems, start=1):
-        difference, reduced = _compare(problem, context.seed)
+        drawn, reduced = _compare(problem, context)
         name = runs.describe(problem)
-        differences[name] = difference
-        measured[f"largest difference over {STEPS} steps ({name})"] = float(difference.max())
-        measured[f"gamma after {STEPS} steps ({name})"] = reduced.final.gamma
-        measured[f"rho after {STEPS} steps ({name})"] = reduced.final.rho
+        differences[name] = drawn[0]
+        at = f"({name})"
+        measured[f"largest difference over {STEPS} steps {at}"] = float(drawn[0].max())
+        measured[f"largest difference over {drawn[1].shape[0] - 1} steps, further seeds {at}"] = (
+            max(float(difference.max()) for difference in drawn[1:])
+        )
+        measured[f"gamma after {STEPS} steps {at}"] = reduced.final.gamma
+        measured[f"rho after {STEPS} steps {at}"] = reduced.final.rho
+        worst = max(worst, *(float(difference.max()) for difference in drawn))
         context.progress(number / len(problems))
-    worst = max(float(difference.max()) for difference in differences.values())
     measured["largest difference"] = worst
     return Outcome(
         Verdict.HOLDS if worst <= TOLERANCE else Verdict.FAILS,
         measured,
         TOLERANCE,
         {"problems": [asdict(problem) for problem in problems], "steps": STEPS,
-         "learning rate over the largest stable one": runs.STABLE_FRACTION, "seed": context.seed},
-        f"Over {STEPS} steps at {len(problems)} problems reduced and full-matrix descent differ by "
-        f"at most {worst:.1e} in alpha, gamma and rho.",
+         "learning rate over the largest stable one": runs.STABLE_FRACTION,
+         "seeds": list(range(context.seed, context.seed + runs.SEEDS)),
+         "steps of all seeds but the first": STEPS // 5},
+        f"Over {STEPS} steps at {len(problems)} problems (five draws of the sets) reduced and "
+        f"full-matrix descent differ by at most {worst:.1e} in alpha, gamma and rho.",
         (_figure(differences),),
     )  # fmt: skip
 
@@ -58,25 +65,27 @@ def _problems() -> tuple[Problem, ...]:
     )
 
 
-def _compare(problem: Problem, seed: int) -> tuple[np.ndarray, Any]:
-    """Return |difference| (step, parameter) and the reduced run."""
+def _compare(problem: Problem, context: Context) -> tuple[list[np.ndarray], Any]:
+    """Return |difference| (step, parameter) for each draw of feature and sets, and the reduced run.
+
+    The reduced run knows neither the feature nor the sets, so one serves all draws.
+    """
     import numpy as np
 
     from dynamics import gradient_descent
     from simulations import runs
 
-    rate = runs.safe_learning_rate(problem)
-    full = runs.full_descent(problem, rate, STEPS, seed)
     reduced = gradient_descent(
         runs.population(problem, 1e-13),
-        learning_rate=rate,
+        learning_rate=runs.safe_learning_rate(problem),
         steps=STEPS,
         record="linear",
         records=STEPS + 1,
     )
     if reduced.time.size != STEPS + 1:
         raise RuntimeError(f"reduced descent stopped early: {reduced.message}")
-    return np.abs(reduced.states - full.states()), reduced
+    drawn = [path.states() for path in runs.full_descents(problem, False, context.seed)]
+    return [np.abs(reduced.states[: len(states)] - states) for states in drawn], reduced
 
 
 def _figure(differences: dict[str, np.ndarray]) -> Any:
@@ -104,6 +113,12 @@ CLAIM = Claim(
     measures=(
         "The difference between reduced and full-matrix gradient descent over 1,000 steps, at "
         "problems with tau and kappa away from their defaults, with C = 3, and with p = 5."
+    ),
+    criterion=(
+        "The sentence is an identity: over 1,000 steps from the same start alpha, gamma and rho of "
+        "reduced and full-matrix descent may differ by rounding alone: 1e-11, a hundred times the "
+        "rounding of a thousand steps at entries of order 1 and 1e-8 of what a wrong multiplicity, "
+        "temperature or output scale gives. Five draws of w* and of the sets. Else: fails."
     ),
     run=run,
     depends="full-matrix enumeration, which shares no code with the reduced kernels",

@@ -98,9 +98,11 @@ def judge(found: dict[float, Breaking], rate: float) -> tuple[Verdict, str]:
 def _breaking(path: Any) -> Breaking:
     import numpy as np
 
+    from dynamics.crossing import first_passage
+
     difference = path.gamma - path.rho
-    above = np.flatnonzero(difference > STARTED)
-    started = float(path.time[above[0]]) if above.size else math.inf
+    passage = first_passage(path, lambda state: state.gamma - state.rho, STARTED)
+    started = math.inf if math.isnan(passage) else passage
     return Breaking(
         largest=float(np.abs(difference).max()),
         started=started,
@@ -149,6 +151,12 @@ CLAIM = Claim(
     measures=(
         "gamma - rho and G at sigma_A = 0 over time 1e6, when association starts for small sigma_A "
         "> 0, and its growth rate against the eigenvalue of the symmetric saddle."
+    ),
+    criterion=(
+        "At sigma_A = 0 and A_ij = 0 the patches are exchangeable, an exact symmetry of the flow: "
+        "gamma - rho and G - C may differ from 0 by rounding alone (1e-12) up to flow time 1e6. At "
+        "each sigma_A > 0 gamma - rho must exceed 0.1 within the same time (the moment located on "
+        "the dense output). Anything else: fails. Nothing is sampled."
     ),
     run=run,
     quick_note="three positive values of sigma_A instead of four, population tolerance 1e-5",

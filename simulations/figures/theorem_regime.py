@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,80 +12,97 @@ from matplotlib.colors import LogNorm
 from simulations.figures.regime_map import cell_edges
 from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letter, styled
 
-_LEAST = 1e-5  # smallest excess of the test error that is told apart by colour
 _MARKERS = ("o", "s", "D", "^")
 
 
 def gather(
-    data: xarray.Dataset, inside: xarray.DataArray, edges: Mapping[tuple[int, float], Any]
+    reached: Mapping[tuple[float, float], Any], edges: Sequence[tuple[str, int, Any]]
 ) -> xarray.Dataset:
-    """Return the map (nu, density) and the boundary (boundary_nu, D)."""
-    sizes = sorted({D for D, _ in edges})
-    nus = sorted({nu for _, nu in edges})
+    """Return the map (nu, density) and the boundary (scaling, D); nan where there is none."""
+    nus, densities = (sorted({key[axis] for key in reached}) for axis in (0, 1))
+    scalings = list(dict.fromkeys(name for name, _, _ in edges))
+    sizes = sorted({D for _, D, _ in edges})
+    known = {(name, D): edge for name, D, edge in edges}
 
-    def table(name: str) -> tuple[tuple[str, str], np.ndarray]:
-        rows = [[getattr(edges[D, nu], name) if (D, nu) in edges else np.nan for D in sizes]
-                for nu in nus]  # fmt: skip
-        return ("boundary_nu", "D"), np.array(rows)
+    def cells(value: Any) -> tuple[tuple[str, str], list[list[float]]]:
+        return ("nu", "density"), [[value(reached[nu, x]) for x in densities] for nu in nus]
 
-    excess = data["test_error"] - data["best_test_error"]
-    dims = ("nu", "density")
+    def boundary(name: str) -> tuple[tuple[str, str], list[list[float]]]:
+        return ("scaling", "D"), [
+            [getattr(known[key], name) if (key := (scaling, D)) in known else np.nan
+             for D in sizes] for scaling in scalings
+        ]  # fmt: skip
+
+    def limit(name: str) -> tuple[str, list[float]]:
+        return "D", [next(getattr(e, name) for _, size, e in edges if size == D) for D in sizes]
+
     return xarray.Dataset(
         {
-            "excess": (dims, excess.values),
-            "association": (dims, data["association"].values),
-            "inside": (dims, inside.values.astype(int)),
-            "boundary": table("middle"),
-            "boundary_inside": table("inside"),
-            "boundary_outside": table("outside"),
+            "excess": cells(lambda one: one.disagreement / one.small),
+            "association": cells(lambda one: float(one.associates)),
+            "inside": cells(lambda one: float(not one.failing)),
+            "boundary": boundary("middle"),
+            "boundary_inside": boundary("inside"),
+            "boundary_outside": boundary("outside"),
+            "label_limit": limit("label"),
+            "hypotheses_limit": limit("met"),
         },
-        coords={"nu": data["nu"].values, "density": data["qD_over_C2"].values,
-                "boundary_nu": nus, "D": sizes},
-    )  # fmt: skip
+        coords={"nu": nus, "density": densities, "scaling": scalings, "D": sizes},
+    )
 
 
 @styled
 def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     """Draw both panels."""
-    left, right = figure.subplots(1, 2, width_ratios=(1.15, 1.0))
+    left, right = figure.subplots(1, 2, width_ratios=(1.1, 1.0))
     artists: dict[str, Any] = {}
     x, y = data["density"].values, data["nu"].values
-    excess = np.maximum(data["excess"].values, _LEAST)
     artists["map"] = left.pcolormesh(
-        cell_edges(x, True), cell_edges(y, True), excess, norm=LogNorm(_LEAST, 0.5), cmap="viridis"
-    )
-    figure.colorbar(artists["map"], ax=left, label="test error above the best")
-    for marker, cells in (("o", data["inside"] == 1), ("x", data["association"] == 0.0)):
+        cell_edges(x, True), cell_edges(y, True), data["excess"].values, norm=LogNorm(),
+        cmap="viridis",
+    )  # fmt: skip
+    figure.colorbar(artists["map"], ax=left, label=r"bound on $P[f^*F\leq 0]$ times $d$")
+    for marker, cells in (("o", data["inside"] == 1.0), ("x", data["association"] == 0.0)):
         i, j = np.nonzero(cells.values)
         left.plot(x[j], y[i], marker, color="white", fillstyle="none", markersize=6)
     left.axvline(1.0, **(REFERENCE | {"color": "white"}))
     left.set(xscale="log", yscale="log", xlabel="$qD/C^2$", ylabel=r"$\nu$")
-    left.set_xticks(x, [f"{density:g}" for density in x], fontsize=8)
+    left.set_xticks(x, [f"{density:g}" for density in x], fontsize=9)
     left.set_xticks([], minor=True)
-    for number, nu in enumerate(data["boundary_nu"].values):
-        artists[f"nu {nu:g}"] = _boundary(right, data.isel(boundary_nu=number), number, float(nu))
+    sizes = data["D"].values
+    for number, name in enumerate(data["scaling"].values):
+        artists[str(name)] = _boundary(right, data.isel(scaling=number), number, str(name))
+    artists["label"] = right.plot(sizes, data["label_limit"], color="#999999", linewidth=1.0,
+                                  label=r"$P[yf^*\leq 0]=1/d$")[0]  # fmt: skip
+    bottom = 0.1
+    right.fill_between(sizes, bottom, data["hypotheses_limit"], color="#009E73", alpha=0.12,
+                       linewidth=0)  # fmt: skip
     right.axhline(1.0, **REFERENCE)
     right.set(xscale="log", yscale="log", xlabel="$D$", ylabel="boundary in $qD/C^2$")
-    sizes = data["D"].values
     right.set_xticks(sizes, [str(D) for D in sizes])
     right.set_xticks([], minor=True)
-    ticks = [0.5, 1, 2, 4, 8, 16]
+    ticks = [0.1, 0.2, 0.5, 1, 2, 5, 10]
     right.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
     right.set_yticks([], minor=True)
-    right.set_ylim(0.4, 20)
-    right.legend(loc="upper left")
+    right.set_ylim(bottom, 15)
+    right.set_xlim(sizes[0] / 1.3, sizes[-1] * 1.3)
+    handles = [artist for name, artist in artists.items() if name != "map"]
+    figure.legend(handles=handles, loc="outside upper center", ncols=3)
     panel_letter(left, "a")
     panel_letter(right, "b")
     return artists
 
 
-def _boundary(ax: Any, one: xarray.Dataset, number: int, nu: float) -> Any:
-    """Draw the boundary at one nu, its last bracket as a bar."""
+def _boundary(ax: Any, one: xarray.Dataset, number: int, name: str) -> Any:
+    """Draw the boundary for one nu, its last bracket as a bar, a triangle where it lies below."""
     known = np.isfinite(one["boundary"].values)
     middle, sizes = one["boundary"].values[known], one["D"].values[known]
-    ends = [one[f"boundary_{side}"].values[known] for side in ("inside", "outside")]
-    below, above = (np.nan_to_num(np.abs(end - middle)) for end in ends)
+    inside, outside = (one[f"boundary_{side}"].values[known] for side in ("inside", "outside"))
+    below = np.isnan(inside)
     look = PROBLEM_STYLES[number % len(PROBLEM_STYLES)]
-    shift = 1.0 + 0.04 * (number - 1)  # so that bars at one D do not hide each other
-    return ax.errorbar(sizes * shift, middle, yerr=(below, above), marker=_MARKERS[number % 4],
-                       markersize=5, capsize=3, label=rf"$\nu={nu:g}$", **look)  # fmt: skip
+    shift = 1.0 + 0.05 * (number - 1)  # so that bars at one D do not hide each other
+    ax.plot(sizes[below] * shift, middle[below], "v", color=look["color"], markersize=7)
+    errors = (np.nan_to_num(middle - inside), outside - middle)
+    return ax.errorbar(sizes * shift, middle, yerr=errors, marker=_MARKERS[number % 4],
+                       markersize=4, capsize=3, label=name.replace("nu", r"$\nu$"),
+                       **look)  # fmt: skip

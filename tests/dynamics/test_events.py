@@ -2,12 +2,14 @@
 
 import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from dynamics import Population, Problem, SlowManifold, State, gradient_descent, gradient_flow
-from dynamics.events import ARRIVAL, _turning_points, find_events
+from dynamics.crossing import stretches, turning_values
+from dynamics.events import ARRIVAL, _turning_points, attention_leads, find_events
 from dynamics.labelling import label_error
 
 
@@ -61,6 +63,62 @@ class TestT1:
     def test_never_where_rho_runs_away(self, rising):
         assert not rising[2].T1.happens
         assert math.isnan(rising[2].T1.time)
+
+    def test_depends_on_the_horizon_as_a_run_that_ends_there(self, falling):
+        population, run, events = falling
+        shorter = attention_leads(run, 1e5)
+        ended = find_events(gradient_flow(population, horizon=1e5), population).T1
+        assert shorter.time == pytest.approx(ended.time, rel=1e-4)
+        assert shorter.time < events.T1.time
+        assert attention_leads(run, 10.0).time < 10.0  # |rho| has hardly moved by then
+        assert attention_leads(run, 1e99) == events.T1
+
+
+class TestStretches:
+    """Passages of known functions of time, on the dense output of a run that serves as a clock."""
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def clock(cls):
+        """A run with few records: gamma grows steadily, so it can stand for time."""
+        population = Population(Problem(D=8, C=2, q=0.3), tolerance=1e-9)
+        return gradient_flow(population, horizon=100.0, records=12)
+
+    def test_ends_are_where_the_level_is_passed(self, clock):
+        low, high = 0.3 * clock.final.gamma, 0.7 * clock.final.gamma
+
+        def bump(state):
+            return (state.gamma - low) * (high - state.gamma)
+
+        (one,) = stretches(clock, bump)
+        assert clock.at(one.start).gamma == pytest.approx(low, rel=1e-5)
+        assert clock.at(one.end).gamma == pytest.approx(high, rel=1e-5)
+        assert one.largest == pytest.approx((high - low) ** 2 / 4, rel=1e-6)
+
+    def test_a_passage_between_two_records_is_seen(self, clock):
+        gammas = clock.gamma
+        centre = (gammas[5] + gammas[6]) / 2
+        width = (gammas[6] - gammas[5]) / 20
+
+        def needle(state):
+            return width**2 - (state.gamma - centre) ** 2
+
+        assert all(needle(State(*row)) < 0.0 for row in clock.states)
+        (one,) = stretches(clock, needle)
+        assert clock.time[5] < one.start < one.end < clock.time[6]
+        assert one.largest == pytest.approx(width**2, rel=1e-3)
+
+    def test_nothing_and_everything(self, clock):
+        assert stretches(clock, lambda state: -1.0) == []
+        (one,) = stretches(clock, lambda state: 1.0)
+        assert (one.start, one.end, one.largest) == (0.0, 100.0, 1.0)
+
+    def test_turning_values_are_in_order_and_hold_the_records(self, clock):
+        gamma = clock.gamma[4]
+        times, values = turning_values(clock, lambda state: -((state.gamma - 1.01 * gamma) ** 2))
+        assert (np.diff(times) >= 0.0).all()
+        assert set(clock.time) <= set(times)
+        assert values.max() == pytest.approx(0.0, abs=1e-9 * gamma**2)
 
 
 class TestEventIII:
@@ -127,6 +185,41 @@ def test_threshold_sees_nearly_full_sets_when_C_is_large():
     law = label_error(Problem(D=40, C=20, q=1.0))
     imitations = (1 + 20 * 0) / 2**20  # with q = 1 the sum is even: only -20 cancels +20
     assert law.error == pytest.approx(imitations, rel=1e-12)
+
+
+@pytest.mark.parametrize(("L", "C", "q"), [(6, 2, "1/3"), (12, 4, "1/64"), (9, 5, "1/1000"),
+                                           (7, 11, "1/10"), (4, 20, "1/7")])  # fmt: skip
+def test_label_error_in_rational_arithmetic(L, C, q):
+    """A second road: the law of f* set by set, in fractions; relative accuracy, however small."""
+    q, exact = Fraction(q), {C: Fraction(1)}
+    law = {}
+    for plus in range(C + 1):
+        for minus in range(C + 1 - plus):
+            ways = math.comb(C, plus) * math.comb(C - plus, minus)
+            n = plus - minus if 10 * abs(plus - minus) > 9 * C else 0
+            chance = ways * (q / 2) ** (plus + minus) * (1 - q) ** (C - plus - minus)
+            law[n] = law.get(n, 0) + chance
+    for _ in range(L - 1):
+        after = {}
+        for (total, chance), (n, step) in itertools.product(exact.items(), law.items()):
+            after[total + n] = after.get(total + n, 0) + chance * step
+        exact = after
+    wrong = float(sum(chance for total, chance in exact.items() if total <= 0))
+    found = label_error(Problem(D=L * C, C=C, q=float(q)))
+    assert found.error == pytest.approx(wrong, rel=1e-12, abs=0.0)
+    assert found.ties == pytest.approx(float(exact.get(0, 0)), rel=1e-12, abs=0.0)
+    assert found.bound < 1e-11 * found.error
+
+
+def test_label_error_agrees_with_samples():
+    """A third road: the labelling function on drawn coefficients, within five standard errors."""
+    problem, number = Problem(D=32, C=4, q=0.6), 40_000
+    rng = np.random.default_rng(5)
+    s = rng.choice((1, -1, 0), p=(0.3, 0.3, 0.4), size=(number, problem.L - 1, 4))
+    sums = s.sum(axis=2)
+    wrong = float(np.mean(4 + np.where(np.abs(sums) > 3.6, sums, 0).sum(axis=1) <= 0))
+    exact = label_error(problem).error
+    assert abs(wrong - exact) < 5.0 * math.sqrt(exact / number)
 
 
 def test_label_error_can_be_zero_to_rounding():

@@ -18,6 +18,8 @@ MODULES = {
     "three-values": "three_values",
     "span-stability": "span_stability",
     "lemma-4-3-factor": "lemma_4_3_factor",
+    "lemma-4-3-scaling": "lemma_4_3_scaling",
+    "theorem-4.1-horizons": "theorem_hypotheses",
     "attention-matrix": "attention_matrix",
     "loss-and-error": "loss_and_error",
     "order-parameters": "order_parameters",
