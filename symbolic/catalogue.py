@@ -21,6 +21,10 @@ TITLES: dict[str, tuple[str, str]] = {
     "lemma-4.1": ("Three values of A and their gradients", "Lemma 4.1"),
     "lemma-4.2": ("v stays in span(w*)", "Lemma 4.2"),
     "lemma-4.3": ("Increments of gamma and rho and their leading terms", "Lemma 4.3"),
+    "large-D": (
+        "The limit of many patches: drift, branches of alpha*, powers of D",
+        "Assumption 2 and Parametrization 3.1, derived here",
+    ),
     "kernels": ("The stable forms that the solvers run", "derived here"),
     "masked-area-form": (
         "Masked images: loss and gradients in area attentions",
