@@ -193,12 +193,14 @@ def first_fold(limit: Limit, D: float, nu: float, lowest: float = 5.0) -> Fold:
     end = math.log(D / 2.0)
 
     def condition(x: Array) -> Array:
-        return np.atleast_1d(attended_slope(limit, D, nu, start * math.exp(x[0]), math.exp(x[1])))
+        with np.errstate(over="ignore", invalid="ignore"):  # a wild Newton step is given up
+            value = attended_slope(limit, D, nu, start * np.exp(x[0]), np.exp(x[1]))
+        return np.atleast_1d(value)
 
     def going_up(x: Array) -> bool:
         nonlocal top
         top = max(top, float(x[1]))
-        return bool(top - 0.1 <= x[1] <= end)
+        return bool(top - 0.02 <= x[1] <= end)
 
     found = follow_curve(condition, (0.0, top), (0.0, 1.0), going_up, step=0.02)
     curve = np.stack([np.exp(found[:, 1]), start * np.exp(found[:, 0])], axis=1)
