@@ -109,5 +109,7 @@ def _jacobian(equations: Equations, x: Array) -> Array:
 
 
 def _tangent(jacobian: Array, along: Array) -> Array:
+    if not np.isfinite(jacobian).all():
+        raise ContinuationError("the equations end here")
     null = np.linalg.svd(jacobian)[2][-1]
     return np.asarray(null if null @ along > 0.0 else -null)

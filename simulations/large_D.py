@@ -97,7 +97,12 @@ class Run(NamedTuple):
         return time_to_lead(self.path.problem, self.largest_rho)
 
     def T1_if_ended_at(self, risk: float) -> float:
-        """Return T1 had the run ended at the first record with a smaller risk."""
+        """Return T1 had the run ended at the first record with a smaller risk.
+
+        nan if the risk is smaller already when alpha has settled.
+        """
+        if np.interp(self.events.T0.time, self.path.time, self.path.loss) < risk:
+            return float("nan")
         below = np.flatnonzero(self.path.loss < risk)
         last = int(below[0]) if below.size else self.path.time.size - 1
         level = np.abs(self.path.rho[: last + 1]).max()

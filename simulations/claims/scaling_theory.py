@@ -56,7 +56,7 @@ def run(context: Context) -> Outcome:
             measured[f"G at the fold ({case})"] = or_word(jumps[case].fold, "no fold")
             measured[f"G at the jump ({case})"] = or_word(jumps[case].measured, "no jump")
     verdict, summary = judge({c: differences(one) for c, one in found.items()}, jumps, proof)
-    shown = [one for case, one in found.items() if case in _shown(context.quick)]
+    shown = [found[case] for case in _shown(context.quick)]
     figures = [
         report_figure(
             "scaling-branches",
@@ -159,9 +159,13 @@ def judge(apart: dict[Any, Differences], jumps: dict[Any, Jump], proof: Any) -> 
     text = (
         f"From D = {FROM:.0e} on, alpha* is within {worst_alpha:.1%} and T1 within {worst_T1:.1%} "
         f"of the limit of many patches in {len(large)} flows (p = "
-        f"{', '.join(map(str, exponents))}); {proof.count} identities proved. alpha jumps at the "
-        f"predicted fold, or not at all where there is none, in {len(right)} of {len(jumps)}."
+        f"{', '.join(map(str, exponents))}); {proof.count - proof.failed} identities proved."
     )
+    if jumps:
+        text += (
+            " alpha jumps at the predicted fold, or not at all where there is none, in "
+            f"{len(right)} of {len(jumps)}."
+        )
     agrees = worst_alpha <= AGREEMENT and worst_T1 <= AGREEMENT
     complete = agrees and len(right) == len(jumps) and proof.all_zero
     return (Verdict.HOLDS if complete else Verdict.FINDING), text
@@ -178,7 +182,7 @@ def _shown(quick: bool) -> list[Any]:
     from simulations.large_D import FIXED, Case
 
     if quick:
-        return [Case(FIXED, 3, 4, 10_000), Case("nu=1/D", 3, 4, 10_000)]
+        return [Case("nu=1/D", 3, 4, 10_000)]
     return [
         Case(FIXED, 3, 4, 1_000_000),
         Case(FIXED, 3, 16, 100_000),

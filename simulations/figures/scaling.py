@@ -26,7 +26,7 @@ _GRID = 160
 
 def gather_branches(limits: Sequence[Limit], runs: Mapping[Any, Any]) -> xarray.Dataset:
     """Return the curves a(nu_hat) of several limits, dims (limit, point), and measured alpha*."""
-    logs = np.linspace(-25.0, 25.0, 120)
+    logs = np.linspace(-45.0, 45.0, 181)
     curves = [branch(limit, logs) for limit in limits]
     places = [(limit.p, round(limit.features)) for limit in limits]
     points = [
@@ -122,13 +122,13 @@ def draw_jumps(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         G, alpha = row["G"].values, row["alpha"].values
         ax.contourf(G, alpha, row["slope"], levels=[-1.0, 0.0, 1.0], colors=["#FFFFFF", "#DDDDDD"])
         ax.contour(G, alpha, row["slope"], levels=[0.0], colors="#888888", linewidths=0.8)
+        artists[f"path {number}"] = ax.plot(
+            *row["path"].values.T, color=COLOURS["alpha"], label="measured flow"
+        )[0]
         artists[f"branch {number}"] = ax.plot(
             *row["branch"].values.T, color="#000000", linewidth=1.2, linestyle="--",
             label=r"branch of $\alpha^*$ from $\gamma=\rho=0$",
         )[0]  # fmt: skip
-        artists[f"path {number}"] = ax.plot(
-            *row["path"].values.T, color=COLOURS["alpha"], label="measured flow"
-        )[0]
         if np.isfinite(row["fold"]).all():
             artists[f"fold {number}"] = ax.plot(
                 *row["fold"].values, "o", color="#000000", markersize=6, fillstyle="none",
@@ -144,8 +144,10 @@ def draw_jumps(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         ax.set_xlabel("attention mass $G$")
         panel_letter(ax, letter)
     axes[0].set_ylabel(r"$\alpha$")
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+    named = {text: item for ax in axes for item, text in zip(*ax.get_legend_handles_labels())}
+    figure.legend(
+        list(named.values()), list(named), loc="outside lower center", ncols=len(named)
+    )
     return artists
 
 
@@ -175,7 +177,7 @@ def draw_differences(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         for number, p in enumerate(np.unique(data["p"].values)):
             here = data["p"].values == p
             artists[f"{name} {p}"] = ax.plot(
-                data["D"].values[here] * 1.12 ** (number - 1), data[name].values[here],
+                data["D"].values[here] * 1.12**number, data[name].values[here],
                 _MARKERS[number], color=PROBLEM_STYLES[number]["color"], markersize=5,
                 fillstyle="none", label=f"$p={p}$",
             )[0]  # fmt: skip
