@@ -1,8 +1,8 @@
 r"""The limit of many patches in numbers: quasi-steady alpha, its branches and folds, and T1.
 
 The formulas are derived in ``symbolic/large_D.py``. At a fixed expected number qD of features, with
-kappa = D and tau = 1, the sum of all coefficients is T = C + R with R a Skellam variable (difference
-of two Poisson variables of mean qD/2), and on gamma = rho = 0
+kappa = D and tau = 1, the sum of all coefficients is T = C + R with R a Skellam variable (the
+difference of two Poisson variables of mean qD/2), and on gamma = rho = 0
 
 .. math:: F \to A T^p + B T, \qquad A = D\alpha^p, \quad B = D\nu\alpha.
 

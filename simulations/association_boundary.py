@@ -62,10 +62,9 @@ def conditions(family: Family, alpha: float, density: float, beta: float) -> Con
     power = (plus + C) * O[1] ** p + zero * O[0] ** p + minus * O[-1] ** p
     linear = D * nu * alpha * T
     weight = special.expit(-power - linear) * law
-    bracket = sum(
-        count * (1.0 - (R - k) / (N - 1.0)) * (O[1] ** (p - 1) - O[k] ** (p - 1))
-        for k, count in ((0, zero), (-1, minus))
-    )
+    bracket = np.zeros_like(T)
+    for k, count in ((0, zero), (-1, minus)):
+        bracket += count * (1.0 - (R - k) / (N - 1.0)) * (O[1] ** (p - 1) - O[k] ** (p - 1))
     return Conditions(_ratio(weight, p * power + linear, law), _ratio(weight, bracket, law))
 
 

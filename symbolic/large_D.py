@@ -36,7 +36,6 @@ from symbolic.proof import Proof, decide_all
 from symbolic.symbols import (
     C,
     D,
-    G,
     Gamma,
     Lambda,
     R,

@@ -94,8 +94,8 @@ def judge(found: dict[Case, Run]) -> tuple[Verdict, str]:
     rises = {case: one for case, one in inside.items() if one.events.onset.happens}
     until = [one for one in rises.values() if one.risk_after_rise <= LOSS_GOAL]
     ordered = [one for one in leads if one.events.T0.time < one.events.T1.time]
-    largest = max(case.D for case in inside)
-    final = {case: one.risk_after_rise for case, one in rises.items() if case.D == largest}
+    top = max(case.D for case in inside)
+    final = {case: one.risk_after_rise for case, one in rises.items() if top == case.D}
     parts = [
         f"With nu a power of 1/D and beta = log log D, T0 < T1 exist in {len(ordered)} of "
         f"{len(inside)} flows; alpha rises again in {len(rises)}"
@@ -106,7 +106,7 @@ def judge(found: dict[Case, Run]) -> tuple[Verdict, str]:
     parts.append(f", and until the risk is below {LOSS_GOAL:g} in {len(until)}")
     if final:
         parts.append(
-            f"; at D = {largest:.0e} the rise ends at risk {min(final.values()):.2g} to "
+            f"; at D = {top:.0e} the rise ends at risk {min(final.values()):.2g} to "
             f"{max(final.values()):.2g}"
         )
     complete = len(ordered) == len(until) == len(inside)

@@ -46,16 +46,16 @@ def run(context: Context) -> Outcome:
         measured[f"a_0 of alpha* = a_0 D^(-1/p) {at}"] = power_constant(limit)
         measured[f"b_0 of alpha* = b_0/(nu D) {at}"] = linear_constant(limit)
         measured[f"turning points of nu along the branch {at}"] = turning_points(limit)
+    apart = {case: differences(one) for case, one in found.items()}
     jumps = {}
     for case, one in found.items():
-        apart = differences(one)
-        measured[f"alpha* over theory - 1 ({case})"] = apart.alpha_star
-        measured[f"T1 over theory - 1 ({case})"] = apart.T1
+        measured[f"alpha* over theory - 1 ({case})"] = apart[case].alpha_star
+        measured[f"T1 over theory - 1 ({case})"] = apart[case].T1
         if case.p == 3 and case.D >= FROM and case.scaling in ("nu=1/D", large.FIXED):
             jumps[case] = jump(one)
             measured[f"G at the fold ({case})"] = or_word(jumps[case].fold, "no fold")
             measured[f"G at the jump ({case})"] = or_word(jumps[case].measured, "no jump")
-    verdict, summary = judge({c: differences(one) for c, one in found.items()}, jumps, proof)
+    verdict, summary = judge(apart, jumps, proof)
     shown = [found[case] for case in _shown(context.quick)]
     figures = [
         report_figure(
@@ -87,7 +87,7 @@ def run(context: Context) -> Outcome:
             "alpha at the start; (b) T1, predicted from the drift at gamma = rho = 0 and the "
             "largest |rho| of the run. Dashed: 2 %; dotted: a difference of order 1/D.",
             scaling.draw_differences,
-            scaling.gather_differences(found),
+            scaling.gather_differences(apart),
             (7.0, 3.4),
         ),
     ]
@@ -199,8 +199,8 @@ CLAIM = Claim(
         "grows like D, or like D^p at fixed nu; alpha jumps where its branch folds."
     ),
     measures=(
-        "alpha* and T1 of flows at p = 3, 5, 7 over the values of the limit (Skellam sums), and the "
-        "attention mass at which alpha jumps over the fold found by continuation."
+        "alpha* and T1 of flows at p = 3, 5, 7 over the values of the limit (Skellam sums), and "
+        "the attention mass at which alpha jumps over the fold found by continuation."
     ),
     run=run,
     quick_note="nu = 1/D and the contrast, qD = C, D up to 10^4; p = 5 at D = 10^5 only",

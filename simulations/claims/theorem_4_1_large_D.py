@@ -71,13 +71,13 @@ def judge(ends: dict[Case, Run]) -> tuple[Verdict, str]:
     inside = {case: found for case, found in ends.items() if case.scaling != FIXED}
     outside = [found for case, found in ends.items() if case.scaling == FIXED]
     done = [case for case, found in inside.items() if complete(found)]
-    largest = max(case.D for case in inside)
-    times = [float(one.path.time[-1]) for case, one in inside.items() if case.D == largest]
+    top = max(case.D for case in inside)
+    times = [float(one.path.time[-1]) for case, one in inside.items() if top == case.D]
     worst = max(float(found.path.test_error[-1]) for found in inside.values())
     text = (
         f"With nu a power of 1/D and beta = log log D, {len(done)} of {len(inside)} flows learn "
         f"patch association and reach risk {LOSS_GOAL:g} within flow time 3e5 (D/100)^3 (final "
-        f"test error at most {worst:.2g}); at D = {largest:.0e} it takes {min(times):.1e} to "
+        f"test error at most {worst:.2g}); at D = {top:.0e} it takes {min(times):.1e} to "
         f"{max(times):.1e}. With nu = 0.01 and beta = 1, outside the hypotheses: "
         f"{sum(map(complete, outside))} of {len(outside)}."
     )

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import xarray
 
-from dynamics.attention import attention
 from dynamics.large_D import (
     Limit,
     attended_slope,
@@ -29,11 +28,11 @@ def gather_branches(limits: Sequence[Limit], runs: Mapping[Any, Any]) -> xarray.
     logs = np.linspace(-45.0, 45.0, 181)
     curves = [branch(limit, logs) for limit in limits]
     places = [(limit.p, round(limit.features)) for limit in limits]
-    points = [
-        (places.index((case.p, case.features)),
-         case.problem.nu * case.D ** (1 - 1 / case.p), one.events.alpha_star * case.D ** (1 / case.p))
-        for case, one in runs.items() if (case.p, case.features) in places
-    ]  # fmt: skip
+    points = []
+    for case, one in runs.items():
+        size = case.D ** (1.0 / case.p)
+        number = places.index((case.p, case.features))
+        points.append((number, case.problem.nu * case.D / size, one.events.alpha_star * size))
     which, x, y = np.array(points).reshape(-1, 3).T
     return xarray.Dataset(
         {
@@ -145,24 +144,19 @@ def draw_jumps(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         panel_letter(ax, letter)
     axes[0].set_ylabel(r"$\alpha$")
     named = {text: item for ax in axes for item, text in zip(*ax.get_legend_handles_labels())}
-    figure.legend(
-        list(named.values()), list(named), loc="outside lower center", ncols=len(named)
-    )
+    figure.legend(list(named.values()), list(named), loc="outside lower center", ncols=len(named))
     return artists
 
 
-def gather_differences(runs: Mapping[Any, Any]) -> xarray.Dataset:
-    """Return |T1 / theory - 1| and |alpha* / theory - 1| of each run, dims (run,)."""
-    from simulations.claims.scaling_theory import differences
-
-    found = [differences(one) for one in runs.values()]
+def gather_differences(apart: Mapping[Any, Any]) -> xarray.Dataset:
+    """Return |T1 / theory - 1| and |alpha* / theory - 1| of each flow, dims (run,)."""
     return xarray.Dataset(
         {
-            "D": ("run", [case.D for case in runs]),
-            "p": ("run", [case.p for case in runs]),
-            "scaling": ("run", [case.scaling for case in runs]),
-            "T1": ("run", [abs(one.T1) for one in found]),
-            "alpha_star": ("run", [abs(one.alpha_star) for one in found]),
+            "D": ("run", [case.D for case in apart]),
+            "p": ("run", [case.p for case in apart]),
+            "scaling": ("run", [case.scaling for case in apart]),
+            "T1": ("run", [abs(one.T1) for one in apart.values()]),
+            "alpha_star": ("run", [abs(one.alpha_star) for one in apart.values()]),
         }
     )
 
