@@ -6,7 +6,8 @@ Any theory
 Jelassi, Sander, Li 2022, the idealized process (Section 4.1)
     `problem`, `attention`, `population` with its three methods `enumeration` (`states`,
     `expectation`, `truncation`), `fourier` and `sampling`, `reduced` (its trajectory), `events`,
-    `slow_manifold`; `diagonal` trains the diagonal of A too; `full` is the D x D oracle.
+    `slow_manifold`; `diagonal` trains the diagonal of A too; `full` is the D x D oracle; `large_D`
+    is the limit of many patches, its branches followed by `continuation`.
 The same paper, finite samples (Sections 4.2 and 5)
     `empirical`: data, full-batch descent, checkpoints, test error.
 The same paper, Sections 2 and 3

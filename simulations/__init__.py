@@ -4,6 +4,6 @@
 them (``workers``, ``folder``, ``report``, ``page``). What several claims look at is computed once
 in ``runs``, ``large_D``, ``training_runs``, ``transfer_runs`` and ``masked_runs``. ``systems``
 describes each theory to ``sweep``, ``maps`` and ``falsify``, which know none by name. ``certified``
-proves one invariant in ball arithmetic. ``strategies`` draws problems for tests. ``commands`` has
-one module per command.
+proves one invariant in ball arithmetic, ``association_boundary`` follows its boundary.
+``strategies`` draws problems for tests. ``commands`` has one module per command.
 """

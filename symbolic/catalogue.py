@@ -23,6 +23,10 @@ TITLES: dict[str, tuple[str, str]] = {
     "lemma-4.3": ("Increments of gamma and rho and their leading terms", "Lemma 4.3"),
     "symmetric-line": ("The drift of gamma - rho on gamma = rho", "after Lemma 4.3, derived here"),
     "diagonal": ("The diagonal trained too", "Simplification 3.1, derived here"),
+    "large-D": (
+        "The limit of many patches: drift, branches of alpha*, powers of D",
+        "Assumption 2 and Parametrization 3.1, derived here",
+    ),
     "kernels": ("The stable forms that the solvers run", "derived here"),
     "masked-area-form": (
         "Masked images: loss and gradients in area attentions",

@@ -13,6 +13,7 @@ from symbolic import (
     diagonal,
     full_model,
     kernels,
+    large_D,
     lemma_4_1,
     lemma_4_2,
     lemma_4_3,
@@ -307,6 +308,27 @@ def _diagonal(name: str) -> Derivation:
     return derivation(name, diagonal.__doc__, equations, diagonal.prove_all)
 
 
+def _large_D(name: str) -> Derivation:
+    E, F = sp.Function("E"), sp.Symbol("F")
+    condition = E(sp.Function("s")(-F) * large_D.SCALED_SLOPE)
+    table = [
+        ("F_limit", large_D.LIMIT, "gamma = rho = 0, kappa = D, tau = 1, D -> infinity"),
+        ("A", large_D.AMPLITUDES[large_D.A], ""),
+        ("B", large_D.AMPLITUDES[large_D.B], ""),
+        ("alpha_dF_dalpha", large_D.SCALED_SLOPE, "in A and B; F = A T^p + B T"),
+        ("drift_limit", large_D.DRIFT, "d(gamma - rho)/dt on gamma = rho = 0, per s(-F)"),
+        ("drift_at_D", large_D.drift(), "the same exactly, given the numbers of features"),
+        ("attended", large_D.ATTENDED, "added to F where y = alpha G is of order 1, G >> 1"),
+    ]
+    equations = [
+        Equation("quasi_steady", condition, sp.Integer(0), "what alpha* solves", evaluates=False),
+        *(Equation(label, sp.Symbol(label), right, note) for label, right, note in table),
+        *(Equation(f"power_{label}", sp.Symbol(f"power_{label}"), right, "power of D")
+          for label, right in large_D.EXPONENTS.items()),
+    ]  # fmt: skip
+    return derivation(name, large_D.__doc__, equations, lambda: [large_D.prove()])
+
+
 def _kernels(name: str) -> Derivation:
     equations, seen = [], set()
     for kernel in kernels.kernels():
@@ -335,5 +357,6 @@ _BUILDERS: dict[str, Callable[[str], Derivation]] = {
     "lemma-4.3": _lemma_4_3,
     "symmetric-line": _symmetric_line,
     "diagonal": _diagonal,
+    "large-D": _large_D,
     "kernels": _kernels,
 }

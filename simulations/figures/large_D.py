@@ -8,117 +8,126 @@ from typing import Any
 import numpy as np
 import xarray
 
-from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letter, styled
+from simulations.figures.style import PROBLEM_STYLES, panel_letter, styled
 
-_MARKERS = ("o", "s")
+_MARKERS = ("o", "s", "^", "D")
 
 
-def gather(found: Mapping[tuple[int, int], Any]) -> xarray.Dataset:
-    """Return what is drawn, dims (qD, D), from runs keyed by (qD, D)."""
-    features = sorted({key[0] for key in found})
-    sizes = sorted({key[1] for key in found})
+def gather(found: Mapping[Any, Any]) -> xarray.Dataset:
+    """Return what is drawn, dims (scaling, qD, D), from runs keyed by their case."""
+    scalings = list(dict.fromkeys(case.scaling for case in found))
+    features = sorted({case.features for case in found})
+    sizes = sorted({case.D for case in found})
 
-    def table(value: Any) -> tuple[tuple[str, str], np.ndarray]:
-        rows = [[float(value(found[one, D])) for D in sizes] for one in features]
-        return ("qD", "D"), np.array(rows)
-
-    def settled(run: Any) -> float:
-        return float(np.interp(run.events.T0.time, run.path.time, run.path.test_error))
+    def table(value: Any) -> tuple[tuple[str, ...], np.ndarray]:
+        by_place = {(c.scaling, c.features, c.D): float(value(run)) for c, run in found.items()}
+        rows = [[[by_place[s, f, D] for D in sizes] for f in features] for s in scalings]
+        return ("scaling", "qD", "D"), np.array(rows)
 
     return xarray.Dataset(
         {
             "alpha_star": table(lambda run: run.events.alpha_star),
             "T0": table(lambda run: run.events.T0.time),
             "T1": table(lambda run: run.events.T1.time),
+            "T1_theory": table(lambda run: run.predicted_T1),
             "rise": table(lambda run: run.events.rise),
+            "risk_after_rise": table(lambda run: run.risk_after_rise),
+            "rise_ends": table(lambda run: run.events.end_of_rise.happens),
             "G": table(lambda run: run.G),
+            "end": table(lambda run: run.path.time[-1]),
             "loss": table(lambda run: run.path.loss[-1]),
             "test_error": table(lambda run: run.path.test_error[-1]),
-            "settled_error": table(settled),
+            "settled_error": table(lambda run: run.settled_error),
             "label_error": table(lambda run: run.label.error),
         },
-        coords={"qD": features, "D": sizes},
+        coords={"scaling": scalings, "qD": features, "D": sizes},
     )
+
+
+def exponents(data: xarray.Dataset, names: tuple[str, ...]) -> dict[str, float]:
+    """Return the power of D of each quantity over the last decade, where it can be had."""
+    found = {}
+    for name in names:
+        for scaling in data["scaling"].values:
+            for one in data["qD"].values:
+                row = data[name].sel(scaling=scaling, qD=one)
+                slope = float(np.diff(np.log(row[-2:]))[0] / np.diff(np.log(data["D"][-2:]))[0])
+                if np.isfinite(slope):
+                    what = "flow time at the end" if name == "end" else name
+                    found[f"exponent of {what} over the last decade ({scaling}, qD={one})"] = slope
+    return found
 
 
 @styled
 def draw_events(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
-    """Draw T0 and T1 against D, and the factor of the second rise."""
-    times, rise = figure.subplots(1, 2)
+    """Draw T1 beside the scaling theory, and the risk at which the second rise ends."""
+    rows = figure.subplots(2, data.sizes["qD"], squeeze=False, sharex=True, sharey="row")
     artists: dict[str, Any] = {}
-    for number, one in enumerate(data["qD"].values):
-        row, look = data.sel(qD=one), _look(number)
-        for name, fill in (("T0", "none"), ("T1", "full")):
-            label = f"$T_{name[1]}$, $qD={one}$"
-            artists[f"{name} {one}"] = times.plot(
-                data["D"], row[name], label=label, fillstyle=fill, **look
+    for column, one in enumerate(data["qD"].values):
+        times, risks = rows[:, column]
+        for number, scaling in enumerate(data["scaling"].values):
+            row, look = data.sel(scaling=scaling, qD=one), _look(number)
+            points = look | {"linestyle": "none"}
+            lines = look | {"marker": ""}
+            artists[f"T1 {scaling} {one}"] = times.plot(
+                data["D"], row["T1"], label=pretty_scaling(scaling), **points
             )[0]
-            _slope(times, data["D"].values, row[name].values, look["color"])
-        artists[f"rise {one}"] = rise.plot(data["D"], row["rise"], label=f"$qD={one}$", **look)[0]
-    times.set_yscale("log")
-    times.set_ylabel("flow time (learning rate × steps)")
-    times.legend(loc="upper left")
-    rise.axhline(1.0, **REFERENCE)
-    rise.set_ylabel(r"factor of the second rise of $\alpha$")
-    rise.legend(loc="upper left")
-    for letter, ax in zip("ab", (times, rise)):
-        _against_D(ax, letter)
-    times.set_xlim(right=float(data["D"].max()) * 4.0)
+            artists[f"theory {scaling} {one}"] = times.plot(data["D"], row["T1_theory"], **lines)[0]
+            risks.plot(data["D"], row["risk_after_rise"], **lines)
+            for ended in (0.0, 1.0):
+                shown = row["risk_after_rise"].where(row["rise_ends"] == ended)
+                filled = points | {"fillstyle": "full" if ended else "none"}
+                risks.plot(data["D"], shown, **filled)
+        times.set_yscale("log")
+        times.set_title(rf"$qD={one}$")
+        risks.set_yscale("log")
+    rows[0, 0].set_ylabel("$T_1$ (learning rate × steps)")
+    rows[1, 0].set_ylabel(r"risk when the rise of $\alpha$ ends")
+    _finish(rows, figure)
     return artists
 
 
 @styled
 def draw_ends(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
-    """Draw the final attention mass and the test errors against D."""
-    mass, errors = figure.subplots(1, 2)
+    """Draw the flow time to the goal and the test errors against D."""
+    rows = figure.subplots(2, data.sizes["qD"], squeeze=False, sharex=True, sharey="row")
     artists: dict[str, Any] = {}
-    for number, one in enumerate(data["qD"].values):
-        row, look = data.sel(qD=one), _look(number)
-        artists[f"G {one}"] = mass.plot(data["D"], row["G"], label=f"$qD={one}$", **look)[0]
-        kinds: dict[str, tuple[str, dict[str, Any]]] = {
-            "settled_error": ("at $T_0$", {"fillstyle": "none", "linestyle": ":"}),
-            "test_error": ("at the end", {}),
-            "label_error": ("of $f^*$", {"marker": "", "linewidth": 1.0}),
-        }
-        for name, (label, change) in kinds.items():
-            artists[f"{name} {one}"] = errors.plot(
-                data["D"], row[name], label=f"{label}, $qD={one}$", **(look | change)
+    for column, one in enumerate(data["qD"].values):
+        times, errors = rows[:, column]
+        for number, scaling in enumerate(data["scaling"].values):
+            row, look = data.sel(scaling=scaling, qD=one), _look(number)
+            artists[f"end {scaling} {one}"] = times.plot(
+                data["D"], row["end"], label=pretty_scaling(scaling), **look
             )[0]
-    mass.plot(data["D"], data["D"], label="$G=D$", **REFERENCE)
-    mass.set_yscale("log")
-    mass.set_ylabel(r"$G=D\,(\Lambda+(C-1)\,\Gamma)$ at the end")
-    mass.legend(loc="upper left")
-    errors.set_yscale("log")
-    errors.set_ylim(1e-9, 3.0)
-    errors.set_ylabel(r"test error $P[yF\leq 0]$")
-    handles = np.array(errors.get_legend_handles_labels()[0], dtype=object)
-    by_column = handles.reshape(-1, 3).T.ravel()  # a legend fills its columns: one row for each qD
-    figure.legend(handles=list(by_column), loc="outside lower right", ncols=3)
-    for letter, ax in zip("ab", (mass, errors)):
-        _against_D(ax, letter)
+            for name, fill in (("settled_error", "none"), ("test_error", "full")):
+                artists[f"{name} {scaling} {one}"] = errors.plot(
+                    data["D"], row[name], **(look | {"fillstyle": fill})
+                )[0]
+        times.set_yscale("log")
+        times.set_title(rf"$qD={one}$")
+        errors.set_yscale("log")
+    rows[0, 0].set_ylabel("flow time until risk $10^{-3}$")
+    rows[1, 0].set_ylabel(r"test error $P[yF\leq 0]$")
+    _finish(rows, figure)
     return artists
+
+
+def pretty_scaling(name: str) -> str:
+    """Return the name of a scaling in mathematical type."""
+    names = {"nu=D^(-1/2)": r"$\nu=D^{-1/2}$", "nu=1/D": r"$\nu=1/D$", "nu=1/D^2": r"$\nu=1/D^2$",
+             "nu=0.01, beta=1": r"$\nu=0.01$, $\beta=1$"}  # fmt: skip
+    return names[name]
 
 
 def _look(number: int) -> dict[str, Any]:
     return {**PROBLEM_STYLES[number], "marker": _MARKERS[number], "markersize": 5}
 
 
-def _against_D(ax: Any, letter: str) -> None:
-    ax.set_xscale("log")
-    ax.set_xlabel("number of patches $D$")
-    panel_letter(ax, letter)
-
-
-def _slope(ax: Any, D: np.ndarray, values: np.ndarray, colour: str) -> None:
-    """Write the exponent over the last decade beside the last point."""
-    if np.isfinite(values[-2:]).all():
-        slope = np.log(values[-1] / values[-2]) / np.log(D[-1] / D[-2])
-        ax.annotate(
-            f"$D^{{{slope:.1f}}}$",
-            (D[-1], values[-1]),
-            xytext=(7, 0),
-            textcoords="offset points",
-            va="center",
-            color=colour,
-            fontsize=9,
-        )
+def _finish(rows: np.ndarray, figure: Any) -> None:
+    for letter, ax in zip("abcd", rows.ravel()):
+        ax.set_xscale("log")
+        panel_letter(ax, letter)
+    for ax in rows[-1]:
+        ax.set_xlabel("number of patches $D$")
+    handles, labels = rows[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))

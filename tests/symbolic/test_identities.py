@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 import sympy as sp
 
-from symbolic import attention, full_model, kernels, lemma_4_3, margins
+from symbolic import attention, full_model, kernels, large_D, lemma_4_3, margins
 from symbolic import symbols as sym
 from symbolic.zero import decide
 
@@ -14,6 +14,7 @@ TABLES: dict[str, Callable[[], dict[str, sp.Expr]]] = {
     "margins": margins.identities,
     "full model": full_model.identities,
     "Lemma 4.3": lemma_4_3.identities,
+    "large D": large_D.identities,
     "kernels": kernels.identities,
 }
 
@@ -61,6 +62,18 @@ class TestWrongFormulasAreSeen:
     def test_leading_term_is_not_the_signal_set_at_other_R(self) -> None:
         at_one = lemma_4_3.SIGNAL_GAMMA.subs(sym.R, 1) - lemma_4_3.gamma_leading()
         assert not decide(attention.write_out(at_one)).zero
+
+    def test_limit_of_the_drift_with_another_power_or_sign(self) -> None:
+        right = large_D.DRIFT * sym.D
+        limit = large_D.scaled_drift().subs(large_D.eps, 0)
+        assert decide(limit - right).zero
+        assert not decide(limit - right.subs(large_D.h, -large_D.h)).zero
+        assert not decide(limit - right * sym.alpha).zero
+
+    def test_linear_branch_has_another_power_of_D(self) -> None:
+        claim = large_D.identities()["T1 on the linear branch"]
+        assert decide(claim).zero
+        assert not decide(claim + large_D.r * sym.D).zero
 
     @pytest.mark.parametrize("index", range(4))
     def test_kernel_with_a_changed_step(self, index: int) -> None:

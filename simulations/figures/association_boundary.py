@@ -1,0 +1,84 @@
+"""Where gamma >= rho ends: the exact boundary for several D over a measured map."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray
+
+from simulations.figures.style import PROBLEM_STYLES, panel_letter, styled
+
+_HOLDS, _FAILS = "#4477AA", "#CC6677"
+
+
+def gather(panels: list[Any]) -> xarray.Dataset:
+    """Return the curves (padded with nan) and the measured cells of each panel."""
+    curves = max(len(panel.curves) for panel in panels)
+    points = max([len(curve) for panel in panels for curve in panel.curves.values()] + [1])
+    cells = max(len(panel.cells) for panel in panels)
+    lines = np.full((len(panels), curves, points, 2), np.nan)
+    sizes = np.zeros((len(panels), curves))
+    dots = np.full((len(panels), cells, 4), np.nan)
+    for k, panel in enumerate(panels):
+        for m, (D, curve) in enumerate(panel.curves.items()):
+            lines[k, m, : len(curve)] = curve[:, -2:]
+            sizes[k, m] = D
+        rows = [(c.density, c.beta, c.holds, c.near) for c in panel.cells]
+        dots[k, : len(rows)] = np.array(rows, float).reshape(-1, 4)
+    return xarray.Dataset(
+        {
+            "curve": (("panel", "size", "point", "coordinate"), lines),
+            "D": (("panel", "size"), sizes),
+            "cell": (("panel", "dot", "field"), dots),
+        },
+        coords={
+            "p": ("panel", [panel.family.p for panel in panels]),
+            "C": ("panel", [panel.family.C for panel in panels]),
+            "measured_D": ("panel", [panel.family.D for panel in panels]),
+            "scaling": ("panel", [panel.scaling for panel in panels]),
+        },
+    )
+
+
+@styled
+def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
+    """Draw the boundary for several D, and where measured flows keep gamma >= rho."""
+    axes = figure.subplots(1, data.sizes["panel"], squeeze=False)[0]
+    artists: dict[str, Any] = {}
+    for number, (letter, ax) in enumerate(zip("ab", axes)):
+        panel = data.isel(panel=number)
+        density, beta, holds, _ = panel["cell"].values.T
+        measured = _size(panel["measured_D"])
+        for value, colour, text in ((1.0, _HOLDS, "holds"), (0.0, _FAILS, "fails")):
+            here = holds == value
+            artists[f"{text} {number}"] = ax.plot(
+                density[here], beta[here], "o" if value else "x", color=colour, markersize=5,
+                linestyle="none", label=rf"$\gamma\geq\rho$ {text}, $D={measured}$",
+            )[0]  # fmt: skip
+        styles = iter(PROBLEM_STYLES[2:] + PROBLEM_STYLES[:2])
+        for size in range(data.sizes["size"]):
+            D = float(panel["D"][size])
+            x, y = panel["curve"].values[size].T
+            if D == 0.0 or not np.isfinite(x).any():
+                continue
+            look = {"color": "black", "linewidth": 2.2} if measured == _size(D) else next(styles)
+            name = f"boundary {number} {D:g}"
+            artists[name] = ax.plot(x, y, label=f"$D={_size(D)}$", **look)[0]
+        ax.set_xscale("log")
+        ax.set_title(
+            rf"$p={int(panel['p'])}$, $C={int(panel['C'])}$, {panel['scaling'].values}",
+            fontsize=9.5,
+        )
+        ax.set_xlabel("density of features $qD/C^2$")
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
+        panel_letter(ax, letter)
+    axes[0].set_ylabel(r"$\beta$")
+    return artists
+
+
+def _size(D: Any) -> str:
+    exponent = np.log10(float(D))
+    if np.isinf(exponent):
+        return r"\infty"
+    return f"10^{round(exponent)}" if exponent >= 4 else f"{int(D)}"
