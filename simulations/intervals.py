@@ -19,12 +19,6 @@ def of_mean(values: Sequence[float] | np.ndarray) -> tuple[float, float]:
     return float(values.mean() - half), float(values.mean() + half)
 
 
-def of_share(successes: int, runs: int) -> tuple[float, float]:
-    """Return the interval of Clopper and Pearson of a probability."""
-    found = stats.binomtest(successes, runs).proportion_ci(LEVEL, "exact")
-    return float(found.low), float(found.high)
-
-
 def exponent(x: Sequence[float] | np.ndarray, y: np.ndarray) -> float:
     """Return the slope of the mean over runs against ``x`` on logarithmic scales, y (n, runs)."""
     mean = np.asarray(y, dtype=float).mean(axis=1)
@@ -32,12 +26,17 @@ def exponent(x: Sequence[float] | np.ndarray, y: np.ndarray) -> float:
 
 
 def of_exponent(
-    x: Sequence[float] | np.ndarray, y: np.ndarray, seed: int = 0
+    x: Sequence[float] | np.ndarray, y: np.ndarray, *, paired: bool = False, seed: int = 0
 ) -> tuple[float, float]:
-    """Return the interval of `exponent`: runs drawn again with replacement, each x by itself."""
+    """Return the interval of `exponent`: runs drawn again with replacement, each x by itself.
+
+    ``paired``: the runs of one column belong together and are drawn as one.
+    """
     y = np.asarray(y, dtype=float)
     rng = np.random.default_rng(seed)
-    chosen = rng.integers(0, y.shape[1], (_RESAMPLED, *y.shape))
+    rows = 1 if paired else y.shape[0]
+    chosen = rng.integers(0, y.shape[1], (_RESAMPLED, rows, y.shape[1]))
+    chosen = np.broadcast_to(chosen, (_RESAMPLED, *y.shape))
     means = np.log(np.take_along_axis(y[None], chosen, axis=2).mean(axis=2))
     centred = np.log(np.asarray(x, dtype=float))
     centred -= centred.mean()

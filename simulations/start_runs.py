@@ -116,9 +116,7 @@ def followed(problem: Problem, start: Start, steps: int, seed: int, number: int)
     return Followed(share, gap, error, A)
 
 
-def on_population(
-    problem: Problem, start: Start, steps: int, seed: int, number: int
-) -> Followed:
+def on_population(problem: Problem, start: Start, steps: int, seed: int, number: int) -> Followed:
     """Descend on the population risk from ``v = alpha(0) w*`` and a start of A, without symmetry.
 
     The test error is exact.
@@ -163,12 +161,12 @@ class Summary(NamedTuple):
 
 
 def told(values: np.ndarray, digits: int = 3) -> str:
-    """Return mean, 95% interval and range of values in words."""
+    """Return mean, 95% interval and range of shares or rates in words."""
     from simulations.intervals import of_mean
 
     text = f"{values.mean():.{digits}g}"
     if values.size > 2:
-        low, high = of_mean(values)
+        low, high = np.clip(of_mean(values), 0.0, 1.0)
         text += f" (95% interval {low:.{digits}g} to {high:.{digits}g}"
         text += f", range {values.min():.{digits}g} to {values.max():.{digits}g})"
     return text

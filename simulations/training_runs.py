@@ -161,11 +161,12 @@ def settings(quick: bool, thorough: bool = False) -> dict[str, tuple[Setting, in
             FEW: (Setting(crowded, 1500, 0.3, 64.0, 200, records=31, tested=5000), 1),
         }
     horizon = 2400 if thorough else 600
+    checked: Any = {"records": 35, "tested": 5000}
     return {
         PUBLIC: (Setting(figure_4, 50_000, 0.1, 0.1, 300, **public), 5),
         FAST: (Setting(figure_4, 10_000, 0.1, 10.0, 300, **public), 5),
-        LARGE: (Setting(LARGER, 10_000, 0.3, 72.0, horizon), 5),
-        FEW: (Setting(CROWDED, 5_000, 0.3, 100.0, 400), 5),
+        LARGE: (Setting(LARGER, 10_000, 0.3, 72.0, horizon, **checked), 5),
+        FEW: (Setting(CROWDED, 5_000, 0.3, 100.0, 300, **checked), 5),
     }
 
 

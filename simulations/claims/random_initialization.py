@@ -117,7 +117,7 @@ def _trained(plan: Plan, context: Context) -> dict[tuple[str, float | str], list
     for where, scale, D in jobs:
         start = Start(ENCODINGS) if isinstance(scale, str) else Start(scale=scale)
         some = []
-        for number in range(plan.runs):
+        for number in range(plan.runs if D or scale else 1):  # from 0 on the population: all alike
             if D:
                 one = followed(problem_of(D), start, plan.steps, context.seed, number)
             else:

@@ -199,9 +199,8 @@ def judge(
     kept = kept_elsewhere and all(end.kept for end in within)
     if kept and all(end.generalizes and end.because for end in within):
         verdict = Verdict.HOLDS
-    elif (
-        any(2 * end.once < end.runs or not end.generalizes for end in within)
-        or (not kept and growth[1] <= 0.0)
+    elif any(2 * end.once < end.runs or not end.generalizes for end in within) or (
+        not kept and growth[1] <= 0.0
     ):
         verdict = Verdict.FAILS
     else:

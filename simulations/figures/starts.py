@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -97,7 +98,7 @@ def _courses(ax: Any, data: xarray.Dataset) -> dict[str, Any]:
         step = np.arange(values.shape[1])
         style = PROBLEM_STYLES[number % len(PROBLEM_STYLES)]
         ax.fill_between(step, values.min(0), values.max(0), color=style["color"], alpha=0.15, lw=0)
-        artists[str(name)] = ax.plot(step, values.mean(0), label=str(name), **style)[0]
+        artists[str(name)] = ax.plot(step, values.mean(0), label=_typeset(name), **style)[0]
     ax.set_ylim(-0.04, 1.04)
     ax.set_xlim(0, values.shape[1] - 1)
     ax.set_xlabel("step")
@@ -124,10 +125,14 @@ def _errors(ax: Any, data: xarray.Dataset) -> dict[str, Any]:
 
 
 def _broken(name: str) -> str:
-    """Break a label in two lines at a comma or in the middle."""
+    """Break a label in lines at its comma or within a dozen characters."""
     if ", " in name:
         return name.replace(", ", "\n", 1)
-    return name.replace(" from ", "\nfrom ", 1)
+    return _typeset("\n".join(textwrap.wrap(name, 11)))
+
+
+def _typeset(name: str) -> str:
+    return str(name).replace("P^T P", r"$P^\top P$")
 
 
 def _merged(*panels: Any) -> tuple[list[Any], list[str]]:

@@ -138,7 +138,7 @@ def draw_control(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         below.set_xscale("symlog", linthresh=1.0, linscale=0.3)
         below.set_xlim(0.0, float(one["step"].max()))
         below.set_ylim(-0.04, 1.06)
-    panels[0, 0].set_ylim(3e-3, 1.0)
+    panels[0, 0].set_ylim(1e-3, 1.0)
     panels[0, 0].set_ylabel(r"test error $P[yF\leq 0]$")
     panels[1, 0].set_ylabel("fraction of rows, cosine")
     entries: dict[str, Any] = {}
