@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -65,8 +66,8 @@ def plans(quick: bool, thorough: bool) -> tuple[Loss, Need]:
 class Scan(NamedTuple):
     """What was found: steps at which association came and was lost, samples that it needs.
 
-    ``first`` and ``lost`` (sizes, runs) of `Loss`, 0 where it never comes; ``lost`` is infinite where
-    it is not lost within the horizon. ``needed`` (sizes, runs) of `Need`.
+    ``first`` and ``lost`` (sizes, runs) of `Loss`, 0 where it never comes; ``lost`` is infinite
+    where it is not lost within the horizon. ``needed`` (sizes, runs) of `Need`.
     """
 
     loss: Loss
@@ -118,14 +119,14 @@ def scan(
             else:
                 first[row, number], lost[row, number] = _kept(
                     scratch, f"loss-{loss.problem.D}-{N}-{loss.horizon}-{seed}-{number}",
-                    lambda N=N, number=number: _lost(loss, N, seed, number),
+                    partial(_lost, loss, N, seed, number),
                 )  # fmt: skip
             progress(float(next(done)))
     for row, D in enumerate(need.sizes):
         for number in range(need.runs):
             (needed[row, number],) = _kept(
                 scratch, f"need-{D}-{need.qD:g}-{seed}-{number}",
-                lambda D=D, number=number: [samples_needed(need.problem(D), seed, number)],
+                partial(_needed, need.problem(D), seed, number),
             )  # fmt: skip
             progress(float(next(done)))
     return Scan(loss, need, first, lost, needed)
@@ -142,6 +143,10 @@ def _lost(loss: Loss, N: int, seed: int, number: int) -> list[float]:
 def _times(found: Window) -> list[float]:
     """Return when association comes and goes; both at 0 if it never comes."""
     return [0.0, 0.0] if math.isnan(found.first) else [found.first, found.lost]
+
+
+def _needed(problem: Problem, seed: int, number: int) -> list[float]:
+    return [samples_needed(problem, seed, number)]
 
 
 def samples_needed(problem: Problem, seed: int, number: int) -> float:

@@ -139,8 +139,8 @@ LARGE, FEW = "larger problem", "few samples"
 #: Where the public settings come from.
 SOURCE = (
     "The public Figure 4 settings are those of a script in a third party's repository "
-    "(github.com/D-Roberts/icd-gen, test_j/test_jelassi_theirs.py, commit c05a0a37) that looks like "
-    "the authors' own; the authors have published none, so that this cannot be verified."
+    "(github.com/D-Roberts/icd-gen, test_j/test_jelassi_theirs.py, commit c05a0a37) that looks "
+    "like the authors' own; the authors have published none, so that this cannot be verified."
 )
 
 

@@ -69,9 +69,9 @@ def judge(trained: Sequence[Trained]) -> tuple[Verdict, str]:
     text = (
         f"{first.name}: test error at most {first.worst_error:.3g} over the seeds (linear level "
         f"{first.linear:.3g}), AUC of P^T P for pairs in one set {first.least_auc:.2f} to "
-        f"{first.most_auc:.2f}, {first.most_share:.0%} of the rows associate; its attention does find the sets, up to which "
-        f"rows read which: patches grouped by the rows that attend to them are in their sets, "
-        f"{first.least_accuracy:.0%} of them in the worst seed ({first.chance:.0%} at the start)"
+        f"{first.most_auc:.2f}, {first.most_share:.0%} of the rows associate; up to which rows read "
+        f"which set, the attention puts {first.least_accuracy:.0%} of the patches in their sets in "
+        f"the worst seed ({first.chance:.0%} at the start)"
     )
     if not first.generalizes or first.most_auc > HIDDEN:
         return Verdict.FAILS, text + "."
@@ -79,10 +79,7 @@ def judge(trained: Sequence[Trained]) -> tuple[Verdict, str]:
     if not showing:
         return Verdict.HOLDS, text + "; no architecture that generalizes shows the sets."
     names = ", ".join(f"{one.name} (AUC {one.least_auc:.2f})" for one in showing)
-    return (
-        Verdict.FINDING,
-        text + f"; and the sets appear in P^T P on Gaussian data too with {names}.",
-    )
+    return Verdict.FINDING, f"{text}; P^T P shows the sets on Gaussian data too with {names}."
 
 
 def _architectures(quick: bool, seed: int) -> list[Architecture]:

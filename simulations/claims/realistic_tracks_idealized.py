@@ -248,7 +248,7 @@ def _crossing(values: np.ndarray, level: float) -> float:
 
 
 def exponent(data: xarray.Dataset, other: str, moment: int) -> tuple[float, float, float]:
-    """Return the fitted exponent in N of the mean over runs of max |A_hat - A|, and its interval."""
+    """Return the exponent in N of the mean over runs of max |A_hat - A|, and its interval."""
     return _exponent(data["A"].sel(other=other, moment=moment))
 
 
@@ -300,8 +300,8 @@ CLAIM = Claim(
         "random start, and from the idealized one with the same and with the paper's alpha(0)."
     ),
     criterion=(
-        "The statement is that the distance goes to 0 as the samples grow; gradients are means over "
-        "N samples, so that N^(-1/2) is to be expected of processes that start together, and an "
+        "The statement is that the distance goes to 0 as the samples grow; gradients are means "
+        "over N samples, so that N^(-1/2) is to be expected of processes that start together, and an "
         "exponent below -1/4 counts as falling. HOLDS if the 95% intervals (runs drawn again) of "
         "the exponents of max |A_hat - A| at both moments lie below -1/4 from a common start and "
         "from the paper's two starts. FAILS if from a common start one of them lies above. A "
