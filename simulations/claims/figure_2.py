@@ -69,9 +69,9 @@ def judge(trained: Sequence[Trained]) -> tuple[Verdict, str]:
     text = (
         f"{first.name}: test error at most {first.worst_error:.3g} over the seeds (linear level "
         f"{first.linear:.3g}), AUC of P^T P for pairs in one set {first.least_auc:.2f} to "
-        f"{first.most_auc:.2f}, {first.most_share:.0%} of the rows associate; up to which rows read "
-        f"which set, the attention puts {first.least_accuracy:.0%} of the patches in their sets in "
-        f"the worst seed ({first.chance:.0%} at the start)"
+        f"{first.most_auc:.2f}, {first.most_share:.0%} of the rows associate; up to which rows "
+        f"read which set, the attention puts {first.least_accuracy:.0%} of the patches in their "
+        f"sets in the worst seed ({first.chance:.0%} at the start)"
     )
     if not first.generalizes or first.most_auc > HIDDEN:
         return Verdict.FAILS, text + "."

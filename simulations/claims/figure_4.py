@@ -159,8 +159,8 @@ CLAIM = Claim(
     ),
     measures=(
         "The four panels at the public settings (D = 10, d = 100, C = 2, p = 5) and at a larger "
-        "problem, over several runs, with the order in which error and patch association come: A at "
-        "every step, the test error at the first ones and where it falls."
+        "problem, over several runs, with the order in which error and patch association come: A "
+        "at every step, the test error at the first ones and where it falls."
     ),
     criterion=(
         "The caption says that the coefficients with high value *exactly* correspond to the mask. "

@@ -140,7 +140,8 @@ def _figure(plan: Plan, runs: Mapping[tuple[str, float | str], list[Followed]]) 
         for (where, scale), some in runs.items()
         if where == main
     }
-    places = {where: some for (where, scale), some in runs.items() if scale == 1.0}
+    drawn = {where: some for (where, scale), some in runs.items() if scale == 1.0}
+    places = dict(sorted(drawn.items(), key=lambda entry: (POPULATION in entry[0], entry[0])))
     return report_figure(
         "random-initialization",
         "Patch association from a random draw of the scores instead of from 0",

@@ -275,8 +275,8 @@ def _figure_of_scan(scan: Scan) -> Figure:
         f"{loss.rate_A:g}: the step at which every row of A has its own set as its C largest "
         "entries, and the later one at which that is lost; triangles: not lost by step "
         f"{loss.horizon}. (b) C={loss.problem.C}, qD={need.qD:g}: the smallest N, of a grid with "
-        "factor 1.41, at which all rows associate at some step up to 300. The exponents are fitted to the "
-        "means, with 95% intervals from runs drawn again.",
+        "factor 1.41, at which all rows associate at some step up to 300. The exponents are fitted "
+        "to the means, with 95% intervals from runs drawn again.",
         sample_sizes.draw,
         sample_sizes.gather(scan),
         (9.0, 3.8),
