@@ -303,8 +303,8 @@ CLAIM = Claim(
         "The statement is that the distance goes to 0 as the samples grow; gradients are means "
         "over N samples, so that N^(-1/2) is to be expected of processes that start together, and "
         "an exponent below -1/4 counts as falling. HOLDS if the 95% intervals (runs drawn again) "
-        "of the exponents of max |A_hat - A| at both moments lie below -1/4 from a common start and "
-        "from the paper's two starts. FAILS if from a common start one of them lies above. A "
+        "of the exponents of max |A_hat - A| at both moments lie below -1/4 from a common start "
+        "and from the paper's two starts. FAILS if from a common start one of them lies above. A "
         "finding otherwise. Five runs, at each N from the same start."
     ),
     run=run,
