@@ -73,6 +73,9 @@ def judge(trained: Sequence[Trained]) -> tuple[Verdict, str]:
         f"read which set, the attention puts {first.least_accuracy:.0%} of the patches in their "
         f"sets in the worst seed ({first.chance:.0%} at the start)"
     )
+    able = [one for one in trained if one.generalizes]
+    finding = sum(one.least_accuracy == 1.0 for one in able)
+    text += f", and all of them with {finding} of the {len(able)} architectures that generalize"
     if not first.generalizes or first.most_auc > HIDDEN:
         return Verdict.FAILS, text + "."
     showing = [one for one in others if one.generalizes and one.least_auc > SHOWN]

@@ -60,7 +60,8 @@ def run(context: Context) -> Outcome:
     runs = training_runs.all_trained(_part(context, 0.0, 0.7))
     setting = settings[training_runs.LARGE][0]
     plan = sample_sizes.plans(context.quick, context.thorough)
-    same = setting.problem == plan[0].problem and setting.rate_A == plan[0].rate_A
+    seen = (setting.problem, setting.rate_v, setting.rate_A, setting.steps)
+    same = seen == (plan[0].problem, plan[0].rate_v, plan[0].rate_A, plan[0].horizon)
     windows = [one.window for one in runs[training_runs.LARGE]]
     known = {setting.N: windows} if same else {}
     scan = sample_sizes.scan(

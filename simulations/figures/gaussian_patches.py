@@ -148,5 +148,7 @@ def _draw_runs(ax: Any, data: xarray.Dataset, level: float, artists: dict[str, A
         )
     ax.axvline(level, **REFERENCE)
     ax.axhline(0.5, **REFERENCE)
-    ax.set(xscale="log", xlim=(1e-3, 0.5), ylim=(0.2, 1.05), xlabel="test error",
-           ylabel="AUC of $P^\\top P$ (filled), of attention (open)")  # fmt: skip
+    ax.annotate(
+        "filled: $P^\\top P$; open: attention", (0.02, 0.04), xycoords="axes fraction", fontsize=9
+    )
+    ax.set(xscale="log", xlim=(1e-3, 0.5), ylim=(0.2, 1.05), xlabel="test error", ylabel="AUC")
