@@ -20,8 +20,11 @@ def of_mean(values: Sequence[float] | np.ndarray) -> tuple[float, float]:
 
 
 def exponent(x: Sequence[float] | np.ndarray, y: np.ndarray) -> float:
-    """Return the slope of the mean over runs against ``x`` on logarithmic scales, y (n, runs)."""
-    mean = np.asarray(y, dtype=float).mean(axis=1)
+    """Return the slope of the mean over runs against ``x`` on logarithmic scales, y (n, runs).
+
+    A nan is a run that is not known; every row needs one that is.
+    """
+    mean = np.nanmean(np.asarray(y, dtype=float), axis=1)
     return float(np.polyfit(np.log(x), np.log(mean), 1)[0])
 
 
@@ -34,10 +37,13 @@ def of_exponent(
     """
     y = np.asarray(y, dtype=float)
     rng = np.random.default_rng(seed)
-    rows = 1 if paired else y.shape[0]
-    chosen = rng.integers(0, y.shape[1], (_RESAMPLED, rows, y.shape[1]))
-    chosen = np.broadcast_to(chosen, (_RESAMPLED, *y.shape))
-    means = np.log(np.take_along_axis(y[None], chosen, axis=2).mean(axis=2))
+    if paired:
+        chosen = rng.integers(0, y.shape[1], (_RESAMPLED, y.shape[1]))
+        means = np.log(y[:, chosen].mean(axis=2)).T
+    else:
+        known = [row[np.isfinite(row)] for row in y]
+        again = [rng.choice(row, (_RESAMPLED, row.size)).mean(axis=1) for row in known]
+        means = np.log(np.stack(again, axis=1))
     centred = np.log(np.asarray(x, dtype=float))
     centred -= centred.mean()
     slopes = means @ centred / (centred @ centred)

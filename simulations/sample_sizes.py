@@ -66,7 +66,7 @@ def plans(quick: bool, thorough: bool) -> tuple[Loss, Need]:
 class Scan(NamedTuple):
     """What was found: steps at which association came and was lost, samples that it needs.
 
-    ``first`` and ``lost`` (sizes, runs) of `Loss`, 0 where it never comes; ``lost`` is infinite
+    ``first`` and ``lost`` (sizes, runs) of `Loss`, nan where it never comes; ``lost`` is infinite
     where it is not lost within the horizon. ``needed`` (sizes, runs) of `Need`.
     """
 
@@ -79,9 +79,15 @@ class Scan(NamedTuple):
 
     @property
     def growth(self) -> tuple[float, float, float]:
-        """Return the exponent of the mean step of the loss in N and its interval."""
-        x = self.loss.sizes
-        return (intervals.exponent(x, self.timed), *intervals.of_exponent(x, self.timed))
+        """Return the exponent of the mean step of the loss in N and its interval.
+
+        Runs that never associate have no such step; nan if they leave fewer than two sizes.
+        """
+        known = np.isfinite(self.timed).any(axis=1)
+        if known.sum() < 2:
+            return math.nan, math.nan, math.nan
+        x, y = np.array(self.loss.sizes)[known], self.timed[known]
+        return (intervals.exponent(x, y), *intervals.of_exponent(x, y))
 
     @property
     def growth_of_need(self) -> tuple[float, float, float]:
@@ -141,8 +147,7 @@ def _lost(loss: Loss, N: int, seed: int, number: int) -> list[float]:
 
 
 def _times(found: Window) -> list[float]:
-    """Return when association comes and goes; both at 0 if it never comes."""
-    return [0.0, 0.0] if math.isnan(found.first) else [found.first, found.lost]
+    return [found.first, found.lost]
 
 
 def _needed(problem: Problem, seed: int, number: int) -> list[float]:
@@ -207,7 +212,7 @@ def _kept(
         return measure()
     path = scratch / f"{name}.json"
     if path.exists():
-        return [math.inf if value is None else float(value) for value in read_json(path)]
+        return [float(value) for value in read_json(path)]
     values = measure()
-    write_json(path, [value if math.isfinite(value) else None for value in values])
+    write_json(path, [str(value) for value in values])
     return values

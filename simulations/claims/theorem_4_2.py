@@ -54,6 +54,8 @@ class Ending(NamedTuple):
 
 def run(context: Context) -> Outcome:
     """Train on samples of every setting, put A back for the control, vary the samples."""
+    import numpy as np
+
     from simulations import sample_sizes, training_runs
 
     settings = training_runs.settings(context.quick, context.thorough)
@@ -74,7 +76,7 @@ def run(context: Context) -> Outcome:
         steps if math.isfinite(steps) else "not reached"
     )
     measured["source of the public settings"] = training_runs.SOURCE
-    verdict, summary = judge(endings, bool((scan.lost == math.inf).all()), scan.growth)
+    verdict, summary = judge(endings, not np.isfinite(scan.lost).any(), scan.growth)
     return Outcome(
         verdict,
         measured,
@@ -158,8 +160,9 @@ def numbers_of_scan(scan: Scan) -> dict[str, Any]:
         name = f"D = {scan.loss.problem.D}, N = {N:,}"
         measured[f"step at which it is lost ({name})"] = _span(scan.lost[row], scan.loss.horizon)
     power, low, high = scan.growth
-    measured["exponent in N of the step at which it is lost"] = power
-    measured["the same, 95% interval"] = f"{low:.2f} to {high:.2f}"
+    if math.isfinite(power):
+        measured["exponent in N of the step at which it is lost"] = power
+        measured["the same, 95% interval"] = f"{low:.2f} to {high:.2f}"
     for row, D in enumerate(scan.need.sizes):
         measured[f"samples that association needs (D = {D})"] = _span(scan.needed[row], scan.most)
     power, low, high = scan.growth_of_need
@@ -173,6 +176,7 @@ def _span(steps: Sequence[float], horizon: int | None = None) -> str:
     from simulations.intervals import of_mean
 
     finite = [step for step in steps if math.isfinite(step)]
+    never = sum(math.isnan(step) for step in steps)
     kept = sum(math.isinf(step) for step in steps)
     text = []
     if finite:
@@ -183,7 +187,9 @@ def _span(steps: Sequence[float], horizon: int | None = None) -> str:
         text.append(part + f" in {len(finite)} of {len(steps)} runs")
     if kept:
         text.append(f"not by {horizon} in {kept} of {len(steps)} runs")
-    return "; ".join(text) or f"never in {len(steps)} runs"
+    if never:
+        text.append(f"never in {never} of {len(steps)} runs")
+    return "; ".join(text)
 
 
 def judge(
@@ -207,7 +213,7 @@ def judge(
     else:
         verdict = Verdict.FINDING
     summary = "; ".join(_told(name, end) for name, end in endings)
-    if not kept:
+    if not kept and math.isfinite(growth[0]):
         summary += (
             f"; the step at which association is lost grows like N^{growth[0]:.2f} "
             f"({growth[1]:.2f} to {growth[2]:.2f})"

@@ -19,7 +19,7 @@ def gather(scan: Scan) -> xarray.Dataset:
             "first": (("N", "run"), scan.first),
             "lost": (("N", "run"), scan.timed),
             "censored": (("N", "run"), np.isinf(scan.lost).astype(np.int8)),
-            "needed": (("D", "other_run"), scan.needed),
+            "needed": (("D", "other_run"), np.minimum(scan.needed, scan.most)),
             "growth": ("bound", list(scan.growth)),
             "growth_of_need": ("bound", list(scan.growth_of_need)),
         },
@@ -42,12 +42,12 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         ("first", "all rows associate", COLOURS["gamma"]),
     ):
         values = data[name].values
-        artists[name] = left.plot(size, values.mean(1), color=colour, label=label)[0]
+        artists[name] = left.plot(size, data[name].mean("run"), color=colour, label=label)[0]
         kept = data["censored"].values > 0 if name == "lost" else np.zeros(values.shape, bool)
         for marks, chosen in (("o", ~kept), ("^", kept)):
             shown = np.where(chosen, values, np.nan)
             left.plot(size, shown, marks, color=colour, alpha=0.6, ms=4.5)
-    _fit(left, size, data["lost"].values.mean(1), data["growth"].values, "N")
+    _fit(left, size, data["lost"].mean("run").values, data["growth"].values, "N")
     left.set(xlabel="samples $N$", ylabel="step", xscale="log", yscale="log")
     sizes, needed = data["D"].values, data["needed"].values
     artists["needed"] = right.plot(
@@ -69,8 +69,11 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
 
 
 def _fit(ax: Any, x: np.ndarray, mean: np.ndarray, power: np.ndarray, symbol: str) -> None:
-    """Draw the power law through the middle of the means."""
-    centre = np.exp(np.log(x).mean()), np.exp(np.log(mean).mean())
+    """Draw the power law through the middle of the means, if there is one."""
+    if not np.isfinite(power).all():
+        return
+    known = np.isfinite(mean)
+    centre = np.exp(np.log(x[known]).mean()), np.exp(np.log(mean[known]).mean())
     fitted, low, high = power
     label = rf"${symbol}^{{{fitted:.2f}}}$ ({low:.2f} to {high:.2f})"
     ax.plot(x, centre[1] * (x / centre[0]) ** fitted, label=label, **REFERENCE)

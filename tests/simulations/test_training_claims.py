@@ -434,6 +434,10 @@ class TestSampleSizes:
         assert low < 0.5 < high
         assert low < power < high
         assert scan.growth_of_need[0] > 2.0  # the infinite one counts as the largest tried
+        lost[0, :3] = math.nan  # never associated: no step at which it is lost
+        assert scan._replace(lost=lost).growth[0] == pytest.approx(0.5, abs=0.15)
+        lost[:2] = math.nan
+        assert math.isnan(scan._replace(lost=lost).growth[0])
 
     def test_scan_is_kept_and_takes_what_is_known(self, tmp_path, monkeypatch):
         plan = (
