@@ -24,10 +24,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import optimize
+from scipy.cluster import hierarchy
 
 from dynamics.problem import require
 
@@ -211,11 +213,12 @@ class Adam:
 
 @dataclass(frozen=True)
 class Result:
-    """A trained student: parameters, and test error against the step, (T,) each."""
+    """A trained student: parameters at the start and at the end, test error by step, (T,) each."""
 
     task: Task
     student: Student
     filters: Array
+    start: Parameters
     parameters: Parameters
     step: NDArray[np.int64]
     test_error: Array
@@ -244,6 +247,7 @@ def train(
     for_filters, for_start, for_batches, for_test = map(np.random.default_rng, seeds)
     filters = task.filters(for_filters)
     parameters = student.initial(task, for_start)
+    start = {name: value.copy() for name, value in parameters.items()}
     X_test, y_test = task.sample(filters, test, for_test)
     linear = task.hidden(filters, X_test).sum(axis=1)
     adam = Adam(parameters)
@@ -260,7 +264,7 @@ def train(
             now = rate * 0.5 * (1.0 + math.cos(math.pi * step / steps))
             adam.update(parameters, gradient, now)
     return Result(
-        task, student, filters, parameters, moments, np.array(errors),
+        task, student, filters, start, parameters, moments, np.array(errors),
         float(np.mean(linear * y_test <= 0.0)),
     )  # fmt: skip
 
@@ -282,6 +286,54 @@ def association(gram: Any, C: int) -> tuple[float, float]:
     across = gram[~same]
     above = (inside[:, None] > across).mean() + 0.5 * (inside[:, None] == across).mean()
     return share, float(above)
+
+
+class Matching(NamedTuple):
+    """Whether attention finds the sets, whatever the rows that find them are called.
+
+    ``own``: share of a row's attention that goes to its own set. ``matched``: the same to the set
+    that the row attends to most. ``attended``: share of the sets that are so for some row.
+    ``auc``: how well the similarity of two columns tells pairs in one set from others.
+    ``accuracy``: share of the patches in their place when columns are grouped into L clusters and
+    clusters are matched to sets.
+    """
+
+    own: float
+    matched: float
+    attended: float
+    auc: float
+    accuracy: float
+
+
+def match_to_sets(S: Any, weights: Any, C: int) -> Matching:
+    r"""Match attention (H, D, D) of H heads of given weights (H,) to contiguous sets of size C.
+
+    Row i mixes the patches with weights :math:`M_{ij}=\sum_h w_h S^{(h)}_{ij}/\sum_h w_h`. Which
+    rows read which set is a matter of names: the model sums over rows. So two patches are alike if
+    the same rows attend to them, by the cosine of their centred columns of M; average linkage
+    groups them into L clusters, and the clusters are assigned to the sets in the best of all ways.
+    """
+    S, weights = np.asarray(S, dtype=float), np.asarray(weights, dtype=float)
+    M = np.tensordot(weights / weights.sum(), S, axes=1)
+    D = len(M)
+    L, owner = D // C, np.arange(D) // C
+    per_set = M.reshape(D, L, C).sum(axis=2)
+    columns = M - M.mean(axis=0)
+    columns = columns / np.maximum(np.linalg.norm(columns, axis=0), 1e-300)
+    alike = columns.T @ columns
+    distance = np.maximum(1.0 - alike, 0.0)
+    pairs = distance[np.triu_indices(D, 1)]
+    found = hierarchy.fcluster(hierarchy.linkage(pairs, "average"), L, "maxclust") - 1
+    together = np.zeros((L, L))
+    np.add.at(together, (found, owner), 1.0)
+    best = optimize.linear_sum_assignment(-together)
+    return Matching(
+        float(per_set[np.arange(D), owner].mean()),
+        float(per_set.max(axis=1).mean()),
+        float(np.unique(per_set.argmax(axis=1)).size / L),
+        association(alike, C)[1],
+        float(together[best].sum() / D),
+    )
 
 
 def linear_level(L: int, rng: np.random.Generator, count: int = _LEVEL_SAMPLES) -> float:

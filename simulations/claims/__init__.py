@@ -37,6 +37,8 @@ CLAIM_IDS = (
     "theorem-4.2",
     "figure-4",
     "realistic-tracks-idealized",
+    "random-initialization",
+    "encodings",
     "theorem-5.1",
     "theorem-5.2",
     "transfer-partial",

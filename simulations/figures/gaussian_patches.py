@@ -8,7 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray
 
-from dynamics.gaussian_patches import Student, Task, association, softmax, train
+from dynamics.gaussian_patches import (
+    Matching,
+    Student,
+    Task,
+    association,
+    match_to_sets,
+    softmax,
+    train,
+)
 from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letter, styled
 
 
@@ -33,7 +41,8 @@ def gather(
     most = max(len(one.seeds) for one in architectures)
     shape = (len(architectures), most)
     D = architectures[0].task.D
-    error, linear, share, auc, own, best = (np.full(shape, np.nan) for _ in range(6))
+    error, linear, share, auc, chance = (np.full(shape, np.nan) for _ in range(5))
+    matching = {name: np.full(shape, np.nan) for name in Matching._fields}
     course = np.full((*shape, records + 1), np.nan)
     step = np.zeros((len(architectures), records + 1))
     gram = np.full((len(architectures), D, D), np.nan)
@@ -51,7 +60,9 @@ def gather(
             error[row, column] = run.test_error[-1]
             linear[row, column] = run.linear_error
             share[row, column], auc[row, column] = association(matrix, one.task.C)
-            own[row, column], best[row, column] = _attention_to_sets(one, run.parameters)
+            for name, value in _matching(one, run.parameters)._asdict().items():
+                matching[name][row, column] = value
+            chance[row, column] = _matching(one, run.start).accuracy
             course[row, column] = run.test_error
             step[row] = run.step
             if column == 0:
@@ -60,7 +71,8 @@ def gather(
     return xarray.Dataset(
         {
             "error": (per_seed, error), "linear": (per_seed, linear), "share": (per_seed, share),
-            "auc": (per_seed, auc), "own": (per_seed, own), "best": (per_seed, best),
+            "auc": (per_seed, auc), "accuracy at the start": (per_seed, chance),
+            **{f"attention {name}": (per_seed, values) for name, values in matching.items()},
             "course": ((*per_seed, "record"), course), "step": (("architecture", "record"), step),
             "gram": (("architecture", "row", "column"), gram),
         },
@@ -69,13 +81,10 @@ def gather(
     )  # fmt: skip
 
 
-def _attention_to_sets(one: Architecture, parameters: dict[str, Any]) -> tuple[float, float]:
-    """Mean attention of a row to its own set and to the set it attends to most, over heads."""
-    D, C = one.task.D, one.task.C
-    S = softmax(one.student.scores(parameters))
-    per_set = S.reshape(len(S), D, D // C, C).sum(axis=3)
-    own = per_set[:, np.arange(D), np.arange(D) // C].mean()
-    return float(own), float(per_set.max(axis=2).mean())
+def _matching(one: Architecture, parameters: dict[str, Any]) -> Matching:
+    """Match the attention to the sets, heads weighted by the norm of their values."""
+    weights = np.linalg.norm(parameters["v"], axis=1)
+    return match_to_sets(softmax(one.student.scores(parameters)), weights, one.task.C)
 
 
 @styled
@@ -127,16 +136,19 @@ def _matrix(ax: Any, matrix: np.ndarray, title: str) -> Any:
 
 
 def _draw_runs(ax: Any, data: xarray.Dataset, level: float, artists: dict[str, Any]) -> None:
-    """One mark per run: how visible the sets are in P^T P against test error."""
+    """Two marks per run against test error: how visible the sets are in P^T P, and to attention."""
     marks = "osD^vP*X"
     colours = [style["color"] for style in PROBLEM_STYLES] + ["#777777", "#000000"]
     for number, name in enumerate(data["architecture"].values):
-        one = data.sel(architecture=name)
-        artists[f"runs {name}"] = ax.plot(
-            one["error"], one["auc"], marks[number % 8], color=colours[number % 8], label=str(name),
-            linestyle="none", alpha=0.8,
-        )  # fmt: skip
+        one, colour = data.sel(architecture=name), colours[number % 8]
+        style = {"color": colour, "marker": marks[number % 8], "linestyle": "none", "alpha": 0.8}
+        artists[f"runs {name}"] = ax.plot(one["error"], one["auc"], label=str(name), **style)
+        artists[f"attention {name}"] = ax.plot(
+            one["error"], one["attention auc"], **style | {"markerfacecolor": "none"}
+        )
     ax.axvline(level, **REFERENCE)
     ax.axhline(0.5, **REFERENCE)
-    ax.set(xscale="log", xlim=(1e-3, 0.5), ylim=(0.2, 1.05), xlabel="test error",
-           ylabel="AUC of $P^\\top P$")  # fmt: skip
+    ax.annotate(
+        "filled: $P^\\top P$; open: attention", (0.02, 0.04), xycoords="axes fraction", fontsize=9
+    )
+    ax.set(xscale="log", xlim=(1e-3, 0.5), ylim=(0.2, 1.05), xlabel="test error", ylabel="AUC")

@@ -12,14 +12,19 @@ from simulations.figures.style import COLOURS, REFERENCE, panel_letter, styled
 from simulations.training_runs import Setting, Training
 
 _CONTROL = {"color": "#555555", "linestyle": (0, (4, 2)), "linewidth": 1.4}
-_CURVES = ("test_error", "control", "association", "cosine")
+_CURVES = ("test_error", "control", "cosine")
 
 
 def gather(
     runs: Mapping[str, Sequence[Training]], settings: Mapping[str, tuple[Setting, int]]
 ) -> xarray.Dataset:
-    """Return the records (setting, run, record), nan beyond the runs of a setting."""
+    """Return the records (setting, run, record), nan beyond the runs of a setting.
+
+    ``association`` (setting, run, every_step) is known at every step, nan beyond the last.
+    """
     most = max(map(len, runs.values()))
+    steps = max(some[0].association.size for some in runs.values())
+    association = np.full((len(runs), most, steps), np.nan)
     records = max(len(some[0].history.step) for some in runs.values())
     columns = {name: np.full((len(runs), most, records), np.nan) for name in _CURVES}
     step = np.full((len(runs), records), np.nan)
@@ -27,6 +32,7 @@ def gather(
     for row, some in enumerate(runs.values()):
         step[row, : some[0].history.step.size] = some[0].history.step
         for number, run in enumerate(some):
+            association[row, number, : run.association.size] = run.association
             for name in _CURVES:
                 values = run.control if name == "control" else getattr(run.history, name)
                 columns[name][row, number, : values.size] = values
@@ -34,8 +40,12 @@ def gather(
         best.append(best_error(settings[name][0]))
     return xarray.Dataset(
         {name: (("setting", "run", "record"), values) for name, values in columns.items()}
-        | {"step": (("setting", "record"), step), "best": ("setting", best)},
-        coords={"setting": list(runs)},
+        | {
+            "association": (("setting", "run", "every_step"), association),
+            "step": (("setting", "record"), step),
+            "best": ("setting", best),
+        },
+        coords={"setting": list(runs), "every_step": np.arange(steps)},
     )
 
 
@@ -96,6 +106,8 @@ def draw_figure_4(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
             ax.set_ylabel("patch $i$")
         for ax in line[2:]:
             ax.set_xlabel("step")
+            ax.set_xscale("symlog", linthresh=1.0, linscale=0.3)
+            ax.set_xlim(0.0, float(one["step"].max()))
         line[2].set_ylabel(r"test error $P[yF\leq 0]$")
         line[3].set_ylabel(r"cosine of $v$ and $w^*$")
         line[2].legend(loc="upper right")
@@ -123,8 +135,10 @@ def draw_control(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         )
         _band(below, one, "cosine", "cosine", color=COLOURS["alpha"], ls="--")
         below.set_xlabel("step")
+        below.set_xscale("symlog", linthresh=1.0, linscale=0.3)
+        below.set_xlim(0.0, float(one["step"].max()))
         below.set_ylim(-0.04, 1.06)
-    panels[0, 0].set_ylim(3e-3, 1.0)
+    panels[0, 0].set_ylim(1e-3, 1.0)
     panels[0, 0].set_ylabel(r"test error $P[yF\leq 0]$")
     panels[1, 0].set_ylabel("fraction of rows, cosine")
     entries: dict[str, Any] = {}
@@ -138,9 +152,10 @@ def draw_control(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
 
 def _band(ax: Any, one: xarray.Dataset, name: str, label: str, **style: Any) -> Any:
     """Plot the mean over runs and the range between the lowest and the highest run."""
-    step, values = one["step"].values, one[name].values
-    values = values[np.isfinite(values).any(axis=1)][:, np.isfinite(step)]
-    step = step[np.isfinite(step)]
+    values = one[name].values
+    step = one["every_step" if name == "association" else "step"].values.astype(float)
+    known = np.isfinite(values).any(axis=0)
+    values, step = values[np.isfinite(values).any(axis=1)][:, known], step[known]
     style = {"color": COLOURS["test_error"]} | style
     ax.fill_between(step, values.min(0), values.max(0), color=style["color"], alpha=0.2, lw=0)
     return ax.plot(step, values.mean(0), label=label, **style)[0]

@@ -11,6 +11,7 @@ from dynamics.gaussian_patches import (
     association,
     linear_level,
     loss_and_gradient,
+    match_to_sets,
     output,
     softmax,
     train,
@@ -130,6 +131,49 @@ class TestAssociation:
         rng = np.random.default_rng(0)
         found = [association(P.T @ P, 4)[1] for P in rng.normal(size=(200, 8, 16))]
         assert np.mean(found) == pytest.approx(0.5, abs=0.02)
+
+
+class TestMatching:
+    """The sets are found up to which rows read which set."""
+
+    def test_rows_that_read_sets_in_any_order_are_matched(self):
+        rng = np.random.default_rng(0)
+        read = np.concatenate([rng.permutation(4), rng.integers(0, 4, 12)])
+        S = np.repeat(np.eye(4)[read], 4, axis=1)[None] / 4.0
+        found = match_to_sets(S, [1.0], 4)
+        assert found.matched == pytest.approx(1.0)
+        assert found.attended == found.auc == found.accuracy == 1.0
+        assert found.own == pytest.approx(np.mean(read == np.arange(16) // 4))
+
+    def test_heads_that_read_single_places_add_up_to_the_sets(self):
+        """Head c reads place c of a set, as a convolution with a filter for each place does."""
+        places = np.arange(4)
+        rows = np.tile(np.arange(4), 4)  # the set that each row reads
+        S = np.zeros((4, 16, 16))
+        for head in places:
+            S[head, np.arange(16), 4 * rows + head] = 1.0
+        assert match_to_sets(S, np.ones(4), 4).accuracy == 1.0
+        assert match_to_sets(S, [1.0, 0.0, 0.0, 0.0], 4).accuracy < 1.0
+
+    def test_another_partition_and_noise_are_not_the_sets(self):
+        rng = np.random.default_rng(1)
+        S = np.repeat(np.eye(4), 4, axis=1)[:, rng.permutation(16)]
+        wrong = match_to_sets(np.tile(S, (4, 1))[None] / 4.0, [1.0], 4)
+        assert wrong.accuracy < 0.8
+        noise = [match_to_sets(softmax(rng.normal(size=(2, 16, 16))), [1.0, 2.0], 4)
+                 for _ in range(50)]  # fmt: skip
+        assert np.mean([one.accuracy for one in noise]) < 0.6
+        assert np.mean([one.auc for one in noise]) == pytest.approx(0.5, abs=0.05)
+
+    def test_four_heads_find_the_sets_that_the_gram_matrix_hides(self):
+        task, student = Task(8, 2, 2, False), Student("heads", heads=3, encoding=8, init=4.0)
+        run = train(task, student, steps=500, rate=1e-2, seed=1, batch=256, test=4_000)
+        assert run.test_error[-1] < 0.5 * run.linear_error
+        weights = np.linalg.norm(run.parameters["v"], axis=1)
+        found = match_to_sets(softmax(student.scores(run.parameters)), weights, 2)
+        assert found.accuracy == 1.0
+        assert association(student.encodings_gram(run.parameters), 2)[1] < 0.9
+        assert not np.array_equal(run.start["P"], run.parameters["P"])
 
 
 class TestTraining:

@@ -1,0 +1,51 @@
+"""Intervals at 95 % for what is measured over a few runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy import stats
+
+#: Coverage of every interval.
+LEVEL = 0.95
+_RESAMPLED = 4000
+
+
+def of_mean(values: Sequence[float] | np.ndarray) -> tuple[float, float]:
+    """Return Student's interval of the mean of independent values; at least two of them."""
+    values = np.asarray(values, dtype=float)
+    half = stats.t.ppf(0.5 + LEVEL / 2, values.size - 1) * stats.sem(values)
+    return float(values.mean() - half), float(values.mean() + half)
+
+
+def exponent(x: Sequence[float] | np.ndarray, y: np.ndarray) -> float:
+    """Return the slope of the mean over runs against ``x`` on logarithmic scales, y (n, runs).
+
+    A nan is a run that is not known; every row needs one that is.
+    """
+    mean = np.nanmean(np.asarray(y, dtype=float), axis=1)
+    return float(np.polyfit(np.log(x), np.log(mean), 1)[0])
+
+
+def of_exponent(
+    x: Sequence[float] | np.ndarray, y: np.ndarray, *, paired: bool = False, seed: int = 0
+) -> tuple[float, float]:
+    """Return the interval of `exponent`: runs drawn again with replacement, each x by itself.
+
+    ``paired``: the runs of one column belong together and are drawn as one.
+    """
+    y = np.asarray(y, dtype=float)
+    rng = np.random.default_rng(seed)
+    if paired:
+        chosen = rng.integers(0, y.shape[1], (_RESAMPLED, y.shape[1]))
+        means = np.log(y[:, chosen].mean(axis=2)).T
+    else:
+        known = [row[np.isfinite(row)] for row in y]
+        again = [rng.choice(row, (_RESAMPLED, row.size)).mean(axis=1) for row in known]
+        means = np.log(np.stack(again, axis=1))
+    centred = np.log(np.asarray(x, dtype=float))
+    centred -= centred.mean()
+    slopes = means @ centred / (centred @ centred)
+    low, high = np.quantile(slopes, [0.5 - LEVEL / 2, 0.5 + LEVEL / 2])
+    return float(low), float(high)
