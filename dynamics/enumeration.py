@@ -13,9 +13,9 @@ from dynamics.attention import attention
 from dynamics.errors import ToleranceError
 from dynamics.expectation import (
     Constants,
+    certified_sums,
     gradient_sum,
     hessian_sum,
-    certified_sums,
     sized_gradient_sum,
 )
 from dynamics.plans import gradient_of
@@ -44,7 +44,7 @@ _KEPT = 0.4  # share of the multisets up to K whose weight is not negligible
 _LEARNED_OUTPUT = 10.0
 _LARGEST_K = 120  # beyond it the number of multisets is astronomical, and slow to count
 _BYTES_PER_STATE = 300  # table and the buffers while it is built, measured at C = 2 .. 8
-_ATTEMPTS = 6  # at a table good enough for a state
+_ATTEMPTS = 60  # at a table good enough for a state
 _CANCELLED = 2.0**-50  # of its terms: a smaller sum is rounding
 _ENTRIES = ("the loss", "d/d alpha", "d/d gamma", "d/d rho")
 
@@ -76,10 +76,7 @@ def gradient_within(plan, theta, out):
     out[2] = d_rho / (constants.D * (constants.D - constants.C))
     neglected = group_bounds(plan.neglected, constants, alpha, gamma, rho)
     scale = max(1.0, abs(out[0]), abs(out[1]), abs(out[2]))
-    for m in range(4):
-        if not np.sum(neglected[:, m]) <= plan.tolerance * scale:
-            return False
-    return True
+    return bool(np.max(np.sum(neglected, axis=0)) <= plan.tolerance * scale)
 
 
 class RelativePlan(NamedTuple):
@@ -227,7 +224,10 @@ class Enumeration:
             require_finite(gradient, state)
             if within:
                 return gradient
-            self._rebuild(state, self._target(state, gradient) / 2.0**attempt)
+            target = self._target(state, gradient)
+            if self.relative:
+                target = self._reliable(target, np.array([math.inf, *gradient]), state)
+            self._rebuild(state, target * (1.0 if attempt < 3 else 0.1))
         raise self._out_of_reach(state)
 
     def _target(self, state: State, gradient: State) -> np.ndarray:
@@ -239,6 +239,12 @@ class Enumeration:
         size = sums[1] / self.problem.multiplicity
         entries = np.maximum(self.tolerance * np.abs(gradient), _CANCELLED * size)
         return np.array([math.inf, *entries])
+
+    def _reliable(self, target: np.ndarray, found: np.ndarray, state: State) -> np.ndarray:
+        """Return the targets, or where the table neglects too much to know them, a step to them."""
+        truncation = self._truncation(state)
+        unknown = np.isfinite(target) & (truncation > 0.1 * np.abs(found))
+        return np.where(unknown, np.maximum(target, 1e-6 * truncation), target)
 
     def jacobian(self, state: State) -> np.ndarray:
         """Return d gradient_i / d state_k, shape (3, 3), at the K of the last gradient."""
@@ -273,9 +279,12 @@ class Enumeration:
                 target[:] = self.tolerance * scale(tuple(found.tolist()))
             if np.all(bounds[:entries] <= target[:entries]):
                 return self._value(sums, signs, found, bounds, truncation)
-            self._refuse_rounding(state, rounding[:entries], target[:entries])
-            target = np.where(np.arange(4) < entries, target, math.inf)
-            self._rebuild(state, (target - rounding) / 2.0**attempt)
+            target[entries:] = math.inf
+            aim = self._reliable(target, found, state) if self.relative else target
+            if np.all(aim == target):
+                self._refuse_rounding(state, rounding, target)
+                aim = np.where(rounding < target, target - rounding, target)
+            self._rebuild(state, aim * (1.0 if attempt < 3 else 0.1))
         raise self._out_of_reach(state)
 
     def _refuse_rounding(self, state: State, rounding: np.ndarray, target: np.ndarray) -> None:

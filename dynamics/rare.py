@@ -13,7 +13,7 @@ import numpy as np
 from scipy import optimize, stats
 
 from dynamics.problem import Problem
-from dynamics.states import SetTypes, set_types
+from dynamics.states import set_types
 from dynamics.truncation import Neglected, expected_sets
 
 

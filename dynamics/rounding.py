@@ -5,8 +5,8 @@ Numerical Algorithms*, chapter 3): every product of positive quantities carries 
 relative errors of its factors, every sum of signed ones the sum of absolute errors, and a power is
 bounded by the mean value theorem, :math:`|a^p-b^p|\le p\max(|a|,|b|)^{p-1}|a-b|`. What underflows
 is covered by `TINY` at every step. Trusted: IEEE arithmetic; exp, expm1 and log1p of the C library
-within 1 ulp, powers and NumPy's functions within 4. The bounds are themselves computed in floats; callers multiply by
-`OUTWARD`, which exceeds any rounding of up to 1e9 additions of positive terms.
+within 1 ulp, powers and NumPy's functions within 4. The bounds are themselves computed in floats;
+callers multiply by `OUTWARD`, which exceeds the rounding of a billion additions of positive terms.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ def add_row_error(out, rows, s, n, T, alpha, weights, relative, constants):
     e_c = (relative + 5.0 * UNIT) * (own + far) + TINY * (2.0 + abs(n) + abs(T))
     e_O = x * e_c + 4.0 * UNIT * x * (own + far) + TINY * (1.0 + own + far)
     c += e_c
-    O = x * c + e_O
-    steep, slope_2 = power(O, p - 1), power(O, p - 2)
-    out[0] += rows * (p * steep * e_O + (p + 12.0) * UNIT * O * steep + TINY * (1.0 + O))
+    output = x * c + e_O
+    steep, slope_2 = power(output, p - 1), power(output, p - 2)
+    out[0] += rows * (p * steep * e_O + (p + 12.0) * UNIT * output * steep + TINY * (1.0 + output))
     e_steep = (p - 1.0) * slope_2 * e_O + (p + 14.0) * UNIT * steep + TINY
     out[1] += rows * (kappa * p * (c * e_steep + e_c * steep) + TINY * (1.0 + p * steep))
     if s == 0.0 and n == 0.0:
         return  # the row drops out of the two attention derivatives, also in floats
-    M = max(O, x * far * (1.0 + relative + 8.0 * UNIT) + TINY * (2.0 + abs(T)) * (1.0 + x))
+    M = max(output, x * far * (1.0 + relative + 8.0 * UNIT) + TINY * (2.0 + abs(T)) * (1.0 + x))
     e_M = max(e_O, x * far * (relative + 8.0 * UNIT) + TINY * (2.0 + abs(T)) * (1.0 + x))
     own_x = x * own
     e_own = own_x * (relative + 6.0 * UNIT) + TINY * (2.0 + abs(n)) * (1.0 + x)

@@ -8,7 +8,7 @@ import numpy as np
 
 from dynamics.enumeration import StatePlan
 from dynamics.errors import ToleranceError
-from dynamics.expectation import Constants, hessian_sum, certified_sums
+from dynamics.expectation import Constants, certified_sums, hessian_sum
 from dynamics.problem import Problem, State
 from dynamics.rare import rare_laws, unseen
 from dynamics.rounding import UNIT
@@ -122,7 +122,7 @@ class Sampling:
         if not np.all(np.isfinite(total)):
             raise ToleranceError(
                 f"sampling cannot tell its error at alpha = {state.alpha:.6g}, gamma = "
-                f"{state.gamma:.6g}, rho = {state.rho:.6g}: the squares of what it averages overflow"
+                f"{state.gamma:.6g}, rho = {state.rho:.6g}: the squares of its terms overflow"
             )
         negative, zero, undecided, squares = signs.tolist()
         error = negative + zero + 0.5 * undecided

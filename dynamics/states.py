@@ -16,7 +16,6 @@ import numpy as np
 from dynamics._jit import kernel
 from dynamics.problem import Problem
 
-
 #: Exceeds the absolute error of a weight that underflowed on the way.
 UNDERFLOWN_WEIGHT = 1e-250
 

@@ -5,10 +5,11 @@ With T = 0 the linear part of F vanishes, and with ``X = Lambda - Gamma``, ``Y =
 .. math:: F = (\kappa\alpha)^p P, \quad P = \sum_i (X s_i + Y n_i)^p
           = \sum_{k<p} \binom pk M_k X^k Y^{p-k}, \quad M_k = \sum_i s_i^k n_i^{p-k},
 
-with integers :math:`M_k` (and :math:`M_p = \sum_i s_i = T = 0`): sums over the sets, exact in floats
-below 2^53. F = 0 if gamma = rho, or if all M_k vanish (sets that mirror each other); where
-beta = gamma (X = 0) or beta = rho (X = -Y) a single integer decides. Elsewhere Y / X may be as far
-from 1 as floats reach and beyond, so that the monomials are weighed by their logarithms.
+with integers :math:`M_k` (and :math:`M_p = \sum_i s_i = T = 0`), exact in floats below 2^53. With
+``U = Lambda - Xi`` the same holds for ``U s + Y (n - s)``; of X and U the smaller is used, so that
+few monomials decide. F = 0 if gamma = rho, or if all M_k vanish (sets that mirror each other);
+where beta = gamma (X = 0) or beta = rho (U = 0) a single integer decides. Elsewhere the ratios may
+be as far from 1 as floats reach and beyond: the monomials are weighed by their logarithms.
 """
 
 from __future__ import annotations
@@ -54,23 +55,32 @@ def tie_law(problem: Problem, state: State, plus: np.ndarray, minus: np.ndarray)
     if beta == rho:
         single = a * (n - 1) ** p + b * (n + 1) ** p + (C - a - b) * n**p
         return TieLaw(single[:, None], np.array([side]), np.zeros(1))
-    columns = [C * n**p]
-    columns += [n ** (p - k + 1) if k % 2 else (a + b) * n ** (p - k) for k in range(1, p)]
+    columns: list[np.ndarray]
     log_X, unsure_X = _log_difference(beta, gamma, rho, problem.tau)
+    log_U, unsure_U = _log_difference(beta, rho, gamma, problem.tau)
     log_Y, unsure_Y = _log_difference(gamma, rho, beta, problem.tau)
-    ratio, unsure = log_X - log_Y, unsure_X + unsure_Y
+    if log_U < log_X:  # X is close to -Y: by the powers of s and n - s
+        other, columns = beta - rho, [a * (n - 1) ** p + b * (n + 1) ** p + (C - a - b) * n**p]
+        for k in range(1, p):
+            columns.append(a * (n - 1) ** (p - k) + (-1) ** k * b * (n + 1) ** (p - k))
+        ratio, unsure = log_U - log_Y, unsure_U + unsure_Y
+    else:
+        other, columns = beta - gamma, [C * n**p]
+        for k in range(1, p):
+            columns.append(n ** (p - k + 1) if k % 2 else (a + b) * n ** (p - k))
+        ratio, unsure = log_X - log_Y, unsure_X + unsure_Y
     # Beyond this the monomial of largest size decides, whichever integers the moments are
     enough = 2.0 + p * math.log(2.0 * C) + math.log(problem.D)
     if p * enough <= _RANGE:
         ratio = min(max(ratio, -enough), enough)
-    k = np.arange(p)
-    logs = np.array([math.log(math.comb(p, j)) for j in k]) + k * ratio
+    power = np.arange(p)
+    logs = np.array([math.log(math.comb(p, k)) for k in power.tolist()]) + power * ratio
     logs -= 0.5 * (logs.max() + logs.min())
     factor = np.exp(np.clip(logs, -0.5 * _RANGE, 0.5 * _RANGE))
     error = factor * (2.0 * p * unsure + 8.0 * UNIT * (np.abs(logs) + p * abs(ratio) + 8.0))
     if p * abs(ratio) > _RANGE - 200.0:  # the smallest are lost, and might decide
         error[logs < -0.5 * _RANGE] = factor[logs < -0.5 * _RANGE]
-    signs = (1.0 if beta > gamma else -1.0) ** k * side ** (p - k)
+    signs = (1.0 if other > 0.0 else -1.0) ** power * side ** (p - power)
     return TieLaw(np.array(columns).T, signs * factor, error)
 
 
