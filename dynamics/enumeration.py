@@ -22,6 +22,7 @@ from dynamics.plans import gradient_of
 from dynamics.problem import Problem, State
 from dynamics.rounding import OUTWARD, TINY, UNIT
 from dynamics.states import (
+    LARGEST_SET,
     UNDERFLOWN_WEIGHT,
     StateTable,
     count_states,
@@ -152,6 +153,11 @@ class Enumeration:
         self.tolerance = tolerance
         self.relative = relative
         self.constants = Constants.of(problem)
+        if problem.C > LARGEST_SET:
+            raise ToleranceError(
+                f"enumeration is out of reach: a set of C = {problem.C} patches has "
+                f"{(problem.C + 1) * (problem.C + 2) / 2:.2g} types; C may be at most {LARGEST_SET}"
+            )
         self._groups = _tail(problem.D, problem.C, problem.q, problem.p)
         counts = count_states(problem, min(self._groups.mass.size - 2, _LARGEST_K))
         self._affordable = int(np.searchsorted(counts, memory_budget / _BYTES_PER_STATE)) - 1
@@ -188,8 +194,11 @@ class Enumeration:
         if self._affordable < K:
             best = float(beyond[self._affordable].max())
             asked = "relative tolerance" if self.relative else "tolerance"
+            tabled = self._groups.mass.size - 2
+            typical = self.problem.q * (self.problem.D - self.problem.C)
+            needed = f"up to {K}" if tabled >= K else f"about {typical:.3g} and more"
             raise ToleranceError(
-                f"{asked} = {self.tolerance:g} needs all images with up to {K} features, "
+                f"{asked} = {self.tolerance:g} needs all images with {needed} features, "
                 f"more than the memory budget holds: with at most {self._affordable} features "
                 f"the certified bound is {best:.1e}",
                 reachable=best,
@@ -348,7 +357,10 @@ class Enumeration:
 def _ratio(bounds: np.ndarray, target: np.ndarray) -> np.ndarray:
     """Return bounds / target, 0 where both vanish."""
     some = target > 0.0
-    return np.where(some, bounds / np.where(some, target, 1.0), np.where(bounds > 0, math.inf, 0.0))
+    with np.errstate(over="ignore"):
+        return np.where(
+            some, bounds / np.where(some, target, 1.0), np.where(bounds > 0, math.inf, 0.0)
+        )
 
 
 def _shares(bounds: np.ndarray, target: np.ndarray) -> np.ndarray:
@@ -362,13 +374,17 @@ def predicted_states(problem: Problem, tolerance: float) -> float:
     A learned state is one at which F is about `_LEARNED_OUTPUT` on the signal set alone; a start
     below it needs fewer states than the run will. Infinite where even to count them is pointless.
     """
+    if problem.C > LARGEST_SET:
+        return math.inf
     start = problem.initial_state
     _, _, _, G = attention(problem, start)
     output = (_LEARNED_OUTPUT / problem.C) ** (1.0 / problem.p)
     alpha = max(start.alpha, output * problem.D / (problem.kappa * G))
-    beyond = _mass_beyond(_tail(problem.D, problem.C, problem.q, problem.p), problem, (alpha, 0, 0))
+    groups = _tail(problem.D, problem.C, problem.q, problem.p)
+    beyond = _mass_beyond(groups, problem, (alpha, 0, 0))
     K = int(np.argmax(beyond.max(axis=1) <= 0.25 * tolerance))
-    return _KEPT * float(count_states(problem, K)[-1]) if K <= _LARGEST_K else math.inf
+    within = min(_LARGEST_K, groups.mass.size - 2) >= K
+    return _KEPT * float(count_states(problem, K)[-1]) if within else math.inf
 
 
 def _mass_beyond(groups: Neglected, problem: Problem, state: tuple[float, ...]) -> np.ndarray:

@@ -12,12 +12,15 @@ from dynamics.expectation import Constants, certified_sums, hessian_sum
 from dynamics.problem import Problem, State
 from dynamics.rare import rare_laws, unseen
 from dynamics.rounding import UNIT
-from dynamics.states import sample_states
+from dynamics.states import LARGEST_SET, sample_states
 from dynamics.ties import tie_law
 from dynamics.truncation import group_bounds, nothing
 from dynamics.value import Value, require_finite, scale
 
 _PILOT = 20_000
+_FEWEST = 100  # images that tell a standard error
+_LONGEST = 60.0  # seconds that drawing a sample may take
+_SECONDS_PER_TYPE = 5e-8  # to draw how many sets of an image are of one type, and to weigh it
 _BYTES_PER_ENTRY = 60  # of the table and of the buffers while it is drawn
 
 
@@ -47,15 +50,24 @@ class Sampling:
         self.problem = problem
         self.tolerance = tolerance
         self.constants = Constants.of(problem)
-        features = min(problem.q * (problem.D - problem.C), problem.L - 1.0)
+        types = (problem.C + 1) * (problem.C + 2) / 2.0
+        features = min(problem.q * (problem.D - problem.C), problem.L - 1.0, types)
         affordable = int(memory_budget / (_BYTES_PER_ENTRY * (1.0 + features)))
+        affordable = min(affordable, int(_LONGEST / (types * _SECONDS_PER_TYPE)))
+        if problem.C > LARGEST_SET or affordable < _FEWEST:
+            raise ToleranceError(
+                f"sampling is out of reach: a set of C = {problem.C} patches has {types:.2g} types "
+                f"(C may be at most {LARGEST_SET}), and {affordable} images are what the memory "
+                f"budget and {_LONGEST:g} s allow"
+            )
         if tolerance is not None:
             samples = self._samples_for(tolerance, affordable, seed)
         elif clip:
             samples = min(samples, affordable)
         elif samples > affordable:
             raise ToleranceError(
-                f"samples = {samples} do not fit the memory budget: at most {affordable}"
+                f"samples = {samples} do not fit the memory budget and {_LONGEST:g} s: "
+                f"at most {affordable}"
             )
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
         self._draw(samples, rng)

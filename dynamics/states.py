@@ -16,6 +16,9 @@ import numpy as np
 from dynamics._jit import kernel
 from dynamics.problem import Problem
 
+#: Beyond it the number of ways to fill a set exceeds a float.
+LARGEST_SET = 500
+
 #: Exceeds the absolute error of a weight that underflowed on the way.
 UNDERFLOWN_WEIGHT = 1e-250
 

@@ -65,7 +65,9 @@ def binomial_tail(problem: Problem) -> Neglected:
     mass = _binomial(trials, problem.q, min(trials, _MOST_FEATURES))
     rest = np.cumsum(mass[::-1])[::-1]
     k_max = mass.size - 2
-    if trials > _FEW_PATCHES:
+    if mass[-1] > 0.5:  # no table reaches so far: one worst case for all
+        k_max = 0
+    elif trials > _FEW_PATCHES:
         k_max = min(k_max, int(np.argmax(np.append(rest[1:], 0.0) < _NEGLIGIBLE)))
     k = np.append(np.arange(k_max + 1), trials)
     norm = [_norm(features, C, problem.p) for features in range(k_max + 1)]

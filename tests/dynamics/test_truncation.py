@@ -3,12 +3,16 @@
 Trusts: complete enumeration of a small problem, where the neglected part can be summed.
 """
 
+import math
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynamics import Problem
+from dynamics.enumeration import predicted_states
 from dynamics.expectation import Constants, risk_sums
 from dynamics.states import enumerate_states, select_states
 from dynamics.truncation import binomial_tail, group_bounds, groups_by_sum, state_bounds
@@ -69,3 +73,32 @@ def test_the_expected_number_of_sets_adds_up():
     features = tail.sets @ np.arange(5)
     np.testing.assert_allclose(features[:-1], np.arange(features.size - 1), atol=1e-9)
     np.testing.assert_allclose(tail.sets.sum(axis=1), problem.L - 1, rtol=1e-9)
+
+
+@pytest.mark.parametrize("q", [1e-12, 1e-3, 0.4, 0.9, 1 - 1e-14, 1.0])
+@pytest.mark.parametrize(("D", "C", "p"), [(8, 2, 3), (60, 5, 21), (600, 4, 3)])
+def test_masses_norms_and_sets_are_upper_bounds_and_close(D, C, p, q):
+    """Against exact fractions of the exact binary value of q."""
+    tail, exact = binomial_tail(Problem(D=D, C=C, q=q, p=p)), Fraction(q)
+    trials = D - C
+    if tail.mass[-1] > 0.5:
+        assert tail.mass.size == 2
+        return
+    for k in range(0, tail.mass.size - 1, max(1, tail.mass.size // 12)):
+        chance = math.comb(trials, k) * exact**k * (1 - exact) ** (trials - k)
+        assert chance <= Fraction(tail.mass[k]) <= chance * (1 + Fraction(1e-9)) + Fraction(1e-280)
+        moment = sum(math.comb(k, h) * abs(C + 2 * h - k) ** p for h in range(k + 1))
+        assert Fraction(tail.norm[k]) ** p >= Fraction(moment, 2**k)
+        assert Fraction(tail.norm[k]) ** p <= Fraction(moment, 2**k) * (1 + Fraction(1e-10))
+        for m in range(C + 1):
+            sets = (D // C - 1) * Fraction(
+                math.comb(C, m) * math.comb(trials - C, k - m) if k >= m else 0,
+                math.comb(trials, k),
+            )
+            assert sets <= Fraction(tail.sets[k, m]) <= sets * (1 + Fraction(1e-9))
+
+
+def test_what_no_table_can_reach_is_seen_at_once():
+    assert binomial_tail(Problem(D=10**9, C=4, q=0.27)).mass.size == 2
+    assert binomial_tail(Problem(D=10**5, C=4, q=0.3)).mass.size == 2
+    assert predicted_states(Problem(D=10**5, C=4, q=0.3), 1e-6) == math.inf
