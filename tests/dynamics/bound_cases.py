@@ -86,10 +86,13 @@ def main() -> None:
             evaluated += 1
         except (ToleranceError, OverflowError):
             refused += 1
-    print(
-        f"seed {arguments.seed}, {arguments.method}: {evaluated} evaluated, {refused} refused, "
-        f"{failures} numbers outside their bounds"
-    )
+            continue
+        if evaluated % 500 == 0 or evaluated == arguments.evaluations:
+            print(
+                f"seed {arguments.seed}, {arguments.method}: {evaluated} evaluated, {refused} "
+                f"refused, {failures} numbers outside their bounds",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":
