@@ -25,7 +25,7 @@ from tests.dynamics.bound_cases import Case, draw, outside
 CHECK = Problem(D=8, C=2, q=0.3, p=3, nu=0.01, beta=1.0, temperature=1.3)
 CHECK_STATE = State(0.37, 0.2, -0.03)
 TINY_ALPHA = State(1e-10, 0.2, -0.03)
-ISSUE = [  # test errors that were wrong by half and more, with bounds of 1e-13
+FAINT = [  # test errors that were wrong by half and more, with bounds of 1e-13
     (Problem(D=8, C=2, q=0.5), TINY_ALPHA),
     (Problem(D=10, C=2, q=0.5187, p=5, nu=1e-15, beta=0, temperature=58), TINY_ALPHA),
     (Problem(D=9, C=3, q=0.5, p=9, nu=10, beta=0, output_scale=71.2), TINY_ALPHA),
@@ -43,7 +43,7 @@ def test_the_reference_has_the_check_value():
         assert contains(ball, number, 4e-15 * abs(number))
 
 
-@pytest.mark.parametrize(("problem", "state"), ISSUE)
+@pytest.mark.parametrize(("problem", "state"), FAINT)
 def test_errors_where_F_is_smaller_than_its_rounding(problem, state):
     value = Population(problem, "enumeration", 1e-8).evaluate(state)
     exact = reference(problem, state)
@@ -52,8 +52,8 @@ def test_errors_where_F_is_smaller_than_its_rounding(problem, state):
     assert value.test_error_bound < 1e-9
 
 
-def test_the_issues_numbers():
-    value = Population(ISSUE[0][0], "enumeration").evaluate(TINY_ALPHA)
+def test_the_error_of_a_faint_output():
+    value = Population(FAINT[0][0], "enumeration").evaluate(TINY_ALPHA)
     assert value.test_error == pytest.approx(0.123535, abs=1e-6)
     assert value.ties == pytest.approx(0.050537, abs=1e-6)
 
