@@ -10,7 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from dynamics.enumeration import SECONDS_PER_STATE, Enumeration, StatePlan, predicted_states
+from dynamics.enumeration import (
+    SECONDS_PER_STATE,
+    Enumeration,
+    RelativePlan,
+    StatePlan,
+    predicted_states,
+)
 from dynamics.errors import ParameterError, ToleranceError
 from dynamics.fourier import FourierExpectation, predicted_cost
 from dynamics.problem import Problem, State, finite, require
@@ -22,6 +28,8 @@ from dynamics.value import Loss, Value
 
 METHODS = ("auto", "enumeration", "fourier", "sampling")
 DEFAULT_TOLERANCE = 1e-10
+DEFAULT_RELATIVE = 1e-6
+_LEARNED_LOSS = 1e-5  # what a relative tolerance is predicted for
 _TABLE = 1.5e6  # states that are enumerated where the Fourier method is out of reach
 _SLOW = 0.1  # seconds a gradient: beyond it no certified method is worth its cost by default
 
@@ -44,6 +52,9 @@ class Population(Risk):
     tolerance
         Error of the loss and of each gradient entry, absolute for values below 1 and relative
         above. ``None`` means 1e-10 for certified methods and no request for sampling.
+    relative
+        Make the tolerance (1e-6 if ``None``) relative to the loss and to each gradient entry,
+        however small; certified methods only.
     samples, seed
         Sample size (used when no tolerance is given) and root seed of ``"sampling"``.
     memory_budget
@@ -66,6 +77,7 @@ class Population(Risk):
         method: str = "auto",
         tolerance: float | None = None,
         *,
+        relative: bool = False,
         samples: int = 200_000,
         seed: int = 0,
         memory_budget: float = 2.0**29,
@@ -76,36 +88,50 @@ class Population(Risk):
         if tolerance is not None:
             tolerance = finite("tolerance", tolerance)
             require(tolerance > 0.0, "tolerance", tolerance, "greater than 0")
+        if not isinstance(relative, bool):
+            raise ParameterError(f"relative = {relative!r} is not allowed: it must be a bool")
+        require(not (relative and method == "sampling"), "relative", relative,
+                "False for sampling, which certifies nothing")  # fmt: skip
         require(finite("samples", samples) >= 100, "samples", samples, "at least 100")
         require(finite("memory_budget", memory_budget) >= 2**16, "memory_budget", memory_budget,
                 "at least 65536 bytes")  # fmt: skip
         self.problem = problem
-        self.tolerance = DEFAULT_TOLERANCE if tolerance is None else tolerance
+        self.relative = relative
+        default = DEFAULT_RELATIVE if relative else DEFAULT_TOLERANCE
+        self.tolerance = default if tolerance is None else tolerance
         self.evaluations = 0
         self._limits = (int(samples), seed, memory_budget)
         self.expectation: Any
         if method == "enumeration":
-            self.expectation = Enumeration(problem, self.tolerance, memory_budget)
+            self.expectation = self._enumeration(memory_budget)
             self.reason = "enumeration, as requested"
         elif method == "fourier":
-            self.expectation = FourierExpectation(problem, self.tolerance)
-            self.expectation.gradient(problem.initial_state)  # refuses now rather than later
+            self.expectation = self._fourier()
             self.reason = "fourier, as requested"
         elif method == "sampling":
             self.expectation = Sampling(problem, tolerance, memory_budget, int(samples), seed)
             self.reason = "sampling, as requested"
         else:
             self.expectation, self.reason = self._choose(
-                tolerance, int(samples), seed, memory_budget
+                self.tolerance if relative else tolerance, int(samples), seed, memory_budget
             )
+
+    def _enumeration(self, budget: float) -> Enumeration:
+        return Enumeration(self.problem, self.tolerance, budget, relative=self.relative)
+
+    def _fourier(self) -> FourierExpectation:
+        method = FourierExpectation(self.problem, self.tolerance, relative=self.relative)
+        method.gradient(self.problem.initial_state)  # refuses now rather than later
+        return method
 
     def _choose(
         self, tolerance: float | None, samples: int, seed: int, budget: float
     ) -> tuple[Any, str]:
         """Return the cheaper certified method, or sampling if neither is affordable."""
-        states = predicted_states(self.problem, self.tolerance)
+        asked = self.tolerance * (_LEARNED_LOSS if self.relative else 1.0)
+        states = predicted_states(self.problem, asked)
         by_states = states * SECONDS_PER_STATE
-        by_fourier = predicted_cost(self.problem, self.tolerance)
+        by_fourier = predicted_cost(self.problem, asked)
         number = f"about {states:.2g}" if math.isfinite(states) else "far too many"
         found = [f"enumeration needs {number} states"]
         if by_states <= _SLOW:
@@ -115,21 +141,19 @@ class Population(Risk):
         table = None
         if by_states <= by_fourier or (by_fourier > _SLOW and states <= _TABLE):
             try:
-                table = Enumeration(self.problem, self.tolerance, budget)
+                table = self._enumeration(budget)
                 if by_states <= by_fourier:
                     return table, f"enumeration: {costs}"
             except ToleranceError as refusal:
                 found.append(str(refusal))
         if by_fourier <= _SLOW:
             try:
-                method = FourierExpectation(self.problem, self.tolerance)
-                method.gradient(self.problem.initial_state)
-                return method, f"fourier: {costs}"
+                return self._fourier(), f"fourier: {costs}"
             except ToleranceError as refusal:
                 found.append(str(refusal))
                 if table is None and states <= _TABLE:
                     with contextlib.suppress(ToleranceError):
-                        table = Enumeration(self.problem, self.tolerance, budget)
+                        table = self._enumeration(budget)
         reason = "; ".join(found)
         if table is not None:
             return table, f"enumeration: {reason}"
@@ -151,7 +175,8 @@ class Population(Risk):
         count = self.expectation.samples if sampled else samples
         tolerance = None if sampled else self.tolerance
         kept = {"tolerance": self.tolerance, "evaluations": self.evaluations, "reason": self.reason}
-        return _again, (self.problem, self.method, tolerance, (count, *rest), kept)
+        relative = self.relative and not sampled
+        return _again, (self.problem, self.method, tolerance, relative, (count, *rest), kept)
 
     @property
     def method(self) -> str:
@@ -166,9 +191,7 @@ class Population(Risk):
     def certified_loss(self, state: State) -> Loss | Value:
         """Return loss and bound only: by the Fourier method test errors cost far more."""
         self.evaluations += 1
-        if isinstance(self.expectation, FourierExpectation):
-            return self.expectation.certified_loss(self.checked(state))
-        return self.expectation.evaluate(self.checked(state))
+        return self.expectation.certified_loss(self.checked(state))
 
     def gradient(self, state: State) -> State:
         """Return the entrywise gradient only: the fast path of the solvers."""
@@ -192,7 +215,7 @@ class Population(Risk):
     def plan(self) -> Any:
         """The table of states, for the compiled descent loop; itself where there is no table."""
         plan = self.expectation.plan
-        return plan if isinstance(plan, StatePlan) else self
+        return plan if isinstance(plan, StatePlan | RelativePlan) else self
 
     def has_grown(self, start: np.ndarray, vector: np.ndarray) -> bool:
         """Tell whether alpha ran away: large attention logits are no divergence."""
@@ -208,12 +231,14 @@ class Population(Risk):
 
 
 def _again(
-    problem: Problem, method: str, tolerance: float | None, limits: tuple[Any, ...], kept: Any
-) -> Population:
+    problem: Problem, method: str, tolerance: float | None, relative: bool,
+    limits: tuple[Any, ...], kept: Any,
+) -> Population:  # fmt: skip
     samples, seed, budget = limits
     population = Population(
-        problem, method, tolerance, samples=samples, seed=seed, memory_budget=budget
-    )
+        problem, method, tolerance, relative=relative, samples=samples, seed=seed,
+        memory_budget=budget,
+    )  # fmt: skip
     vars(population).update(kept)
     return population
 

@@ -26,6 +26,9 @@ def compile_method(method: str) -> str:
     population.evaluate(start)
     population.jacobian(start)
     gradient_descent(population, learning_rate=0.01, steps=2)
+    if method == "enumeration":
+        relative = Population(Problem(D=8, C=2, q=0.3), method, 1e-6, relative=True)
+        gradient_descent(relative, learning_rate=0.01, steps=2)
     if method == "fourier":  # many features in few sets: the other road to the test error
         crowded = Problem(D=64, C=8, q=0.5)
         Population(crowded, method=method, tolerance=1e-6).evaluate(crowded.initial_state)

@@ -8,13 +8,19 @@ import numpy as np
 
 from dynamics.enumeration import StatePlan
 from dynamics.errors import ToleranceError
-from dynamics.expectation import Constants, hessian_sum, risk_sums
+from dynamics.expectation import Constants, certified_sums, hessian_sum
 from dynamics.problem import Problem, State
-from dynamics.states import sample_states
-from dynamics.truncation import nothing
+from dynamics.rare import rare_laws, unseen
+from dynamics.rounding import UNIT
+from dynamics.states import LARGEST_SET, sample_states
+from dynamics.ties import tie_law
+from dynamics.truncation import group_bounds, nothing
 from dynamics.value import Value, require_finite, scale
 
 _PILOT = 20_000
+_FEWEST = 100  # images that tell a standard error
+_LONGEST = 60.0  # seconds that drawing a sample may take
+_SECONDS_PER_TYPE = 5e-8  # to draw how many sets of an image are of one type, and to weigh it
 _BYTES_PER_ENTRY = 60  # of the table and of the buffers while it is drawn
 
 
@@ -23,9 +29,11 @@ class Sampling:
 
     With a tolerance, the sample is made large enough that three standard errors at the initial
     state stay below it; at later states :attr:`Value.bound` tells what is reached. Rare images
-    carry most of the late loss, which error bars from a sample can miss: enumeration and Fourier
-    are the methods to trust where they apply. ``clip`` reduces the sample to the memory budget
-    instead of refusing.
+    carry most of the late loss: half of the sample is drawn where they are common
+    (:mod:`dynamics.rare`) and weighted back, and the error holds three standard errors plus a
+    bound of the images with more features than the sample can be expected to hold. It is an
+    estimate still: enumeration and Fourier are the methods to trust where they apply. ``clip``
+    reduces the sample to the memory budget instead of refusing.
     """
 
     name = "sampling"
@@ -42,24 +50,31 @@ class Sampling:
         self.problem = problem
         self.tolerance = tolerance
         self.constants = Constants.of(problem)
-        features = min(problem.q * (problem.D - problem.C), problem.L - 1.0)
+        types = (problem.C + 1) * (problem.C + 2) / 2.0
+        features = min(problem.q * (problem.D - problem.C), problem.L - 1.0, types)
         affordable = int(memory_budget / (_BYTES_PER_ENTRY * (1.0 + features)))
+        affordable = min(affordable, int(_LONGEST / (types * _SECONDS_PER_TYPE)))
+        if problem.C > LARGEST_SET or affordable < _FEWEST:
+            raise ToleranceError(
+                f"sampling is out of reach: a set of C = {problem.C} patches has {types:.2g} types "
+                f"(C may be at most {LARGEST_SET}), and {affordable} images are what the memory "
+                f"budget and {_LONGEST:g} s allow"
+            )
         if tolerance is not None:
             samples = self._samples_for(tolerance, affordable, seed)
         elif clip:
             samples = min(samples, affordable)
         elif samples > affordable:
             raise ToleranceError(
-                f"samples = {samples} do not fit the memory budget: at most {affordable}"
+                f"samples = {samples} do not fit the memory budget and {_LONGEST:g} s: "
+                f"at most {affordable}"
             )
-        self.samples = samples
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
-        self.states = sample_states(problem, samples, rng)
+        self._draw(samples, rng)
 
     def _samples_for(self, tolerance: float, affordable: int, seed: int) -> int:
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
-        self.samples = _PILOT
-        self.states = sample_states(self.problem, _PILOT, rng)
+        self._draw(_PILOT, rng)
         pilot = self.evaluate(self.problem.initial_state)
         target = tolerance * scale((pilot.loss, *pilot.gradient))
         needed = max(_PILOT, math.ceil(1.2 * _PILOT * (pilot.bound / target) ** 2))
@@ -71,6 +86,12 @@ class Sampling:
                 reachable=best,
             )
         return needed
+
+    def _draw(self, samples: int, rng: np.random.Generator) -> None:
+        laws = rare_laws(self.problem)
+        self.samples = samples
+        self.states = sample_states(self.problem, samples, rng, laws)
+        self._unseen = unseen(self.problem, samples, laws)
 
     @property
     def plan(self) -> StatePlan:
@@ -88,24 +109,55 @@ class Sampling:
         hessian = hessian_sum(self.states, self.constants, *state)
         return hessian / np.array(self.problem.multiplicity)[:, None]
 
+    def certified_loss(self, state: State) -> Value:
+        """Return the full value."""
+        return self.evaluate(state)
+
     def evaluate(self, state: State) -> Value:
-        """Return the full :class:`Value` with three standard errors as its bound."""
-        sums, test_error, ties = risk_sums(self.states, self.constants, *state)
-        loss, mean_sigmoid, *derivatives = sums[0].tolist()
-        require_finite((loss, *derivatives), state)
-        deviation = np.sqrt(np.maximum(sums[1] - sums[0] ** 2, 0.0) / (self.samples - 1))
-        deviation[2:] /= self.problem.multiplicity
-        rounding = float(max(sums[2, 0], *(sums[2, 2:] / self.problem.multiplicity)))
-        statistical = 3.0 * float(max(deviation[0], *deviation[2:]))
-        spread = test_error * (1.0 - test_error) / self.samples
+        """Return the full :class:`Value` with three standard errors as its bound.
+
+        Raises
+        ------
+        ToleranceError
+            If squares overflow, so that no error can be told.
+        """
+        tie = tie_law(self.problem, state, self.states.plus, self.states.minus)
+        sums, signs = certified_sums(self.states, self.constants, *state, 4.0 * UNIT, tie)
+        require_finite(tuple(sums[0].tolist()), state)
+        many = np.array([1.0, 1.0, *self.problem.multiplicity])
+        with np.errstate(over="ignore", invalid="ignore"):
+            deviation = np.sqrt(np.maximum(sums[1] - sums[0] ** 2, 0.0) / (self.samples - 1))
+            statistical, rounding = 3.0 * deviation / many, sums[2] / many
+            bounds = group_bounds(self._unseen, self.constants, *state).sum(axis=0)
+            missed = np.insert(bounds, 1, self._unseen.mass.sum())
+            total = statistical + rounding + missed
+        if not np.all(np.isfinite(total)):
+            raise ToleranceError(
+                f"sampling cannot tell its error at alpha = {state.alpha:.6g}, gamma = "
+                f"{state.gamma:.6g}, rho = {state.rho:.6g}: the squares of its terms overflow"
+            )
+        negative, zero, undecided, squares = signs.tolist()
+        error = negative + zero + 0.5 * undecided
+        spread = max(squares - error**2 / self.samples, 0.0)
+        # the last terms keep the bar honest when no error was drawn (rule of three)
+        lost = 3.0 * math.sqrt(spread) + 3.0 / self.samples + 0.5 * undecided
+        worst = [0, 2, 3, 4][int(np.argmax(total[[0, 2, 3, 4]]))]
+        loss, mean_sigmoid, *gradient = (sums[0] / many).tolist()
         return Value(
             loss=loss,
-            gradient=State(*np.divide(derivatives, self.problem.multiplicity).tolist()),
-            test_error=min(1.0, float(test_error)),
-            ties=min(1.0, float(ties)),
+            gradient=State(*gradient),
+            test_error=min(1.0, error),
+            ties=min(1.0, zero),
             mean_sigmoid=mean_sigmoid,
-            bound=statistical + rounding,
-            bounds={"three standard errors": statistical, "rounding": rounding},
-            # the second term keeps the bar honest when no error was drawn (rule of three)
-            test_error_bound=3.0 * math.sqrt(spread) + 3.0 / self.samples,
+            bound=float(total[worst]),
+            bounds={
+                "three standard errors": float(statistical[worst]),
+                "images with more features than sampled": float(missed[worst]),
+                "rounding": float(rounding[worst]),
+            },
+            test_error_bound=lost,
+            loss_bound=float(total[0]),
+            gradient_bound=State(*total[2:].tolist()),
+            mean_sigmoid_bound=float(total[1]),
+            ties_bound=lost + 0.5 * undecided,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from dynamics.problem import State
@@ -38,7 +38,12 @@ class Value:
     bounds
         The named parts whose sum is ``bound``.
     test_error_bound
-        The same for ``test_error``.
+        The same for ``test_error``; what is undecided about the sign of F is inside.
+    loss_bound, gradient_bound, mean_sigmoid_bound
+        Absolute errors of the values of these names, entry by entry (``bound`` is the largest of
+        the first two).
+    ties_bound
+        The same for ``ties``; infinite where the method does not tell.
     """
 
     loss: float
@@ -49,6 +54,10 @@ class Value:
     bound: float
     bounds: Mapping[str, float]
     test_error_bound: float
+    loss_bound: float
+    gradient_bound: State
+    mean_sigmoid_bound: float
+    ties_bound: float = field(default=math.inf, kw_only=True)
 
 
 def require_finite(numbers: tuple[float, ...], state: State) -> None:

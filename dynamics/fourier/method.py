@@ -80,7 +80,9 @@ class FourierExpectation:
 
     name = "fourier"
 
-    def __init__(self, problem: Problem, tolerance: float = 1e-10) -> None:
+    def __init__(self, problem: Problem, tolerance: float = 1e-10, relative: bool = False) -> None:
+        if relative:
+            raise ToleranceError("the Fourier method has no relative tolerance yet")
         require(1e-13 <= tolerance <= 0.1, "tolerance", tolerance, "between 1e-13 and 0.1")
         self.problem = problem
         self.tolerance = float(tolerance)

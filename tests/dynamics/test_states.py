@@ -3,17 +3,21 @@
 import itertools
 import math
 from collections import Counter
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from dynamics import Problem
+from dynamics.rare import rare_laws
 from dynamics.states import (
+    UNDERFLOWN_WEIGHT,
     count_states,
     enumerate_states,
     sample_states,
     select_states,
     set_types,
+    weight_error,
 )
 
 
@@ -101,3 +105,33 @@ def test_a_sample_follows_the_law():
     for key, probability in exact.items():
         sigma = math.sqrt(probability * (1 - probability) / samples)
         assert abs(ours[key] - probability) < 5 * sigma
+
+
+def test_a_sample_of_rare_images_follows_the_law_too():
+    """Weights of at most 2 / n: the variance of a weighted share is at most 2 p / n."""
+    problem = Problem(D=8, C=2, q=0.3)
+    samples = 40_000
+    states = sample_states(problem, samples, np.random.default_rng(1), rare_laws(problem))
+    ours, exact = multisets(states), brute_force(problem, 6)
+    assert states.weight.max() <= 2.0 / samples * (1 + 1e-9)
+    for key, probability in exact.items():
+        assert abs(ours[key] - probability) < 5 * math.sqrt(2 * probability / samples)
+    rare = {key: p for key, p in exact.items() if key[0] <= -4}  # all six patches -1: 1e-5
+    plain = multisets(sample_states(problem, samples, np.random.default_rng(1)))
+    assert all(abs(ours[key] - p) < 0.2 * p for key, p in rare.items())
+    assert not all(abs(plain[key] - p) < 0.2 * p for key, p in rare.items())
+
+
+@pytest.mark.parametrize("q", [1e-12, 1e-3, 0.4, 0.9, 1 - 1e-14, 1.0])
+@pytest.mark.parametrize(("D", "C"), [(8, 2), (10, 5), (40, 4)])
+def test_the_relative_error_of_a_weight_is_bounded(D, C, q):
+    """The weight of the images without and with one feature, in exact fractions."""
+    problem = Problem(D=D, C=C, q=q)
+    states, exact = enumerate_states(problem, 1), Fraction(q)
+    assert states.weight.size == 3
+    lengths = np.diff(states.start)
+    for weight, features in zip(states.weight.tolist(), lengths.tolist()):
+        ways = (D - C) if features else 1
+        truth = ways * (exact / 2) ** features * (1 - exact) ** (D - C - features)
+        room = weight_error(problem, 1) * truth + Fraction(UNDERFLOWN_WEIGHT)
+        assert abs(Fraction(weight) - truth) <= room

@@ -3,12 +3,16 @@
 Trusts: complete enumeration of a small problem, where the neglected part can be summed.
 """
 
+import math
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynamics import Problem
+from dynamics.enumeration import predicted_states
 from dynamics.expectation import Constants, risk_sums
 from dynamics.states import enumerate_states, select_states
 from dynamics.truncation import binomial_tail, group_bounds, groups_by_sum, state_bounds
@@ -24,7 +28,7 @@ PARAMETERS = {
 
 def neglected_exactly(problem, states, state):
     """Loss and entrywise gradient summed over the given states only."""
-    sums, _, _ = risk_sums(states, Constants.of(problem), *state)
+    sums, _ = risk_sums(states, Constants.of(problem), *state)
     return np.abs([sums[0, 0], *(sums[0, 2:] / problem.multiplicity)])
 
 
@@ -34,11 +38,13 @@ def test_the_tail_beyond_K_is_bounded(shape, q, p, beta, state, K):
     problem = Problem(D=shape[0], C=shape[1], q=q, p=p, beta=beta)
     everything = enumerate_states(problem, problem.D - problem.C)
     kept = enumerate_states(problem, K)
-    bound = group_bounds(binomial_tail(problem).beyond(K), Constants.of(problem), *state).sum()
-    whole, _, _ = risk_sums(everything, Constants.of(problem), *state)
-    part, _, _ = risk_sums(kept, Constants.of(problem), *state)
+    bound = group_bounds(binomial_tail(problem).beyond(K), Constants.of(problem), *state).sum(
+        axis=0
+    )
+    whole, _ = risk_sums(everything, Constants.of(problem), *state)
+    part, _ = risk_sums(kept, Constants.of(problem), *state)
     gap = np.abs(whole[0] - part[0])[[0, 2, 3, 4]] / [1.0, *problem.multiplicity]
-    assert gap.max() <= bound * (1 + 1e-9) + whole[2].max() + 1e-14
+    assert np.all(gap <= bound + (whole[2] + part[2])[[0, 2, 3, 4]])
 
 
 @settings(max_examples=60)
@@ -49,11 +55,11 @@ def test_dropped_states_are_bounded_one_by_one_and_in_groups(shape, q, p, beta, 
     states = enumerate_states(problem, problem.D - problem.C)
     dropped = np.random.default_rng(seed).random(states.weight.size) < 0.3
     dropped[0] = True
-    exact = neglected_exactly(problem, select_states(states, dropped), state).max()
-    singly = state_bounds(states, constants, *state)[dropped].sum()
-    grouped = group_bounds(groups_by_sum(problem, states, dropped), constants, *state).sum()
-    assert exact <= grouped * (1 + 1e-9)
-    assert exact <= singly * (1 + 1e-9)
+    exact = neglected_exactly(problem, select_states(states, dropped), state)
+    singly = state_bounds(states, constants, *state)[dropped].sum(axis=0)
+    grouped = group_bounds(groups_by_sum(problem, states, dropped), constants, *state).sum(axis=0)
+    assert np.all(exact <= grouped * (1 + 1e-9))
+    assert np.all(exact <= singly * (1 + 1e-9))
 
 
 def test_all_images_are_in_exactly_one_group():
@@ -67,3 +73,32 @@ def test_the_expected_number_of_sets_adds_up():
     features = tail.sets @ np.arange(5)
     np.testing.assert_allclose(features[:-1], np.arange(features.size - 1), atol=1e-9)
     np.testing.assert_allclose(tail.sets.sum(axis=1), problem.L - 1, rtol=1e-9)
+
+
+@pytest.mark.parametrize("q", [1e-12, 1e-3, 0.4, 0.9, 1 - 1e-14, 1.0])
+@pytest.mark.parametrize(("D", "C", "p"), [(8, 2, 3), (60, 5, 21), (600, 4, 3)])
+def test_masses_norms_and_sets_are_upper_bounds_and_close(D, C, p, q):
+    """Against exact fractions of the exact binary value of q."""
+    tail, exact = binomial_tail(Problem(D=D, C=C, q=q, p=p)), Fraction(q)
+    trials = D - C
+    if tail.mass[-1] > 0.5:
+        assert tail.mass.size == 2
+        return
+    for k in range(0, tail.mass.size - 1, max(1, tail.mass.size // 12)):
+        chance = math.comb(trials, k) * exact**k * (1 - exact) ** (trials - k)
+        assert chance <= Fraction(tail.mass[k]) <= chance * (1 + Fraction(1e-9)) + Fraction(1e-280)
+        moment = sum(math.comb(k, h) * abs(C + 2 * h - k) ** p for h in range(k + 1))
+        assert Fraction(tail.norm[k]) ** p >= Fraction(moment, 2**k)
+        assert Fraction(tail.norm[k]) ** p <= Fraction(moment, 2**k) * (1 + Fraction(1e-10))
+        for m in range(C + 1):
+            sets = (D // C - 1) * Fraction(
+                math.comb(C, m) * math.comb(trials - C, k - m) if k >= m else 0,
+                math.comb(trials, k),
+            )
+            assert sets <= Fraction(tail.sets[k, m]) <= sets * (1 + Fraction(1e-9))
+
+
+def test_what_no_table_can_reach_is_seen_at_once():
+    assert binomial_tail(Problem(D=10**9, C=4, q=0.27)).mass.size == 2
+    assert binomial_tail(Problem(D=10**5, C=4, q=0.3)).mass.size == 2
+    assert predicted_states(Problem(D=10**5, C=4, q=0.3), 1e-6) == math.inf
