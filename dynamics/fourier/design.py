@@ -158,8 +158,8 @@ def _tilt_to_lines(law, sets, C, reach, x, y, base, kind, lines, share, here, li
             if sets - 1.0 <= PLAIN_POWER or filled >= 0.5:  # the empty type has its own error
                 crowd, top = sets, work[TOP * W + m]
             shift = work[U * W + m]
-            # of a probability 8 u of log_p and 4 u of each exponent, once more in log f and twice in
-            # its cancelling logarithm; z^n takes 3 C multiplications
+            # of a probability 8 u of log_p and 4 u of each exponent, once more in log f and twice
+            # in its cancelling logarithm; z^n takes 3 C multiplications
             each = 3 * (12 * law.log_size + 5 * abs(shift) * C + 6 * C + 20 + 2 * abs(top))
             error = 32 + 4 * sets * (abs(log_f[m]) - max(law.log_p_empty, -745.0))
             error += 4 * (abs(lam[m] * base[0, i + m]) + abs(work[R * W + m] * shift))

@@ -77,10 +77,11 @@ class FourierExpectation:
     tolerance
         Between 1e-16 and 0.1; much below 1e-12 it can be met at few states. The error of the loss
         and of E[s(-F)] is at most ``tolerance`` times max(1, value); that of ``d ell / d theta`` at
-        most ``tolerance`` times ``max(1, E[s(-F) |dF/dtheta|])``, for alpha also at most ``tolerance / alpha``. (On the
-        slow manifold d ell / d alpha is a difference of terms of that size, 1e4 at D = 10^6.)
-        Small values are computed to ``tolerance`` relative to themselves as long as rounding
-        permits: down to about 1e-15 of E|dF|. The bounds say what was reached.
+        most ``tolerance`` times ``max(1, E[s(-F) |dF/dtheta|])``, for alpha also at most
+        ``tolerance / alpha``. (On the slow manifold d ell / d alpha is a difference of terms of
+        that size, 1e4 at D = 10^6.) Small values are computed to ``tolerance`` relative to
+        themselves as long as rounding permits: down to about 1e-15 of E|dF|. The bounds say what
+        was reached.
     relative
         Hold the errors of the loss and of each derivative to ``tolerance`` times its own modulus,
         however small: a loss of 1e-12 late in training, but also a derivative that is the small

@@ -21,7 +21,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dynamics._emitted import row_gradient
 from dynamics._jit import REORDER, kernel
 from dynamics.fourier.rounding import UNIT
 from dynamics.problem import Problem
@@ -198,44 +197,6 @@ def slack(blur, sets, log_f, log_p_empty, shift):
     most ``|log f| + |log P(empty)|``. Those of ``lam x`` count among the errors of the tables.
     """
     return blur * (1.0 + sets * (abs(log_f) - max(log_p_empty, -745.0)) + abs(shift))
-
-
-@kernel(inner=True)
-def set_tables(r, plus, minus, level, L, C, constants, power_p, rows, x, y, base):
-    """Fill ``x[type]`` and ``y[3, type]``, the contributions of a set to F and dF given R = r.
-
-    Contributions are in excess of an empty set. ``base``: F and its three derivatives of the signal
-    set with L - 1 empty sets, and 1; ``rows``: scratch, rows of the attention by s + 1 and n + C.
-    """
-    alpha, Lambda, Gamma, Xi, LG, GX, D, kappa, tau, nu = constants
-    for k in range(3 * (2 * C + 1)):
-        s, n = k % 3 - 1, k // 3 - C
-        if abs(n - s) < C:
-            row = row_gradient(
-                1.0 * s, 1.0 * n, r + 1.0 * C, alpha, Lambda, Gamma, Xi, LG, GX, C, D, kappa, tau,
-                power_p, nu,
-            )  # fmt: skip
-            for j in range(4):
-                rows[k % 3, k // 3, j] = row[j]
-    empties = (L - 1.0) * C
-    base[4] = 1.0
-    for j in range(4):
-        empty = rows[1, C, j]
-        base[j] = C * rows[2, 2 * C, j] + empties * empty
-        empty = empty if j < 2 else 0.0  # an empty set has no attention derivatives in excess
-        for k in range(len(level)):
-            a, b, m = plus[k], minus[k], level[k]
-            value = 0.0
-            if a > 0:
-                value += a * (rows[2, m, j] - empty)
-            if b > 0:
-                value += b * (rows[0, m, j] - empty)
-            if a + b < C:
-                value += (C - a - b) * (rows[1, m, j] - empty)
-            if j == 0:
-                x[k] = value
-            else:
-                y[j - 1, k] = value
 
 
 @kernel(inner=True)
