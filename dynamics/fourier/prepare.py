@@ -46,13 +46,16 @@ def prepare(law, C, L, constants, power, crude, tolerance, floor):
     ready = np.zeros(len(sure), dtype=np.bool_)
     for k in range(5):
         goal[k] = tolerance * unit[k]
-    for _ in range(4):
-        if not tilt_where_needed(
+    for _ in range(4 if floor >= FLOOR else 40):
+        changed = tilt_where_needed(
             law.blur, law.log_p, law.log_p_empty, law.level, sets, C, reach, x, y, base, logs, sure,
             ready, goal,
-        ):  # fmt: skip
+        )  # fmt: skip
+        if not changed and floor >= FLOOR:
             break
-        lower(0.1 * tolerance, floor, unit, sure, ready, goal)
+        fell = lower(0.1 * tolerance, floor, unit, sure, ready, goal)
+        if not (changed or fell):
+            break
     return reach, tail, x, y, base, logs, sure, ready, unit, goal
 
 
@@ -123,14 +126,23 @@ def _untilted(law, first, sets, x, y, base, logs, sure):
 
 @kernel(inner=True)
 def lower(part, floor, unit, sure, ready, goal):
-    """Lower the finite goals to this part of the answer, by its bounds."""
+    """Lower the finite goals to this part of the answer, by its bounds; say if any fell by half.
+
+    Where accuracy is asked relative to the value, R that are negligible so far count too: the
+    answer may lie there, and the goals come down step by step.
+    """
     bounds, scratch = np.empty(len(ready)), np.empty(len(ready))
+    fell = False
     for k in range(5):
         for i in range(len(ready)):
-            bounds[i] = min(sure[i, k], 700.0) if ready[i] else -math.inf
+            known = ready[i] or floor < FLOOR
+            bounds[i] = min(sure[i, k], 700.0) if known else -math.inf
         exponentials(bounds, scratch)
         if goal[k] < math.inf:
+            before = goal[k]
             goal[k] = min(goal[k], max(part * bounds.sum(), floor * unit[k]))
+            fell = fell or goal[k] < 0.5 * before
+    return fell
 
 
 @kernel(inner=True)
