@@ -148,8 +148,7 @@ def _probability_of_sum(patches: int, q: float, reach: int) -> tuple[np.ndarray,
     width = min(reach, start) + 1
     values[reach : reach + width] = law[:width]
     values[reach - width + 1 : reach + 1] = law[:width][::-1]
-    unit = float(np.finfo(np.longdouble).eps)
-    return values, 2 * UNIT + 8 * unit * (start + 4), noise
+    return values, 2 * UNIT + 4 * _rounding(start), noise
 
 
 def _downwards(patches: int, q: float, start: int) -> tuple[np.ndarray, float]:
@@ -165,11 +164,17 @@ def _downwards(patches: int, q: float, start: int) -> tuple[np.ndarray, float]:
         law[r - 1] = ((patches + r + 1) * above + ratio * r * law[r]) / (patches - r + 1)
         above = law[r]
         if law[r - 1].max() > 1e200:  # what underflows has a probability below 1e-300
-            law[r - 1 :] *= np.longdouble(1e-200)
+            law[r - 1 :] /= law[r - 1].max()
             above = law[r]
     law /= law[0] + 2 * law[1:].sum(axis=0)
-    noise = 0.0 if exact else float(np.abs(law[:, 0] - law[:, 1]).max()) + 1e-99
+    apart = np.abs(law[:, 0] - law[:, -1]) - 2 * _rounding(start) * law[:, -1]
+    noise = 0.0 if exact else max(0.0, float(apart.max())) + 1e-99
     return law[:, -1].astype(float), noise
+
+
+def _rounding(start: int) -> float:
+    """Bound the relative error after ``start`` steps down, of 6 roundings each, and a sum."""
+    return 8 * float(np.finfo(np.longdouble).eps) * (start + 4)
 
 
 @kernel

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from fractions import Fraction
 
 import mpmath
 import numpy as np
@@ -15,7 +16,7 @@ from dynamics.errors import ParameterError, ToleranceError
 from dynamics.fourier import FourierExpectation
 from dynamics.fourier.bound import mean_power
 from dynamics.fourier.kernel import node_sums
-from dynamics.fourier.plan import TILTS
+from dynamics.fourier.plan import TILTS, _probability_of_sum
 from dynamics.fourier.prepare import FLOOR, prepare
 from dynamics.fourier.totals import exponentials
 from dynamics.problem import Problem, State
@@ -592,3 +593,35 @@ class TestManyTotals:
                 if r == 0:  # and not by much
                     assert weight.sum() > 0.05 * math.exp(bounds[4])
         assert known > 20
+
+
+class TestLawOfTheTotal:
+    """P[R = r] against exact integers, and where the recurrence cannot start at the end."""
+
+    @pytest.mark.parametrize("q", [1e-12, 0.05, 0.3, 0.97, 1 - 1e-14, 1.0])
+    @pytest.mark.parametrize("patches", [0, 1, 6, 60])
+    def test_against_integers(self, patches, q):
+        top, bottom = q.as_integer_ratio()
+        law = [1]
+        for _ in range(patches):  # in units of (2 bottom)^-patches
+            wide = [0, 0, *law, 0, 0]
+            law = [
+                top * (wide[i] + wide[i + 2]) + 2 * (bottom - top) * wide[i + 1]
+                for i in range(len(wide) - 2)
+            ]
+        values, accuracy, noise = _probability_of_sum(patches, q, patches + 3)
+        assert accuracy < 1e-14
+        for found, count in zip(values[3 : len(values) - 3], law, strict=True):
+            exact = Fraction(count, (2 * bottom) ** patches)
+            room = Fraction(accuracy) * exact + Fraction(noise) + Fraction(1, 10**300)
+            assert abs(Fraction(float(found)) - exact) <= room
+
+    @pytest.mark.parametrize("q", [1e-300, 16e-6, 1e-3])
+    def test_many_patches(self, q):
+        """From both starting values: exact variance and sum."""
+        patches = 10**6
+        values, accuracy, noise = _probability_of_sum(patches, q, 400)
+        r = np.arange(-400, 401)
+        assert noise < 1e-60
+        assert values.sum() == pytest.approx(1.0, rel=10 * accuracy, abs=0)
+        assert values @ r**2 == pytest.approx(patches * q, rel=1e-13, abs=0)
