@@ -78,10 +78,13 @@ class Oracle:
         return w @ np.logaddexp(0, -F), w @ s, -(dF * s) @ w
 
     def signs(self, state):
-        """Return P[F <= -b], P[F <= b] and P[|F| <= b] for bands b above and below rounding."""
+        """Return P[F < -b], P[F <= b] and P[|F| <= b] for a band b above rounding.
+
+        Which of the last are ties is for exact arithmetic to say (``test_fourier_balls``).
+        """
         F, _, size = self.moments(state)
-        wide, narrow = 1e-11 * size[0] + self.blur, 1e-17 * size[0]
-        probability = [wide <= -F, wide >= F, narrow >= np.abs(F), wide >= np.abs(F)]
+        wide = 1e-11 * size[0] + self.blur
+        probability = [wide < -F, wide >= F, wide >= np.abs(F)]
         return [self.weight @ event for event in probability]
 
 
@@ -161,10 +164,10 @@ def assert_certified(problem, state, oracle, tolerance, slack=1e-12):
     np.testing.assert_allclose(
         np.array(value.gradient) * problem.multiplicity, value.derivatives, rtol=1e-14, atol=1e-300
     )
-    wrong, wrong_or_tie, tie, near = oracle.signs(state)
+    wrong, wrong_or_tie, near = oracle.signs(state)
     room = value.test_error_bound + slack
     assert wrong - room <= value.test_error <= wrong_or_tie + room
-    assert tie - room <= value.ties <= near + room
+    assert value.ties <= near + room
     return value
 
 
