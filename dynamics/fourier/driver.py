@@ -21,7 +21,13 @@ import numpy as np
 
 from dynamics._jit import REORDER, kernel
 from dynamics.fourier.bound import account, fill_levels, mean_power
-from dynamics.fourier.design import LEFT_OUT, SURELY_NEGATIVE, TOO_MANY_NODES, design
+from dynamics.fourier.design import (
+    INTEGRATED,
+    LEFT_OUT,
+    SURELY_NEGATIVE,
+    TOO_MANY_NODES,
+    design,
+)
 from dynamics.fourier.kernel import node_sums
 from dynamics.fourier.plan import TILTS, UNTILTED
 from dynamics.fourier.prepare import FLOOR, prepare
@@ -32,6 +38,7 @@ from dynamics.fourier.rounding import (
     add_drift,
     add_rounding,
     drift_of_moments,
+    drifts,
     table_errors,
 )
 
@@ -93,8 +100,14 @@ def assemble(
         dbase, most,
     )  # fmt: skip
     untilted = law.share.shape[1] // 2 - reach
+    tilted, drift = np.zeros_like(x), np.empty((7, len(kind)))
+    for i in range(len(kind)):  # s(-F) is at most e^(-eta F) for eta >= 0, and 1 = e^(-0 F)
+        if kind[i] == INTEGRATED:
+            for j in range(len(x)):
+                tilted[j, i] = share[i, j] if line[i, 0] >= 0.0 else law.share[j, untilted + i]
+    drifts(L - 1.0, tilted, y, base, dx, dy, dbase, drift)
     front, level, series = np.empty(5), np.empty(2 * C + 1), np.empty(10)
-    sizes, slopes, moved = np.empty(5), np.empty(4), np.empty(6)
+    sizes, moved, here_bounds = np.empty(5), np.empty(6), np.zeros((5, 5))
     beyond = np.zeros(5)  # the totals that would need too many nodes, whatever the goal
     for k in range(5):
         bounds[k, 0] = rest[k]
@@ -123,36 +136,24 @@ def assemble(
             values, magnitude,
         )  # fmt: skip
         _add_derivatives(
-            center, law.total_less_one, law.p_empty, law.p, law.n, L - 1.0, i, y, dy, base, dbase,
-            sums[i], front[0], constant, values, magnitude, sizes, slopes,
+            center, law.total_less_one, law.p_empty, law.p, law.n, L - 1.0, i, y, base, sums[i],
+            front[0], constant, values, magnitude, sizes,
         )  # fmt: skip
-        before = bounds.sum(axis=1)
         account(
             nodes[i] * line[i, 1], line[i, 3], line[i, 0], logs[i], most[0, i] + line[i, 6], front,
-            bounds,
+            here_bounds,
         )  # fmt: skip
         fill_levels(share[i], law.level, line[i, 2], C, level)
         add_rounding(
             L, C, law.total[center], law.accuracy * law.total[center] + law.noise, x[:, i],
             base[0, i], share[i], line[i], angles[i], nodes[i], mean_power(L - 3, level, angles[i]),
             front, log_goal, weights[i], constant, moments[:, i], blurs[:, i], series, moved,
-            bounds,
+            here_bounds,
         )  # fmt: skip
-        for k in range(5):  # the computed sizes carry the errors so far
-            sizes[k] += bounds[k].sum() - before[k] + 4.0 * UNIT * before[k]
-        for k in range(1, 4):
-            slopes[k] += most[k, i] * (sizes[4] - slopes[0])
-        if line[i, 0] >= 0.0:
-            add_drift(
-                L - 1.0, share[i], front[4], i, y, base, dx, dy, dbase, most, moved, sizes, slopes,
-                bounds,
-            )  # fmt: skip
-        else:  # s(-F) is at most 1 = e^(-0 F)
+        probability = front[4]
+        if line[i, 0] < 0.0:
             probability = math.exp(law.log_probability[untilted + i])
-            add_drift(
-                L - 1.0, law.share[:, untilted + i].copy(), probability, i, y, base, dx, dy, dbase,
-                most, moved, sizes, slopes, bounds,
-            )  # fmt: skip
+        add_drift(probability, drift[:, i], most[:, i], moved, here_bounds, sizes, bounds)
     many = 64.0 + len(kind) + 2.0 * len(x)
     for k in range(5):  # adding up the types and the totals; then outwards
         bounds[k, 4] += many * UNIT * magnitude[k] + TINY_RESULT
@@ -257,13 +258,12 @@ def _add_loss(total, integral, omega, constant, mean, values, magnitude):
 
 @kernel(inner=True)
 def _add_derivatives(
-    center, total_less_one, p_empty, p, n, sets, i, y, dy, base, dbase, sums, front, constant,
-    values, magnitude, sizes, slopes,
+    center, total_less_one, p_empty, p, n, sets, i, y, base, sums, front, constant, values,
+    magnitude, sizes,
 ):  # fmt: skip
     """Turn ``sums``, E over L - 2 sets for each type, into E[s(-F) dF 1{R=r}], r number i.
 
-    Fills ``sizes[1:]`` with E[s(-F) |dF| 1{R=r}] set by set and E[s(-F) 1{R=r}], ``slopes[0]`` with
-    the last and the rest with E[s(-F) |d delta| 1{R=r}], delta the errors of the tables.
+    Fills ``sizes[1:]`` with E[s(-F) |dF| 1{R=r}] set by set and E[s(-F) 1{R=r}].
     """
     types = len(p)
     total = front * sums[types] + constant * p_empty * total_less_one[center]
@@ -272,15 +272,14 @@ def _add_derivatives(
         total += sums[j]
     for k in range(3):
         value = base[1 + k, i] * total
-        size, slope = abs(value), dbase[1 + k, i] * abs(total)
+        size = abs(value)
         for j in range(types):
             term = sets * y[k, j, i] * sums[j]
             value += term
             size += abs(term)
-            slope += sets * dy[k, j, i] * abs(sums[j])
         values[1 + k] += value
         magnitude[1 + k] += size
-        sizes[1 + k], slopes[1 + k] = size, slope
+        sizes[1 + k] = size
     values[4] += total
     magnitude[4] += total
-    sizes[4] = slopes[0] = abs(total)
+    sizes[4] = abs(total)

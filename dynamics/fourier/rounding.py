@@ -23,6 +23,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from dynamics._emitted import power
 from dynamics._jit import REORDER, kernel
 from dynamics.fourier.quads import binomial_series
@@ -141,7 +143,7 @@ def _add(factor, row, target):
         target[i] += factor * row[i]
 
 
-@kernel(inner=True)
+@kernel(inner=True, fastmath=REORDER)
 def _patch_errors(s, n, first, C, constants, blur, power_p, rows):
     """Bound the errors of ``totals._patch``, with those of adding its rows up in a set."""
     if power_p == 3:  # vectorised once the power is known to the compiler
@@ -156,7 +158,7 @@ def _patch_errors(s, n, first, C, constants, blur, power_p, rows):
             )
 
 
-@kernel(inner=True)
+@kernel(inner=True, fastmath=REORDER)
 def patch_error(s, n, T, C, constants, blur, p):
     r"""Bound the errors of ``row_gradient``: its value and its derivatives in alpha, gamma, rho.
 
@@ -187,48 +189,76 @@ def patch_error(s, n, T, C, constants, blur, p):
     error += (2.0 * p + 16.0) * u * size
     balance = (D - C) * (n - s) - (C - 1) * (T - n)
     lone, apart = n - C * s, T - n - s * (D - C)
-    g = Gamma / tau * (Xi * balance + Lambda * lone)
-    r = Xi / tau * (Lambda * apart - Gamma * balance)
+    cool = 1.0 / tau
+    g = Gamma * cool * (Xi * balance + Lambda * lone)
+    r = Xi * cool * (Lambda * apart - Gamma * balance)
     g_terms, r_terms = Xi * abs(balance) + Lambda * abs(lone), Lambda * abs(apart)
     r_terms += Gamma * abs(balance)
     e_g = (e_Gamma + 8.0 * u * Gamma) * g_terms
-    e_g = (e_g + Gamma * (e_Xi * abs(balance) + e_Lambda * abs(lone))) / tau
+    e_g = (e_g + Gamma * (e_Xi * abs(balance) + e_Lambda * abs(lone))) * cool
     e_r = (e_Xi + 8.0 * u * Xi) * r_terms
-    e_r = (e_r + Xi * (e_Lambda * abs(apart) + e_Gamma * abs(balance))) / tau
+    e_r = (e_r + Xi * (e_Lambda * abs(apart) + e_Gamma * abs(balance))) * cool
     by_gamma = scale * ((abs(g) + e_g) * error + e_g * size)
     by_rho = scale * ((abs(r) + e_r) * error + e_r * size)
     return value, by_alpha, by_gamma, by_rho
 
 
 @kernel(inner=True, fastmath=REORDER)
-def add_drift(
-    sets, share, front, i, y, base, dx, dy, dbase, most, moved, sizes, slopes, bounds
-):  # fmt: skip
-    """Add what the errors of the tables, and by ``moved`` those of all probabilities, do to R.
+def drifts(sets, share, y, base, dx, dy, dbase, out):
+    """Bound E[|delta|], E[|delta| |dF~|] and E[|d delta|] for all totals, sets drawn by ``share``.
 
-    That is R number i. Either by their largest values times ``sizes``, E[s(-F~) |dF~|] (and the
-    loss), with ``slopes``, E[s(-F~) |d delta|]; or by averages over ``share``, tilted by lam in
-    [0, 1), with ``front``, the Chernoff bound of E[e^(-lam F)] at R. The second is less where many
-    sets are rarely filled. ``moved``: at most, and on average times Chernoff bounds.
+    ``share[type, total]`` adds up to at most 1. Fills ``out``: one row, three and three.
     """
-    steep = math.exp(min(most[0, i], 700.0))
-    mean = dbase[0, i]
-    for j in range(len(share)):
-        mean += sets * share[j] * dx[j, i]
-    drift = steep * min(front * mean, most[0, i] * sizes[4])
+    count = out.shape[1]
+    size, cross = np.empty((3, count)), np.zeros((3, count))
+    mean = out[0]
+    for i in range(count):
+        mean[i] = dbase[0, i]
+    for k in range(3):
+        for i in range(count):
+            size[k, i] = abs(base[1 + k, i])
+            out[4 + k, i] = dbase[1 + k, i]
+    for j in range(len(dx)):
+        w, d = share[j], dx[j]
+        for i in range(count):
+            mean[i] += sets * w[i] * d[i]
+        for k in range(3):
+            g, e, a, b, c = y[k, j], dy[k, j], size[k], cross[k], out[4 + k]
+            for i in range(count):
+                term = sets * w[i] * abs(g[i])
+                a[i] += term
+                b[i] += term * d[i]
+                c[i] += sets * w[i] * e[i]
+    for k in range(3):
+        for i in range(count):
+            out[1 + k, i] = mean[i] * size[k, i] + cross[k, i]
+
+
+@kernel(inner=True)
+def add_drift(front, drift, most, moved, here, sizes, bounds):
+    """Add what the errors of the tables, and by ``moved`` those of all probabilities, do to one R.
+
+    Either by their largest values, ``most``, times E[s(-F~) |dF~|] (and the loss), which are
+    ``sizes`` within ``here``; or by their averages ``drift`` times ``front``, the Chernoff bound of
+    E[e^(-lam F)] at R, lam in [0, 1]. The second is less where many sets are rarely filled.
+    ``moved``: at most, and on average times Chernoff bounds.
+    """
+    for k in range(5):
+        for part in range(5):
+            sizes[k] += here[k, part]
+    steep = math.exp(min(most[0], 700.0))
     # exponents lam x are rounded too: less than half the errors of the tables
-    largest = moved[0] + 0.5 * most[0, i]
-    bounds[0, 4] += drift + min(largest * sizes[0], moved[1])
-    bounds[4, 4] += drift + min(largest * sizes[4], moved[5])
-    for k in range(1, 4):
-        size, cross, rest = abs(base[k, i]), 0.0, dbase[k, i]
-        for j in range(len(share)):
-            w, g = sets * share[j], abs(y[k - 1, j, i])
-            size += w * g
-            cross += w * g * dx[j, i]
-            rest += w * dy[k - 1, j, i]
-        drift = min(front * (mean * size + cross + rest), most[0, i] * sizes[k] + slopes[k])
-        bounds[k, 4] += steep * drift + min(largest * sizes[k], moved[1 + k])
+    largest = moved[0] + 0.5 * most[0]
+    for k in range(5):
+        if 0 < k < 4:
+            error = min(front * drift[k], most[0] * sizes[k])
+            error += min(front * drift[3 + k], most[k] * sizes[4])
+        else:
+            error = min(front * drift[0], most[0] * sizes[4])
+        bounds[k, 4] += steep * error + min(largest * sizes[k], moved[1 + k])
+        for part in range(5):
+            bounds[k, part] += here[k, part]
+            here[k, part] = 0.0
 
 
 @kernel(inner=True)
