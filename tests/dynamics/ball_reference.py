@@ -4,7 +4,7 @@ Written from the model alone (Section 2 of the derivation: F, the law of the typ
 no code with ``dynamics``. Parameters are the exact binary values of the given floats. The precision
 is raised until every result is tight, and until the sign of F is decided for every multiset.
 
-``F = x [nu T + x^(p-1) P]`` with ``x = kappa alpha``, ``P = sum_i c_i^p``, ``c = X s + Y n + Xi T``,
+``F = x [nu T + x^(p-1) P]``, ``x = kappa alpha``, ``P = sum_i c_i^p``, ``c = X s + Y n + Xi T``,
 ``X = Lambda - Gamma``, ``Y = Gamma - Xi``. A ball excludes zero wherever F is not zero. Where F
 may be zero it is decided in integers: at T = 0, ``P = sum_k binom(p, k) M_k X^k Y^(p-k)`` with the
 integers ``M_k = sum_i s_i^k n_i^(p-k)``. The weights are exponentials of rationals, so Y / X is
