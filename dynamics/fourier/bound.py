@@ -49,12 +49,14 @@ def window(q, grid):
 
 
 @kernel(inner=True)
-def account(end, omega, eta, logs, front, bounds):
+def account(end, omega, eta, logs, slack, front, bounds):
     """Add the truncation at t = end and the aliases of the trapezoid rule to ``bounds``.
 
-    ``front``: the bounds on the line eta.
+    ``front``: the bounds on the line eta; ``slack``: how much rounding may move the logarithm of a
+    bound. ``-log tanh(x / 2) = log(1 + 2 / (e^x - 1))``.
     """
-    cut = -math.log(math.tanh(math.pi * end / 2)) / math.pi
+    cut = math.log1p(2.0 / math.expm1(min(math.pi * end, 700.0))) / math.pi
+    more = math.exp(min(slack, 700.0))
     sides = np.full((2, 5), math.inf)
     for j in range(len(TILTS)):
         gap = abs(TILTS[j] - eta)
@@ -73,8 +75,8 @@ def account(end, omega, eta, logs, front, bounds):
             elif TILTS[j] < eta and TILTS[j] <= 0:
                 sides[1, k] = min(sides[1, k], size)
     for k in range(5):
-        bounds[k, 1] += cut * front[k] / (end if k == 0 else 1.0)
-        bounds[k, 2] += math.exp(sides[0, k]) + math.exp(sides[1, k])
+        bounds[k, 1] += more * cut * front[k] / (end if k == 0 else 1.0)
+        bounds[k, 2] += more * (math.exp(sides[0, k]) + math.exp(sides[1, k]))
 
 
 @kernel(inner=True)
@@ -140,7 +142,13 @@ def _rise(shift, factor, r, C, sets, level, weight, rest):
         g += weight[i] * power
         start += weight[i]
         power *= factor
-    return (sets - 1.0) * math.log(f) + math.log((rest * f + g) / (rest + start)) - r * shift
+    rounding = sets * (4.0 * C + 16.0) * 2.0**-53  # f is good to 2 u for every power of e^shift
+    return (
+        (sets - 1.0) * math.log(f)
+        + math.log((rest * f + g) / (rest + start))
+        - r * shift
+        + rounding
+    )
 
 
 @kernel(inner=True)

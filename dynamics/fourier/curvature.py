@@ -19,17 +19,17 @@ from dynamics._emitted import row_hessian
 from dynamics._jit import kernel
 from dynamics.fourier.design import INTEGRATED, LEFT_OUT, TOO_MANY_NODES, design
 from dynamics.fourier.kernel import node_sums
-from dynamics.fourier.prepare import prepare
+from dynamics.fourier.prepare import FLOOR, prepare
 
 
 def curvature(law, C, L, constants, power, crude, tolerance):
     """Return the second derivatives (aa, ag, ar, gg, gr, rr) of ell."""
     reach, _, x, y, base, logs, sure, ready, unit, goal = prepare(
-        law, C, L, constants, power, crude, tolerance
+        law, C, L, constants, power, crude, tolerance, FLOOR
     )
     goal[0] = goal[4] = math.inf
     kind, line, nodes, angles, share, here, _ = design(
-        law, C, L, reach, tolerance, unit, x, y, base, logs, sure, ready, goal
+        law, C, L, reach, tolerance, FLOOR, unit, x, y, base, logs, sure, ready, goal
     )
     if np.any(kind == TOO_MANY_NODES):
         return np.full(6, math.nan)

@@ -17,7 +17,8 @@ from dynamics.fourier.prepare import (
     tilt_between,
     tilt_where_needed,
 )  # fmt: skip
-from dynamics.fourier.totals import EMPTY, MANY, VARIANCE, WORK, R, U, tilt_totals, weighted
+from dynamics.fourier.rounding import PLAIN_POWER, UNIT
+from dynamics.fourier.totals import EMPTY, MANY, TOP, VARIANCE, WORK, R, U, tilt_totals, weighted
 
 #: An R that would need more nodes than this is left out, at its full size in the bound.
 MOST_NODES = 16384
@@ -33,36 +34,38 @@ LEFT_OUT, TOO_MANY_NODES, SURELY_NEGATIVE, INTEGRATED = 0, 1, 2, 3
 
 
 @kernel
-def design(law, C, L, reach, tolerance, unit, x, y, base, logs, sure, ready, goal):
+def design(law, C, L, reach, tolerance, floor, unit, x, y, base, logs, sure, ready, goal):
     """Choose what to do with each R, by line, nodes and angles; refine the bounds where needed.
 
     Lowers ``goal`` where finer tilts show that the answer is smaller than it seemed.
 
     Returns by R: ``kind``; ``line`` (eta, step, share of the empty type, Omega, logarithm of the
-    integrand's bound over the goal, aliases in R relative to it); the numbers of nodes and of
+    integrand's bound over the goal, aliases in R relative to it, and by how much rounding
+    may move the product of the bound on the line and of all probabilities, on average and at most);
+    the numbers of nodes and of
     angles; the tilted probabilities ``share``; the bounds ``here`` on the line. At last the
     logarithm of the error allowed for each R and kind of error.
     """
     count, types, sets = len(ready), x.shape[0], L - 1.0
     kind, sizes = np.zeros(count, np.int64), np.zeros((2, count), np.int64)
-    line, share, here = np.zeros((count, 6)), np.zeros((count, types)), np.zeros((count, 5))
+    line, share, here = np.zeros((count, 8)), np.zeros((count, types)), np.zeros((count, 5))
     log_goal = np.empty(5)
-    log_p, log_p_empty, level = law.log_p, law.log_p_empty, law.level
+    blur, log_p, log_p_empty, level = law.blur, law.log_p, law.log_p_empty, law.level
     scratch = np.empty((3, 2 * C + 1))
     lines, limits = np.empty((count, 3)), np.empty((count, len(TILTS)))
     while True:  # a lower goal may call for further totals, which may need fine tilts too
         tilt_where_needed(
-            log_p, log_p_empty, level, sets, C, reach, x, y, base, logs, sure, ready, goal
+            blur, log_p, log_p_empty, level, sets, C, reach, x, y, base, logs, sure, ready, goal
         )
         least = thresholds(goal, count)
         _goal_of_each(sure, goal, least, log_goal)
         _choose_lines(logs, sure, log_goal, least, limits, lines)
         if not _tilt_finely(
-            log_p, log_p_empty, level, sets, C, reach, x, y, base, logs, sure, least, lines,
+            blur, log_p, log_p_empty, level, sets, C, reach, x, y, base, logs, sure, least, lines,
             scratch,
         ):  # fmt: skip
             break
-        lower(_FAR_BELOW * tolerance, unit, sure, ready, goal)
+        lower(_FAR_BELOW * tolerance, floor, unit, sure, ready, goal)
     for i in range(count):
         if not negligible(sure[i], least):
             kind[i] = _kind(logs[i], limits[i], lines[i, 1] * lines[i, 2] / (2 * math.pi))
@@ -95,8 +98,8 @@ def _choose_lines(logs, sure, log_goal, least, limits, lines):
 
 @kernel(inner=True)
 def _tilt_finely(
-    log_p, log_p_empty, level, sets, C, reach, x, y, base, logs, sure, least, lines, scratch
-):
+    blur, log_p, log_p_empty, level, sets, C, reach, x, y, base, logs, sure, least, lines, scratch
+):  # fmt: skip
     """Try the tilts between -1/2 and 1/2 where many nodes are needed; say whether there were any.
 
     ``scratch``: three rows for the levels.
@@ -108,7 +111,7 @@ def _tilt_finely(
             continue
         if lines[i, 1] * lines[i, 2] > 2 * math.pi * _MANY_NODES:
             tilt_between(
-                -0.4, 0.4, i - reach, log_p, log_p_empty, level, sets, C, x[:, i], y[:, :, i],
+                -0.4, 0.4, i - reach, blur, log_p, log_p_empty, level, sets, C, x[:, i], y[:, :, i],
                 base[:, i], start, share, scratch[0], scratch[1], logs[i], sure[i],
             )  # fmt: skip
             changed = True
@@ -119,7 +122,9 @@ def _tilt_finely(
 def _tilt_to_lines(law, sets, C, reach, x, y, base, kind, lines, share, here, line, variance):
     """Tilt each R to its line: ``share``, its bounds ``here``, in ``line`` the empty type's share.
 
-    Fills the variances of n too.
+    Fills the variances of n too, and in ``line`` by how much rounding of the exponents may move
+    the product of the bound and of the probabilities of all sets, on average, and at most besides
+    what the errors of x do.
     """
     W = MANY
     lam, work, log_f, totals = np.empty(W), np.zeros(WORK), np.empty(W), np.empty((3, W))
@@ -144,8 +149,22 @@ def _tilt_to_lines(law, sets, C, reach, x, y, base, kind, lines, share, here, li
             here[i + m, 0] = here[i + m, 4] = front
             for k in range(3):
                 here[i + m, 1 + k] = front + math.log(totals[k, m] + 1e-300)
+            filled = stretch = 0.0
             for k in range(len(x)):
                 share[i + m, k] = shares[k * W + m]
+                filled += shares[k * W + m]
+                stretch += shares[k * W + m] * abs(x[k, i + m])
+            crowd, top = sets * filled, 0.0
+            if sets - 1.0 <= PLAIN_POWER or filled >= 0.5:  # the empty type has its own error
+                crowd, top = sets, work[TOP * W + m]
+            shift = work[U * W + m]
+            # of a probability 8 u of log_p and 4 u of each exponent, once more in log f and twice
+            # in its cancelling logarithm; z^n takes 3 C multiplications
+            each = 3 * (12 * law.log_size + 5 * abs(shift) * C + 6 * C + 20 + 2 * abs(top))
+            error = 32 + 4 * sets * (abs(log_f[m]) - max(law.log_p_empty, -745.0))
+            error += 4 * (abs(lam[m] * base[0, i + m]) + abs(work[R * W + m] * shift))
+            line[i + m, 6] = (error + crowd * each + 8 * abs(lam[m]) * sets * stretch) * UNIT
+            line[i + m, 7] = (error + sets * each) * UNIT
             line[i + m, 2], variance[i + m] = work[EMPTY * W + m], work[VARIANCE * W + m]
         i += max(lanes, 1)
 

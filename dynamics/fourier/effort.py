@@ -19,8 +19,8 @@ from typing import NamedTuple
 import numpy as np
 
 from dynamics._jit import plain_twin
-from dynamics.fourier.kernel import LANES, PLAIN_POWER
-from dynamics.fourier.quads import binomial_series
+from dynamics.fourier.quads import LANES, binomial_series
+from dynamics.fourier.rounding import PLAIN_POWER
 
 
 class Effort(NamedTuple):

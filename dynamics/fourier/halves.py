@@ -19,6 +19,7 @@ import numpy as np
 from dynamics._jit import kernel
 from dynamics.fourier.multisets import multisets
 from dynamics.fourier.plan import SetLaw
+from dynamics.fourier.rounding import UNIT
 
 #: Multisets of one half beyond these are left out.
 _MOST_NODES = 400_000
@@ -26,18 +27,18 @@ _MOST_NODES = 400_000
 #: Buckets up to this size are sorted by insertion.
 _SHORT = 24
 
-_UNIT = 2.0**-53
-
 
 class Half(NamedTuple):
     """Multisets of one half, sorted by the sum of their n.
 
-    ``parent``, ``last``: the tree, in its own order; ``slot``: where a node stands in the sorted
-    one. Those of ``n = g - span`` fill ``first[g] ... first[g + 1] - 1``; ``weight`` is sorted.
+    ``parent``, ``last``, ``number``: the tree, in its own order; ``slot``: where a node stands in
+    the sorted one. Those of ``n = g - span`` fill ``first[g] ... first[g + 1] - 1``; ``weight`` is
+    sorted.
     """
 
     parent: np.ndarray
     last: np.ndarray
+    number: np.ndarray
     slot: np.ndarray
     first: np.ndarray
     weight: np.ndarray
@@ -67,12 +68,17 @@ def _half(sets: int, law: SetLaw, remainder: float) -> Half:
     slot = np.empty_like(nodes)
     slot[nodes] = np.arange(len(nodes))
     first = np.concatenate([[0], np.cumsum(np.bincount(group, minlength=2 * span + 1))])
-    return Half(tree.parent, order[tree.last], slot, first, tree.weight[nodes], span)
+    return Half(
+        tree.parent, order[tree.last], tree.number, slot, first, tree.weight[nodes], span
+    )  # fmt: skip
 
 
 @kernel
-def count_by_halves(totals, bases, x, a, b, L):
-    """Return P[F < 0, R = r], P[F <= 0, R = r] and the probability enumerated, for each total."""
+def count_by_halves(totals, bases, x, dbases, dx, a, b, L):
+    """Return P[F < 0, R = r], P[F <= 0, R = r] and the probability enumerated, for each total.
+
+    What may be on either side within the errors ``dbases, dx`` of the tables counts as the second.
+    """
     counted = np.zeros((3, len(totals)))
     scratch = np.empty(max(len(a.slot), len(b.slot)))
     sums_a, sums_b = np.empty(len(a.slot)), np.empty(len(b.slot))
@@ -82,10 +88,10 @@ def count_by_halves(totals, bases, x, a, b, L):
     buckets, edges = np.empty(max(room, len(a.slot)), np.int64), np.empty(room + 1, np.int64)
     ends, value, weight = np.empty((3, room + 1)), np.empty(room), np.empty(room)
     for i in range(len(totals)):
-        largest = 0.0
+        largest = error = 0.0
         for k in range(x.shape[1]):
-            largest = max(largest, abs(x[i, k]))
-        blur = 1e-300 + 64 * _UNIT * (abs(bases[i]) + L * largest)
+            largest, error = max(largest, abs(x[i, k])), max(error, dx[i, k])
+        blur = 1e-300 + dbases[i] + L * error + UNIT * (L + 8.0) * (abs(bases[i]) + L * largest)
         _sum_up(a.parent, a.last, a.slot, x[i], scratch, sums_a)
         _sum_up(b.parent, b.last, b.slot, x[i], scratch, sums_b)
         for g in range(2 * b.span + 1):

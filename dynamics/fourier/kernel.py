@@ -22,12 +22,10 @@ from dynamics.fourier.quads import (
     pair_sums,
     take_power,
 )  # fmt: skip
+from dynamics.fourier.rounding import PLAIN_POWER
 
 #: Nodes come in multiples of this.
 FEW_LANES = 8
-
-#: Powers above this are taken as ``(1 + x)^N - 1`` so that rounding does not grow with N.
-PLAIN_POWER = 16
 
 
 @kernel
@@ -42,12 +40,13 @@ def node_sums(first, base, x, y, n, share, line, nodes, angles, C, L, second):
     four. All shares add up to 1.
 
     Returns ``sums[row, type]`` (last entry: the empty type) and ``weights[row]``: the same sum for
-    the loss (all types, weight 1/(w sin(pi w))), and the sums of the absolute weights of either.
+    the loss (all types, weight 1/(w sin(pi w))), the sums of the absolute weights of either, and
+    what bounds their errors: see ``node_weights``.
     With ``second`` also ``slopes``, like ``sums`` with weight w / sin(pi w), and ``pairs[row]``:
     with this weight, the sums over two sets with factors ``y_j y_k``, L - 3 sets remaining.
     """
     rows, types = len(nodes), len(n)
-    sums, weights = np.zeros((rows, types + 1)), np.zeros((rows, 3))
+    sums, weights = np.zeros((rows, types + 1)), np.zeros((rows, 6))
     slopes, pairs = np.zeros((rows, types + 1)), np.zeros((rows, 6))
     excess = L - 2 > PLAIN_POWER
     ones, series, fewer = np.ones((types, 1))[:, 0], np.empty(10), np.empty(10)
@@ -182,7 +181,14 @@ def levels(n, factor, shift, phases, lanes, poly, start):
 
 @kernel(inner=True, fastmath=REORDER)
 def node_weights(start, step, eta, phases, lanes, node, weights):
-    """Fill ``node``: step e^{-i t base} / sin(pi w), w, and 1 / w (its conjugate)."""
+    """Fill ``node``: step e^{-i t base} / sin(pi w), w, and 1 / w (its conjugate).
+
+    Adds to ``weights`` the sums of |step / sin(pi w)|, of it over |w|, of it times its relative
+    error in units of rounding, of it times t, and of the third over |w|. That error is 4 pi t of
+    e^(pi t), 5 for each multiplication by ``eight``, twice for its inverse and half again for the
+    cancellation in sinh(pi t) >= sinh(1/2), below which there is a series; and what sin and cos of
+    pi eta may be off, 8 u, over the least |sin(pi w)|.
+    """
     wave = phases[:, phases.shape[1] - 1]
     sine, cosine = math.sin(math.pi * eta), math.cos(math.pi * eta)
     growth, eight = node[1, 0], math.exp(min(8.0 * math.pi * step, 300.0))
@@ -192,22 +198,37 @@ def node_weights(start, step, eta, phases, lanes, node, weights):
         before, after = growth[m - 8 :], growth[m:]
         for i in range(8):
             after[i] = min(before[i] * eight, 1e130)
-    one = two = 0.0
+    one = two = three = four = five = 0.0
+    constant = 40.0 if eta == 0.0 else 40.0 + 8.0 / abs(sine)
     for i in range(lanes):
         t, grow = step * (start + i), growth[i]
-        re, im = sine * (grow + 1 / grow) / 2, cosine * (grow - 1 / grow) / 2
+        x = math.pi * t
+        z = x * x
+        series = 1.0 + z / 156.0 * (1.0 + z / 210.0)
+        series = 1.0 + z / 42.0 * (1.0 + z / 72.0 * (1.0 + z / 110.0 * series))
+        series = x * (1.0 + z / 6.0 * (1.0 + z / 20.0 * series))
+        re = sine * (grow + 1 / grow) / 2
+        im = cosine * (series if x < 0.5 else (grow - 1 / grow) / 2)
         size = re * re + im * im
         a, b = wave[0, i], wave[1, i]
         node[0, 0, i] = step * (a * re + b * im) / size
         node[0, 1, i] = step * (b * re - a * im) / size
         node[1, 0, i], node[1, 1, i] = eta, t
         inverse = step / math.sqrt(size)
+        error = inverse * (constant + 2.5 * i + 50.0 * t)
         one += inverse
+        three += error
+        four += inverse * t
         size = eta * eta + t * t
         node[2, 0, i], node[2, 1, i] = eta / size, t / size
-        two += inverse / math.sqrt(size)
+        away = 1.0 / math.sqrt(size)
+        two += inverse * away
+        five += error * away
     weights[1] += one
     weights[2] += two
+    weights[3] += three
+    weights[4] += four
+    weights[5] += five
 
 
 @kernel(inner=True, fastmath=REORDER)
@@ -249,12 +270,13 @@ def contract(C, n, phases, coefficient, inverse, empty, lanes, sums):
     sums[len(n)] += empty * rest
     for k in range(len(n)):
         m = C + int(n[k])
-        here = 0.0
+        here = part = 0.0
         for i in range(lanes):
             a, b = coefficient[0, m, i], coefficient[1, m, i]
             re = a * phases[0, k, i] - b * phases[1, k, i]
             im = a * phases[1, k, i] + b * phases[0, k, i]
             here += re
-            loss += re * inverse[0, i] + im * inverse[1, i]
+            part += re * inverse[0, i] + im * inverse[1, i]
         sums[k] += here
+        loss += part
     return loss

@@ -9,8 +9,9 @@ coefficient of a power of a small polynomial, and the logistic sigmoid is a Four
 
 ``prepare`` bounds what each r can contribute (by the tilts of ``plan``), ``design`` chooses the
 line, the nodes and the angles, ``kernel`` and ``quads`` evaluate, ``driver`` adds up and accounts
-for every error. ``sign`` gives the test error, ``curvature`` the second derivatives, ``effort``
-the operations of all this.
+for every error, ``rounding`` bounds those of floating-point numbers. ``sign`` gives the test error,
+``curvature`` the second derivatives, ``effort`` the operations of all this. Every bound is a
+theorem on the assumptions that ``rounding`` names; nothing in it is an estimate.
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ from dynamics.fourier.design import design
 from dynamics.fourier.driver import PARTS, expectation
 from dynamics.fourier.effort import Effort, effort
 from dynamics.fourier.plan import SetLaw, set_law
-from dynamics.fourier.prepare import prepare
-from dynamics.fourier.sign import SignLaw, sign_law, sign_probabilities
+from dynamics.fourier.prepare import FLOOR, prepare
+from dynamics.fourier.rounding import weight_errors
+from dynamics.fourier.sign import SignLaw, Signs, sign_law, sign_probabilities
 from dynamics.problem import Problem, State, require
 from dynamics.value import Loss, Value, require_finite
 
@@ -42,8 +44,6 @@ class FourierValue(Value):
 
     Attributes
     ----------
-    loss_bound, mean_sigmoid_bound, gradient_bound
-        Absolute errors of the values of these names.
     derivatives, derivative_bound
         ``d ell / d(alpha, gamma, rho)``, the gradient times its multiplicity, and its error.
     parts
@@ -53,9 +53,6 @@ class FourierValue(Value):
         Upper estimate of ``E[s(-F) |dF|]`` in the order of ``parts``: the scale of the tolerance.
     """
 
-    loss_bound: float
-    mean_sigmoid_bound: float
-    gradient_bound: State
     derivatives: State
     derivative_bound: State
     parts: dict[str, tuple[float, ...]]
@@ -70,22 +67,26 @@ class FourierExpectation:
     problem
         Its D may be as large as 10^9; the cost grows with ``q D`` and ``C``.
     tolerance
-        Between 1e-13 and 0.1. The error of the loss and of E[s(-F)] is at most ``tolerance``
-        times max(1, value); that of ``d ell / d theta`` at most ``tolerance`` times
-        ``max(1, E[s(-F) |dF/dtheta|])``, for alpha also at most ``tolerance / alpha``. (On the
-        slow manifold d ell / d alpha is a difference of terms of that size, 1e4 at D = 10^6.)
-        Small values are computed to ``tolerance`` relative to themselves as long as rounding
-        permits: down to about 1e-15 of E|dF|. The bounds say what was reached.
+        Between 1e-16 and 0.1; much below 1e-12 it can be met at few states. The error of the loss
+        and of E[s(-F)] is at most ``tolerance`` times max(1, value); that of ``d ell / d theta`` at
+        most ``tolerance`` times ``max(1, E[s(-F) |dF/dtheta|])``, for alpha also at most
+        ``tolerance / alpha``. (On the slow manifold d ell / d alpha is a difference of terms of
+        that size, 1e4 at D = 10^6.) Small values are computed to ``tolerance`` relative to
+        themselves as long as rounding permits: down to about 1e-15 of E|dF|. The bounds say what
+        was reached.
+    relative
+        Hold the errors of the loss and of each derivative to ``tolerance`` times its own modulus,
+        however small: a loss of 1e-12 late in training, but also a derivative that is the small
+        difference of large terms, which is then refused. What is exactly 0 has no error.
     """
 
     name = "fourier"
 
     def __init__(self, problem: Problem, tolerance: float = 1e-10, relative: bool = False) -> None:
-        if relative:
-            raise ToleranceError("the Fourier method has no relative tolerance yet")
-        require(1e-13 <= tolerance <= 0.1, "tolerance", tolerance, "between 1e-13 and 0.1")
+        require(1e-16 <= tolerance <= 0.1, "tolerance", tolerance, "between 1e-16 and 0.1")
         self.problem = problem
         self.tolerance = float(tolerance)
+        self.relative = bool(relative)
         self._law: SetLaw = set_law(problem)
         self._signs: SignLaw | None = None
 
@@ -98,23 +99,15 @@ class FourierExpectation:
             If the certified error exceeds the tolerance; names the bound that was reached.
         """
         values, bounds, magnitude = self._run(state)
-        self._check(state, [sum(parts) for parts in bounds[1:4].tolist()], magnitude[1:4].tolist())
+        answer = values if self.relative else magnitude
+        self._check(state, [sum(parts) for parts in bounds[1:4].tolist()], answer[1:4].tolist())
         many = self.problem.multiplicity
         return State(*(-v / m for v, m in zip(values[1:4].tolist(), many)))
 
     @property
     def plan(self) -> FourierExpectation:
-        """What the descent loop evaluates: this object, in plain Python."""
+        """This object: there is no table that a compiled descent loop could read."""
         return self
-
-    def gradient_within(self, alpha: float, gamma: float, rho: float) -> tuple[float, ...]:
-        """Return the entrywise gradient and whether it could be had within the tolerance."""
-        try:
-            return (*self.gradient(State(alpha, gamma, rho)), True)
-        except OverflowError:
-            return (math.nan, math.nan, math.nan, False)
-        except ToleranceError:
-            return (0.0, 0.0, 0.0, False)
 
     def evaluate(self, state: State) -> FourierValue:
         """Return loss, gradient, test error and their certified errors.
@@ -126,7 +119,7 @@ class FourierExpectation:
         """
         values, bounds, magnitude, worst = self._certified(state)
         total = bounds.sum(axis=1)
-        test_error, ties, sign_bound = self._sign(state)
+        signs = self._sign(state)
         many = self.problem.multiplicity
         return FourierValue(
             loss=float(values[0]),
@@ -139,9 +132,10 @@ class FourierExpectation:
             gradient_bound=State(*(float(b) / m for b, m in zip(total[1:4], many))),
             derivatives=State(*(-float(v) for v in values[1:4])),
             derivative_bound=State(*(float(b) for b in total[1:4])),
-            test_error=test_error,
-            ties=ties,
-            test_error_bound=sign_bound,
+            test_error=signs.error,
+            ties=signs.ties,
+            test_error_bound=signs.error_bound,
+            ties_bound=signs.ties_bound,
             parts={name: tuple(map(float, bounds[:, i])) for i, name in enumerate(PARTS)},
             magnitude=tuple(map(float, magnitude)),
         )
@@ -183,36 +177,56 @@ class FourierExpectation:
         problem, law = self.problem, self._law
         reach, _, x, y, base, logs, sure, ready, unit, goal = prepare(
             law, problem.C, problem.L, self._constants(state), problem.p, self._crude(state),
-            self.tolerance,
+            self.tolerance, FLOOR,
         )  # fmt: skip
         _, _, nodes, angles, share, _, _ = design(
-            law, problem.C, problem.L, reach, self.tolerance, unit, x, y, base, logs, sure, ready,
-            goal,
+            law, problem.C, problem.L, reach, self.tolerance, FLOOR, unit, x, y, base, logs, sure,
+            ready, goal,
         )  # fmt: skip
         return effort(problem.C, problem.L, len(law.n), nodes, angles, share.sum(axis=1))
 
     def _run(self, state: State) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        constants, problem = self._constants(state), self.problem
         values, bounds, magnitude, _ = expectation(
-            self._law, self.problem.C, self.problem.L, self._constants(state), self.problem.p,
-            self._crude(state), self.tolerance,
+            self._law, problem.C, problem.L, constants, self._blur(state, constants), problem.p,
+            self._crude(state), self.tolerance, self.relative,
         )  # fmt: skip
+        if state[0] == 0.0:  # F is 0 whatever gamma and rho
+            values[2:4], bounds[2:4] = 0.0, 0.0
         return values, bounds, magnitude
+
+    def _blur(self, state: State, constants: tuple[float, ...]) -> tuple[float, ...]:
+        """Bound the errors of the five attention weights among the constants."""
+        problem, (_, gamma, rho) = self.problem, map(float, state)
+        return weight_errors(
+            problem.beta, gamma, rho, problem.tau, problem.C, float(problem.D), constants[1:6]
+        )
 
     def _certified(self, state: State) -> tuple[np.ndarray, ...]:
         """Run with the loss, within the tolerance; last the error parts of the worst entry."""
         values, bounds, magnitude = self._run(state)
         total = bounds.sum(axis=1)
-        self._check(state, total[1:4].tolist(), magnitude[1:4].tolist())
-        self._refuse_beyond(max(total[0] / max(1.0, magnitude[0]), total[4]))
+        answer = values if self.relative else magnitude
+        self._check(state, total[1:4].tolist(), answer[1:4].tolist())
+        if self.relative:
+            self._refuse_beyond(total[0] / values[0] if values[0] > 0.0 else math.inf)
+        else:
+            self._refuse_beyond(max(total[0] / max(1.0, magnitude[0]), total[4]))
         entrywise = bounds[:4] / np.array([1.0, *self.problem.multiplicity])[:, None]
         return values, bounds, magnitude, entrywise[int(np.argmax(entrywise.sum(axis=1)))]
 
-    def _check(self, state: State, bounds: list[float], magnitude: list[float]) -> None:
+    def _check(self, state: State, bounds: list[float], answer: list[float]) -> None:
         """Hold the bounds of the three derivatives to the tolerance."""
-        scale = [max(1.0, size) for size in magnitude]
-        if state[0] != 0.0:
-            scale[0] = max(scale[0], 1.0 / abs(state[0]))
-        errors = [bound / size for bound, size in zip(bounds, scale)]
+        if self.relative:
+            scale = [abs(value) for value in answer]
+        else:
+            scale = [max(1.0, size) for size in answer]
+            if state[0] != 0.0:
+                scale[0] = max(scale[0], 1.0 / abs(state[0]))
+        errors = [
+            bound / size if size > 0.0 else math.inf if bound > 0.0 else 0.0
+            for bound, size in zip(bounds, scale)
+        ]
         self._refuse_beyond(math.nan if any(map(math.isnan, errors)) else max(errors))
 
     def _refuse_beyond(self, error: float) -> None:
@@ -223,13 +237,14 @@ class FourierExpectation:
                 reachable=error,
             )
 
-    def _sign(self, state: State) -> tuple[float, float, float]:
+    def _sign(self, state: State) -> Signs:
         if self._signs is None:
             D, C, q = self.problem.D, self.problem.C, self.problem.q
             self._signs = sign_law(D, C, q, max(self.tolerance, 1e-9))
+        constants, problem = self._constants(state), self.problem
         return sign_probabilities(
-            self._law, self._signs, self.problem.C, self.problem.L, self._constants(state),
-            self.problem.p,
+            self._law, self._signs, problem.C, problem.L, constants, self._blur(state, constants),
+            problem.p, problem.beta == float(state[2]),
         )  # fmt: skip
 
     def _constants(self, state: State) -> tuple[float, ...]:

@@ -21,8 +21,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dynamics._emitted import row_gradient
 from dynamics._jit import REORDER, kernel
+from dynamics.fourier.rounding import UNIT
 from dynamics.problem import Problem
 
 #: The tilts at which r is bounded; |F| beyond the window is controlled by their extremes.
@@ -42,9 +42,11 @@ class SetLaw(NamedTuple):
 
     ``plus``, ``minus``, ``n``, ``log_p``, ``p``: one entry per non-empty type, ``level = n + C``.
     ``total`` and ``total_less_one`` hold P[R = r] for ``L - 1`` and ``L - 2`` sets at index
-    ``r + center``, with absolute error ``noise``; ``log_tail[r]`` bounds log P[|R| >= r].
-    ``share[type, r + limit]`` and ``log_probability[r + limit]``, ``limit = len(log_tail) - 1``:
-    the saddle point of ``lam = 0`` and the Chernoff bound of log P[R = r].
+    ``r + center``, with relative error ``accuracy`` and absolute error ``noise`` besides;
+    ``log_tail[r]`` bounds log P[|R| >= r]. ``share[type, r + limit]`` and
+    ``log_probability[r + limit]``, ``limit = len(log_tail) - 1``: the saddle point of ``lam = 0``
+    and the Chernoff bound of log P[R = r]. ``log_size`` bounds the terms of every ``log_p``, whose
+    error is at most ``4 u log_size``; ``blur`` is for :func:`slack`.
     """
 
     plus: np.ndarray
@@ -58,7 +60,10 @@ class SetLaw(NamedTuple):
     total: np.ndarray
     total_less_one: np.ndarray
     center: int
+    accuracy: float
     noise: float
+    log_size: float
+    blur: float
     log_tail: np.ndarray
     share: np.ndarray
     log_probability: np.ndarray
@@ -74,7 +79,9 @@ def set_law(problem: Problem) -> SetLaw:
     plus, minus = np.array(types, dtype=float).T[:, possible]
     log_tail = _log_tail((L - 1) * C, q)
     reach = len(log_tail) + 2 * C
-    total, noise = _probability_of_sum((L - 1) * C, q, reach)
+    total, accuracy, noise = _probability_of_sum((L - 1) * C, q, reach)
+    less, less_accuracy, less_noise = _probability_of_sum((L - 2) * C, q, reach)
+    log_size = float(np.abs(log_p[possible]).max()) + 2.2 * C  # log of the ways: at most 1.1 C
     law = SetLaw(
         plus=plus,
         minus=minus,
@@ -85,9 +92,12 @@ def set_law(problem: Problem) -> SetLaw:
         log_p_empty=C * log_zero,
         p_empty=math.exp(C * log_zero),
         total=total,
-        total_less_one=_probability_of_sum((L - 2) * C, q, reach)[0],
+        total_less_one=less,
         center=reach,
-        noise=noise,
+        accuracy=max(accuracy, less_accuracy),
+        noise=max(noise, less_noise),
+        log_size=log_size,
+        blur=UNIT * (256.0 + 16.0 * log_size + 32.0 * C + 4.0 * len(plus)),
         log_tail=log_tail,
         share=np.empty((len(plus), 2 * len(log_tail) - 1)),
         log_probability=np.empty(2 * len(log_tail) - 1),
@@ -103,33 +113,68 @@ def _log_probability(a: int, b: int, C: int, q: float, log_zero: float) -> float
 
 
 def _log_tail(patches: int, q: float) -> np.ndarray:
-    """Bound log P[|R| >= r], r = 0, 1, ..., by Chernoff over a grid of tilts, until negligible."""
+    """Bound log P[|R| >= r], r = 0, 1, ..., by Chernoff over a grid of tilts, until negligible.
+
+    Rounded outwards: each cumulant is good to 20 u, the difference to u of its parts.
+    """
     tilt = np.geomspace(1e-4, 60.0, 400)
     cumulant = patches * (np.log1p(q * np.expm1(-tilt) ** 2 * np.exp(tilt) / 2))
     bounds = [0.0]
     while len(bounds) <= patches and bounds[-1] > _DEEPEST_TAIL:
-        bounds.append(min(0.0, math.log(2) + float(np.min(cumulant - tilt * len(bounds)))))
+        r = len(bounds)
+        least = np.min(cumulant - tilt * r + 32 * UNIT * (cumulant + tilt * r))
+        bounds.append(min(0.0, math.log(2) + float(least) + 1e-13))
     return np.array(bounds)
 
 
-def _probability_of_sum(patches: int, q: float, reach: int) -> tuple[np.ndarray, float]:
-    """Return P[R = r] for |r| <= reach, R a sum of ``patches`` signs, and its rounding error.
+def _probability_of_sum(patches: int, q: float, reach: int) -> tuple[np.ndarray, float, float]:
+    """Return P[R = r] for |r| <= reach, R a sum of ``patches`` signs, and its errors.
 
-    By a DFT long enough that what wraps around lies below the deepest tail.
+    They are a relative one of all and an absolute one. From the derivative of the generating
+    function ``(1 - q + q (z + 1/z) / 2)^m``, with positive terms alone,
+
+        (m - r + 1) P[r - 1] = (m + r + 1) P[r + 1] + 2 (1 - q) / q r P[r],
+
+    from r = m down, or from some N < m down with (P[N + 1], P[N]) = (1, 0) and (0, 1): the law
+    is a mixture of both solutions with positive weights, so normalised it lies between them.
     """
-    length = 2 * reach + 2
-    angle = 2 * np.pi * np.arange(length) / length
-    drop = 2 * q * np.sin(angle / 2) ** 2  # 1 - E e^{i angle s}
-    with np.errstate(divide="ignore"):
-        log_size = np.where(drop < 0.5, np.log1p(-np.minimum(drop, 0.5)), np.log(np.abs(1 - drop)))
-    log_size = np.maximum(log_size, -1e3)
-    size = np.exp(patches * log_size)
-    negative = (drop > 1) & (patches % 2 == 1)
-    r = np.arange(-reach, reach + 1)
-    values = np.fft.ifft(np.where(negative, -size, size)).real[r]
-    values[np.abs(r) > patches] = 0.0
-    noise = 2.0**-53 * float(np.mean(size * (8 + 4 * patches * np.abs(log_size))))
-    return np.maximum(values, 0.0), noise + 2.0**-53 * 8 / math.sqrt(length)
+    start = min(patches, reach + reach // 2 + 40)
+    while True:
+        law, noise = _downwards(patches, q, start)
+        if start == patches or noise < 1e-60:
+            break
+        start = min(patches, 2 * start)
+    values = np.zeros(2 * reach + 1)
+    width = min(reach, start) + 1
+    values[reach : reach + width] = law[:width]
+    values[reach - width + 1 : reach + 1] = law[:width][::-1]
+    return values, 2 * UNIT + 4 * _rounding(start), noise
+
+
+def _downwards(patches: int, q: float, start: int) -> tuple[np.ndarray, float]:
+    """Return P[R = r] for 0 <= r <= start, and an absolute error from what is not known beyond."""
+    exact = start == patches
+    ratio = 2 * (np.longdouble(1) - np.longdouble(q)) / np.longdouble(q)
+    law = np.zeros((start + 1, 1 if exact else 2), dtype=np.longdouble)
+    law[start, -1] = 1
+    above = np.zeros(law.shape[1], dtype=np.longdouble)
+    if not exact:
+        above[0] = 1
+    for r in range(start, 0, -1):
+        law[r - 1] = ((patches + r + 1) * above + ratio * r * law[r]) / (patches - r + 1)
+        above = law[r]
+        if law[r - 1].max() > 1e200:  # what underflows has a probability below 1e-300
+            law[r - 1 :] /= law[r - 1].max()
+            above = law[r]
+    law /= law[0] + 2 * law[1:].sum(axis=0)
+    apart = np.abs(law[:, 0] - law[:, -1]) - 2 * _rounding(start) * law[:, -1]
+    noise = 0.0 if exact else max(0.0, float(apart.max())) + 1e-99
+    return law[:, -1].astype(float), noise
+
+
+def _rounding(start: int) -> float:
+    """Bound the relative error after ``start`` steps down, of 6 roundings each, and a sum."""
+    return 8 * float(np.finfo(np.longdouble).eps) * (start + 4)
 
 
 @kernel
@@ -146,44 +191,17 @@ def _tilt_totals(law, L, C):
         )  # fmt: skip
         law.share[:, i] = share
         law.log_probability[i] = (L - 1) * log_f - (i - limit) * u
+        law.log_probability[i] += slack(law.blur, L - 1.0, log_f, law.log_p_empty, (i - limit) * u)
 
 
 @kernel(inner=True)
-def set_tables(r, plus, minus, level, L, C, constants, power_p, rows, x, y, base):
-    """Fill ``x[type]`` and ``y[3, type]``, the contributions of a set to F and dF given R = r.
+def slack(blur, sets, log_f, log_p_empty, shift):
+    """Bound the rounding error of ``sets log_f - shift``, the logarithm of a Chernoff bound.
 
-    Contributions are in excess of an empty set. ``base``: F and its three derivatives of the signal
-    set with L - 1 empty sets, and 1; ``rows``: scratch, rows of the attention by s + 1 and n + C.
+    Errors of the tilted probabilities move f by ``blur`` times the filled part of it, which is at
+    most ``|log f| + |log P(empty)|``. Those of ``lam x`` count among the errors of the tables.
     """
-    alpha, Lambda, Gamma, Xi, LG, GX, D, kappa, tau, nu = constants
-    for k in range(3 * (2 * C + 1)):
-        s, n = k % 3 - 1, k // 3 - C
-        if abs(n - s) < C:
-            row = row_gradient(
-                1.0 * s, 1.0 * n, r + 1.0 * C, alpha, Lambda, Gamma, Xi, LG, GX, C, D, kappa, tau,
-                power_p, nu,
-            )  # fmt: skip
-            for j in range(4):
-                rows[k % 3, k // 3, j] = row[j]
-    empties = (L - 1.0) * C
-    base[4] = 1.0
-    for j in range(4):
-        empty = rows[1, C, j]
-        base[j] = C * rows[2, 2 * C, j] + empties * empty
-        empty = empty if j < 2 else 0.0  # an empty set has no attention derivatives in excess
-        for k in range(len(level)):
-            a, b, m = plus[k], minus[k], level[k]
-            value = 0.0
-            if a > 0:
-                value += a * (rows[2, m, j] - empty)
-            if b > 0:
-                value += b * (rows[0, m, j] - empty)
-            if a + b < C:
-                value += (C - a - b) * (rows[1, m, j] - empty)
-            if j == 0:
-                x[k] = value
-            else:
-                y[j - 1, k] = value
+    return blur * (1.0 + sets * (abs(log_f) - max(log_p_empty, -745.0)) + abs(shift))
 
 
 @kernel(inner=True)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from dynamics._jit import REORDER, kernel
-from dynamics.fourier.plan import TILTS, UNTILTED, log_weighted, tilt
+from dynamics.fourier.plan import TILTS, UNTILTED, log_weighted, slack, tilt
 from dynamics.fourier.totals import (
     MANY,
     WORK,
@@ -19,7 +19,7 @@ from dynamics.fourier.totals import (
     weighted,
 )  # fmt: skip
 
-#: No error is asked for below this fraction of E|dF|: it would drown in rounding.
+#: No error is asked for below this fraction of E|dF|, unless asked relative to the value.
 FLOOR = 1e-15
 
 #: The tilts tried for every R that may matter, in this order.
@@ -29,29 +29,33 @@ _LOG_TWO = math.log(2.0)
 
 
 @kernel
-def prepare(law, C, L, constants, power, crude, tolerance):
+def prepare(law, C, L, constants, power, crude, tolerance, floor):
     """Tabulate the sets for every R that may matter, bound each by tilting, choose the goals.
 
     Returns ``reach``, the largest |R|, the log-probability of all beyond, and by R: the tables x,
     y, base of the sets, the Chernoff bounds ``logs``, the smallest, ``sure``, and whether all usual
-    tilts were tried. At last E|dF| and the error allowed for each component.
+    tilts were tried. At last E|dF| and the error allowed for each component, ``floor`` of it at
+    least.
     """
     sets = L - 1.0
     _, _, _, _, sure = _tabulated(law, L, C, constants, power, 0)
-    reach, tail = _reach(law.log_tail, crude, sure[0], L, C)
+    reach, tail = _reach(law.log_tail, crude, sure[0], L, C, floor)
     x, y, base, logs, sure = _tabulated(law, L, C, constants, power, reach)
     unit, goal = np.zeros(5), np.empty(5)
     _add_unit(law.center, law.p, law.n, law.total, law.total_less_one, sets, x, y, base, unit)
     ready = np.zeros(len(sure), dtype=np.bool_)
     for k in range(5):
         goal[k] = tolerance * unit[k]
-    for _ in range(4):
-        if not tilt_where_needed(
-            law.log_p, law.log_p_empty, law.level, sets, C, reach, x, y, base, logs, sure, ready,
-            goal,
-        ):  # fmt: skip
+    for _ in range(4 if floor >= FLOOR else 40):
+        changed = tilt_where_needed(
+            law.blur, law.log_p, law.log_p_empty, law.level, sets, C, reach, x, y, base, logs, sure,
+            ready, goal,
+        )  # fmt: skip
+        if not changed and floor >= FLOOR:
             break
-        lower(0.1 * tolerance, unit, sure, ready, goal)
+        fell = lower(0.1 * tolerance, floor, unit, sure, ready, goal)
+        if not (changed or fell):
+            break
     return reach, tail, x, y, base, logs, sure, ready, unit, goal
 
 
@@ -87,13 +91,13 @@ def _add_unit(center, p, n, total, total_less_one, sets, x, y, base, unit):
 
 
 @kernel(inner=True)
-def _reach(log_tail, crude, sure, L, C):
+def _reach(log_tail, crude, sure, L, C, floor):
     """Choose the largest |R| to visit; return it with the log-probability of all beyond."""
     limit = len(log_tail) - 1
     depth = 0.0
     for k in range(5):
         depth = max(depth, min(math.log(crude[k] + 1e-300) - sure[k], 60.0))
-    depth += math.log(100.0 / FLOOR)
+    depth += math.log(100.0 / floor)
     for reach in range(limit):
         if log_tail[reach + 1] < -depth:
             return reach, log_tail[reach + 1]
@@ -121,21 +125,30 @@ def _untilted(law, first, sets, x, y, base, logs, sure):
 
 
 @kernel(inner=True)
-def lower(part, unit, sure, ready, goal):
-    """Lower the finite goals to this part of the answer, by its bounds."""
+def lower(part, floor, unit, sure, ready, goal):
+    """Lower the finite goals to this part of the answer, by its bounds; say if any fell by half.
+
+    Where accuracy is asked relative to the value, R that are negligible so far count too: the
+    answer may lie there, and the goals come down step by step.
+    """
     bounds, scratch = np.empty(len(ready)), np.empty(len(ready))
+    fell = False
     for k in range(5):
         for i in range(len(ready)):
-            bounds[i] = min(sure[i, k], 700.0) if ready[i] else -math.inf
+            known = ready[i] or floor < FLOOR
+            bounds[i] = min(sure[i, k], 700.0) if known else -math.inf
         exponentials(bounds, scratch)
         if goal[k] < math.inf:
-            goal[k] = min(goal[k], max(part * bounds.sum(), FLOOR * unit[k]))
+            before = goal[k]
+            goal[k] = min(goal[k], max(part * bounds.sum(), floor * unit[k]))
+            fell = fell or goal[k] < 0.5 * before
+    return fell
 
 
 @kernel(inner=True)
 def tilt_where_needed(
-    log_p, log_p_empty, of_type, sets, C, reach, x, y, base, logs, sure, ready, goal
-):
+    blur, log_p, log_p_empty, of_type, sets, C, reach, x, y, base, logs, sure, ready, goal
+):  # fmt: skip
     """Bound by tilting every R not yet negligible; say whether there was any.
 
     Positive tilts first, which alone can show that an R is negligible.
@@ -163,7 +176,10 @@ def tilt_where_needed(
                 )  # fmt: skip
                 for k in range(3):
                     weighted(share, 0, y[k], i, base[1 + k], sets, totals[k, :lanes])
-                _note(each, i, lanes, base, sets, work, log_f, totals, start, logs, sure)
+                _note(
+                    each, i, lanes, blur, log_p_empty, base, sets, work, log_f, totals, start, logs,
+                    sure,
+                )  # fmt: skip
                 changed = True
             i += max(lanes, 1)
     for i in range(len(ready)):
@@ -172,7 +188,9 @@ def tilt_where_needed(
 
 
 @kernel(inner=True)
-def _note(lam, first, lanes, base, sets, work, log_f, totals, start, logs, sure):
+def _note(
+    lam, first, lanes, blur, log_p_empty, base, sets, work, log_f, totals, start, logs, sure
+):  # fmt: skip
     """Enter the Chernoff bounds of one tilt for the totals that were tilted."""
     j = 0
     while TILTS[j] != lam:
@@ -180,7 +198,9 @@ def _note(lam, first, lanes, base, sets, work, log_f, totals, start, logs, sure)
     for lane in range(lanes):
         i, u = first + lane, work[U * MANY + lane]
         start[i] = u
-        front = -lam * base[0, i] + sets * log_f[lane] - work[R * MANY + lane] * u
+        shift = work[R * MANY + lane] * u
+        front = -lam * base[0, i] + sets * log_f[lane] - shift
+        front += slack(blur, sets, log_f[lane], log_p_empty, shift)
         logs[i, j, 0] = logs[i, j, 4] = front
         for k in range(3):
             logs[i, j, 1 + k] = front + math.log(totals[k, lane] + 1e-300)
@@ -198,7 +218,7 @@ def lower_sure(lam, logs, sure):
 
 @kernel(inner=True)
 def tilt_between(
-    least, most, r, log_p, log_p_empty, of_type, sets, C, x, y, base,
+    least, most, r, blur, log_p, log_p_empty, of_type, sets, C, x, y, base,
     start, share, level, rise, logs, sure,
 ):  # fmt: skip
     """Bound R = r by the tilts in an interval that were not tried yet; ``start`` guesses u."""
@@ -210,6 +230,9 @@ def tilt_between(
             lam, r, log_p, log_p_empty, of_type, sets, C, x, start[j], share, level, rise
         )
         tilted(lam, r, sets, start[j], log_f, y, base, share, logs[j])
+        more = slack(blur, sets, log_f, log_p_empty, r * start[j])
+        for k in range(5):
+            logs[j, k] += more
         lower_sure(lam, logs[j], sure)
 
 

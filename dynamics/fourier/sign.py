@@ -4,6 +4,8 @@ No smoothing resolves the sign of a discrete ``F`` (a band-limited majorant of t
 density of ``F`` over its bandwidth, some 1e-4 for the 1e4 nodes that one could afford), so the
 signs are counted, for every total ``R`` for which they are not certain by Chernoff bounds, along
 one of two roads; of each the probability that was not enumerated is known and bounds the error.
+Only sums of powers are added up (:mod:`dynamics.fourier.powers`), with their errors; where they
+leave the sign open and no symmetry decides it, the probability goes into the bound.
 
 *Crowded sets.* Given ``R = r``, sets with a single +1 or a single -1 are summed in closed form: if
 ``j`` sets hold a lone -1 then ``j + r - n`` hold a lone +1 (``n`` the sum over all other sets), and
@@ -26,7 +28,9 @@ import numpy as np
 from dynamics._jit import kernel
 from dynamics.fourier.halves import Halves, count_by_halves, halves_law
 from dynamics.fourier.multisets import multisets
-from dynamics.fourier.plan import SetLaw, set_law, set_tables, tilt
+from dynamics.fourier.plan import SetLaw, set_law, slack, tilt
+from dynamics.fourier.powers import power_tables, symmetric_probability
+from dynamics.fourier.rounding import MARGIN, UNIT
 from dynamics.problem import Problem
 
 #: A remainder below this, or below the tolerance, is not worth another enumeration.
@@ -35,14 +39,27 @@ ENOUGH = 1e-7
 #: Multisets of crowded sets beyond these are left out.
 _MOST_NODES = 400_000
 
-_UNIT = 2.0**-53
+
+class Signs(NamedTuple):
+    """P[F <= 0] and P[F = 0], and the absolute errors of either."""
+
+    error: float
+    ties: float
+    error_bound: float
+    ties_bound: float
 
 
 class SignLaw(NamedTuple):
-    """How signs are counted, for all |R| <= ``reach``; a function of D, C, q alone."""
+    """How signs are counted, for all |R| <= ``reach``; a function of D, C, q alone.
+
+    ``symmetric``: the probability of the multisets that tie whatever the weights; ``accuracy``: the
+    relative error of all enumerated probabilities.
+    """
 
     reach: int
     tolerance: float
+    symmetric: float
+    accuracy: float
     crowded: CrowdedLaw | None
     halves: Halves | None
 
@@ -79,11 +96,33 @@ def sign_law(D: int, C: int, q: float, tolerance: float) -> SignLaw:
     reach = min(reach, len(law.log_tail) - 1)
     crowded, left_out = _crowded_law(problem, law, tolerance, reach)
     enough = max(ENOUGH, tolerance)
+    symmetric = symmetric_probability(
+        law.plus, law.minus, law.p, law.p_empty, problem.L - 1, problem.C
+    )
     if left_out > enough:
         halves, left_out_of_halves = halves_law(problem.L - 1, law, enough)
         if left_out_of_halves < left_out:
-            return SignLaw(reach, tolerance, None, halves)
-    return SignLaw(reach, tolerance, crowded, None)
+            most = max(int(half.number.max()) for half in halves)
+            accuracy = _accuracy(problem, law, 2 * most, max(law.log_p_empty, -690.0), 0.0)
+            return SignLaw(reach, tolerance, symmetric, accuracy, None, halves)
+    lone = crowded.cumulative.shape[2] + crowded.offset if crowded is not None else 0
+    most = int(crowded.number.max()) if crowded is not None else 0
+    accuracy = _accuracy(problem, law, most, _log_not_crowded(law), 2.0 * lone)
+    return SignLaw(reach, tolerance, symmetric, accuracy, crowded, None)
+
+
+def _accuracy(problem: Problem, law: SetLaw, most: int, log_keep: float, lone: float) -> float:
+    """Bound the relative error of the probability of a multiset, from that of its logarithm.
+
+    It adds up, for each of ``most`` sets and ``lone`` lone patches, the logarithms of a
+    probability, of a number of sets and of a factorial, and ``log_keep`` or more for each other.
+    """
+    sets = problem.L - 1.0
+    each = law.log_size + math.log(sets + 1.0) + math.log(most + lone + 2.0) + abs(log_keep)
+    others = sets * min(abs(log_keep) + max(law.log_p_empty, -745.0) * -1.0, 745.0)
+    if log_keep < -600.0:
+        others = 0.0  # no set can be empty: nothing is added up for others
+    return UNIT * (64.0 + 16.0 * (most + lone) * each + 8.0 * (1.0 + law.log_size) * others)
 
 
 def _crowded_law(
@@ -119,9 +158,13 @@ def _index(law: SetLaw, plus: int, minus: int) -> int:
 
 
 def _log_not_crowded(law: SetLaw) -> float:
-    """Return the log-probability that a set is empty or holds a lone patch."""
-    lone = float(law.p[law.plus + law.minus == 1].sum())
-    return math.log(max(lone + law.p_empty, 1e-300))
+    """Return the log-probability that a set is empty or holds a lone patch.
+
+    It is multiplied by up to D: near 0 it must keep its digits.
+    """
+    many = law.plus + law.minus
+    crowded, lone = float(law.p[many > 1].sum()), float(law.p[many == 1].sum())
+    return math.log1p(-crowded) if crowded < 0.5 else math.log(max(lone + law.p_empty, 1e-300))
 
 
 def _lone_law(problem: Problem, law: SetLaw, most: int, offset: int, log_keep: float) -> np.ndarray:
@@ -134,16 +177,22 @@ def _lone_law(problem: Problem, law: SetLaw, most: int, offset: int, log_keep: f
     j = np.arange(width)[None, :]
     d = np.abs(np.arange(-offset, offset + 1))[:, None]
     table = np.zeros((most + 1, 2 * offset + 1, width + 1))
-    factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, 2 * width + offset + 2)))])
+    factorial = _sums_of_logs(np.arange(1, 2 * width + offset + 2))
     lone = 2 * j + d
     for k in range(most + 1):
         sets = problem.L - 1 - k
         steps = np.arange(int(lone.max()))
-        falling = np.concatenate([[0.0], np.cumsum(np.log(np.maximum(sets - steps, 1)))])
+        falling = _sums_of_logs(np.maximum(sets - steps, 1))
         logs = falling[lone] - factorial[j] - factorial[j + d]
         logs = logs + _times(lone, log_lone) + _times(np.maximum(sets - lone, 0), log_none)
         table[k, :, 1:] = np.cumsum(np.where(lone <= sets, np.exp(logs), 0.0), axis=1)
     return table
+
+
+def _sums_of_logs(numbers: np.ndarray) -> np.ndarray:
+    """Return the sums of no, one, two, ... logarithms, with more digits where there are."""
+    logs = np.log(numbers).astype(np.longdouble)
+    return np.concatenate([[0.0], np.cumsum(logs).astype(float)])
 
 
 def _times(count: np.ndarray, log_p: float) -> np.ndarray:
@@ -153,54 +202,89 @@ def _times(count: np.ndarray, log_p: float) -> np.ndarray:
 
 
 def sign_probabilities(
-    law: SetLaw, signs: SignLaw, C: int, L: int, constants: tuple[float, ...], power: int
-) -> tuple[float, float, float]:
-    """Return P[F <= 0], P[F = 0] within rounding, and a bound of the error of either."""
-    totals, base, x, wrong, missing = undecided(
-        law, signs.reach, signs.tolerance, C, L, constants, power
+    law: SetLaw,
+    signs: SignLaw,
+    C: int,
+    L: int,
+    constants: tuple[float, ...],
+    blur: tuple[float, ...],
+    power: int,
+    turned: bool,
+) -> Signs:
+    """Return P[F <= 0] and P[F = 0] with bounds of their errors.
+
+    ``blur``: the errors of the attention weights among the constants; ``turned``: beta = rho.
+    """
+    if constants[0] == 0.0:
+        return Signs(1.0, 1.0, 0.0, 0.0)
+    totals, base, x, dbase, dx, wrong, missing = undecided(
+        law, signs.reach, signs.tolerance, C, L, constants, blur, power, turned
     )
     if signs.crowded is not None:
-        low, high, found = count_by_crowded(totals, base, x, signs.crowded)
+        low, high, found = count_by_crowded(totals, base, x, dbase, dx, signs.crowded)
         nodes = len(signs.crowded.weight)
     elif signs.halves is not None:
-        low, high, found = count_by_halves(totals, base, x, signs.halves.a, signs.halves.b, L)
+        low, high, found = count_by_halves(
+            totals, base, x, dbase, dx, signs.halves.a, signs.halves.b, L
+        )
         nodes = len(signs.halves.a.weight) + len(signs.halves.b.weight)
-    left = np.maximum(0.0, law.total[law.center + totals] - found)
+    here = law.total[law.center + totals]
+    left = np.maximum(0.0, here - found)
     share = np.divide(high, found, out=np.full(len(found), 0.5), where=found > 0.0)
-    noise = len(law.log_tail) * law.noise + (256 + nodes) * _UNIT * float(high.sum())
-    return (
-        float(wrong + np.sum(high + left * share)),
-        float(np.sum(high - low)),
-        float(missing + left.sum() + noise),
+    tied = np.zeros(len(totals))
+    balanced = totals == -C
+    if dx[balanced].any():
+        tied[balanced] = np.minimum(signs.symmetric, here[balanced])
+    elif not x[balanced].any():  # gamma = rho: all of T = 0 ties, enumerated or not
+        tied[balanced] = high[balanced] = here[balanced]
+        low[balanced] = left[balanced] = 0.0
+    else:
+        tied[balanced] = (high - low)[balanced]
+    open_ = np.maximum(0.0, high - low - tied)
+    noise = len(law.log_tail) * law.noise + missing
+    noise += (signs.accuracy + law.accuracy + (256 + nodes) * UNIT) * float(np.sum(here) + wrong)
+    error = wrong + float(np.sum(low + tied + 0.5 * open_ + left * share))
+    below = float(np.sum(0.5 * open_ + left * share))
+    above = float(np.sum(0.5 * open_ + left * (1.0 - share)))
+    return Signs(
+        error,
+        float(np.sum(tied)),
+        MARGIN * (max(below, above) + noise),
+        MARGIN * (float(np.sum(open_ + left)) + noise),
     )
 
 
 @kernel
-def undecided(law, reach, tolerance, C, L, constants, power):
+def undecided(law, reach, tolerance, C, L, constants, blur, power, turned):
     """Decide the sign for every R that Chernoff bounds can decide.
 
-    Returns the others with their tables ``base`` and ``x``, P[F <= 0] over the decided ones, and
-    the probability by which that may be wrong.
+    Returns the others with their tables ``base`` and ``x`` and the errors of these, P[F <= 0] over
+    the decided ones, and the probability by which that may be wrong.
     """
     types = len(law.n)
-    x, y, base = np.empty((2 * reach + 1, types)), np.empty((3, types)), np.empty(5)
-    bases, totals = np.empty(2 * reach + 1), np.empty(2 * reach + 1, np.int64)
-    rows, scratch, share = np.empty((3, 2 * C + 1, 4)), np.empty((2, 2 * C + 1)), np.empty(types)
+    x, dx = np.empty((2 * reach + 1, types)), np.empty((2 * reach + 1, types))
+    bases, totals = np.empty((2, 2 * reach + 1)), np.empty(2 * reach + 1, np.int64)
+    rows, scratch = np.empty((2, 3, 2 * C + 1)), np.empty((2, 2 * C + 1))
+    share = np.empty(types)
     wrong, missing, left = 0.0, 0.0, 0
     if reach + 1 < len(law.log_tail):
         missing = math.exp(law.log_tail[reach + 1])
     cut = math.log(0.1 * tolerance / (2 * reach + 1))
     for r in range(-reach, reach + 1):
-        set_tables(
-            r, law.plus, law.minus, law.level, L, C, constants, power, rows, x[left], y, base
-        )
+        base, error = power_tables(
+            r, law.plus, law.minus, law.level, L, C, constants, blur, power, turned, rows, x[left],
+            dx[left],
+        )  # fmt: skip
+        largest = error
+        for k in range(types):
+            largest = max(largest, error + (L - 1.0) * dx[left, k])
         here = law.total[law.center + r]
         log_p = law.log_probability[len(law.log_tail) - 1 + r]
         positive = negative = 0.0
         for side in range(2):
             bound = _sure(
-                0.25 - 0.5 * side, cut - 40.0, r, law.log_p, law.log_p_empty, law.level, L - 1.0, C,
-                base[0], x[left], share, scratch[0], scratch[1],
+                0.25 - 0.5 * side, cut - 40.0, r, law.blur, law.log_p, law.log_p_empty, law.level,
+                L - 1.0, C, base, largest, x[left], share, scratch[0], scratch[1],
             )  # fmt: skip
             if side == 0:
                 positive = bound
@@ -210,34 +294,40 @@ def undecided(law, reach, tolerance, C, L, constants, power):
             missing += math.exp(log_p if log_p < cut else positive if positive < cut else negative)
             wrong += here if min(log_p, positive) >= cut else 0.0
             continue
-        totals[left], bases[left] = r, base[0]
+        totals[left], bases[0, left], bases[1, left] = r, base, error
         left += 1
-    return totals[:left], bases[:left], x[:left], wrong, missing
+    return totals[:left], bases[0, :left], x[:left], bases[1, :left], dx[:left], wrong, missing
 
 
 @kernel
-def count_by_crowded(totals, bases, x, signs):
-    """Return P[F < 0, R = r], P[F <= 0, R = r] and the probability enumerated, for each total."""
+def count_by_crowded(totals, bases, x, dbases, dx, signs):
+    """Return P[F < 0, R = r], P[F <= 0, R = r] and the probability enumerated, for each total.
+
+    What may be on either side within the errors ``dbases, dx`` of the tables counts as the second.
+    """
     counted, partial = np.empty((3, len(totals))), np.empty(len(signs.parent))
     for i in range(len(totals)):
         counted[0, i], counted[1, i], counted[2, i] = _count_signs(
-            totals[i], signs, bases[i], x[i], partial
+            totals[i], signs, bases[i], x[i], dbases[i], dx[i], partial
         )
     return counted
 
 
 @kernel(inner=True)
-def _sure(lam, enough, r, log_p, log_p_empty, of_type, sets, C, base, x, share, level, rise):
+def _sure(
+    lam, enough, r, blur, log_p, log_p_empty, of_type, sets, C, base, error, x, share, level, rise
+):  # fmt: skip
     """Bound log P[F <= 0, R = r] by Chernoff with lam, 2 lam, ...; for lam < 0 log P[F >= 0].
 
-    Stops at a bound below ``enough``.
+    Stops at a bound below ``enough``. ``error``: how far the tables may be off for any multiset.
     """
     best = u = 0.0
-    for _ in range(16):
+    for _ in range(48):
         u, log_f, _, _ = tilt(
             lam, r, log_p, log_p_empty, of_type, sets, C, x, u, share, level, rise
         )
-        bound = -lam * base + sets * log_f - r * u
+        bound = -lam * base + sets * log_f - r * u + abs(lam) * error
+        bound += slack(blur, sets, log_f, log_p_empty, r * u)
         if not bound < best:
             break
         best = bound
@@ -248,16 +338,21 @@ def _sure(lam, enough, r, log_p, log_p_empty, of_type, sets, C, base, x, share, 
 
 
 @kernel(inner=True)
-def _count_signs(r, signs, base, x, partial):
-    """Return P[F < 0, R = r], P[F <= 0, R = r] and the probability enumerated."""
-    lone = np.zeros(2)
-    largest = 0.0
+def _count_signs(r, signs, base, x, dbase, dx, partial):
+    """Return P[F < 0, R = r], P[F <= 0, R = r] and the probability enumerated.
+
+    With j pairs of lone patches F is ``start + j slope`` within ``near + j wide``.
+    """
+    lone, of_lone = np.zeros(2), 0.0
+    largest = error = 0.0
     for k in range(len(x)):
-        largest = max(largest, abs(x[k]))
+        largest, error = max(largest, abs(x[k])), max(error, dx[k])
     for side in range(2):
         if signs.single[side] >= 0:
             lone[side] = x[signs.single[side]]
+            of_lone = max(of_lone, dx[signs.single[side]])
     slope = lone[0] + lone[1]
+    wide = 2.0 * of_lone + 4.0 * UNIT * (abs(lone[0]) + abs(lone[1]))
     width = signs.cumulative.shape[2] - 1
     low = high = found = 0.0
     for node in range(len(partial)):
@@ -269,11 +364,12 @@ def _count_signs(r, signs, base, x, partial):
         if abs(d) > signs.offset:
             continue
         table = signs.cumulative[signs.number[node], d + signs.offset]
-        weight = signs.weight[node]
+        weight, number = signs.weight[node], signs.number[node]
         start = partial[node] + (d * lone[0] if d > 0 else -d * lone[1])
-        blur = 1e-300 + 64 * _UNIT * (abs(base) + (signs.number[node] + abs(d) + 2) * largest)
-        high += weight * _at_most(blur - start, slope, table, width)
-        low += weight * _at_most(-blur - start, slope, table, width)
+        size = abs(base) + number * largest + abs(d) * max(abs(lone[0]), abs(lone[1]))
+        near = dbase + number * error + abs(d) * of_lone + UNIT * (number + 8.0) * size
+        high += weight * _at_most(near - start, slope - wide, table, width)
+        low += weight * _at_most(-near - start, slope + wide, table, width)
         found += weight * table[width]
     return low, high, found
 

@@ -1,6 +1,6 @@
 r"""The plan for many totals R at once: tables of the sets and saddle points, with R along vectors.
 
-The same as ``plan.set_tables`` and ``plan.tilt`` for one total; the last axis counts the totals.
+Tilting is the same as ``plan.tilt`` for one total; the last axis counts the totals.
 """
 
 from __future__ import annotations
@@ -59,7 +59,11 @@ def exponentials(values, scales):
 
 @kernel(inner=True)
 def tables(first, plus, minus, level, L, C, constants, power_p, x, y, base):
-    """Fill ``x[type]``, ``y[3, type]`` and ``base[5]`` of ``plan.set_tables`` for many totals."""
+    """Fill ``x[type]`` and ``y[3, type]``, the contributions of a set to F and dF given R.
+
+    Contributions are in excess of an empty set. ``base[5]``: F and its three derivatives of the
+    signal set with L - 1 empty sets, and 1.
+    """
     count = x.shape[1]
     rows, empty = np.empty((4, count)), np.empty((4, count))
     _patch(0, 0, first, C, constants, power_p, empty)
