@@ -95,11 +95,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     }.items():
         solver.add_argument(flag, type=number, metavar="X", help=text)
     solver.add_argument(
-        "--relative", action="store_true",
-        help="make the tolerance relative to the loss and to each gradient entry, however small "
-        "(default 1e-6 then): late in training, where an absolute one says nothing",
-    )  # fmt: skip
-    solver.add_argument(
         "--method", default="auto", metavar="NAME",
         help="how the expectation is computed: auto (the default, which says what it chose), "
         "enumeration, fourier, sampling",
@@ -130,9 +125,7 @@ def execute(args: argparse.Namespace) -> int:
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
-            population = Population(
-                _problem(args), args.method, args.tolerance, relative=args.relative
-            )
+            population = Population(_problem(args), args.method, args.tolerance)
         for warning in caught:
             print(f"patchdyn: note: {warning.message}", file=sys.stderr)
         initial = _initial(args, population)
