@@ -13,3 +13,7 @@ def pytest_addoption(parser):
     """Add the size and the seed of the fuzzers (tests/fuzz)."""
     parser.addoption("--fuzz-cases", type=int, default=40, help="cases of each fuzzer")
     parser.addoption("--fuzz-seed", default="0", help="an integer, or 'random'")
+    parser.addoption("--fuzz-kills", type=int, default=2, help="kills of a running process")
+    parser.addoption(
+        "--fuzz-claims", default="figure-3,lemma-4.2", help="claims of the run that is killed"
+    )

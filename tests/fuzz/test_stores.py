@@ -1,0 +1,101 @@
+"""Stored files damaged at random: what is read is what was written, or a sentence."""
+
+import io
+import json
+import shutil
+
+import pytest
+
+from simulations import maps
+from simulations.cli import main
+from simulations.display import PlainDisplay
+from simulations.folder import ReportFolder
+from simulations.reproduce import reproduce
+from simulations.store import StoreError
+from simulations.sweep.config import read
+from simulations.sweep.run import open_store
+from tests.simulations.fakes import claim, figure
+
+STAMP = {"patchdyn": "0.1.0", "mode": "full"}
+CONFIG = "[fixed]\nD = 8\nC = 2\n[grid]\nnu = [0.1, 0.2]\nbeta = [1, 2]\n[run]\nhorizon = 1\n"
+
+
+def _damage(rng, content):
+    """Return bytes with a flipped bit, a hole, an end cut off, or something else altogether."""
+    content = bytearray(content)
+    kind = rng.randrange(6)
+    if kind == 0 or len(content) < 3:
+        return b"" if rng.random() < 0.5 else bytes(rng.randrange(256) for _ in range(50))
+    if kind == 1:
+        return bytes(content[: rng.randrange(len(content))])
+    if kind == 2:
+        at = rng.randrange(len(content))
+        content[at : at + rng.randint(1, 100)] = b""
+        return bytes(content)
+    if kind == 3:
+        return rng.choice((b"null", b"[]", b"{}", b'"x"', b"[" * 2000, b'{"format": 2}', b"7"))
+    for _ in range(rng.choice((1, 1, 2, 20))):
+        content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
+    return bytes(content)
+
+
+def test_reports(cases, in_time, tmp_path):
+    claims = [claim("one", figures=[figure()]), claim("two")]
+    whole = tmp_path / "whole"
+    with ReportFolder(whole, STAMP, ["one", "two"]) as folder:
+        reproduce(claims, folder, PlainDisplay(io.StringIO()))
+    files = sorted(path.relative_to(whole) for path in whole.rglob("*") if path.is_file())
+    wanted = [
+        {key: entry[key] for key in ("claim", "verdict", "measured", "summary")}
+        for entry in json.loads((whole / "report.json").read_text())
+    ]
+    for rng in cases():
+        path = tmp_path / "damaged"
+        shutil.rmtree(path, ignore_errors=True)
+        shutil.copytree(whole, path)
+        for file in rng.sample(files, rng.choice((1, 1, 2))):
+            (path / file).write_bytes(_damage(rng, (whole / file).read_bytes()))
+            print(file)
+        with in_time():
+            try:
+                with ReportFolder(path, STAMP, ["one", "two"], force=rng.random() < 0.3) as folder:
+                    reproduce(claims, folder, PlainDisplay(io.StringIO()))
+            except StoreError as refusal:
+                assert "\n" not in str(refusal)
+                continue
+        found = json.loads((path / "report.json").read_text())
+        assert [{key: entry[key] for key in wanted[0]} for entry in found] == wanted
+
+
+@pytest.mark.slow
+def test_sweeps(cases, in_time, tmp_path, capsys):
+    configuration, whole = tmp_path / "c.toml", tmp_path / "whole"
+    configuration.write_text(CONFIG)
+    assert main(["sweep", str(configuration), "--out", str(whole), "--workers", "1"]) == 0
+    wanted = maps.read(whole).data
+    files = sorted(path.relative_to(whole) for path in whole.rglob("*") if path.is_file())
+    for rng in cases():
+        path = tmp_path / "damaged"
+        shutil.rmtree(path, ignore_errors=True)
+        shutil.copytree(whole, path)
+        file = rng.choice(files)
+        (path / file).write_bytes(_damage(rng, (whole / file).read_bytes()))
+        print(file)
+        with in_time():
+            try:
+                assert maps.read(path).data.identical(wanted)
+            except StoreError as refusal:
+                assert "\n" not in str(refusal)
+            try:
+                with open_store(path, read(configuration)) as store:
+                    warnings = []
+                    for block, rows in store.finished(warnings.append):
+                        assert rows == store_rows(whole, configuration, block)
+                    assert all("\n" not in warning for warning in warnings)
+            except StoreError as refusal:
+                assert "\n" not in str(refusal)
+
+
+def store_rows(path, configuration, block):
+    """Return the rows of a block as they were written."""
+    return open_store(path, read(configuration)).read(block)
