@@ -16,6 +16,7 @@ from dynamics.problem import finite, require
 from dynamics.trajectory import Status
 
 _LEAST_SHRINK = 1e-12  # of the last good step: a failure at smaller steps is final
+_MOST_STEPS = 100_000  # runs that get anywhere take hundreds to a few thousand
 _MOST_FAILURES = 5  # trial steps that may fail in one run: beyond, it creeps along a wall
 
 METHODS = {"Radau": Radau, "BDF": BDF, "LSODA": LSODA}
@@ -126,6 +127,12 @@ def integrate(
             path.times.append(float(begin + solver.t))
             path.points.append(solver.y.copy())
             path.pieces.append((begin, solver.dense_output()))
+            if len(path.times) > _MOST_STEPS:
+                path.status = Status.STALLED
+                path.message = (
+                    f"{Status.STALLED.value} (at time {path.times[-1]:.6g}: {_MOST_STEPS} steps)"
+                )
+                break
             if until is not None and until(path.points[-1]):
                 path.message = f"the run ended at time {path.times[-1]:.6g}, where it was told to"
                 break

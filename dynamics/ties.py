@@ -77,7 +77,8 @@ def tie_law(problem: Problem, state: State, plus: np.ndarray, minus: np.ndarray)
     logs = np.array([math.log(math.comb(p, k)) for k in power.tolist()]) + power * ratio
     logs -= 0.5 * (logs.max() + logs.min())
     factor = np.exp(np.clip(logs, -0.5 * _RANGE, 0.5 * _RANGE))
-    error = factor * (2.0 * p * unsure + 8.0 * UNIT * (np.abs(logs) + p * abs(ratio) + 8.0))
+    with np.errstate(over="ignore"):  # an infinite error decides nothing
+        error = factor * (2.0 * p * unsure + 8.0 * UNIT * (np.abs(logs) + p * abs(ratio) + 8.0))
     if p * abs(ratio) > _RANGE - 200.0:  # the smallest are lost, and might decide
         error[logs < -0.5 * _RANGE] = factor[logs < -0.5 * _RANGE]
     signs = (1.0 if other > 0.0 else -1.0) ** power * side ** (p - power)

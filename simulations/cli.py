@@ -35,6 +35,9 @@ examples:
 """
 
 
+_LONGEST = 900
+
+
 class _Version(argparse.Action):
     """Print the version, looked up only when asked for."""
 
@@ -130,6 +133,8 @@ def _leave_standard_output() -> None:
 
 
 def _complain(sentence: str, code: int) -> int:
+    if len(sentence) > _LONGEST:  # what was asked for may be of any length
+        sentence = sentence[: _LONGEST - 3] + "..."
     with contextlib.suppress(OSError):
         print(f"patchdyn: {sentence}", file=sys.stderr)
     return code

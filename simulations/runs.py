@@ -107,7 +107,7 @@ def safe_learning_rate(problem: Problem) -> float:
     A learning rate that becomes too large later on makes descent jump across the valley and
     amplify rounding, whatever its implementation.
     """
-    expectation = population(problem, 1e-13)
+    expectation = population(problem, 1e-12)
     start = problem.initial_state
     settled = State(SlowManifold(expectation).alpha(0.0, 0.0), 0.0, 0.0)
     return STABLE_FRACTION * min(map(expectation.largest_stable_learning_rate, (start, settled)))

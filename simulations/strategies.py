@@ -27,6 +27,9 @@ from dynamics.masked import MaskedProblem
 if TYPE_CHECKING:
     from simulations.falsify import Filter
 
+#: So many problems are drawn for one that satisfies a filter.
+_ATTEMPTS = 20
+
 #: Values no numerical field accepts.
 _NOT_NUMBERS = (float("nan"), float("inf"), float("-inf"), "1", None, True, 1j)
 
@@ -46,6 +49,16 @@ def problems(
     ``D`` and ``C`` are fixed together. ``where`` is a statement over the constants, in the language
     of ``patchdyn falsify``, that the problem satisfies: ``problems(where="q*D <= C")``.
     """
+    for _ in range(1 if where is None else _ATTEMPTS):
+        problem = _problem(draw, max_D, max_C, degrees, fixed)
+        if where is None or _satisfies(where, problem, "positional"):
+            return problem
+    reject()
+
+
+def _problem(
+    draw: st.DrawFn, max_D: int, max_C: int, degrees: tuple[int, ...], fixed: dict[str, Any]
+) -> Problem:
     C = draw(st.integers(2, max(2, min(max_C, max_D // 2))))
     drawn: dict[str, Any] = {
         "D": C * draw(st.integers(2, max(2, max_D // C))),
@@ -59,10 +72,7 @@ def problems(
         "d": draw(st.none() | st.integers(1, 30)),
         "sigma": draw(st.none() | reals(0.0, 1.0)),
     }
-    problem = Problem(**(drawn | fixed))
-    if where is not None:
-        assume(_satisfies(where, problem, "positional"))
-    return problem
+    return Problem(**(drawn | fixed))
 
 
 @st.composite

@@ -85,10 +85,11 @@ class MaskedProblem:
         some = f"such that at least one and not all of the P = {self.P} patches are masked"
         require(1 <= self.masked < self.P, "mask_ratio", self.mask_ratio, some)
         put(self, "z_low", finite("z_low", self.z_low))
-        require(self.z_low > 0.0, "z_low", self.z_low, "greater than 0")
+        require(1e-15 <= self.z_low <= 1e15, "z_low", self.z_low, "between 1e-15 and 1e15")
         if self.z_high is not None:
             put(self, "z_high", finite("z_high", self.z_high))
-            require(self.z_high >= self.z_low, "z_high", self.z_high, f"at least {self.z_low}")
+            allowed = f"at least {self.z_low} and at most 1e15"
+            require(self.z_low <= self.z_high <= 1e15, "z_high", self.z_high, allowed)
         if self.partitions is None:
             self._check_exponents()
         else:

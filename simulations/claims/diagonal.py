@@ -303,7 +303,7 @@ def _against_full_matrix(problem: Problem, steps: int, seed: int) -> float:
     from dynamics.diagonal import DiagonalPopulation
     from simulations import runs
 
-    population = DiagonalPopulation(runs.population(problem, 1e-13))
+    population = DiagonalPopulation(runs.population(problem, 1e-12))
     start = population.problem.initial_state
     rate = runs.STABLE_FRACTION * population.largest_stable_learning_rate(start)
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(problem.D, problem.p)))

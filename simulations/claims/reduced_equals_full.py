@@ -76,7 +76,7 @@ def _compare(problem: Problem, context: Context) -> tuple[list[np.ndarray], Any]
     from simulations import runs
 
     reduced = gradient_descent(
-        runs.population(problem, 1e-13),
+        runs.population(problem, 1e-12),
         learning_rate=runs.safe_learning_rate(problem),
         steps=STEPS,
         record="linear",

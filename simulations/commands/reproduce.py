@@ -89,7 +89,9 @@ def choose(only: list[str] | None) -> tuple[Claim, ...]:
 
     for wanted in only or ():
         if wanted not in CLAIM_IDS:
-            raise BadInput(f"--only {wanted} is not allowed: choose among {', '.join(CLAIM_IDS)}")
+            raise BadInput(
+                f"--only {wanted[:60]} is not allowed: choose among {', '.join(CLAIM_IDS)}"
+            )
     return tuple(load(claim) for claim in CLAIM_IDS if only is None or claim in only)
 
 

@@ -46,12 +46,14 @@ class TestAgainstTheFullMatrix:
         assert value.dv @ w == pytest.approx(entries.alpha, rel=0, abs=scale)
         found = population.evaluate(here)
         assert found.loss == pytest.approx(value.loss, rel=1e-11, abs=1e-12)
-        # ties within rounding of 0 are errors for both
-        assert found.test_error == pytest.approx(value.test_error, rel=0, abs=1e-9)
+        # what is within rounding of 0 counts as a tie there, and is decided exactly here
+        assert found.test_error <= value.test_error + 1e-9
+        if min(abs(state.alpha), abs(state.gamma - state.rho), abs(beta - state.gamma)) > 0.1:
+            assert found.test_error == pytest.approx(value.test_error, rel=0, abs=1e-9)
 
     @pytest.mark.parametrize("problem", ORACLE, ids=str)
     def test_descent_over_300_steps(self, problem):
-        population = DiagonalPopulation(Population(problem, tolerance=1e-13))
+        population = DiagonalPopulation(Population(problem, tolerance=1e-12))
         start = population.problem.initial_state
         rate = 0.2 * population.largest_stable_learning_rate(start)
         w = unit(problem)

@@ -97,7 +97,7 @@ class TestSamples:
             assert law.sum() == pytest.approx(1.0, abs=1e-14)
             mean = L * (1.0 - (1.0 - 1.0 / L) ** N)
             assert law @ np.arange(L + 1) == pytest.approx(mean, abs=1e-13)
-        until = sum(1.0 - met_sets(L, N)[L] for N in range(150))
+        until = sum(1.0 - met_sets(L, N)[L] for N in range(400))  # then 1e-21
         assert coupon_collector(L) == pytest.approx(until, rel=1e-12, abs=0.0)
 
     def test_least_error_is_that_of_the_rule_on_drawn_data(self):

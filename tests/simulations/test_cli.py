@@ -101,7 +101,7 @@ class TestBadInput:
             (["run", "--qD", "65"], "qD = 65 is not allowed: qD must be in (0, D = 64]"),
             (["run", "--qD", "-1"], "qD = -1 is not allowed"),
             (["run", "--q", "0.1", "--qD", "2"], "argument --qD: not allowed with argument --q"),
-            (["run", "--p", "4"], "p = 4 is not allowed: p must be an odd integer"),
+            (["run", "--p", "4"], "p = 4 is not allowed: p must be odd"),
             (["run", "--p", "1"], "p = 1 is not allowed"),
             (["run", "--nu", "0"], "nu = 0.0 is not allowed: nu must be greater than 0"),
             (["run", "--nu", "-1e-3"], "nu = -0.001 is not allowed"),
@@ -128,7 +128,7 @@ class TestBadInput:
             (["run", "--solver", "gd", "--steps", "1.5", *SMALL], "steps = 1.5 is not allowed"),
             (
                 ["run", "--solver", "gd", "--learning-rate", "0", *SMALL],
-                "learning_rate = 0.0 is not allowed",
+                "learning_rate = 0 is not allowed",
             ),
             (
                 ["run", "--solver", "gd", "--learning-rate", "-1", "--horizon", "1", *SMALL],

@@ -182,7 +182,7 @@ class TestSearch:
         [
             ({"where": "D < 3"}, "none of .* problems drawn satisfies it"),
             ({"where": "gamma > 0"}, "unknown name 'gamma'"),
-            ({"where": "D == 7"}, "no problem of this system has D = 7"),
+            ({"where": "D == 7"}, "D = 7 is not allowed: D must have a divisor"),
             ({"system": "magic"}, "system = 'magic' is not allowed"),
             ({"budget": 0}, "budget = 0 is not allowed"),
             ({"fixed": {"magic": 1}}, "magic is not a parameter of this system"),

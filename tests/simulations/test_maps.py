@@ -13,7 +13,7 @@ from simulations import maps
 from simulations.cli import main
 from simulations.commands.run import add_arguments
 from simulations.figures import regime_map
-from simulations.store import write_dataset
+from simulations.store import write_sealed_dataset
 from simulations.sweep.cells import nothing
 from simulations.sweep.config import parse, read
 from simulations.sweep.store import labelled
@@ -53,7 +53,7 @@ def made_up(folder, text, rows):
     for values, one in zip(config, rows, strict=True):
         invalid = 16 % values["C"] != 0
         full.append(nothing("positional", "invalid", "C = 3 is not") if invalid else one)
-    write_dataset(folder / "sweep.nc", labelled(config, full, {"code": "0"}))
+    write_sealed_dataset(folder / "sweep.nc", labelled(config, full, {"code": "0"}))
     return folder
 
 
@@ -176,7 +176,7 @@ class TestPoint:
         [
             (["--at", "nu=1"], "nu is not an axis of this sweep: choose among qD/C^2, C"),
             (["--at", "C"], "it must be NAME=VALUE"),
-            (["--at", "C=two"], "'two' is not allowed"),
+            (["--at", "C=two"], "C = 'two' is not allowed: C must be a real number"),
             (["--at", "C=2"], "a map needs two axes and this sweep leaves 1"),
             (["--json"], "--json is not allowed without --at"),
             (["--quantity", "speed"], "speed is not an outcome: choose among T0, T1"),
@@ -201,7 +201,7 @@ class TestFolder:
 
     def test_list_is_pointed_at_by_cell(self, tmp_path, capsys):
         config = parse("[[list]]\nC = 2\n[[list]]\nC = 4\n")
-        write_dataset(tmp_path / "sweep.nc", labelled(config, [row(), row(T1=5.0)], {}))
+        write_sealed_dataset(tmp_path / "sweep.nc", labelled(config, [row(), row(T1=5.0)], {}))
         assert main(["map", str(tmp_path), "--at", "cell=1"]) == 0
         assert "--C 4" in capsys.readouterr().out
         assert main(["map", str(tmp_path)]) == 2
