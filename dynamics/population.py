@@ -87,7 +87,7 @@ class Population(Risk):
         require(method in METHODS, "method", method, f"one of {', '.join(METHODS)}")
         if tolerance is not None:
             tolerance = finite("tolerance", tolerance)
-            require(tolerance > 0.0, "tolerance", tolerance, "greater than 0")
+            require(0.0 < tolerance <= 1.0, "tolerance", tolerance, "greater than 0 and at most 1")
         if not isinstance(relative, bool):
             raise ParameterError(f"relative = {relative!r} is not allowed: it must be a bool")
         require(not (relative and method == "sampling"), "relative", relative,
@@ -120,7 +120,8 @@ class Population(Risk):
         return Enumeration(self.problem, self.tolerance, budget, relative=self.relative)
 
     def _fourier(self) -> FourierExpectation:
-        method = FourierExpectation(self.problem, self.tolerance, relative=self.relative)
+        tolerance = min(self.tolerance, 0.1)  # the largest that it takes
+        method = FourierExpectation(self.problem, tolerance, relative=self.relative)
         method.gradient(self.problem.initial_state)  # refuses now rather than later
         return method
 
