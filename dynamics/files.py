@@ -23,18 +23,21 @@ class FileError(Exception):
 def explain(action: str, path: Path, cause: Exception) -> FileError:
     """Return the error to raise for an operating-system error, with its reason in words."""
     reason = getattr(cause, "strerror", None) or str(cause) or type(cause).__name__
-    return FileError(f"cannot {action} {path}: {reason}")
+    shown = str(path) if len(str(path)) <= 300 else f"{str(path)[:297]}..."
+    return FileError(f"cannot {action} {shown}: {reason}")
 
 
 def obstacle(path: Path) -> str | None:
     """Return what stands at a path, in words, unless it is a regular file or nothing.
 
-    A symbolic link is one too, whatever it points to.
+    A symbolic link is one too, whatever it points to. Raises FileError where nothing can stand.
     """
     try:
         mode = path.lstat().st_mode
     except (FileNotFoundError, NotADirectoryError):
         return None
+    except (OSError, ValueError) as failure:  # ValueError: a name that no system takes
+        raise explain("use", path, failure) from failure
     if stat.S_ISREG(mode):
         return None
     kinds = {stat.S_IFLNK: "a symbolic link", stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe",

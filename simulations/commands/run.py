@@ -151,16 +151,15 @@ def _check_times(args: argparse.Namespace) -> None:
 
 def check_output(args: argparse.Namespace) -> None:
     """Refuse to write over something else; only regular files are replaced, with --force."""
-    from dynamics.files import obstacle
+    from dynamics.files import FileError, obstacle
 
     for flag, file in (("--out", args.out), ("--plot", args.plot)):
         if file is None:
             continue
         try:
             what, exists = obstacle(file), file.exists()
-        except (OSError, ValueError) as failure:
-            reason = getattr(failure, "strerror", None) or failure
-            raise BadInput(f"{flag} {str(file)[:200]} is not allowed: {reason}") from None
+        except FileError as refusal:
+            raise BadInput(f"{flag} is not allowed: {refusal}") from None
         if what is not None:
             raise BadInput(f"{flag} {file} is not allowed: it is {what}, not a regular file")
         if exists and not args.force:
