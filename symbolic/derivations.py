@@ -9,6 +9,7 @@ from functools import cache
 import sympy as sp
 
 from symbolic import (
+    all_sizes,
     attention,
     diagonal,
     full_model,
@@ -190,7 +191,10 @@ def _symmetry(name: str) -> Derivation:
 def _lemma_4_1(name: str) -> Derivation:
     L, ell = sp.Symbol("L"), sp.Symbol("ell")
     same, different = sp.Symbol("A_same"), sp.Symbol("A_different")
+    F, A_kl = sp.Symbol("F"), sp.Symbol("A_kl")
+    any_entry = sp.Derivative(F, A_kl), all_sizes.LOGIT_GRADIENT
     equations = [
+        Equation("dF_dA_kl", *any_entry, "x_j = <v, X_j>; any A, v and X", evaluates=False),
         Equation(
             "dL_dA_same",
             sp.Derivative(L, same),
@@ -212,7 +216,10 @@ def _lemma_4_1(name: str) -> Derivation:
 def _lemma_4_2(name: str) -> Derivation:
     L, ell = sp.Symbol("L"), sp.Symbol("ell")
     along, orthogonal = sp.Symbol("v_parallel"), sp.Symbol("v_perp")
+    F, v_t = sp.Symbol("F"), sp.Symbol("v_t")
+    any_component = sp.Derivative(F, v_t), all_sizes.VALUE_GRADIENT
     equations = [
+        Equation("dF_dv_t", *any_component, "any A, v and X", evaluates=False),
         Equation(
             "dL_dv_parallel",
             sp.Derivative(L, along),

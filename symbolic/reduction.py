@@ -97,6 +97,18 @@ class RationalPoint:
         return (self.q / 2) ** nonzero * (1 - self.q) ** (C * len(key) - nonzero)
 
 
+def error_bound(p: int) -> Fraction:
+    """Return how likely a false comparison of two gradients is to pass at one random point.
+
+    Times Z^(p+1) tau the difference is a polynomial, of degree p + 1 in the three scores, p in
+    alpha and in kappa, 1 in nu. If it is not zero, then one of its coefficients of the weights
+    s(-F) (linear, each with a probability that q in (0, 1) cannot make zero) is a polynomial not
+    zero, and by Schwartz and Zippel it vanishes with probability at most the sum of degree over
+    grid; if it does not, the linear form vanishes for at most one value of that weight.
+    """
+    return Fraction(p + 1 + p + 1, 9999) + Fraction(p, 2 * 9999) + Fraction(1, 996)
+
+
 @dataclass
 class FullExpectation:
     """Gradients of the population loss given each signal set, and the values of F by multiset."""
