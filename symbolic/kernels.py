@@ -14,6 +14,7 @@ import sympy as sp
 
 from symbolic import attention, lemma_4_3, margins
 from symbolic import symbols as sym
+from symbolic.increments import MODEL
 from symbolic.symbols import (
     C,
     D,
@@ -327,8 +328,8 @@ def identities() -> dict[str, sp.Expr]:
     for kernel in (gradient, hessian):
         for index, (name, _) in enumerate(kernel.results):
             claims[f"{kernel.name}, {name}"] = _row_identity(kernel, index)
-    plain_leading = (lemma_4_3.gamma_leading(), lemma_4_3.rho_leading())
-    for kernel, plain in zip(leading, plain_leading):
+    for kernel, parameter in zip(leading, (gamma, rho)):  # from the model, not from what is emitted
+        plain = MODEL.signal_set(parameter).subs(sym.R, 0)
         claims[kernel.name] = attention.write_out(kernel.expanded(0) - plain)
     for degree in (3, 5, 7):
         claims[f"power_difference at p = {degree}"] = _power_difference_identity(degree - 1)
