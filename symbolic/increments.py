@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 
 import sympy as sp
 
@@ -130,35 +131,49 @@ EQUATIONS = _equations()
 
 
 def identities(equations: Mapping[str, sp.Expr] = EQUATIONS) -> dict[str, sp.Expr]:
-    """Return that the equations follow from the model, as expressions that must vanish.
+    """Return that the equations follow from the model, as expressions that must vanish."""
+    claims = {}
+    for parameter in MODEL.shared:
+        claims |= parameter_identities(parameter, equations)
+    return claims | weight_identities(equations)
 
-    The increments are compared with the derivatives of F of a signal set and two random sets of
-    arbitrary types, D = 3 C; a set adds to them on its own, given T.
+
+def parameter_identities(
+    parameter: sp.Symbol, equations: Mapping[str, sp.Expr] = EQUATIONS
+) -> dict[str, sp.Expr]:
+    """Return the identities of one of alpha, gamma and rho.
+
+    The increment is compared with the derivative of F of a signal set and two random sets of
+    arbitrary types, D = 3 C; a set adds to it on its own, given T.
     """
     a_1, b_1, a_2, b_2 = sp.symbols("a_1 b_1 a_2 b_2", integer=True, nonnegative=True)
-    types = [(a_1, b_1), (a_2, b_2)]
+    types = ((a_1, b_1), (a_2, b_2))
     outside = a_1 - b_1 + a_2 - b_2
-    F = MODEL.output(types)
-    claims = {}
-    for parameter, shared in MODEL.shared.items():
-        descent = -eta * LOSS_SLOPE.subs(y, 1) * sp.diff(F, parameter) / shared
-        model = write_out(descent).subs(D, 3 * C)
-        shown = equations[f"delta_{parameter}"].subs(D, 3 * C).doit().replace(_E, lambda x: x)
-        of_set = equations[f"h_{parameter}"]
-        for index, (plus, minus) in enumerate(types, start=1):
-            term = _h(parameter)(sp.IndexedBase("a")[index], sp.IndexedBase("b")[index], C + R)
-            here = of_set.subs({a: plus, b: minus, T: C + R}, simultaneous=True)
-            shown = shown.subs(term, here.subs(D, 3 * C))
-        claims[f"Delta {parameter} = -(eta/N) d ell, three sets"] = (
-            write_out(shown).subs({R: outside, D: 3 * C}) - model
-        )
-        signal = write_out(sp.diff(MODEL.output([]), parameter) / shared)
-        shown = write_out(equations[f"signal_{parameter}"].subs(R, 0))
-        claims[f"signal set alone, {parameter}"] = shown - signal
-    return claims | _weight_identities(equations)
+    shown = equations[f"delta_{parameter}"].subs(D, 3 * C).doit().replace(_E, lambda x: x)
+    for index, (plus, minus) in enumerate(types, start=1):
+        term = _h(parameter)(sp.IndexedBase("a")[index], sp.IndexedBase("b")[index], C + R)
+        here = equations[f"h_{parameter}"].subs({a: plus, b: minus, T: C + R}, simultaneous=True)
+        shown = shown.subs(term, here.subs(D, 3 * C))
+    shown = write_out(shown).subs({R: outside, D: 3 * C})
+    signal = eta * weight * write_out(equations[f"signal_{parameter}"].subs(R, 0))
+    return {
+        f"Delta {parameter} = -(eta/N) d ell, three sets": shown
+        - _descent(parameter, types).subs(D, 3 * C),
+        f"signal set alone, {parameter}": signal - _descent(parameter, ()),
+    }
 
 
-def _weight_identities(equations: Mapping[str, sp.Expr]) -> dict[str, sp.Expr]:
+@cache
+def _descent(parameter: sp.Symbol, types: tuple[tuple[sp.Expr, sp.Expr], ...]) -> sp.Expr:
+    """Return what descent adds at one image with the signal set and sets of these types."""
+    slope = LOSS_SLOPE.subs(y, 1) * sp.diff(MODEL.output(list(types)), parameter)
+    return write_out(-eta * slope / MODEL.shared[parameter])
+
+
+def weight_identities(
+    equations: Mapping[str, sp.Expr] = EQUATIONS,
+) -> dict[str, sp.Expr]:
+    """Return the identities of Lambda, Gamma, Xi and G."""
     written = dict(WRITTEN_OUT) | {G: write_out(G_OF_WEIGHTS)}
     step = sp.Symbol("step", real=True)
     moved = {gamma: gamma + step * delta_gamma, rho: rho + step * delta_rho}

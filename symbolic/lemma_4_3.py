@@ -132,14 +132,19 @@ def identities(equations: Mapping[str, sp.Expr] = EQUATIONS) -> dict[str, sp.Exp
 
     ``equations`` is there to see the proof fail where one of them is altered.
     """
-    claims = _leading_identities(equations) | _isolated_identities(equations)
-    claims |= _measured_identities(equations)
-    claims = {what: write_out(expression) for what, expression in claims.items()}
+    claims = factor_identities(equations)
     for name, row, excess in (("gamma", _GAMMA, _GAMMA_EXCESS), ("rho", _RHO, _RHO_EXCESS)):
         linear = sp.diff(row, nu)
         claims[f"nu moves {name} by nothing, summed over three sets"] = _three_sets(linear)
         claims[f"excess form, {name}, summed over three sets"] = _three_sets(row - excess)
     return increments.identities(equations) | claims
+
+
+def factor_identities(equations: Mapping[str, sp.Expr] = EQUATIONS) -> dict[str, sp.Expr]:
+    """Return the identities of the leading terms and of the factors of the lemma."""
+    claims = _leading_identities(equations) | _isolated_identities(equations)
+    claims |= _measured_identities(equations)
+    return {what: write_out(expression) for what, expression in claims.items()}
 
 
 def _leading_identities(equations: Mapping[str, sp.Expr]) -> dict[str, sp.Expr]:
