@@ -132,7 +132,7 @@ EQUATIONS = _equations()
 
 def identities(equations: Mapping[str, sp.Expr] = EQUATIONS) -> dict[str, sp.Expr]:
     """Return that the equations follow from the model, as expressions that must vanish."""
-    claims = {}
+    claims: dict[str, sp.Expr] = {}
     for parameter in MODEL.shared:
         claims |= parameter_identities(parameter, equations)
     return claims | weight_identities(equations)

@@ -318,7 +318,7 @@ def _in_order(expression: sp.Expr, order: tuple[sp.Symbol, ...]) -> sp.Expr:
 
 def identities() -> dict[str, sp.Expr]:
     """Return, per emitted result, its difference from the plain formula; all must vanish."""
-    claims = {}
+    claims: dict[str, sp.Expr] = {}
     for kernel in kernels():
         for index in range(len(kernel.results)):
             claims |= result_identities(kernel, index)

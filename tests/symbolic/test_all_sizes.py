@@ -117,7 +117,8 @@ class TestWrongFormulasAreSeen:
     ) -> None:
         wrong = factor * all_sizes.LOGIT_GRADIENT
         monkeypatch.setattr(all_sizes, "LOGIT_GRADIENT", wrong)
-        assert not all_sizes.prove_4_1().all_zero
+        wrong_ones = [x for x in all_sizes.gradient_identities().values() if not vanishes(x)]
+        assert len(wrong_ones) == 1
 
     def test_a_law_that_knows_the_place(self) -> None:
         """A law whose weights depend on the set is not left as it is by the exchange of sets."""
@@ -141,7 +142,6 @@ class TestWrongFormulasAreSeen:
     )
     @pytest.mark.parametrize("factor", [2, -1, sp.Rational(1, 2)])
     def test_masked(self, table: object, formula: sp.Expr, factor: sp.Expr) -> None:
-        wrong = table(factor * formula).values()  # type: ignore[operator]
-        assert not all(vanishes(x) for x in wrong)
-        right = table(formula).values()  # type: ignore[operator]
-        assert all(vanishes(x) for x in right)
+        right, wrong = table(formula), table(factor * formula)  # type: ignore[operator]
+        changed = [x for what, x in wrong.items() if x != right[what]]
+        assert any(not vanishes(x) for x in changed)
