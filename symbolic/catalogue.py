@@ -20,7 +20,7 @@ TITLES: dict[str, tuple[str, str]] = {
     "symmetry": ("Symmetries of the full model", "Section 4.1, Invariance and symmetries"),
     "lemma-4.1": ("Three values of A and their gradients", "Lemma 4.1"),
     "lemma-4.2": ("v stays in span(w*)", "Lemma 4.2"),
-    "lemma-4.3": ("Increments of gamma and rho and their leading terms", "Lemma 4.3"),
+    "lemma-4.3": ("The increments and their leading terms", "Lemma 4.3"),
     "symmetric-line": ("The drift of gamma - rho on gamma = rho", "after Lemma 4.3, derived here"),
     "diagonal": ("The diagonal trained too", "Simplification 3.1, derived here"),
     "large-D": (

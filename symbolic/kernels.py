@@ -14,6 +14,7 @@ import sympy as sp
 
 from symbolic import attention, lemma_4_3, margins
 from symbolic import symbols as sym
+from symbolic.increments import MODEL
 from symbolic.symbols import (
     C,
     D,
@@ -317,22 +318,28 @@ def _in_order(expression: sp.Expr, order: tuple[sp.Symbol, ...]) -> sp.Expr:
 
 def identities() -> dict[str, sp.Expr]:
     """Return, per emitted result, its difference from the plain formula; all must vanish."""
-    claims = {}
-    weights, gradient, hessian, *leading = kernels()
-    for index, (name, _) in enumerate(weights.results):
-        plain = attention.write_out(getattr(sym, name))
-        for order in permutations((beta, gamma, rho)):
-            stable = _in_order(weights.expanded(index), order)
-            claims[f"{name} where {' >= '.join(map(str, order))}"] = stable - plain
-    for kernel in (gradient, hessian):
-        for index, (name, _) in enumerate(kernel.results):
-            claims[f"{kernel.name}, {name}"] = _row_identity(kernel, index)
-    plain_leading = (lemma_4_3.gamma_leading(), lemma_4_3.rho_leading())
-    for kernel, plain in zip(leading, plain_leading):
-        claims[kernel.name] = attention.write_out(kernel.expanded(0) - plain)
+    claims: dict[str, sp.Expr] = {}
+    for kernel in kernels():
+        for index in range(len(kernel.results)):
+            claims |= result_identities(kernel, index)
     for degree in (3, 5, 7):
         claims[f"power_difference at p = {degree}"] = _power_difference_identity(degree - 1)
     return claims
+
+
+def result_identities(kernel: Kernel, index: int) -> dict[str, sp.Expr]:
+    """Return the difference of one result from what it should be, by the name of the kernel."""
+    name = kernel.results[index][0]
+    if kernel.name == "attention_weights":
+        plain, claims = attention.write_out(getattr(sym, name)), {}
+        for order in permutations((beta, gamma, rho)):
+            stable = _in_order(kernel.expanded(index), order)
+            claims[f"{name} where {' >= '.join(map(str, order))}"] = stable - plain
+        return claims
+    if kernel.name.endswith("_leading_term"):  # from the model, not from what is emitted
+        plain = MODEL.signal_set(getattr(sym, name)).subs(sym.R, 0)
+        return {kernel.name: attention.write_out(kernel.expanded(index) - plain)}
+    return {f"{kernel.name}, {name}": _row_identity(kernel, index)}
 
 
 def _row_identity(kernel: Kernel, index: int) -> sp.Expr:

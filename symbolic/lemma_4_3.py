@@ -1,4 +1,4 @@
-"""Lemma 4.3: the increments of gamma and rho, exactly, and what its polylog(d) hides.
+"""Lemma 4.3: the increments, exactly, and what its polylog(d) hides.
 
 "gamma(t+1) = gamma(t) + eta polylog(d) alpha^p Gamma G^(p-1),
 |rho(t+1)| <= |rho(t)| + eta polylog(d) alpha^p (1/D + Gamma G^(p-1) / D)"  (Jelassi et al. 2022).
@@ -7,19 +7,24 @@ Exactly, with one learning rate eta on every entry of A (Lemma 4.1),
 
     Delta gamma = eta / (D (C-1)) E[ s(-F) (signal set + sum over random sets) ],
 
-and likewise for rho with D (D-C). A set contributes sum_i act'(O_i) dO_i/dgamma over its patches.
-The leading term is that of the signal set when the random sets cancel each other, R = 0. Written in
-the form of the lemma its factor is an explicit expression (polylog_gamma, polylog_rho); what it
-leaves out is measured along a trajectory as the ratio of the exact to the leading increment. The
-linear part nu of the activation moves neither gamma nor rho: its shares cancel over the sets.
+and likewise for alpha with 1 and for rho with D (D-C); those of Lambda, Gamma, Xi and G follow
+(`symbolic.increments`). The leading term is that of the signal set when the random sets cancel each
+other, R = 0. Written in the form of the lemma its factor is an explicit expression (polylog_gamma,
+polylog_rho); what it leaves out is measured along a trajectory as the ratio of the exact to the
+leading increment. The linear part nu of the activation moves neither gamma nor rho: its shares
+cancel over the sets.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import sympy as sp
 
-from symbolic import margins
+from symbolic import increments, margins
+from symbolic import symbols as sym
 from symbolic.attention import write_out
+from symbolic.increments import DIFFERENT, MODEL, SAME
 from symbolic.proof import Ledger, Proof
 from symbolic.symbols import (
     C,
@@ -36,28 +41,22 @@ from symbolic.symbols import (
     delta_gamma,
     delta_rho,
     eta,
+    gamma,
     kappa,
     mean_weight,
     nu,
     p,
+    rho,
     tau,
-    weight,
 )
 from symbolic.zero import decide
-
-SAME, DIFFERENT = D * (C - 1), D * (D - C)
 
 #: Row contributions to d F/d gamma and d F/d rho: as they are, and in excess form.
 _GAMMA, _RHO = margins.row_gradient()[1:]
 _GAMMA_EXCESS, _RHO_EXCESS = margins.row_gradient(margins.excess_slope)[1:]
 
-#: What the signal set adds to the increments, per learning rate and s(-F), with T = C + R.
-SIGNAL_GAMMA = margins.of_signal_set(_GAMMA).subs(T, C + R) / SAME
-SIGNAL_RHO = margins.of_signal_set(_RHO).subs(T, C + R) / DIFFERENT
-
-#: What one random set of type (a, b) adds, per learning rate and s(-F).
-RANDOM_GAMMA = margins.of_random_set(_GAMMA) / SAME
-RANDOM_RHO = margins.of_random_set(_RHO) / DIFFERENT
+#: What the signal set and a random set add to the increments, per learning rate and s(-F).
+SIGNAL_GAMMA, SIGNAL_RHO = MODEL.signal_set(gamma), MODEL.signal_set(rho)
 
 #: The same in excess form: equal once summed over all sets, and zero for an empty set.
 RANDOM_GAMMA_EXCESS = margins.of_random_set(_GAMMA_EXCESS) / SAME
@@ -97,7 +96,7 @@ RHO_OVER_GAMMA = -Xi * G / (Gamma * (D - G))
 #: Measured along a trajectory: exact over leading increment, and the lemma's own factors.
 RATIO = delta_gamma / (eta * mean_weight * gamma_leading())
 MEASURED_GAMMA_FACTOR = delta_gamma / (eta * GAMMA_FORM)
-MEASURED_RHO_FACTOR = sp.Abs(delta_rho) / (eta * RHO_FORM)
+MEASURED_RHO_FACTOR = (sp.Abs(rho + delta_rho) - sp.Abs(rho)) / (eta * RHO_FORM)
 
 #: Leading terms of a random set with one feature +1: the influence Xi T of all sets on it dropped.
 #: A set with one feature -1 adds the opposite, so only the difference of their weights s(-F) acts.
@@ -110,46 +109,88 @@ ISOLATED_RHO = -(p * (kappa * alpha) ** p * Xi / (tau * DIFFERENT)) * (
 )
 
 
-def exact_increments() -> tuple[sp.Expr, sp.Expr]:
-    """Return Delta gamma and Delta rho as expectations, for display."""
-    E, h_gamma, h_rho = sp.Function("E"), sp.Function("h_gamma"), sp.Function("h_rho")
-    index = sp.Symbol("l", integer=True)
-    a_l, b_l = sp.IndexedBase("a")[index], sp.IndexedBase("b")[index]
-    return (
-        eta * E(weight * (SIGNAL_GAMMA + sp.Sum(h_gamma(a_l, b_l, C + R), (index, 1, D / C - 1)))),
-        eta * E(weight * (SIGNAL_RHO + sp.Sum(h_rho(a_l, b_l, C + R), (index, 1, D / C - 1)))),
-    )
+#: Every right-hand side by name: what is printed and what is proved. Those of the increments and of
+#: what a set adds to them come from `symbolic.increments`.
+EQUATIONS: dict[str, sp.Expr] = increments.EQUATIONS | {
+    "leading_gamma": gamma_leading(),
+    "leading_rho": rho_leading(),
+    "leading_gamma_excess": GAMMA_LEADING_EXCESS,
+    "leading_rho_excess": RHO_LEADING_EXCESS,
+    "polylog_gamma": GAMMA_FACTOR,
+    "polylog_rho": RHO_FACTOR,
+    "leading_rho_over_gamma": RHO_OVER_GAMMA,
+    "isolated_gamma": ISOLATED_GAMMA,
+    "isolated_rho": ISOLATED_RHO,
+    "ratio": RATIO,
+    "measured_gamma": MEASURED_GAMMA_FACTOR,
+    "measured_rho": MEASURED_RHO_FACTOR,
+}
 
 
-def identities() -> dict[str, sp.Expr]:
-    """Return every identity of this module as an expression that must vanish."""
-    one_plus, one_minus, isolated = {a: 1, b: 0}, {a: 0, b: 1}, {T: 0}
-    claims = {
-        "signal set at R = 0, gamma": SIGNAL_GAMMA.subs(R, 0) - gamma_leading(),
-        "signal set at R = 0, rho": SIGNAL_RHO.subs(R, 0) - rho_leading(),
-        "signal set at R = 0, gamma, excess form": margins.of_signal_set(_GAMMA_EXCESS).subs(T, C)
-        / SAME
-        - GAMMA_LEADING_EXCESS,
-        "signal set at R = 0, rho, excess form": margins.of_signal_set(_RHO_EXCESS).subs(T, C)
-        / DIFFERENT
-        - RHO_LEADING_EXCESS,
-        "1 - G/D = (D - C) Xi": 1 - G / D - (D - C) * Xi,
-        "form of Lemma 4.3, gamma": GAMMA_FORM * GAMMA_FACTOR - gamma_leading() * mean_weight,
-        "form of Lemma 4.3, rho": GAMMA_FORM / D * RHO_FACTOR - rho_leading() * mean_weight,
-        "leading rho over gamma": RHO_OVER_GAMMA * gamma_leading() - rho_leading(),
-        "isolated random set, gamma": RANDOM_GAMMA_EXCESS.subs(one_plus | isolated)
-        - ISOLATED_GAMMA,
-        "isolated random set, rho": RANDOM_RHO_EXCESS.subs(one_plus | isolated) - ISOLATED_RHO,
-        "opposite types cancel, gamma": RANDOM_GAMMA_EXCESS.subs(one_minus | isolated)
-        + ISOLATED_GAMMA,
-        "opposite types cancel, rho": RANDOM_RHO_EXCESS.subs(one_minus | isolated) + ISOLATED_RHO,
-    }
-    claims = {what: write_out(expression) for what, expression in claims.items()}
+def identities(equations: Mapping[str, sp.Expr] = EQUATIONS) -> dict[str, sp.Expr]:
+    """Return every identity of this module as an expression that must vanish.
+
+    ``equations`` is there to see the proof fail where one of them is altered.
+    """
+    claims = factor_identities(equations)
     for name, row, excess in (("gamma", _GAMMA, _GAMMA_EXCESS), ("rho", _RHO, _RHO_EXCESS)):
         linear = sp.diff(row, nu)
         claims[f"nu moves {name} by nothing, summed over three sets"] = _three_sets(linear)
         claims[f"excess form, {name}, summed over three sets"] = _three_sets(row - excess)
+    return increments.identities(equations) | claims
+
+
+def factor_identities(equations: Mapping[str, sp.Expr] = EQUATIONS) -> dict[str, sp.Expr]:
+    """Return the identities of the leading terms and of the factors of the lemma."""
+    claims = _leading_identities(equations) | _isolated_identities(equations)
+    claims |= _measured_identities(equations)
+    return {what: write_out(expression) for what, expression in claims.items()}
+
+
+def _leading_identities(equations: Mapping[str, sp.Expr]) -> dict[str, sp.Expr]:
+    excess = {"gamma": (_GAMMA_EXCESS, SAME), "rho": (_RHO_EXCESS, DIFFERENT)}
+    claims = {"1 - G/D = (D - C) Xi": 1 - G / D - (D - C) * Xi}
+    for name, (row, shared) in excess.items():
+        signal = MODEL.signal_set(getattr(sym, name)).subs(R, 0)
+        over_D = sp.Integer(1) if name == "gamma" else D
+        factor = equations[f"polylog_{name}"]
+        claims |= {
+            f"signal set at R = 0, {name}": signal - equations[f"leading_{name}"],
+            f"signal set at R = 0, {name}, excess form": margins.of_signal_set(row).subs(T, C)
+            / shared
+            - equations[f"leading_{name}_excess"],
+            f"form of Lemma 4.3, {name}": GAMMA_FORM / over_D * factor - signal * mean_weight,
+        }
+    of_gamma, of_rho = (MODEL.signal_set(x).subs(R, 0) for x in (gamma, rho))
+    claims["leading rho over gamma"] = equations["leading_rho_over_gamma"] * of_gamma - of_rho
     return claims
+
+
+def _isolated_identities(equations: Mapping[str, sp.Expr]) -> dict[str, sp.Expr]:
+    claims, sets = {}, {"gamma": RANDOM_GAMMA_EXCESS, "rho": RANDOM_RHO_EXCESS}
+    for name, random_set in sets.items():
+        plus, minus = (
+            random_set.subs({a: one, b: 1 - one, T: 0}, simultaneous=True) for one in (1, 0)
+        )
+        claims[f"isolated random set, {name}"] = plus - equations[f"isolated_{name}"]
+        claims[f"opposite types cancel, {name}"] = plus + minus
+    return claims
+
+
+def _measured_identities(equations: Mapping[str, sp.Expr]) -> dict[str, sp.Expr]:
+    """Return that the measured factors are the lemma's, |rho| while rho keeps its sign."""
+    growth, start = sp.symbols("growth start", positive=True)
+    lemma = {
+        "gamma": delta_gamma - eta * alpha**p * Gamma * G ** (p - 1) * equations["measured_gamma"],
+        "ratio": equations["ratio"] * equations["polylog_gamma"] - equations["measured_gamma"],
+    }
+    bound = eta * alpha**p * (1 / D + Gamma * G ** (p - 1) / D)
+    for sign, what in ((1, "rho > 0"), (-1, "rho < 0")):
+        measured = equations["measured_rho"].subs(
+            {rho: sign * start, delta_rho: sign * growth}, simultaneous=True
+        )
+        lemma[f"|rho|, {what}"] = growth - bound * measured
+    return {f"measured factor of the lemma, {what}": x for what, x in lemma.items()}
 
 
 def _three_sets(row: sp.Expr) -> sp.Expr:

@@ -12,7 +12,8 @@ class Proof:
     """Outcome of running a proof.
 
     ``identities`` counts the exact comparisons by what they say, ``points`` the random rational
-    points at which they were made, ``facts`` holds what else was measured, ``failures`` one
+    points at which they were made (0: none was needed, as symbols stand for all values), ``facts``
+    holds what else was measured, ``failures`` one
     sentence per failed comparison (the first few of each kind) and ``failed`` their number.
     """
 
@@ -30,6 +31,11 @@ class Proof:
         return sum(self.identities.values())
 
     @property
+    def all_sizes(self) -> bool:
+        """Whether symbols stand for every size and value: no random point was needed."""
+        return self.points == 0 and not self.parameters
+
+    @property
     def all_zero(self) -> bool:
         """Whether every difference was exactly zero (and there was at least one)."""
         return self.count > 0 and self.failed == 0
@@ -38,10 +44,11 @@ class Proof:
         """Return one sentence."""
         where = ", ".join(f"{name} = {value}" for name, value in self.parameters.items())
         where += ": " if where else ""
-        points = f"{self.points} random rational point{'s' if self.points != 1 else ''}"
+        points = f" at {self.points} random rational point{'s' if self.points != 1 else ''}"
+        points = points if self.points else " without random points"
         if self.all_zero:
-            return f"{where}{self.count} exact identities at {points}, all zero"
-        return f"{where}{self.failed} of {self.count} identities at {points} FAIL"
+            return f"{where}{self.count} exact identities{points}, all zero"
+        return f"{where}{self.failed} of {self.count} identities{points} FAIL"
 
 
 def _short(value: Any) -> str:

@@ -5,7 +5,9 @@ all 3^(D-C) patterns of the random sets. The reduced one is the expectation of t
 `symbolic.margins` over multisets of set types. On the invariant manifold F depends on the data only
 through that multiset (checked in `symbolic.lemma_4_1`, not assumed), hence so does the logistic
 weight s(-F), and one independent rational number per multiset stands for it: an identity that holds
-for arbitrary weights holds for the logistic ones, and no transcendental number enters.
+for arbitrary weights holds for the logistic ones, and no transcendental number enters. The law of
+the data enters both sides alike: the comparison is one for any law under which a pattern has a
+probability that depends on its multiset only (`symbolic.all_sizes` tests that of the paper).
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ import sympy as sp
 
 from symbolic import attention, margins
 from symbolic import symbols as sym
-from symbolic.full_model import FullModel, OutputAndGradient, Pair
+from symbolic.full_model import LOSS_SLOPE, FullModel, OutputAndGradient, Pair
 from symbolic.zero import compile_exact, evaluate, rationalize
 
 Layout = tuple[tuple[int, ...], ...]
@@ -81,6 +83,10 @@ class RationalPoint:
             self._weights[key] = Fraction(self.rng.randint(1, 996), 997)
         return self._weights[key]
 
+    def loss_slope(self, key: Multiset) -> Fraction:
+        """Return d loss/dF on this multiset, for the label +1."""
+        return evaluate(LOSS_SLOPE, {sym.y: Fraction(1), sym.weight: self.weight(key)})
+
     def score_matrix(self, layout: Layout) -> list[list[Fraction]]:
         """Return e^{A_ij/tau} on the manifold for this partition."""
         beta, gamma, rho = self.scores
@@ -95,6 +101,18 @@ class RationalPoint:
         """Probability of one pattern of the random sets with these types."""
         nonzero = sum(a + b for a, b in key)
         return (self.q / 2) ** nonzero * (1 - self.q) ** (C * len(key) - nonzero)
+
+
+def error_bound(p: int) -> Fraction:
+    """Return how likely a false comparison of two gradients is to pass at one random point.
+
+    Times Z^(p+1) tau the difference is a polynomial, of degree p + 1 in the three scores, p in
+    alpha and in kappa, 1 in nu. If it is not zero, then one of its coefficients of the weights
+    s(-F) (linear, each with a probability that q in (0, 1) cannot make zero) is a polynomial not
+    zero, and by Schwartz and Zippel it vanishes with probability at most the sum of degree over
+    grid; if it does not, the linear form vanishes for at most one value of that weight.
+    """
+    return Fraction(p + 1 + p + 1, 9999) + Fraction(p, 2 * 9999) + Fraction(1, 996)
 
 
 @dataclass
@@ -143,7 +161,7 @@ def full_expectation(
             result.patterns += 1
             gradient = [*value.dA.values(), *value.dv]
             sums[key] = [x + g for x, g in zip(sums[key], gradient)] if key in sums else gradient
-        masses = [-point.probability(key, len(layout[0])) * point.weight(key) for key in sums]
+        masses = [point.probability(key, len(layout[0])) * point.loss_slope(key) for key in sums]
         total = [sum(m * x for m, x in zip(masses, column)) for column in zip(*sums.values())]
         dA = dict(zip(model.pairs, total))
         result.by_signal_set.append(OutputAndGradient(Fraction(0), dA, total[len(dA) :]))
@@ -187,7 +205,7 @@ def reduced_expectation(D: int, C: int, p: int, point: RationalPoint) -> Reduced
         rows = [signal(*shared), *(random_set(Fraction(a), Fraction(b), *shared) for a, b in key)]
         F, *gradient = (sum(column) for column in zip(*rows))
         values[key] = F
-        mass = -_number_of_patterns(key, C) * point.weight(key)
+        mass = _number_of_patterns(key, C) * point.loss_slope(key)
         mass *= point.probability(key, C)
         total = [t + mass * g for t, g in zip(total, gradient)]
     return ReducedExpectation(values, tuple(total[:3]), tuple(total[3:]))

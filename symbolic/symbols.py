@@ -38,7 +38,7 @@ slope, excess, bend = sp.symbols("slope excess bend", real=True)
 # The logistic weight s(-F) = 1 / (1 + e^F) and its expectation.
 weight = sp.Symbol("w", positive=True)
 mean_weight = sp.Symbol("mean_weight", positive=True)
-delta_gamma, delta_rho = sp.symbols("delta_gamma delta_rho", real=True)
+delta_alpha, delta_gamma, delta_rho = sp.symbols("delta_alpha delta_gamma delta_rho", real=True)
 
 # e^{beta/tau}, e^{gamma/tau}, e^{rho/tau} as independent unknowns (see `symbolic.zero`).
 x_beta, x_gamma, x_rho = sp.symbols("x_beta x_gamma x_rho", positive=True)
@@ -53,6 +53,7 @@ LATEX_NAMES = {
     excess: r"\left[\mathrm{act}'(O) - \mathrm{act}'(O_\emptyset)\right]",
     weight: r"\mathfrak{s}(-F)",
     mean_weight: r"\mathbb{E}[\mathfrak{s}(-F)]",
+    delta_alpha: r"\Delta\alpha",
     delta_gamma: r"\Delta\gamma",
     delta_rho: r"\Delta\rho",
 }

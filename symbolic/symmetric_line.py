@@ -14,7 +14,7 @@ its set have the mean (C-1)(R-s)/(N-1). What is left is (derived)
     d(gamma - rho)/dt = E[ s(-F) p (kappa alpha)^p C r (1 - D r) / (tau D N (N-1))
         sum over s = 0, -1 of N_s (1-s) (N-1-R+s) (y_1^(p-1) - y_s^(p-1)) / (y_1 - y_s) ].
 
-Proved from the reduced gradients for symbolic D, C (and p = 3, 5, 7), the mean by enumeration, and
+Proved from the reduced gradients for symbolic D, C and odd p, the mean by enumeration, and
 the whole from the D x D model at small sizes.
 """
 
@@ -172,7 +172,7 @@ def prove(
 
 def prove_all() -> list[Proof]:
     """Decide the identities for all sizes, and compare with the full model at `CASES`."""
-    ledger = Ledger(f"{CLAIM}, symbolic D and C, p = 3, 5, 7")
+    ledger = Ledger(f"{CLAIM}, for every D, C and odd p")
     for what, expression in identities().items():
         ledger.zero(what, decide(expression))
     return [ledger.close(), *(prove(*case) for case in CASES)]

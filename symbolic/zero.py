@@ -3,11 +3,13 @@
 ``simplify`` may fail to see a zero and floats cannot tell a zero from a small number. Here the
 exponentials e^{beta/tau}, e^{gamma/tau}, e^{rho/tau} are replaced by independent positive unknowns
 (they are algebraically independent of each other and of beta, gamma, rho, tau, so no true identity
-is lost and no false one gained), integers such as p, C and D get integer values, and what remains
-is a rational function (for each of the degrees p = 3, 5, 7 in turn). It is evaluated in exact
-arithmetic. A nonzero one of degree d vanishes at a
-random point of a grid of m values per variable with probability at most d/m (Schwartz, Zippel), so
-a few points settle it, and one nonzero value is a disproof.
+is lost and no false one gained), integers such as C and D get integer values, and what remains is a
+rational function of the unknowns and of the powers b^p. It is evaluated in exact arithmetic, for
+every odd p at once (`symbolic.odd_degree`): b^(p+k) is b^k times b^p, and no relation but those
+that hold for every odd p is used. A nonzero numerator of degree d in the unknowns vanishes at a
+random point with probability at most d/m, m the inverse of the greatest probability of one value
+(Schwartz, Zippel; here m >= 499), so a few points settle it ((d/499)^6 at six), and one nonzero
+value is a disproof.
 """
 
 from __future__ import annotations
@@ -21,10 +23,12 @@ from typing import Any
 import sympy as sp
 from sympy.printing.pycode import PythonCodePrinter
 
+from symbolic import odd_degree
 from symbolic import symbols as sym
 
 EXPONENTIALS = {sym.beta: sym.x_beta, sym.gamma: sym.x_gamma, sym.rho: sym.x_rho}
 DEGREES = (3, 5, 7)
+LARGEST_DEGREE = 999
 DRAWS_PER_POINT = 10
 Point = dict[sp.Symbol, Fraction]
 
@@ -75,7 +79,7 @@ def _value(x: sp.Symbol, rng: random.Random) -> Fraction:
         return Fraction(rng.choice(DEGREES))
     sign = 1 if x.is_nonnegative else rng.choice((-1, 1))
     if x.is_integer:
-        return Fraction(sign * rng.randint(2, 97))
+        return Fraction(sign * rng.randint(2, 997))
     return Fraction(sign * rng.randint(1, 499), rng.randint(2, 97))
 
 
@@ -110,17 +114,17 @@ def decide(
 ) -> Decision:
     """Decide whether an expression vanishes identically.
 
-    ``given`` fixes some symbols; the degree p runs through 3, 5, 7; all others are drawn at random,
-    and drawn again where a denominator vanishes.
+    ``given`` fixes some symbols; the degree p, unless given, stands for every odd p >= 3; all
+    others are drawn at random, and drawn again where a denominator vanishes. A counterexample
+    names the smallest p at which its value is not zero.
     """
     rational = rationalize(expression)
     rng = random.Random(seed)
     done = 0
-    for attempt in range(DRAWS_PER_POINT * points):
-        degree = {sym.p: Fraction(DEGREES[attempt % len(DEGREES)])}
-        point = random_point(rational.free_symbols, rng) | degree | (given or {})
+    for _ in range(DRAWS_PER_POINT * points):
+        point = random_point(rational.free_symbols, rng) | (given or {})
         try:
-            value = evaluate(rational, point)
+            point, value = _value_at(rational, point, sym.p in (given or {}))
         except ZeroDivisionError:
             continue
         done += 1
@@ -129,6 +133,27 @@ def decide(
         if done == points:
             return Decision(True, points, sp.simplify(rational) == 0 if simplify else None)
     raise NotRationalError(f"a denominator vanishes at nearly every point of {expression}")
+
+
+def _value_at(expression: sp.Expr, point: Point, fixed: bool) -> tuple[Point, Fraction]:
+    """Return the point with a degree, and the value: 0 only if it is 0 for every odd degree."""
+    if fixed or sym.p not in expression.free_symbols:
+        return point, evaluate(expression, point)
+    point = {name: x for name, x in point.items() if name != sym.p}
+    general = odd_degree.evaluate(expression, point, sym.p)
+    if general is None:
+        raise NotRationalError(f"{expression} has no exact value for every odd p")
+    if general.zero:
+        return point, Fraction(0)
+    for degree in range(3, LARGEST_DEGREE + 1, 2):
+        here = point | {sym.p: Fraction(degree)}
+        try:
+            value = evaluate(expression, here)
+        except ZeroDivisionError:
+            continue
+        if value != 0:
+            return here, value
+    raise NotRationalError(f"{expression} vanishes at every p up to {LARGEST_DEGREE}, not at all p")
 
 
 def require_zero(expression: Any, label: str, **options: Any) -> Decision:

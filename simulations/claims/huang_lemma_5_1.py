@@ -22,6 +22,7 @@ def run(context: Context) -> Outcome:
     from dataclasses import asdict
 
     from simulations import masked_runs as runs
+    from simulations.claims.lemma_4_1 import all_sizes
     from symbolic.masked import lemma_5_1
 
     proofs = lemma_5_1.prove_all(quick=context.quick)
@@ -49,6 +50,7 @@ def run(context: Context) -> Outcome:
         {
             "exact identities decided": count,
             "exact identities that fail": failed,
+            **all_sizes(proofs),
             "reduced against d x d gradient, feature entries": compared.features,
             "gradient in the rows of features (must not move)": compared.elsewhere,
             "random states compared": compared.states,
@@ -131,11 +133,12 @@ CLAIM = Claim(
         "signs along gradient flows of large problems and of random small ones, all masks."
     ),
     criterion=(
-        "The form is exact: every identity must hold, and the d x d gradient agree to rounding "
-        "(1e-13, sums over 70 masks). The signs are the lemma's: dPhi_n/dt is nowhere negative, "
-        "and the Phi_1 of a local patch nowhere rises by more than rounding (1e-9 of its greatest "
-        "speed); if it does, that is a finding, as the lemma assumes large P. States and problems "
-        "are drawn with five seeds, and one that fails decides."
+        "The form is exact: every identity must hold, for all sizes and at small ones, and the d "
+        "x d gradient agree to rounding (1e-13, sums over 70 masks). The signs are the lemma's: "
+        "dPhi_n/dt is nowhere negative, and the Phi_1 of a local patch nowhere rises by more than "
+        "rounding (1e-9 of its greatest speed); if it does, that is a finding, as the lemma "
+        "assumes large P. States and problems are drawn with five seeds, and one that fails "
+        "decides."
     ),
     run=run,
     quick_note="the two smaller exact models, 15 random states and 10 random problems, not 60 each",

@@ -58,13 +58,17 @@ def kernels() -> tuple[Kernel, ...]:
     return own_area(), other_area(), correlation_gradient()
 
 
-def identities() -> dict[str, sp.Expr]:
-    """Return, per emitted result, its difference from the area form; all must vanish."""
+def identities(built: tuple[Kernel, ...] | None = None) -> dict[str, sp.Expr]:
+    """Return, per emitted result, its difference from the area form; all must vanish.
+
+    ``built`` (default: the kernels that are emitted) is there to see an altered one fail.
+    """
+    of_own, of_other, of_gradient = built or kernels()
     z_n, a_n, z_m, a_m = sp.symbols("z_n a_n z_m a_m", positive=True)
     form = AreaForm([z_n, z_m, z_m], [a_n, a_m / 2, a_m / 2], 0)
-    own = [e.subs({z: z_n, a: a_n, rest: 1 - a_n}) for _, e in own_area().results]
-    other = [e.subs({z: z_m, a: a_m, copies: 2}) for _, e in other_area().results]
-    gradient = [e.subs(advantage, g_mean - g) for _, e in correlation_gradient().results]
+    own = [e.subs({z: z_n, a: a_n, rest: 1 - a_n}) for _, e in of_own.results]
+    other = [e.subs({z: z_m, a: a_m, copies: 2}) for _, e in of_other.results]
+    gradient = [e.subs(advantage, g_mean - g) for _, e in of_gradient.results]
     values = {g_mean: form.g_mean, g: form.g[1]}
     phi = gradient[0].subs({z: z_m, mass: a_m / 2}).subs(values)
     upsilon = gradient[1].subs({mass: a_m / 6}).subs(values)

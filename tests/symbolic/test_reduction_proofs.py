@@ -77,10 +77,14 @@ class TestLemma41:
     def test_another_seed_gives_other_points_and_the_same_answer(self) -> None:
         assert lemma_4_1.prove(*SMALL, seed=7).all_zero
 
-    def test_quick_run_covers_every_case(self) -> None:
-        proofs = lemma_4_1.prove_all(quick=True)
-        assert [tuple(proof.parameters.values()) for proof in proofs] == list(lemma_4_1.CASES)
-        assert all(proof.all_zero for proof in proofs)
+    def test_all_is_the_proof_for_all_sizes_and_the_cross_checks(self) -> None:
+        general, *proofs = lemma_4_1.prove_all(quick=True)
+        cases = [tuple(proof.parameters.values()) for proof in proofs]
+        assert cases == list(lemma_4_1.CROSS_CHECKS)
+        assert general.all_sizes
+        assert all(proof.all_zero and not proof.all_sizes for proof in proofs)
+        errors = [proof.facts["Schwartz-Zippel error of one comparison"] for proof in proofs]
+        assert errors == ["2.0e-03"] * 2
 
 
 class TestLemma42:
@@ -88,7 +92,7 @@ class TestLemma42:
     def test_holds(self, D: int, C: int, p: int) -> None:
         proof = lemma_4_2.prove(D, C, p)
         assert proof.all_zero, proof.failures
-        assert proof.facts["noise moves dF/dv orthogonal to w*"]
+        assert proof.identities["noise moves dF/dv orthogonal to w*"] == 2 * proof.points
 
     def test_fails_when_v_leaves_the_span(self) -> None:
         proof = lemma_4_2.prove(*SMALL, off_span=Fraction(1, 3))

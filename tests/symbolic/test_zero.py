@@ -49,9 +49,50 @@ class TestDecide:
         assert decision.counterexample
         assert evaluate(rationalize(wrong), decision.counterexample) == decision.value
 
-    def test_degree_runs_through_three_five_seven(self) -> None:
-        vanishes_at_three_and_five = (sym.p - 3) * (sym.p - 5) * sym.alpha
-        assert decide(vanishes_at_three_and_five).points == 3
+    @pytest.mark.parametrize("zeros", [(3,), (3, 5), (3, 5, 7), tuple(range(3, 41, 2))])
+    def test_the_degree_is_any_odd_number(self, zeros: tuple[int, ...]) -> None:
+        """What vanishes at some degrees is no identity, and the next degree is named."""
+        wrong = sp.Mul(*(sym.p - degree for degree in zeros)) * sym.alpha
+        decision = decide(wrong)
+        assert not decision.zero
+        assert decision.counterexample
+        assert decision.counterexample[sym.p] == zeros[-1] + 2
+        assert evaluate(wrong, decision.counterexample) == decision.value
+
+    @pytest.mark.parametrize(
+        "right",
+        [
+            (-sym.alpha) ** sym.p + sym.alpha**sym.p,
+            (sym.alpha * sym.rho) ** (sym.p - 1)
+            - sym.alpha ** (sym.p - 1) * sym.rho ** (sym.p - 1),
+            (2 * sym.alpha) ** (sym.p + 1) - 4 * 2 ** (sym.p - 1) * sym.alpha ** (sym.p + 1),
+            (sym.alpha - sym.rho) ** (sym.p - 1) - (sym.rho - sym.alpha) ** (sym.p - 1),
+            sym.alpha ** (2 * sym.p) / sym.alpha**sym.p - sym.alpha**sym.p,
+            1 / (sym.p * sym.alpha ** (sym.p - 1)) - sym.alpha ** (1 - sym.p) / sym.p,
+            1 / (sym.alpha**sym.p + sym.rho) - (sym.alpha**sym.p + sym.rho) ** -1,
+        ],
+    )
+    def test_powers_of_odd_degree(self, right: sp.Expr) -> None:
+        assert decide(right).zero
+        assert not decide(right + sym.nu**sym.p / 10**9).zero
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            (sym.alpha + sym.rho) ** sym.p - sym.alpha**sym.p - sym.rho**sym.p,
+            (-sym.alpha) ** (sym.p - 1) + sym.alpha ** (sym.p - 1),
+            sym.alpha ** (sym.p + 2) - sym.alpha**sym.p,
+            2**sym.p - 8,
+        ],
+    )
+    def test_wrong_powers(self, wrong: sp.Expr) -> None:
+        decision = decide(wrong)
+        assert not decision.zero
+        assert decision.value == evaluate(wrong, decision.counterexample or {})
+
+    def test_an_exponent_that_is_not_whole_is_refused(self) -> None:
+        with pytest.raises(NotRationalError, match="every odd p"):
+            decide(sym.alpha ** (sym.p / 2))
 
     def test_given_values_are_kept(self) -> None:
         assert decide(sym.alpha**sym.p - sym.alpha**3, given={sym.p: Fraction(3)}).zero

@@ -1,0 +1,120 @@
+"""Lemmas 5.1 and 5.2 for every P, every number of areas, any areas and any mask; no random points.
+
+Given the cluster and the mask, u_qm is 1 if patch q lies in area m and b_q if it is unmasked, else
+0. With p masked its token is e_p, so that the logit of key q is
+
+    theta_q = Upsilon_q + b_q sum over m of u_qm z_m Phi_m,
+
+and F_p = sum over m of a_m z_m v_m with a_m = sum_q attn_q b_q u_qm. As the v_m are orthonormal and
+X_p = z_n v_n, the loss of p is the sum over m of z_m^2 ([m = n] - a_m)^2 / 2. Differentiated with
+its arrays of unspecified length, for any theta, b and u,
+
+    -d loss / d theta_r = attn_r (gbar - b_r sum over m of u_rm g_m),
+    g_m = z_m^2 (a_m - [m = n]),   gbar = sum over m of a_m g_m,
+
+and both lemmas are the chain rule through theta. Only the row of p is in theta. The expectation
+over clusters and masks, with the indicator that p is masked, is linear (prose).
+"""
+
+from __future__ import annotations
+
+import sympy as sp
+
+from symbolic.proof import Ledger, Proof
+from symbolic.sums import vanishes
+
+CLAIM = "for every P, any areas and any mask"
+
+P, N = sp.symbols("P N", integer=True, positive=True)
+#: Key and area that are varied, p's own area.
+r, t, own = sp.symbols("r t n", integer=True)
+_q, _m = sp.symbols("q m", integer=True)
+theta, z, b, u = (sp.IndexedBase(name) for name in ("theta", "z", "b", "u"))
+Phi, Upsilon = sp.IndexedBase("Phi"), sp.IndexedBase("Upsilon")
+_delta = sp.KroneckerDelta
+
+_TOTAL = sp.Sum(sp.exp(theta[_q]), (_q, 1, P))
+
+
+def attention(key: sp.Expr) -> sp.Expr:
+    """Return attn of p to a key, the softmax of theta."""
+    return sp.exp(theta[key]) / _TOTAL
+
+
+def seen(m: sp.Expr) -> sp.Expr:
+    """Return a_m, the unmasked attention to area m."""
+    return sp.Sum(sp.exp(theta[_q]) * b[_q] * u[_q, m], (_q, 1, P)) / _TOTAL
+
+
+def pull(m: sp.Expr) -> sp.Expr:
+    """Return g_m, half the derivative of twice the loss in a_m."""
+    return z[m] ** 2 * (seen(m) - _delta(m, own))
+
+
+LOSS = sp.Sum(z[_m] ** 2 * (_delta(_m, own) - seen(_m)) ** 2, (_m, 1, N)) / 2
+MEAN_PULL = sp.Sum(seen(_m) * pull(_m), (_m, 1, N))
+LOGIT = Upsilon[r] + b[r] * sp.Sum(u[r, _m] * z[_m] * Phi[_m], (_m, 1, N))
+
+#: -d loss in theta_r, in Phi_t and in Upsilon_r.
+LOGIT_GRADIENT = attention(r) * (MEAN_PULL - b[r] * sp.Sum(u[r, _m] * pull(_m), (_m, 1, N)))
+FEATURE_GRADIENT = z[t] * seen(t) * (MEAN_PULL - pull(t))
+POSITION_GRADIENT = LOGIT_GRADIENT
+
+
+def in_area(gradient: sp.Expr, m: sp.Expr) -> sp.Expr:
+    """Return the gradient of key r if it is unmasked and lies in area m and in no other."""
+    return gradient.xreplace({b[r]: sp.Integer(1), u[r, _m]: _delta(_m, m)})
+
+
+def logit_identities(gradient: sp.Expr = LOGIT_GRADIENT) -> dict[str, sp.Expr]:
+    """Return the gradient in the logits, as an expression that must vanish."""
+    return {
+        "-d loss / d theta_r = attn_r (gbar - b_r sum of u_rm g_m)": sp.diff(LOSS, theta[r])
+        + gradient
+    }
+
+
+def feature_identities(gradient: sp.Expr = FEATURE_GRADIENT) -> dict[str, sp.Expr]:
+    """Return Lemma 5.1's form by the chain rule.
+
+    d theta_r / d Phi_t = b_r u_rt z_t is z_t for an unmasked key of area t, 0 for all others.
+    """
+    slope = b[r] * u[r, t] * z[t]
+    chain = sp.Sum(slope * in_area(LOGIT_GRADIENT, t), (r, 1, P))
+    others = sp.Sum((1 - _delta(_m, own)) * z[_m] ** 2 * seen(_m) ** 2, (_m, 1, N))
+    manifest = seen(own) * (z[own] ** 3 * (1 - seen(own)) ** 2 + z[own] * others)
+    return {
+        "d theta_r / d Phi_t": sp.diff(LOGIT, Phi[t]) - slope,
+        "-d loss / d Phi_m = a_m z_m (gbar - g_m)": chain - gradient,
+        "p's own area: a sum of terms that are not negative": gradient.subs(t, own) - manifest,
+    }
+
+
+def position_identities(gradient: sp.Expr = POSITION_GRADIENT) -> dict[str, sp.Expr]:
+    """Return Lemma 5.2's form by the chain rule."""
+    key = sp.Symbol("key", integer=True)
+    chain = sp.Sum(LOGIT_GRADIENT * sp.diff(LOGIT, Upsilon[key]), (r, 1, P))
+    unmasked = attention(r) * (MEAN_PULL - pull(t))
+    return {
+        "-d loss / d Upsilon_q, any key": chain - gradient.subs(r, key),
+        "unmasked, in area m: attn_q (gbar - g_m)": in_area(gradient, t) - unmasked,
+        "masked: attn_q gbar": gradient.subs(b[r], 0) - attention(r) * MEAN_PULL,
+        "the sum over q is 0": sp.Sum(gradient, (r, 1, P)),
+    }
+
+
+def prove_5_1() -> Proof:
+    """Decide everything that Lemma 5.1 rests on, for all sizes."""
+    return _prove(f"Lemma 5.1 {CLAIM}", logit_identities() | feature_identities())
+
+
+def prove_5_2() -> Proof:
+    """Decide everything that Lemma 5.2 rests on, for all sizes."""
+    return _prove(f"Lemma 5.2 {CLAIM}", logit_identities() | position_identities())
+
+
+def _prove(claim: str, identities: dict[str, sp.Expr]) -> Proof:
+    ledger = Ledger(claim)
+    for what, expression in identities.items():
+        ledger.equal(what, vanishes(expression), True)
+    return ledger.close()

@@ -1,0 +1,156 @@
+"""Exact values for every odd degree p at once: sums of c^p times rational functions of p.
+
+At a point where all symbols but p are rational numbers, an expression in which p is a number or an
+exponent is a quotient of sums of q_c(p) c^p with polynomials q_c and rational c; b^(k p + m) is
+b^m (b^k)^p. For odd p, (-c)^p = -c^p, so that c > 0 may be taken. Functions c^p of different c > 0
+are linearly independent over the polynomials on the odd numbers p (with p = 2 m + 1 they are powers
+of different numbers c^2). So such a sum is zero for every odd p if and only if every q_c is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+import sympy as sp
+
+#: Coefficients of 1, p, p^2, ... without zeros at the end.
+Polynomial = tuple[Fraction, ...]
+ONE: Polynomial = (Fraction(1),)
+
+
+def _plus(one: Polynomial, other: Polynomial) -> Polynomial:
+    longer, shorter = (one, other) if len(one) >= len(other) else (other, one)
+    total = [x + y for x, y in zip(longer, shorter)] + list(longer[len(shorter) :])
+    while total and total[-1] == 0:
+        total.pop()
+    return tuple(total)
+
+
+def _times(one: Polynomial, other: Polynomial) -> Polynomial:
+    total = [Fraction(0)] * max(len(one) + len(other) - 1, 0)
+    for i, x in enumerate(one):
+        for j, y in enumerate(other):
+            total[i + j] += x * y
+    return tuple(total)
+
+
+class Sum(dict[Fraction, Polynomial]):
+    """The sum of q_c(p) c^p, as c > 0 -> q_c; terms that are zero are left out."""
+
+    def __add__(self, other: Sum) -> Sum:
+        total = Sum(self)
+        for c, q in other.items():
+            total[c] = _plus(total.get(c, ()), q)
+        return Sum({c: q for c, q in total.items() if q})
+
+    def __mul__(self, other: Sum) -> Sum:
+        total = Sum()
+        for c, q in self.items():
+            for e, r in other.items():
+                total[c * e] = _plus(total.get(c * e, ()), _times(q, r))
+        return Sum({c: q for c, q in total.items() if q})
+
+
+@dataclass(frozen=True)
+class Value:
+    """A quotient of two sums."""
+
+    over: Sum
+    under: Sum
+
+    def __add__(self, other: Value) -> Value:
+        if self.under == other.under:
+            return Value(self.over + other.over, self.under)
+        over = self.over * other.under + other.over * self.under
+        return Value(over, self.under * other.under)
+
+    def __mul__(self, other: Value) -> Value:
+        return Value(self.over * other.over, self.under * other.under)
+
+    def __pow__(self, exponent: int) -> Value:
+        base = self if exponent >= 0 else Value(self.under, self.over)
+        if not base.under:
+            raise ZeroDivisionError("a denominator is zero for every odd p")
+        result = constant(Fraction(1))
+        for _ in range(abs(exponent)):
+            result = result * base
+        return result
+
+    @property
+    def zero(self) -> bool:
+        """Whether it vanishes for every odd p."""
+        return not self.over
+
+    @property
+    def number(self) -> Fraction | None:
+        """Return the value if it does not depend on p and is written so."""
+        if set(self.over) | set(self.under) <= {Fraction(1)}:
+            over, under = self.over.get(Fraction(1), ()), self.under[Fraction(1)]
+            if len(over) <= 1 and len(under) == 1:
+                return (over[0] if over else Fraction(0)) / under[0]
+        return None
+
+
+def constant(x: Fraction) -> Value:
+    """Return a rational number as a value."""
+    return Value(Sum({Fraction(1): (x,)} if x else {}), Sum({Fraction(1): ONE}))
+
+
+def _degree() -> Value:
+    return Value(Sum({Fraction(1): (Fraction(0), Fraction(1))}), Sum({Fraction(1): ONE}))
+
+
+def evaluate(node: sp.Expr, point: Mapping[sp.Symbol, Fraction], p: sp.Symbol) -> Value | None:
+    """Return the value at a point of all symbols but ``p``; None where there is none.
+
+    Raises ZeroDivisionError where a denominator vanishes for every p.
+    """
+    if node == p:
+        return _degree()
+    if node in point:
+        return constant(point[node])
+    if node.is_Rational:
+        return constant(Fraction(int(node.p), int(node.q)))
+    if node.is_Add or node.is_Mul:
+        values = [evaluate(argument, point, p) for argument in node.args]
+        total = constant(Fraction(int(node.is_Mul)))
+        for value in values:
+            if value is None:
+                return None
+            total = total * value if node.is_Mul else total + value
+        return total
+    return _power(node, point, p) if node.is_Pow else None
+
+
+def _power(node: sp.Expr, point: Mapping[sp.Symbol, Fraction], p: sp.Symbol) -> Value | None:
+    base, exponent = evaluate(node.base, point, p), evaluate(node.exp, point, p)
+    linear = _linear(exponent)
+    if base is None or linear is None:
+        return None
+    whole, times_p = linear
+    if times_p == 0:
+        return base**whole
+    b = base.number
+    if b is None:
+        return None
+    if b == 0:
+        if times_p < 0 or whole + 3 * times_p <= 0:
+            raise ZeroDivisionError("zero to a power that is not positive for every p >= 3")
+        return constant(Fraction(0))
+    c = abs(b) ** times_p
+    sign = -1 if b < 0 and times_p % 2 else 1
+    under = constant(Fraction(1)).under
+    return Value(Sum({c: (sign * b**whole,)}), under)
+
+
+def _linear(exponent: Value | None) -> tuple[int, int] | None:
+    """Return m and k of an exponent m + k p of whole numbers."""
+    if exponent is None or exponent.under != constant(Fraction(1)).under:
+        return None
+    q = exponent.over.get(Fraction(1), ())
+    if len(exponent.over) > 1 or len(q) > 2 or any(x.denominator != 1 for x in q):
+        return None
+    whole, times_p = (*map(int, q), 0, 0)[:2]
+    return whole, times_p

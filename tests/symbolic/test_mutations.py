@@ -1,0 +1,179 @@
+"""Whatever is printed or emitted is proved: alter it, and a proof fails.
+
+Each equation and each result of a kernel is altered by a factor, a sign and an exponent: all three
+where a run is long, one in turn where it is short.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import pytest
+import sympy as sp
+
+from symbolic import attention, increments, kernels, lemma_4_3, margins
+from symbolic import symbols as sym
+from symbolic.catalogue import CATALOGUE
+from symbolic.masked import kernels as masked
+from symbolic.zero import NotRationalError, decide
+
+
+def _another_exponent(expression: sp.Expr) -> sp.Expr:
+    """Raise one power by one (the first in the order of SymPy), or one symbol to its square."""
+    powers = sorted(
+        (e for e in expression.atoms(sp.Pow, kernels.power) if e.args[1] != -1),
+        key=sp.default_sort_key,
+    )
+    if powers:
+        return expression.xreplace({powers[0]: powers[0] * powers[0].args[0]})
+    symbol = min(expression.free_symbols, key=str)
+    return expression.xreplace({symbol: symbol**2})
+
+
+ALTERED: dict[str, Callable[[sp.Expr], sp.Expr]] = {
+    "factor": lambda e: 2 * e,
+    "sign": lambda e: -e,
+    "exponent": _another_exponent,
+}
+
+
+def _cases(names: list[Any]) -> list[object]:
+    """Return every name with every change; two of three changes are for long runs."""
+    return [
+        pytest.param(name, how, marks=() if position % 3 == number else pytest.mark.slow)
+        for position, name in enumerate(names)
+        for number, how in enumerate(ALTERED)
+    ]
+
+
+def fails(right: dict[str, sp.Expr], wrong: dict[str, sp.Expr]) -> bool:
+    """Whether an identity that the change enters is refused."""
+    for what, expression in sorted(wrong.items(), key=lambda item: sp.count_ops(item[1])):
+        if expression != right[what]:
+            try:
+                if not decide(expression, points=2).zero:
+                    return True
+            except NotRationalError:
+                return True
+    return False
+
+
+def _lemma_4_3(name: str, equations: dict[str, sp.Expr]) -> dict[str, sp.Expr]:
+    """Return the identities in which an equation stands."""
+    kind, _, parameter = name.partition("_")
+    if name not in increments.EQUATIONS:
+        table = {
+            "isolated": lemma_4_3._isolated_identities,
+            "measured": lemma_4_3._measured_identities,
+            "ratio": lemma_4_3._measured_identities,
+        }.get(kind, lemma_4_3._leading_identities)
+        return {what: attention.write_out(x) for what, x in table(equations).items()}
+    if parameter in ("alpha", "gamma", "rho"):
+        return increments.parameter_identities(getattr(sym, parameter), equations)
+    assert kind in ("delta", "exact")
+    return increments.weight_identities(equations)
+
+
+@cache
+def _right() -> dict[str, sp.Expr]:
+    return lemma_4_3.identities()
+
+
+@pytest.mark.parametrize(("name", "how"), _cases(list(lemma_4_3.EQUATIONS)))
+def test_an_altered_equation_of_lemma_4_3_fails(name: str, how: str) -> None:
+    inner = lemma_4_3.EQUATIONS[name].replace(increments._E, lambda x: x)
+    wrong = lemma_4_3.EQUATIONS | {name: ALTERED[how](inner)}
+    assert fails(_right(), _lemma_4_3(name, wrong))
+
+
+def test_what_is_printed_of_lemma_4_3_is_what_is_proved() -> None:
+    printed = {equation.name: equation.right for equation in CATALOGUE["lemma-4.3"].equations}
+    assert printed.keys() == lemma_4_3.EQUATIONS.keys()
+    assert all(printed[name] is right for name, right in lemma_4_3.EQUATIONS.items())
+
+
+@pytest.mark.parametrize(("position", "how"), _cases(list(range(len(attention.DERIVATIVES)))))
+def test_an_altered_derivative_of_a_weight_fails(
+    position: int, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = list(attention.DERIVATIVES)[position]
+    right = attention.identities()
+    wrong = attention.DERIVATIVES | {key: ALTERED[how](attention.DERIVATIVES[key])}
+    monkeypatch.setattr(attention, "DERIVATIVES", wrong)
+    assert fails(right, attention.identities())
+
+
+KERNELS = {f"{kernel.name} {index}": (kernel, index)
+           for kernel in kernels.kernels() for index in range(len(kernel.results))}  # fmt: skip
+
+
+def _altered(kernel: kernels.Kernel, index: int, how: str) -> kernels.Kernel:
+    results = list(kernel.results)
+    name, right = results[index]
+    results[index] = name, ALTERED[how](right)
+    return replace(kernel, results=tuple(results))
+
+
+@pytest.mark.parametrize(("name", "how"), _cases(list(KERNELS)))
+def test_an_altered_kernel_fails(name: str, how: str) -> None:
+    kernel, index = KERNELS[name]
+    right = kernels.result_identities(kernel, index)
+    assert fails(right, kernels.result_identities(_altered(kernel, index, how), index))
+
+
+MASKED = [(number, index) for number, kernel in enumerate(masked.kernels())
+          for index in range(len(kernel.results))]  # fmt: skip
+
+
+@pytest.mark.parametrize(("which", "how"), _cases(MASKED))
+def test_an_altered_masked_kernel_fails(which: tuple[int, int], how: str) -> None:
+    number, index = which
+    built = list(masked.kernels())
+    built[number] = _altered(built[number], index, how)
+    assert fails(masked.identities(), masked.identities(tuple(built)))
+
+
+MARGINS = {equation.name: equation.right for equation in CATALOGUE["margins"].equations}
+_WORDS = {"alpha": sym.alpha, "gamma": sym.gamma, "rho": sym.rho}
+
+
+def _lacks(name: str, printed: dict[str, sp.Expr]) -> sp.Expr:
+    """Return a printed equation of the margins minus what it says, from the others and by diff."""
+    c, right = attention.write_out(MARGINS["c"]), attention.write_out(printed[name])
+    kind, *words = name.split("_")
+    parameters = [
+        _WORDS[word.removeprefix("d")] for word in words if word.removeprefix("d") in _WORDS
+    ]
+    if name == "c":
+        weights = (sym.Lambda, sym.Gamma, sym.Xi)
+        parts = (sym.s, sym.n - sym.s, sym.T - sym.n)  # as all_sizes proves it
+        return right - attention.write_out(sum(w * x for w, x in zip(weights, parts)))
+    if kind == "O":
+        s, n = margins.PATCHES[words[0]]
+        at = {sym.s: s, sym.n: n, sym.T: sym.C + sym.R}
+        return right - sym.kappa * sym.alpha * c.subs(at, simultaneous=True)
+    if kind == "h":
+        numbers = {"plus": sym.a, "minus": sym.b, "zero": sym.C - sym.a - sym.b}
+        rows = {
+            x: attention.write_out(MARGINS[f"O_{x}"]).subs(sym.R, sym.T - sym.C) for x in numbers
+        }
+        return right - sum(m * (rows[x] ** sym.p + sym.nu * rows[x]) for x, m in numbers.items())
+    if kind == "dh":
+        return right - sp.diff(attention.write_out(MARGINS["h"]), *parameters)
+    if kind == "k":
+        margin = sym.kappa * sym.alpha * c
+        return right - sp.diff(margin**sym.p + sym.nu * margin, *parameters)
+    first = {sym.c_gamma: sp.diff(c, sym.gamma), sym.c_rho: sp.diff(c, sym.rho), sym.c: c}
+    return right.subs(first) - sp.diff(c, *parameters)
+
+
+def test_every_printed_equation_of_the_margins_says_what_holds() -> None:
+    assert all(decide(_lacks(name, MARGINS)).zero for name in MARGINS)
+
+
+@pytest.mark.parametrize(("_", "how"), _cases(["all"]))
+def test_an_altered_equation_of_the_margins_fails(_: str, how: str) -> None:
+    for name, right in MARGINS.items():
+        wrong = _lacks(name, MARGINS | {name: ALTERED[how](right)})
+        assert not decide(wrong, points=1).zero, name
