@@ -98,23 +98,22 @@ def seal_path(path: Path) -> Path:
 
 
 def seal(path: Path, content: bytes) -> None:
-    """Write the digest of a file that has been written."""
+    """Write the digest of a file; first, so that a file which is there has its digest."""
     write_bytes(seal_path(path), f"{digest_of(content)}  {path.name}\n".encode())
 
 
 def write_sealed_json(path: Path, value: Any) -> None:
     """Write JSON and its digest."""
     content = _json_bytes(value)
-    write_bytes(path, content)
     seal(path, content)
+    write_bytes(path, content)
 
 
 def write_sealed_dataset(path: Path, data: xarray.Dataset) -> None:
     """Write a dataset as NetCDF, and its digest."""
     with replacing(path) as temporary:
         _save(path, temporary, data)
-        content = temporary.read_bytes()
-    seal(path, content)
+        seal(path, temporary.read_bytes())
 
 
 def read_sealed(path: Path) -> bytes | None:
