@@ -147,8 +147,8 @@ def assemble(
             front[0], constant, values, magnitude, sizes,
         )  # fmt: skip
         account(
-            nodes[i] * line[i, 1], line[i, 3], line[i, 0], logs[i], within[0, at] + line[i, 6],
-            front, here_bounds,
+            nodes[i] * line[i, 1], line[i, 3], line[i, 0], logs[i], within[0, at] + line[i, 6], front,
+            here_bounds,
         )  # fmt: skip
         fill_levels(share[i], law.level, line[i, 2], C, level)
         add_rounding(

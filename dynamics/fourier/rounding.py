@@ -172,7 +172,7 @@ def _patch_errors(s, n, first, C, constants, blur, power_p, rows):
 @kernel(inner=True, fastmath=REORDER)
 def patch_error(s, n, T, C, constants, blur, p):
     """Bound the errors of ``row_gradient``: its value and its derivatives in alpha, gamma, rho."""
-    _, Lambda, Gamma, Xi, LG, GX, D, _, _, _ = constants
+    alpha, Lambda, Gamma, Xi, LG, GX, D, kappa, tau, nu = constants
     c_empty, own = T * Xi, GX * n + LG * s
     own_terms = abs(GX * n) + abs(LG * s)
     e_own = blur[4] * abs(n) + blur[3] * abs(s) + 3.0 * UNIT * own_terms
@@ -192,7 +192,7 @@ def worst_error(many, T, C, constants, blur, p):
 
     :func:`_errors` grows with each of the sizes, which are bounded term by term.
     """
-    _, Lambda, Gamma, Xi, LG, GX, D, _, _, _ = constants
+    alpha, Lambda, Gamma, Xi, LG, GX, D, kappa, tau, nu = constants
     own = abs(GX) * C + abs(LG)
     e_own = blur[4] * C + blur[3] + 3.0 * UNIT * own
     T = abs(T)
