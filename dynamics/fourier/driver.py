@@ -39,16 +39,11 @@ from dynamics.fourier.rounding import (
     add_rounding,
     drift_of_moments,
     drifts,
-    largest_errors,
     table_errors,
 )
-from dynamics.fourier.totals import exponentials
 
 #: Parts of the bound, in the order of the columns of ``bounds``.
 PARTS = ("truncation in R", "truncation in t", "aliasing in t", "aliasing in R", "rounding")
-
-#: log |lam| of the negative tilts.
-_LOG_TILTS = np.log(-TILTS[:UNTILTED])
 
 #: The same where accuracy is asked relative to the value, however small.
 _RELATIVE_FLOOR = 1e-60
@@ -92,47 +87,45 @@ def assemble(
     Returns values, bounds, magnitudes and whether all goals were met; overwrites ``sums``.
     """
     values, bounds, magnitude = np.zeros(5), np.zeros((5, 5)), np.zeros(5)
-    beyond = np.zeros(5)  # the totals that would need too many nodes, whatever the goal
-    for k in range(5):
-        bounds[k, 0] = rest[k]
     moments, blurs = np.empty((5, len(kind))), np.empty((5, len(kind)))
     of_p = (16.0 + 8.0 * law.log_size) * UNIT
     _moments_given(
         law.center - reach, law.total, law.total_less_one, (law.accuracy, of_p, law.noise), law.p,
         law.n, L - 1.0, x, y, base, moments, blurs,
     )  # fmt: skip
-    most = np.empty((4, len(kind)))
-    largest_errors(-reach, L, C, constants, weight_errors, power, most)
-    _left_out(kind, sure, most, bounds, beyond)
-    first, last = _span(kind)  # the totals whose tables are used
-    width = max(last - first, 0)
-    errors, drift = np.empty((len(x), 4 * width)), np.empty((7, width))
-    dbase, within = np.empty((4, width)), np.empty((4, width))
+    dx, dy = np.empty_like(x), np.empty_like(y)
+    dbase, most = np.empty((4, len(kind))), np.empty((4, len(kind)))
     table_errors(
-        first - reach, law.plus, law.minus, law.level, L, C, constants, weight_errors, power,
-        errors, dbase, within,
+        -reach, law.plus, law.minus, law.level, L, C, constants, weight_errors, power, x, dx, dy,
+        dbase, most,
     )  # fmt: skip
     untilted = law.share.shape[1] // 2 - reach
-    tilted = np.zeros((len(x), width))
-    for i in range(first, last):  # s(-F) is at most e^(-eta F) for eta >= 0, and 1 = e^(-0 F)
+    tilted, drift = np.zeros_like(x), np.empty((7, len(kind)))
+    for i in range(len(kind)):  # s(-F) is at most e^(-eta F) for eta >= 0, and 1 = e^(-0 F)
         if kind[i] == INTEGRATED:
             for j in range(len(x)):
-                chance = share[i, j] if line[i, 0] >= 0.0 else law.share[j, untilted + i]
-                tilted[j, i - first] = chance
-    drifts(first, L - 1.0, tilted, y, base, errors, dbase, drift)
+                tilted[j, i] = share[i, j] if line[i, 0] >= 0.0 else law.share[j, untilted + i]
+    drifts(L - 1.0, tilted, y, base, dx, dy, dbase, drift)
     front, level, series = np.empty(5), np.empty(2 * C + 1), np.empty(10)
     sizes, moved, here_bounds = np.empty(5), np.empty(6), np.zeros((5, 5))
-    for i in range(first, last):
+    beyond = np.zeros(5)  # the totals that would need too many nodes, whatever the goal
+    for k in range(5):
+        bounds[k, 0] = rest[k]
+    for i in range(len(kind)):
         if kind[i] == LEFT_OUT or kind[i] == TOO_MANY_NODES:
+            _left_out(sure[i], most[:, i], 0 if kind[i] == LEFT_OUT else 2, bounds)
+            for k in range(5):
+                if kind[i] == TOO_MANY_NODES:
+                    beyond[k] += math.exp(min(sure[i, k], 700.0))
             continue
-        center, at = law.center + i - reach, i - first
+        center = law.center + i - reach
         if kind[i] == SURELY_NEGATIVE:
             _surely_negative(
-                logs[i], within[:, at], moments[:, i], blurs[:, i], values, bounds, magnitude
+                logs[i], most[:, i], moments[:, i], blurs[:, i], values, bounds, magnitude
             )
             drift_of_moments(
-                center, law.total, law.total_less_one, law.noise, law.p, law.n, L - 1.0, at,
-                errors, dbase, bounds,
+                center, law.total, law.total_less_one, law.noise, law.p, law.n, L - 1.0, i, dx, dy,
+                dbase, bounds,
             )  # fmt: skip
             continue
         for k in range(5):
@@ -147,7 +140,7 @@ def assemble(
             front[0], constant, values, magnitude, sizes,
         )  # fmt: skip
         account(
-            nodes[i] * line[i, 1], line[i, 3], line[i, 0], logs[i], within[0, at] + line[i, 6], front,
+            nodes[i] * line[i, 1], line[i, 3], line[i, 0], logs[i], most[0, i] + line[i, 6], front,
             here_bounds,
         )  # fmt: skip
         fill_levels(share[i], law.level, line[i, 2], C, level)
@@ -160,7 +153,7 @@ def assemble(
         probability = front[4]
         if line[i, 0] < 0.0:
             probability = math.exp(law.log_probability[untilted + i])
-        add_drift(probability, drift[:, at], within[:, at], moved, here_bounds, sizes, bounds)
+        add_drift(probability, drift[:, i], most[:, i], moved, here_bounds, sizes, bounds)
     many = 64.0 + len(kind) + 2.0 * len(x)
     for k in range(5):  # adding up the types and the totals; then outwards
         bounds[k, 4] += many * UNIT * magnitude[k] + TINY_RESULT
@@ -224,37 +217,12 @@ def _moments_given(
 
 
 @kernel(inner=True)
-def _span(kind):
-    """Return the first of the totals that are not left out and the end of them."""
-    first, last = len(kind), 0
-    for i in range(len(kind)):
-        if kind[i] == SURELY_NEGATIVE or kind[i] == INTEGRATED:
-            first, last = min(first, i), i + 1
-    return first, last
-
-
-@kernel(inner=True)
-def _left_out(kind, sure, most, bounds, beyond):
-    """Account for all R that are left out: s(-F) |dF| by its bound for F~, with the errors of F~.
-
-    Adds to ``beyond`` what those are worth that would need too many nodes.
-    """
-    sizes, scratch = np.empty((5, len(kind))), np.empty(5 * len(kind))
-    for i in range(len(kind)):
-        out = kind[i] == LEFT_OUT or kind[i] == TOO_MANY_NODES
-        for k in range(5):
-            size = sure[i, k] + most[0, i]
-            sizes[k, i] = (size if size < 700.0 else 700.0) if out else -math.inf  # nan: 700
-    exponentials(sizes.reshape(5 * len(kind)), scratch)
-    for i in range(len(kind)):
-        if kind[i] == LEFT_OUT or kind[i] == TOO_MANY_NODES:
-            part = 0 if kind[i] == LEFT_OUT else 2
-            for k in range(5):
-                bounds[k, part] += sizes[k, i]
-                if kind[i] == TOO_MANY_NODES:
-                    beyond[k] += sizes[k, i]
-                if 0 < k < 4:
-                    bounds[k, part] += sizes[4, i] * most[k, i]
+def _left_out(sure, most, part, bounds):
+    """Account for one R that is left out: s(-F) |dF| by its bound for F~, with the errors of F~."""
+    for k in range(5):
+        bounds[k, part] += math.exp(min(sure[k] + most[0], 700.0))
+    for k in range(1, 4):
+        bounds[k, part] += math.exp(min(sure[4] + most[0], 700.0)) * most[k]
 
 
 @kernel(inner=True)
@@ -263,16 +231,14 @@ def _surely_negative(logs, most, moments, blurs, values, bounds, magnitude):
 
     ``most``: the largest errors of F and dF.
     """
-    rest = 0.0  # E[s(F)], the bound of the last component
-    for k in range(4, -1, -1):
-        least = math.inf
+    for k in range(5):
+        least = rest = math.inf
         for j in range(UNTILTED):
-            least = min(least, logs[j, k] - (_LOG_TILTS[j] if k == 0 else 0.0))
-        size = math.exp(min(least + most[0], 700.0))
-        rest = size if k == 4 else rest
-        bounds[k, 0] += size
+            least = min(least, logs[j, k] - (math.log(-TILTS[j]) if k == 0 else 0.0))
+            rest = min(rest, logs[j, 4])
+        bounds[k, 0] += math.exp(min(least + most[0], 700.0))
         if 0 < k < 4:
-            bounds[k, 0] += rest * most[k]
+            bounds[k, 0] += math.exp(min(rest + most[0], 700.0)) * most[k]
         bounds[k, 4] += blurs[k]
         values[k] += moments[k] if k > 0 else -moments[k]
         magnitude[k] += abs(moments[k]) if k > 0 else -moments[k]

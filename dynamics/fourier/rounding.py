@@ -87,65 +87,54 @@ def _share(a, b, tau):
 
 @kernel(inner=True)
 def table_errors(
-    first, plus, minus, level, L, C, constants, blur, power_p, errors, dbase, most
+    first, plus, minus, level, L, C, constants, blur, power_p, x, dx, dy, dbase, most
 ):  # fmt: skip
     """Bound the errors of ``totals.tables``, row by row the same sums with plus signs.
 
-    ``blur``: the errors of the attention weights. Fills ``errors[type, 4 * totals]``, those of x
-    and of the three y one after the other; ``dbase[4, total]``; and ``most[4, total]``: the
-    largest errors that F and dF may have.
+    ``blur``: the errors of the attention weights. ``x`` is read for its shape alone; ``dbase`` has
+    four rows. Fills ``most[4, total]``: the largest errors that F and dF may have.
     """
-    count, sets = most.shape[1], L - 1.0
-    patch, empty = np.empty((4, count)), np.zeros(4 * count)
-    row, base, largest = patch.reshape(4 * count), dbase.reshape(4 * count), most.reshape(4 * count)
-    errors[:] = 0.0
-    base[:] = 0.0
-    largest[:] = 0.0
+    count, sets = x.shape[1], L - 1.0
+    rows, empty = most.copy(), most.copy()
+    _patch_errors(0, 0, first, C, constants, blur, power_p, empty)
+    for j in range(4):
+        _fill(sets * C if j < 2 else 0.0, empty[j], dbase[j])
+        _fill(0.0, empty[j], most[j])
+        if j >= 2:
+            _fill(0.0, empty[j], empty[j])
+    for k in range(len(level)):
+        for j in range(4):
+            _fill(0.0, empty[j], dx[k] if j == 0 else dy[j - 1, k])
     for s in range(-1, 2):
         for n in range(max(s + 1 - C, -C), min(s + C - 1, C) + 1):
-            _patch_errors(1.0 * s, 1.0 * n, first, C, constants, blur, power_p, patch)
+            _patch_errors(s, n, first, C, constants, blur, power_p, rows)
             if s == 1 and n == C:
-                _add(float(C), row, base)
-            if s == 0 and n == 0:  # no attention derivatives in excess, as in ``tables``
-                _add(1.0, row[: 2 * count], empty)
-                _add(sets * C, row[: 2 * count], base)
+                for j in range(4):
+                    _add(float(C), rows[j], dbase[j])
+            for j in range(4):
+                _add(1.0, empty[j], rows[j])
             for k in range(len(level)):
                 if level[k] != n + C:
                     continue
                 many = plus[k] if s == 1 else minus[k] if s == -1 else C - plus[k] - minus[k]
                 if many > 0.0:
-                    _add(many, row, errors[k])
+                    _add(many, rows[0], dx[k])
+                    for j in range(3):
+                        _add(many, rows[1 + j], dy[j, k])
     for k in range(len(level)):
-        _add(float(C), empty, errors[k])
-        _raise(errors[k], largest)
-    for i in range(4 * count):
-        largest[i] = base[i] + sets * largest[i]
+        for j in range(4):
+            row, largest = dx[k] if j == 0 else dy[j - 1, k], most[j]
+            for i in range(count):
+                largest[i] = max(largest[i], row[i])
+    for j in range(4):
+        for i in range(count):
+            most[j, i] = dbase[j, i] + sets * most[j, i]
 
 
-@kernel(inner=True, fastmath=REORDER)
-def largest_errors(first, L, C, constants, blur, power_p, most):
-    """Bound ``most`` of :func:`table_errors` from above, by one patch worse than all others.
-
-    F and dF are sums over L C patches; each, and in excess of an empty patch, twice counted with
-    ``L - 1`` empty sets, is in error by at most three times that patch.
-    """
-    many = 3.0 * L * C
-    if power_p == 3:  # vectorised once the power is known to the compiler
-        for i in range(most.shape[1]):
-            most[0, i], most[1, i], most[2, i], most[3, i] = worst_error(
-                many, first + i + 1.0 * C, C, constants, blur, 3
-            )
-    else:
-        for i in range(most.shape[1]):
-            most[0, i], most[1, i], most[2, i], most[3, i] = worst_error(
-                many, first + i + 1.0 * C, C, constants, blur, power_p
-            )
-
-
-@kernel(inner=True, fastmath=REORDER)
-def _raise(row, target):
+@kernel(inner=True)
+def _fill(factor, row, target):
     for i in range(len(row)):
-        target[i] = row[i] if not row[i] < target[i] else target[i]  # nan stays
+        target[i] = factor * row[i] if factor != 0.0 else 0.0
 
 
 @kernel(inner=True, fastmath=REORDER)
@@ -160,67 +149,31 @@ def _patch_errors(s, n, first, C, constants, blur, power_p, rows):
     if power_p == 3:  # vectorised once the power is known to the compiler
         for i in range(rows.shape[1]):
             rows[0, i], rows[1, i], rows[2, i], rows[3, i] = patch_error(
-                s, n, first + i + 1.0 * C, C, constants, blur, 3
+                1.0 * s, 1.0 * n, first + i + 1.0 * C, C, constants, blur, 3
             )
     else:
         for i in range(rows.shape[1]):
             rows[0, i], rows[1, i], rows[2, i], rows[3, i] = patch_error(
-                s, n, first + i + 1.0 * C, C, constants, blur, power_p
+                1.0 * s, 1.0 * n, first + i + 1.0 * C, C, constants, blur, power_p
             )
 
 
 @kernel(inner=True, fastmath=REORDER)
 def patch_error(s, n, T, C, constants, blur, p):
-    """Bound the errors of ``row_gradient``: its value and its derivatives in alpha, gamma, rho."""
-    alpha, Lambda, Gamma, Xi, LG, GX, D, kappa, tau, nu = constants
-    c_empty, own = T * Xi, GX * n + LG * s
-    own_terms = abs(GX * n) + abs(LG * s)
-    e_own = blur[4] * abs(n) + blur[3] * abs(s) + 3.0 * UNIT * own_terms
-    balance = (D - C) * (n - s) - (C - 1) * (T - n)
-    lone, apart = n - C * s, T - n - s * (D - C)
-    return _errors(
-        abs(T), abs(own), e_own, max(abs(c_empty + own), abs(c_empty)),
-        abs(c_empty + (c_empty + own)), abs(balance), abs(lone), abs(apart),
-        abs(Xi * balance + Lambda * lone), abs(Lambda * apart - Gamma * balance), constants, blur,
-        p,
-    )  # fmt: skip
+    r"""Bound the errors of ``row_gradient``: its value and its derivatives in alpha, gamma, rho.
 
-
-@kernel(inner=True, fastmath=REORDER)
-def worst_error(many, T, C, constants, blur, p):
-    """Bound ``many`` times the errors of any patch, |s| <= 1 and |n| <= C: all that enters grows.
-
-    :func:`_errors` grows with each of the sizes, which are bounded term by term.
-    """
-    alpha, Lambda, Gamma, Xi, LG, GX, D, kappa, tau, nu = constants
-    own = abs(GX) * C + abs(LG)
-    e_own = blur[4] * C + blur[3] + 3.0 * UNIT * own
-    T = abs(T)
-    top = T * Xi + own
-    balance, lone, apart = (D - C) * (C + 1.0) + (C - 1.0) * (T + C), 2.0 * C, T + D
-    value, by_alpha, by_gamma, by_rho = _errors(
-        T, own, e_own, top, top + T * Xi, balance, lone, apart, Xi * balance + Lambda * lone,
-        Lambda * apart + Gamma * balance, constants, blur, p,
-    )  # fmt: skip
-    return many * value, many * by_alpha, many * by_gamma, many * by_rho
-
-
-@kernel(inner=True, fastmath=REORDER)
-def _errors(T, own, e_own, top, both, balance, lone, apart, g, r, constants, blur, p):
-    """Bound the errors of a patch by sizes that enter it.
-
-    They are |T|; |c - c_empty| and its error; ``top``, the larger of |c| and |c_empty|; |c +
-    c_empty|; three terms of the attention derivatives and the two sums over them. With ``c`` in
-    error by ``e``, ``b >= |c|, |c_empty|`` and ``B = kappa |alpha| b`` the activation is in error
-    by ``(nu + p B^(p-1)) kappa |alpha| e`` and its own rounding, which is relative to
+    With ``c`` in error by ``e``, ``b >= |c|, |c_empty|`` and ``B = kappa |alpha| b`` the activation
+    is in error by ``(nu + p B^(p-1)) kappa |alpha| e`` and its own rounding, which is relative to
     ``nu B + B^p``; its excess slope, ``p (O - O_e)(O + O_e)(O^(p-3) + ... + O_e^(p-3))``, by three
     terms, one for each factor.
     """
-    alpha, Lambda, Gamma, Xi, _, _, _, kappa, tau, nu = constants
-    e_Lambda, e_Gamma, e_Xi, _, _ = blur
+    alpha, Lambda, Gamma, Xi, LG, GX, D, kappa, tau, nu = constants
+    e_Lambda, e_Gamma, e_Xi, e_LG, e_GX = blur
     u = UNIT
-    e = e_own + e_Xi * T + 3.0 * u * (T * Xi + own)
-    b = top + e
+    c_empty, own = T * Xi, GX * n + LG * s
+    e_own = e_GX * abs(n) + e_LG * abs(s) + 3.0 * u * (abs(GX * n) + abs(LG * s))
+    e = e_own + e_Xi * abs(T) + 3.0 * u * (abs(c_empty) + abs(own))
+    b = max(abs(c_empty + own), abs(c_empty)) + e
     e += 4.0 * u * b
     scale = abs(alpha * kappa)
     B = scale * b
@@ -230,29 +183,31 @@ def _errors(T, own, e_own, top, both, balance, lone, apart, g, r, constants, blu
     by_alpha = kappa * ((nu + p * p * high) * e + (2.0 * p + 20.0) * u * b * (nu + p * high))
     # excess slope: at most ``size``, in error by ``error``
     front = 0.5 * p * (p - 1.0) * low * scale * scale
-    both += 2.0 * e
-    size = front * own * both
-    error = front * (both * e_own + 2.0 * (p - 2.0) * own * e)
+    both = abs(c_empty + (c_empty + own)) + 2.0 * e
+    size = front * abs(own) * both
+    error = front * (both * e_own + 2.0 * (p - 2.0) * abs(own) * e)
     error += (2.0 * p + 16.0) * u * size
+    balance = (D - C) * (n - s) - (C - 1) * (T - n)
+    lone, apart = n - C * s, T - n - s * (D - C)
     cool = 1.0 / tau
-    g *= Gamma * cool
-    r *= Xi * cool
-    g_terms, r_terms = Xi * balance + Lambda * lone, Lambda * apart + Gamma * balance
+    g = Gamma * cool * (Xi * balance + Lambda * lone)
+    r = Xi * cool * (Lambda * apart - Gamma * balance)
+    g_terms, r_terms = Xi * abs(balance) + Lambda * abs(lone), Lambda * abs(apart)
+    r_terms += Gamma * abs(balance)
     e_g = (e_Gamma + 8.0 * u * Gamma) * g_terms
-    e_g = (e_g + Gamma * (e_Xi * balance + e_Lambda * lone)) * cool
+    e_g = (e_g + Gamma * (e_Xi * abs(balance) + e_Lambda * abs(lone))) * cool
     e_r = (e_Xi + 8.0 * u * Xi) * r_terms
-    e_r = (e_r + Xi * (e_Lambda * apart + e_Gamma * balance)) * cool
-    by_gamma = scale * ((g + e_g) * error + e_g * size)
-    by_rho = scale * ((r + e_r) * error + e_r * size)
+    e_r = (e_r + Xi * (e_Lambda * abs(apart) + e_Gamma * abs(balance))) * cool
+    by_gamma = scale * ((abs(g) + e_g) * error + e_g * size)
+    by_rho = scale * ((abs(r) + e_r) * error + e_r * size)
     return value, by_alpha, by_gamma, by_rho
 
 
 @kernel(inner=True, fastmath=REORDER)
-def drifts(first, sets, share, y, base, errors, dbase, out):
+def drifts(sets, share, y, base, dx, dy, dbase, out):
     """Bound E[|delta|], E[|delta| |dF~|] and E[|d delta|] for all totals, sets drawn by ``share``.
 
-    ``share[type, total]`` adds up to at most 1; ``y`` and ``base`` are read from ``first`` on.
-    Fills ``out``: one row, three and three.
+    ``share[type, total]`` adds up to at most 1. Fills ``out``: one row, three and three.
     """
     count = out.shape[1]
     size, cross = np.empty((3, count)), np.zeros((3, count))
@@ -261,20 +216,14 @@ def drifts(first, sets, share, y, base, errors, dbase, out):
         mean[i] = dbase[0, i]
     for k in range(3):
         for i in range(count):
-            size[k, i] = abs(base[1 + k, first + i])
+            size[k, i] = abs(base[1 + k, i])
             out[4 + k, i] = dbase[1 + k, i]
-    for j in range(len(errors)):
-        w, d = share[j], errors[j]
+    for j in range(len(dx)):
+        w, d = share[j], dx[j]
         for i in range(count):
             mean[i] += sets * w[i] * d[i]
         for k in range(3):
-            g, e, a, b, c = (
-                y[k, j, first:],
-                errors[j, (1 + k) * count :],
-                size[k],
-                cross[k],
-                out[4 + k],
-            )
+            g, e, a, b, c = y[k, j], dy[k, j], size[k], cross[k], out[4 + k]
             for i in range(count):
                 term = sets * w[i] * abs(g[i])
                 a[i] += term
@@ -313,14 +262,15 @@ def add_drift(front, drift, most, moved, here, sizes, bounds):
 
 
 @kernel(inner=True)
-def drift_of_moments(center, total, total_less_one, noise, p, n, sets, i, errors, dbase, bounds):
+def drift_of_moments(center, total, total_less_one, noise, p, n, sets, i, dx, dy, dbase, bounds):
     """Add E|F~ - F| and E|dF~ - dF| at R number i, where s(-F) is taken as 1."""
     for k in range(4):
         bounds[k, 4] += dbase[k, i] * (total[center] + noise)
     for j in range(len(p)):
         w = sets * p[j] * (total_less_one[center - int(n[j])] + noise)
-        for k in range(4):
-            bounds[k, 4] += w * errors[j, k * dbase.shape[1] + i]
+        bounds[0, 4] += w * dx[j, i]
+        for k in range(3):
+            bounds[1 + k, 4] += w * dy[k, j, i]
 
 
 @kernel(inner=True, fastmath=REORDER)

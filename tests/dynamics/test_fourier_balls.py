@@ -12,10 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynamics import Problem, State
-from dynamics._jit import kernel
 from dynamics.errors import ToleranceError
 from dynamics.fourier import FourierExpectation
-from dynamics.fourier.rounding import largest_errors, table_errors
 from tests.dynamics.ball_reference import contains, reference
 
 SHAPES = [(4, 2), (6, 2), (8, 2), (10, 2), (6, 3), (9, 3), (8, 4), (12, 4), (10, 5)]
@@ -47,15 +45,6 @@ def drawn(seed):
     gamma = one_of(gamma, gamma, rho, rho + 1e-9)
     alpha = one_of(1.0, 1.0, -1.0) * one_of(size(-14, 1), size(-2, 0.5), size(-2, 0.5) / D)
     return problem, State(float(alpha), float(gamma), float(rho)), one_of(*TOLERANCES)
-
-
-@kernel
-def both_errors(reach, law, L, C, constants, blur, p, errors, dbase, exact, largest):
-    """The errors of all tables, and what bounds the largest of them by one patch."""
-    table_errors(
-        -reach, law.plus, law.minus, law.level, L, C, constants, blur, p, errors, dbase, exact
-    )
-    largest_errors(-reach, L, C, constants, blur, p, largest)
 
 
 def outside(problem, state, value, exact=None):
@@ -118,31 +107,6 @@ class TestInsideBalls:
         """-5.522e-17 for -5.610e-17 and a wrong sign, both with bounds far below the error."""
         value = FourierExpectation(problem, tolerance).evaluate(state)
         assert outside(problem, state, value) == []
-
-
-class TestTables:
-    def test_one_patch_is_worse_than_all(self):
-        """What is left out is bounded by a patch that takes every term at its largest."""
-        compared = 0
-        for seed in range(200):
-            problem, state, _ = drawn(seed)
-            expectation = FourierExpectation(problem, 1e-6)
-            law, constants = expectation._law, expectation._constants(state)
-            reach = (problem.L - 1) * problem.C
-            count = 2 * reach + 1
-            errors, dbase = np.empty((len(law.n), 4 * count)), np.empty((4, count))
-            exact, largest = np.empty((4, count)), np.empty((4, count))
-            both_errors(
-                reach, law, problem.L, problem.C, constants, expectation._blur(state, constants),
-                problem.p, errors, dbase, exact, largest,
-            )  # fmt: skip
-            known = np.isfinite(exact)
-            assert np.all(largest[known] >= exact[known] * (1.0 - 1e-12))
-            assert not np.any(np.isfinite(largest[~known]))
-            rows = errors.reshape(len(law.n), 4, count).max(axis=0)
-            np.testing.assert_allclose(exact, dbase + (problem.L - 1) * rows, rtol=1e-12, atol=0.0)
-            compared += known.sum()
-        assert compared > 5000
 
 
 class TestSigns:
