@@ -92,16 +92,11 @@ def _add_unit(center, p, n, total, total_less_one, sets, x, y, base, unit):
 
 @kernel(inner=True)
 def _reach(log_tail, crude, sure, L, C, floor):
-    """Choose the largest |R| to visit; return it with the log-probability of all beyond.
-
-    It is deep enough for all beyond, at most ``crude``, to be small against a typical sample; if
-    that is much smaller than 1, against 1.
-    """
+    """Choose the largest |R| to visit; return it with the log-probability of all beyond."""
     limit = len(log_tail) - 1
     depth = 0.0
     for k in range(5):
-        most = math.log(crude[k] + 1e-300)
-        depth = max(depth, min(most - sure[k], max(most, 60.0)))
+        depth = max(depth, min(math.log(crude[k] + 1e-300) - sure[k], 60.0))
     depth += math.log(100.0 / floor)
     for reach in range(limit):
         if log_tail[reach + 1] < -depth:

@@ -366,19 +366,6 @@ class TestLargeD:
         )
         assert expectation.jacobian(state)[0, 0] == pytest.approx((up - down) / (2 * h), rel=1e-2)
 
-    @pytest.mark.parametrize("features", [4, 16])
-    def test_crude_bounds_beyond_all_reason(self, features):
-        """p = 7: |dF| may be 1e36, so that totals of probability 1e-44 had to be looked at."""
-        problem = Problem.parametrization_3_1(D=10**6, C=4, q=features / 1e6, p=7, nu=1e-12)
-        expectation, h = FourierExpectation(problem, 1e-8), 1e-5
-        for alpha in (0.0134, 0.02, 0.05):
-            value = expectation.evaluate(State(alpha, 0.0, 0.0))
-            reached = np.array(value.parts["truncation in R"][1:4])
-            assert np.all(reached <= 1e-9 * np.maximum(1.0, value.magnitude[1:4]))
-            up, down = (expectation.evaluate(State(alpha * m, 0.0, 0.0)) for m in (1 + h, 1 - h))
-            slope = (up.loss - down.loss) / (2 * h * alpha)
-            assert value.derivatives.alpha == pytest.approx(slope, rel=1e-3, abs=0.0)
-
 
 class TestEffort:
     @pytest.mark.parametrize(
