@@ -84,6 +84,7 @@ class FourierExpectation:
 
     def __init__(self, problem: Problem, tolerance: float = 1e-10, relative: bool = False) -> None:
         require(1e-16 <= tolerance <= 0.1, "tolerance", tolerance, "between 1e-16 and 0.1")
+        require(problem.q >= 1e-300, "q", problem.q, "at least 1e-300 for the Fourier method")
         self.problem = problem
         self.tolerance = float(tolerance)
         self.relative = bool(relative)

@@ -628,3 +628,8 @@ class TestLawOfTheTotal:
         assert noise < 1e-60
         assert values.sum() == pytest.approx(1.0, rel=10 * accuracy, abs=0)
         assert values @ r**2 == pytest.approx(patches * q, rel=1e-13, abs=0)
+
+
+def test_densities_that_underflow_are_refused():
+    with pytest.raises(ParameterError, match="q = 5e-324 is not allowed"):
+        FourierExpectation(Problem(D=8, C=2, q=5e-324))
