@@ -1,6 +1,6 @@
 # make reproduce        everything from a fresh clone: environment, then every claim into report/
 # make reproduce-quick  the same with smaller problems, in about two minutes
-# make reproduce-thorough  also what is too heavy for ten minutes
+# make reproduce-thorough  also what is too heavy for that
 # make test | lint | bench | clean
 #
 # The environment lives in .venv and is set up once per change of pyproject.toml.
