@@ -9,6 +9,7 @@ import math
 import numpy as np
 import pytest
 
+import dynamics.integrate as integrate
 from dynamics import (
     Interrupted,
     ParameterError,
@@ -314,3 +315,19 @@ class TestSlowManifold:
         population = Population(Problem(D=8, C=4, q=1e-9), tolerance=1e-6)
         with pytest.raises(ArithmeticError, match="no quasi-steady alpha"):
             SlowManifold(population).alpha(0.0, 0.0)
+
+
+def test_run_that_creeps_ends_with_a_status(monkeypatch):
+    population = Population(Problem(D=8, C=2, q=0.25), tolerance=1e-6)
+    monkeypatch.setattr(integrate, "_MOST_STEPS", 5)
+    run = gradient_flow(population, horizon=1e3)
+    assert run.status is Status.STALLED
+    assert "5 steps" in run.message
+    assert 2 <= run.time.size <= 7
+
+
+@pytest.mark.parametrize("horizon", [1e-31, 1e101, 0.0, -1.0])
+def test_horizons_that_no_step_size_reaches(horizon):
+    population = Population(Problem(D=8, C=2, q=0.25), tolerance=1e-6)
+    with pytest.raises(ParameterError, match=r"horizon .* must be between 1e-30 and 1e100"):
+        gradient_flow(population, horizon=horizon)

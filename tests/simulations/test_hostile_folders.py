@@ -177,6 +177,22 @@ class TestDamage:
             with pytest.raises(StoreError, match="does not match its digest"):
                 read_sealed_dataset(path)
 
+    @pytest.mark.parametrize("write", [write_sealed_dataset, write_sealed_json])
+    def test_a_file_that_is_there_has_its_digest(self, tmp_path, monkeypatch, write):
+        """A run killed between the two leaves no finished file without its digest."""
+        replace, path = os.replace, tmp_path / "a"
+
+        def killed(source, target):
+            if target == path:
+                raise KeyboardInterrupt
+            replace(source, target)
+
+        content = xarray.Dataset() if write is write_sealed_dataset else {}
+        monkeypatch.setattr(os, "replace", killed)
+        with pytest.raises(KeyboardInterrupt):
+            write(path, content)
+        assert [file.name for file in tmp_path.iterdir()] == ["a.sha256"]
+
     def test_digest_that_is_gone_and_file_that_is_gone(self, tmp_path):
         path = tmp_path / "a.nc"
         write_sealed_dataset(path, xarray.Dataset())
