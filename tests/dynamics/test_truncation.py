@@ -12,10 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynamics import Problem
+from dynamics._emitted import attention_weights, row_gradient
 from dynamics.enumeration import predicted_states
 from dynamics.expectation import Constants, risk_sums
 from dynamics.states import enumerate_states, select_states
-from dynamics.truncation import binomial_tail, group_bounds, groups_by_sum, state_bounds
+from dynamics.truncation import (
+    _add_rows,
+    _inflated,
+    binomial_tail,
+    group_bounds,
+    groups_by_sum,
+    state_bounds,
+)
 
 PARAMETERS = {
     "shape": st.sampled_from([(8, 2), (12, 3), (12, 2), (10, 5)]),
@@ -102,3 +110,30 @@ def test_what_no_table_can_reach_is_seen_at_once():
     assert binomial_tail(Problem(D=10**9, C=4, q=0.27)).mass.size == 2
     assert binomial_tail(Problem(D=10**5, C=4, q=0.3)).mass.size == 2
     assert predicted_states(Problem(D=10**5, C=4, q=0.3), 1e-6) == math.inf
+
+
+@given(
+    st.tuples(st.floats(-1.0, 1.0), st.floats(-3.0, 3.0), st.floats(-3.0, 3.0)),
+    st.sampled_from([(8, 2), (12, 3), (64, 16), (16, 8)]),
+    st.sampled_from([3, 5]),
+    st.data(),
+)
+def test_every_row_lies_within_its_bound(state, shape, p, data):
+    """Row by row, where sums over rows leave no slack in which a dropped term could hide."""
+    constants = Constants.of(Problem(*shape, q=0.5, p=p, beta=0.5))
+    a = data.draw(st.integers(0, shape[1]))
+    b = data.draw(st.integers(0, shape[1] - a))
+    s = data.draw(st.sampled_from([s for s, n in ((1, a), (-1, b), (0, shape[1] - a - b)) if n]))
+    T = data.draw(st.integers(-shape[0] + shape[1], shape[0]))
+    alpha, gamma, rho = state
+    tau, C, D = constants.tau, constants.C, constants.D
+    weights = attention_weights(constants.beta, gamma, rho, tau, C, D)
+    row = row_gradient(
+        float(s), float(a - b), float(T), alpha, *weights, C, D, constants.kappa, tau, p,
+        constants.nu,
+    )  # fmt: skip
+    bound = np.zeros(4)
+    enlarged = _inflated(constants, gamma, rho)
+    _add_rows(bound, 1.0, abs(float(s)), float(a + b), abs(float(T)), alpha, enlarged, constants)
+    checked = 4 if a + b else 2  # the attention derivatives of an empty set drop out
+    assert all(abs(found) <= most * (1 + 1e-12) for found, most in zip(row[:checked], bound))
