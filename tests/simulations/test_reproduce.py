@@ -154,7 +154,7 @@ class TestInterruption:
             replace(source, target)
 
         monkeypatch.setattr(os, "replace", full)
-        with pytest.raises(StoreError, match=r"two\.json: No space left"):
+        with pytest.raises(StoreError, match=r"two\.json\.sha256: No space left"):
             run(tmp_path, [claim("one"), claim("two"), claim("three")])
         assert [entry["claim"] for entry in report(tmp_path)] == ["one"]
         assert "Not run yet: two, three." in (tmp_path / "report.html").read_text()
