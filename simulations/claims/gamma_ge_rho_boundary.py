@@ -168,9 +168,9 @@ def _panels(context: Context) -> list[Panel]:
     }
     D = 16 if context.quick else 32
     top = D / families[D].C ** 2  # q = 1
-    densities = np.geomspace(top / 8.0, top, 5 if context.quick else 8 * fine)
-    betas = np.linspace(0.1, 2.9, 4 if context.quick else 6 * fine)
-    total = 20 if context.quick else (8 * 6 + 8 * 7) * fine**2
+    densities = np.geomspace(top / 8.0, top, 5 if context.quick else 6 * fine)
+    betas = np.linspace(0.1, 2.9, 4 if context.quick else 5 * fine)
+    total = 20 if context.quick else 2 * 6 * 5 * fine**2
     done = 0
 
     def tick() -> None:
@@ -186,7 +186,7 @@ def _panels(context: Context) -> list[Panel]:
     lines = {float(D): boundary(one, (0.02, 0.5), (0.02, 16.0)) for D, one in quintic.items()}
     axis = np.geomspace(0.02, 16.0, 60)
     lines[math.inf] = np.stack([axis, limit_boundary(2, 5, axis)], axis=1)
-    densities, betas = np.geomspace(0.06, 10.0, 8 * fine), np.linspace(0.02, 0.24, 7 * fine)
+    densities, betas = np.geomspace(0.06, 10.0, 6 * fine), np.linspace(0.02, 0.24, 5 * fine)
     cells = measure(quintic[10_000], densities, betas, lines[1e4], tick)
     return [*panels, Panel(quintic[10_000], r"$\nu=0.01$", lines, cells)]
 

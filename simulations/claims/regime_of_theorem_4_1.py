@@ -84,7 +84,7 @@ def plan(context: Context) -> Plan:
         few = ((PAPER, (24, 48)), (Scaling(1e-1), (24, 48)))
         return Plan(24, (0.25, 0.75), (1e-3, 1e-1), few, 1, 1e-5)
     boundaries = (
-        (PAPER, (64, 256, 1024, 4096, *((16384,) if context.thorough else ()))),
+        (PAPER, (64, 256, 1024, *((4096, 16384) if context.thorough else ()))),
         (Scaling(1e-3), (64, 256, 1024)),
         (Scaling(1e-1), (64, 256, 1024)),
         (Scaling(1.0), (64,)),
@@ -311,7 +311,7 @@ CLAIM = Claim(
         "not judged. Nothing is sampled."
     ),
     run=run,
-    quick_note="D = 24 and 48 instead of 64 to 4096, two nu, a map of 4 cells instead of 16",
-    thorough_note="the boundary for nu = 1/D at D = 16384 as well",
+    quick_note="D = 24 and 48 instead of 64 to 1024, two nu, a map of 4 cells instead of 16",
+    thorough_note="the boundary for nu = 1/D at D = 4096 and 16384 as well",
     depends="gradient flow under the certified expectation, the exact law of f*",
 )

@@ -61,10 +61,10 @@ def run(context: Context) -> Outcome:
     learners = (transfer.PRETRAINED, transfer.IDEALIZED, transfer.UNIFORM, transfer.SCRATCH)
     wanted = [
         entry
-        for entry in transfer.entries(context.quick)
+        for entry in transfer.entries(context.quick, context.thorough)
         if entry.qD == transfer.MIDDLE and entry.learner in learners
     ]
-    decisive = transfer.judged(context.quick)
+    decisive = transfer.judged(context.quick, context.thorough)
     found = transfer.sweeps(wanted + decisive, context.seed, context.progress, context.scratch)
     curves = {entry: found[entry] for entry in wanted}
     points = [_judged(entry, found[entry], curves) for entry in decisive]
@@ -255,6 +255,7 @@ CLAIM = Claim(
     ),
     run=run,
     quick_note="D = 16, 32 instead of 16 to 128, judged at D = 32 on 800 runs instead of 1200",
+    thorough_note="judged on 2400, 1600 and 1200 runs instead of 1200, 400 and 400",
     depends="descent on (E); held-out samples, of which the model sees projections only",
     shares="transfer",
 )

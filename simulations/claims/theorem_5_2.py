@@ -48,7 +48,9 @@ def run(context: Context) -> Outcome:
     from simulations.claims.theorem_5_1 import or_never, parameters
 
     wanted = [
-        entry for entry in transfer.entries(context.quick) if entry.learner != transfer.IDEALIZED
+        entry
+        for entry in transfer.entries(context.quick, context.thorough)
+        if entry.learner != transfer.IDEALIZED
     ]
     found = transfer.sweeps(wanted, context.seed, context.progress, context.scratch)
     measured: dict[str, Any] = {}
@@ -215,6 +217,7 @@ CLAIM = Claim(
     ),
     run=run,
     quick_note="D = 16, 32 instead of 16 to 128, no qD = C^2, 5 runs of the costly learners",
+    thorough_note="25 runs of the costly learners instead of 10",
     depends=(
         "descent on (E); L-BFGS for logistic regression; the exact law of the sum of patches; "
         "multinomial counts behind the bound"
