@@ -60,7 +60,7 @@ def plans(quick: bool, thorough: bool) -> tuple[Loss, Need]:
             Loss(LARGER, 0.3, 72.0, (2500, 5000, 10_000, 20_000, 40_000), 2400, 5),
             Need((16, 24, 32, 48, 64, 96, 128), 8.0, 20),
         )
-    return Loss(LARGER, 0.3, 72.0, (2500, 5000, 10_000), 600, 5), Need((16, 24, 32, 48, 64), 8.0, 5)
+    return Loss(LARGER, 0.3, 72.0, (2500, 5000, 10_000), 600, 5), Need((16, 24, 32, 48), 8.0, 5)
 
 
 class Scan(NamedTuple):

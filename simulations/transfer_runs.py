@@ -131,7 +131,7 @@ def entries(quick: bool, thorough: bool = False) -> list[Entry]:
     patches: Sizes = (16, 32) if quick else (16, 32, 64, 128)
     regimes = (EASY, MIDDLE) if quick else (EASY, MIDDLE, HARD)
     more = _MORE[::2] if quick else _MORE
-    runs, costly = (15, 5) if quick else (25, 25 if thorough else 10)
+    runs, costly = (15, 5) if quick else (25, 25 if thorough else 5)
     found = []
     for qD in regimes:
         for D in patches if qD != HARD else (32,):

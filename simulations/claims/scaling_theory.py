@@ -35,7 +35,7 @@ def run(context: Context) -> Outcome:
     from simulations.figures import report_figure, scaling
     from simulations.runs import or_word
 
-    wanted = [*large.cases(context.quick), *large.degree_cases(context.quick)]
+    wanted = [*large.cases(context.quick, context.thorough), *large.degree_cases(context.quick)]
     found = large.follow_all(wanted, context.progress)
     proof = _proof()
     measured: dict[str, Any] = {"exact identities behind the theory": proof.count,
@@ -95,7 +95,8 @@ def run(context: Context) -> Outcome:
         verdict,
         measured,
         AGREEMENT,
-        large.parameters(context.quick) | {"p": sorted({case.p for case in found})},
+        large.parameters(context.quick, context.thorough)
+        | {"p": sorted({case.p for case in found})},
         summary,
         tuple(figures),
     )
@@ -203,6 +204,7 @@ CLAIM = Claim(
         "the attention mass at which alpha jumps over the fold found by continuation."
     ),
     run=run,
+    thorough_note="nu = D^(-1/2) at qD = C^2 as well",
     quick_note="nu = 1/D and the contrast, qD = C, D up to 10^4; p = 5 at D = 10^5 only",
     depends="the Fourier expectation, certified at 1e-8; the limit is derived in `large-D`",
     shares="large-D",

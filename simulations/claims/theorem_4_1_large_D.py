@@ -20,7 +20,7 @@ def run(context: Context) -> Outcome:
     from simulations.figures import large_D as figures
     from simulations.figures import report_figure
 
-    ends = large.follow_all(large.cases(context.quick), context.progress)
+    ends = large.follow_all(large.cases(context.quick, context.thorough), context.progress)
     measured: dict[str, Any] = {}
     for case, found in ends.items():
         at = f"({case})"
@@ -42,7 +42,7 @@ def run(context: Context) -> Outcome:
         verdict,
         measured,
         ERROR_GOAL,
-        large.parameters(context.quick),
+        large.parameters(context.quick, context.thorough),
         summary,
         (
             report_figure(
@@ -109,6 +109,7 @@ CLAIM = Claim(
         "nu = D^(-1/2), 1/D, 1/D^2 and beta = log log D; fixed nu and beta as a contrast."
     ),
     run=run,
+    thorough_note="nu = D^(-1/2) at qD = C^2 as well",
     quick_note="nu = 1/D and the contrast, qD = C, D up to 10^4 instead of 10^6",
     depends="the Fourier expectation, certified at 1e-8",
     shares="large-D",

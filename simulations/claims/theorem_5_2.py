@@ -216,8 +216,8 @@ CLAIM = Claim(
         "qD = C^2 / 2 and C^2, and what every pre-trained model reaches, 0.05, at qD = C^2 / 4."
     ),
     run=run,
-    quick_note="D = 16, 32 instead of 16 to 128, no qD = C^2, 5 runs of the costly learners",
-    thorough_note="25 runs of the costly learners instead of 10",
+    quick_note="D = 16, 32 instead of 16 to 128, no qD = C^2",
+    thorough_note="25 runs of the costly learners instead of 5",
     depends=(
         "descent on (E); L-BFGS for logistic regression; the exact law of the sum of patches; "
         "multinomial counts behind the bound"
