@@ -13,6 +13,7 @@ import pytest
 from symbolic import attention, catalogue, emit
 from symbolic.derivations import Derivation
 from symbolic.proof import Proof
+from tests.closeness import close
 
 PROOF = Proof("A claim", {"D": 4}, 2, {"some_identity & more": 3}, ("one failed",), 1, {"fact": 2})
 
@@ -100,8 +101,8 @@ def test_python_functions_mean_what_they_say() -> None:
     exec(rendered("attention", "python"), namespace)
     arguments = {"C": 2, "D": 8, "beta": 1.0, "gamma": 0.2, "rho": -0.03, "tau": 1.3}
     Lambda, Gamma, Xi = (namespace[str(x)](**arguments) for x in attention.WRITTEN_OUT)  # type: ignore[operator]
-    assert Lambda + Gamma + 6 * Xi == pytest.approx(1.0, rel=1e-15)
-    assert Lambda / Gamma == pytest.approx(math.exp(0.8 / 1.3), rel=1e-14)
+    close(Lambda + Gamma + 6 * Xi, 1.0, rel=1e-15)
+    close(Lambda / Gamma, math.exp(0.8 / 1.3), rel=1e-14)
 
 
 def test_proofs_are_run_and_shown() -> None:
