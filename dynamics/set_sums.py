@@ -33,9 +33,9 @@ class Law(NamedTuple):
 def sum_of_signs(count: int, q: float) -> tuple[Array, float]:
     """Return the law of a sum of ``count`` independent signs, each 0 with probability 1 - q.
 
-    The law (2r + 1,) on -r .. r by repeated squaring of positive terms, so that small probabilities
-    keep their relative accuracy; outer parts of mass below `TRIM` are dropped at each step and
-    their total is returned beside it.
+    The law (2r + 1,) on -r .. r by repeated squaring of positive terms; outer parts of mass below
+    `TRIM` are dropped at each step and their total is returned beside it. A probability is short by
+    that total at most, and has the relative accuracy of its positive terms otherwise.
     """
     result, power = np.ones(1), np.array([q / 2, 1.0 - q, q / 2])
     lost_result = lost_power = 0.0

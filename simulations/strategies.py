@@ -18,7 +18,7 @@ import math
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from hypothesis import assume, reject
+from hypothesis import reject
 from hypothesis import strategies as st
 
 from dynamics import ParameterError, Problem, State
@@ -92,24 +92,30 @@ def masked_problems(
     of the system ``masked``, such as ``"Delta > 0"``.
     """
     explicit = draw(st.booleans()) if partitions is None else partitions
+    for _ in range(1 if where is None else _ATTEMPTS):
+        try:
+            problem = _masked_problem(draw, (max_P, max_K), explicit, fixed)
+        except ParameterError:  # so few patches: none masked, or no room for the areas
+            continue
+        if where is None or _satisfies(where, problem, "masked"):
+            return problem
+    reject()
+
+
+def _masked_problem(
+    draw: st.DrawFn, largest: tuple[int, int], explicit: bool, fixed: dict[str, Any]
+) -> MaskedProblem:
     z_low = round(draw(st.just(1.0) | reals(0.5, 2.0)), 3)
     drawn: dict[str, Any] = {"mask_ratio": draw(st.sampled_from((0.5, 0.3, 0.7))), "z_low": z_low}
-    try:
-        if explicit:
-            problem = _explicit(draw, max_P, max_K, drawn | fixed)
-        else:
-            drawn |= {
-                "P": 2 ** draw(st.integers(6, 20)),
-                "kappa_c": round(draw(reals(0.5, 0.95)), 3),
-                "kappa_s": round(draw(reals(0.1, 0.6)), 3),
-                "query": draw(st.sampled_from(("local", "global"))),
-            }
-            problem = MaskedProblem(**(drawn | fixed))
-    except ParameterError:  # so few patches: none masked, or no room for the areas
-        reject()
-    if where is not None:
-        assume(_satisfies(where, problem, "masked"))
-    return problem
+    if explicit:
+        return _explicit(draw, *largest, drawn | fixed)
+    drawn |= {
+        "P": 2 ** draw(st.integers(6, 20)),
+        "kappa_c": round(draw(reals(0.5, 0.95)), 3),
+        "kappa_s": round(draw(reals(0.1, 0.6)), 3),
+        "query": draw(st.sampled_from(("local", "global"))),
+    }
+    return MaskedProblem(**(drawn | fixed))
 
 
 def _explicit(draw: st.DrawFn, max_P: int, max_K: int, fields: dict[str, Any]) -> MaskedProblem:

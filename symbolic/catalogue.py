@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from symbolic.derivations import Derivation
 
-#: name -> (title, place in the paper), in the order of the argument.
+#: name -> (title, place in the paper), in the order of the argument: the model and its symmetries,
+#: what stays (v in span(w*), three values of A on two orbits), the increments, what follows.
 TITLES: dict[str, tuple[str, str]] = {
-    "attention": ("The attention weights Lambda, Gamma, Xi and G", "Section 4.1, above Lemma 4.3"),
-    "margins": ("Margins of the patches and what a set adds to F", "Section 4.1, derived here"),
-    "excess": ("The excess form of the attention gradients", "derived here"),
     "full-model": ("Gradient of the full D x D model", "equations (T), (P) and (GD)"),
     "symmetry": ("Symmetries of the full model", "Section 4.1, Invariance and symmetries"),
-    "lemma-4.1": ("Three values of A and their gradients", "Lemma 4.1"),
     "lemma-4.2": ("v stays in span(w*)", "Lemma 4.2"),
+    "attention": ("The attention weights Lambda, Gamma, Xi and G", "Section 4.1, above Lemma 4.3"),
+    "margins": ("Margins of the patches and what a set adds to F", "Section 4.1, derived here"),
+    "lemma-4.1": ("Three values of A and their gradients", "Lemma 4.1"),
     "lemma-4.3": ("The increments and their leading terms", "Lemma 4.3"),
+    "excess": ("The excess form of the attention gradients", "derived here"),
     "symmetric-line": ("The drift of gamma - rho on gamma = rho", "after Lemma 4.3, derived here"),
     "diagonal": ("The diagonal trained too", "Simplification 3.1, derived here"),
     "large-D": (

@@ -9,6 +9,7 @@ import sympy as sp
 
 from symbolic import symbols as sym
 from symbolic.derivations import Derivation, Equation
+from symbolic.grounds import ground
 from symbolic.proof import Proof
 
 WIDTH = 96
@@ -30,7 +31,10 @@ def text(derivation: Derivation, proofs: list[Proof]) -> str:
     lines = [derivation.title, f"Place: {derivation.place}", "", *statement, ""]
     for equation in derivation.equations:
         note = f"   ({equation.note})" if equation.note else ""
-        lines += [f"{equation.name}{note}:", *(f"    {x}" for x in _plain(equation)), ""]
+        rests_on = ground(derivation.name, equation.name)
+        wrapped = textwrap.wrap(f"[{rests_on}]", WIDTH) if rests_on else []
+        formula = (f"    {x}" for x in (*_plain(equation), *wrapped))
+        lines += [f"{equation.name}{note}:", *formula, ""]
     return "\n".join([*lines, *_outcome(proofs)]).rstrip() + "\n"
 
 
@@ -59,9 +63,11 @@ def latex(derivation: Derivation, proofs: list[Proof]) -> str:
     lines = [_PREAMBLE + rf"\section*{{{_escape(derivation.title)}}}"]
     lines += [rf"\emph{{{_escape(derivation.place)}}}", "", _escape(derivation.statement), ""]
     for equation in derivation.equations:
-        if equation.note:
-            lines.append(rf"\medskip {_escape(equation.note)}:")
-        lines += [r"\begin{equation*}", rf"\fitted{{{_formula(equation)}}}", r"\end{equation*}"]
+        rests_on = ground(derivation.name, equation.name)
+        words = _escape(equation.note) + (rf" \emph{{[{_escape(rests_on)}]}}" if rests_on else "")
+        if words:
+            lines.append(rf"\medskip {words.strip()}:")
+        lines += [r"\begin{equation*}", rf"\fitted{{{formula(equation)}}}", r"\end{equation*}"]
     for proof in proofs:
         lines += [rf"\paragraph{{{_escape(proof.claim)}}} {_escape(proof.summary())}."]
         if proof.identities:
@@ -71,7 +77,8 @@ def latex(derivation: Derivation, proofs: list[Proof]) -> str:
     return "\n".join([*lines, r"\end{document}"]) + "\n"
 
 
-def _formula(equation: Equation) -> str:
+def formula(equation: Equation) -> str:
+    """Return an equation in LaTeX."""
     left, right = equation.left, equation.shown
     symbols = left.free_symbols | right.free_symbols
     names = {x: sym.LATEX_NAMES.get(x) or _latex_name(x.name) for x in symbols}

@@ -23,6 +23,7 @@ from dynamics import (
 from dynamics.full import embed, population_gradient, project
 from simulations.strategies import invalid_problem_arguments, problems, reals, states
 from simulations.symmetric_line import critical_alpha, line_drift
+from tests.closeness import close, within
 
 TOLERANCE = 1e-9  # of the population expectation
 ROUNDING = 1e-12  # sums of up to 1e5 terms of order 1
@@ -100,8 +101,8 @@ class TestFullModel:
         losses = [brute_force_loss(problem, A, alpha, y) for y in (1, -1)]
         w_star = feature(problem)
         loss, _, _ = population_gradient(problem, A, alpha * w_star, w_star)
-        assert losses[0] == pytest.approx(losses[1], rel=1e-13)
-        assert loss == pytest.approx(losses[0], rel=1e-12)
+        close(losses[0], losses[1], rel=1e-13)
+        close(loss, losses[0], rel=1e-12)
 
     @settings(max_examples=20)
     @given(small_problems(), reals(-0.5, 0.5), seeds)
@@ -115,9 +116,9 @@ class TestFullModel:
             problem, A[np.ix_(order, order)], alpha * w_star, w_star, inverse[sets]
         )
         atol = gradient_rounding(problem, alpha)
-        assert moved[0] == pytest.approx(loss, rel=ROUNDING)
-        np.testing.assert_allclose(moved[1], dA[np.ix_(order, order)], atol=atol)
-        np.testing.assert_allclose(moved[2], dv, atol=atol)
+        close(moved[0], loss, rel=ROUNDING)
+        within(moved[1], dA[np.ix_(order, order)], atol)
+        within(moved[2], dv, atol)
 
     @settings(max_examples=20)
     @given(small_problems(), states(max_alpha=0.5))
@@ -126,12 +127,12 @@ class TestFullModel:
         A, v = embed(problem, state, w_star)
         _, dA, _ = population_gradient(problem, A, v, w_star)
         atol = gradient_rounding(problem, state.alpha)
-        np.testing.assert_allclose(dA, dA.T, atol=atol)
+        within(dA, dA.T, atol)
         gamma, rho = project(problem, dA, v, w_star)[1:]
         same = np.kron(np.eye(problem.L), np.ones((problem.C, problem.C))) > 0
         expected = np.where(same, gamma, rho)
         np.fill_diagonal(expected, 0.0)
-        np.testing.assert_allclose(dA, expected, atol=atol)
+        within(dA, expected, atol)
 
     @settings(max_examples=20)
     @given(small_problems(), reals(-0.5, 0.5), seeds)

@@ -9,9 +9,10 @@ from simulations.commands.arguments import EXIT_CODES
 
 HELP = "print the symbolic derivations and decide their identities anew"
 DESCRIPTION = """\
-Print a derivation: its expressions and, for text and LaTeX, whether each identity behind it is
-exactly zero (decided now, which takes a few seconds for Lemmas 4.1 and 4.2). Without NAME, list
-the derivations.
+Print a derivation: its expressions, each with what decides it, and, for text and LaTeX, whether
+each identity behind it is exactly zero (decided now, which takes a few seconds for Lemmas 4.1 and
+4.2). Without NAME, list the derivations in the order of the argument: the model, its symmetries,
+what stays, the increments and their leading terms, what follows.
 """
 EPILOG = f"""\
 examples:
@@ -33,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(args: argparse.Namespace) -> int:
-    """Print a derivation, or the list of them."""
+    """Print a derivation, or the list of them in the order of the argument."""
     from symbolic import catalogue
 
     if args.format not in catalogue.FORMATS:
@@ -41,8 +42,9 @@ def execute(args: argparse.Namespace) -> int:
             f"--format {args.format} is not allowed: choose one of {', '.join(catalogue.FORMATS)}"
         )
     if args.name is None:
+        width = max(map(len, catalogue.TITLES))
         for name, (title, place) in catalogue.TITLES.items():
-            print(f"{name:<12} {title} ({place})")
+            print(f"{name:<{width}} {title} ({place})")
         return DONE
     if args.name not in catalogue.TITLES:
         raise BadInput(

@@ -19,6 +19,7 @@ from dynamics.empirical import (
 )
 from dynamics.empirical import data as data_module
 from dynamics.labelling import label_error
+from tests.closeness import close, within
 
 PROBLEM = Problem(D=12, C=3, q=0.5, d=5, p=3, nu=0.1, output_scale=1.0)
 
@@ -40,7 +41,7 @@ class TestSample:
         assert agree.any(axis=1).all()
         # The signal set is uniform; another set looks like it with probability (q/2)^C.
         chance = 1 / 4 + 3 / 4 * 0.25**3
-        np.testing.assert_allclose(agree.mean(axis=0), chance, atol=4 * np.sqrt(chance / N))
+        within(agree.mean(axis=0), chance, 4 * np.sqrt(chance / N))
         # Coefficients: in the signal set +-1 (share 1/4), elsewhere q/2 each.
         for value in (1, -1):
             share = np.mean(s == value)
@@ -48,14 +49,14 @@ class TestSample:
         noise = X - s[..., None] * w.astype(dtype)
         covariance = np.einsum("nja,njb->ab", noise, noise) / (12 * N)
         expected = PROBLEM.noise**2 * (np.eye(5) - np.outer(w, w))
-        np.testing.assert_allclose(covariance, expected, atol=5 * 0.2 / np.sqrt(12 * N))
+        within(covariance, expected, 5 * 0.2 / np.sqrt(12 * N))
 
     def test_unprojected_noise(self):
         rng = np.random.default_rng(1)
         X, _ = sample(PROBLEM, 20_000, rng, projected=False)
         along = X[..., 0] - np.round(np.clip(X[..., 0], -1, 1))
         plain = sample(PROBLEM.replace(sigma=0.05), 20_000, rng, projected=False)[0][..., 0]
-        assert (plain - np.round(plain)).std() == pytest.approx(0.05, rel=0.02)
+        close((plain - np.round(plain)).std(), 0.05, rel=0.02)
         assert along.std() > 0.1
 
     def test_same_seed_same_data(self):
@@ -110,13 +111,13 @@ class TestPartitions:
         A = np.where(owner[:, None] == owner, 0.5, 0.1)
         np.fill_diagonal(A, 2.0)
         assert patch_association(A, owner) == 1.0
-        assert association_gap(A, owner) == pytest.approx(0.4)
+        close(association_gap(A, owner), 0.4, rel=1e-12)
         i, j = sets[0][0], sets[1][0]
         A[i, j] = 0.6  # beats the partner, not the diagonal
-        assert patch_association(A, owner) == pytest.approx(5 / 6)
-        assert association_gap(A, owner) == pytest.approx(-0.1)
+        close(patch_association(A, owner), 5 / 6, rel=1e-12)
+        close(association_gap(A, owner), -0.1, rel=1e-12)
         A[i, j] = 0.5  # a tie is no association
-        assert patch_association(A, owner) == pytest.approx(5 / 6)
+        close(patch_association(A, owner), 5 / 6, rel=1e-12)
         top = [set(np.argsort(-row)[:2]) for row in np.random.default_rng(1).normal(size=(6, 6))]
         A = np.random.default_rng(1).normal(size=(6, 6))
         expected = np.mean([found == set(sets[owner[k]]) for k, found in enumerate(top)])
@@ -131,7 +132,7 @@ class TestLabels:
         X = np.stack([s, np.ones_like(s)], axis=2)
         np.testing.assert_array_equal(labelling_function(problem, X), [3.0, 0.0, -3.0])
         y = np.array([1.0, 1.0, 1.0])
-        assert disagreement(problem, X, y) == pytest.approx(2 / 3)
+        close(disagreement(problem, X, y), 2 / 3, rel=1e-12)
 
     def test_disagreement_is_the_exact_label_error(self):
         problem = Problem(D=10, C=2, q=0.6, d=2)
@@ -161,7 +162,7 @@ class TestHeldOut:
         assert found.error == pytest.approx(np.mean(y * F <= 0), abs=4 * spread)
         assert found.disagreement == pytest.approx(np.mean(label * F <= 0), abs=4 * spread)
         assert 0.05 < found.error < 0.5
-        assert found.bound == pytest.approx(3 * np.sqrt(found.error * (1 - found.error) / N))
+        close(found.bound, 3 * np.sqrt(found.error * (1 - found.error) / N), rel=1e-12)
         assert found == held_out.error(A, v, w)
 
     def test_ties_count_as_errors(self):

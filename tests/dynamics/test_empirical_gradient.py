@@ -17,6 +17,7 @@ from dynamics.empirical import (
 from dynamics.empirical.curvature import hessian_product
 from dynamics.empirical.gradient import FixedScores, FixedValue
 from dynamics.full import population_gradient
+from tests.closeness import close, within
 
 
 def risk(problem, X, y, A, v):
@@ -55,11 +56,11 @@ def off_diagonal(matrix):
 def test_complex_step(p, N, D, d):
     problem, X, y, A, v = case(N=N, D=D, d=d, p=p)
     loss, dA, dv = empirical_gradient(problem, X, y, A, v)
-    assert loss == pytest.approx(risk(problem, X, y, A, v), rel=1e-13)
+    close(loss, risk(problem, X, y, A, v), rel=1e-13)
     in_A = off_diagonal(complex_step(lambda A: risk(problem, X, y, A, v), A))
     in_v = complex_step(lambda v: risk(problem, X, y, A, v), v)
-    np.testing.assert_allclose(dA, in_A, rtol=0, atol=1e-13 * np.abs(in_A).max())
-    np.testing.assert_allclose(dv, in_v, rtol=0, atol=1e-13 * np.abs(in_v).max())
+    within(dA, in_A, 1e-13 * np.abs(in_A).max())
+    within(dv, in_v, 1e-13 * np.abs(in_v).max())
     assert np.all(np.diag(dA) == 0.0)
 
 
@@ -72,7 +73,7 @@ def test_autograd():
     F = (O**problem.p + problem.nu * O).sum(1)
     theirs = torch.nn.functional.softplus(-torch.tensor(y) * F).mean()
     theirs.backward()
-    assert loss == pytest.approx(theirs.item(), rel=1e-13)
+    close(loss, theirs.item(), rel=1e-13)
     np.testing.assert_allclose(dA, off_diagonal(scores.grad.numpy()), rtol=1e-10, atol=1e-15)
     np.testing.assert_allclose(dv, value.grad.numpy(), rtol=1e-10, atol=1e-15)
 
@@ -88,7 +89,7 @@ def test_finite_differences_along_random_directions():
             for sign in (step, -step)
         )
         slope = np.sum(dA * along_A) + dv @ along_v
-        assert (ahead - behind) / (2 * step) == pytest.approx(slope, rel=1e-6)
+        close((ahead - behind) / (2 * step), slope, rel=1e-6)
 
 
 @pytest.mark.parametrize(("N", "D", "d"), [(300, 6, 5), (1100, 16, 64)])
@@ -102,7 +103,7 @@ def test_single_precision_and_threads(N, D, d):
         np.testing.assert_array_equal(other.dA, results[0].dA)
         np.testing.assert_array_equal(other.dv, results[0].dv)
     double = EmpiricalRisk(problem, X.astype(float), y).gradient(A, v)
-    assert results[0].loss == pytest.approx(double.loss, rel=1e-6)
+    close(results[0].loss, double.loss, rel=1e-6)
     for single, exact in zip(results[0][1:], double[1:]):
         assert 0 < np.abs(single - exact).max() < 2e-5 * np.abs(exact).max()
 
@@ -114,10 +115,10 @@ def test_shortcuts_with_one_block_fixed(dtype):
     loss, dA, dv = whole.gradient(A, v)
     tolerance = 1e-13 if dtype is np.float64 else 1e-5
     of_v, of_A = FixedScores(whole, A).gradient(A, v), FixedValue(whole, v).gradient(A, v)
-    assert of_v.loss == pytest.approx(loss, rel=tolerance)
-    assert of_A.loss == pytest.approx(loss, rel=tolerance)
-    np.testing.assert_allclose(of_v.dv, dv, rtol=0, atol=tolerance * np.abs(dv).max())
-    np.testing.assert_allclose(of_A.dA, dA, rtol=0, atol=tolerance * np.abs(dA).max())
+    close(of_v.loss, loss, rel=tolerance)
+    close(of_A.loss, loss, rel=tolerance)
+    within(of_v.dv, dv, tolerance * np.abs(dv).max())
+    within(of_A.dA, dA, tolerance * np.abs(dA).max())
     assert not of_v.dA.any()
     assert not of_A.dv.any()
 
@@ -135,10 +136,10 @@ def test_equivariance(seed, data):
     moved = empirical_gradient(
         problem, -(X[:, order] @ rotation.T), -y, A[np.ix_(order, order)], rotation @ v
     )
-    assert moved.loss == pytest.approx(loss, rel=1e-12)
+    close(moved.loss, loss, rel=1e-12)
     scale = np.abs(dA).max(), np.abs(dv).max()
-    np.testing.assert_allclose(moved.dA, dA[np.ix_(order, order)], atol=1e-12 * scale[0])
-    np.testing.assert_allclose(moved.dv, rotation @ dv, atol=1e-12 * scale[1])
+    within(moved.dA, dA[np.ix_(order, order)], 1e-12 * scale[0])
+    within(moved.dv, rotation @ dv, 1e-12 * scale[1])
 
 
 def test_many_samples_approach_the_population_gradient():
@@ -174,7 +175,7 @@ class TestCurvature:
         to_A, to_v = hessian_product(problem, X, y, A, v, along_A, along_v)
         for ours, a, b in zip((to_A, to_v), ahead[1:], behind[1:]):
             theirs = (a - b) / (2 * step)
-            np.testing.assert_allclose(ours, theirs, atol=1e-7 * np.abs(theirs).max())
+            within(ours, theirs, 1e-7 * np.abs(theirs).max())
 
     def test_symmetry_of_the_hessian(self):
         problem, X, y, A, v = case(N=25, D=4, d=3)
@@ -185,7 +186,7 @@ class TestCurvature:
         to_one, to_two = (hessian_product(problem, X, y, A, v, *along) for along in (one, two))
         left = sum(np.sum(a * b) for a, b in zip(one, to_two))
         right = sum(np.sum(a * b) for a, b in zip(two, to_one))
-        assert left == pytest.approx(right, rel=1e-11)
+        close(left, right, rel=1e-11)
 
     @pytest.mark.parametrize("block", ["A", "v", "both"])
     @pytest.mark.parametrize("relative", [(1.0, 1.0), (50.0, 0.5)])
@@ -204,14 +205,16 @@ class TestCurvature:
         chosen = {"A": slice(0, 12), "v": slice(12, 15), "both": slice(0, 15)}[block]
         largest = np.linalg.eigvalsh(hessian[chosen, chosen])[-1]
         found = stability(problem, X, y, A, v, block=block, relative=relative, momentum=0.5)
-        assert found.curvature == pytest.approx(largest, rel=1e-6)
-        assert found.learning_rate == pytest.approx(3.0 / largest, rel=1e-6)
+        close(found.curvature, largest, rel=1e-6)
+        close(found.learning_rate, 3.0 / largest, rel=1e-6)
 
     def test_one_dimension_and_concave(self):
         problem, X, y, A, v = case(N=25, D=4, d=1)
         found = stability(problem, X, y, A, v, block="v")
-        assert found.curvature == pytest.approx(
-            hessian_product(problem, X, y, A, v, np.zeros((4, 4)), np.ones(1))[1][0]
+        close(
+            found.curvature,
+            hessian_product(problem, X, y, A, v, np.zeros((4, 4)), np.ones(1))[1][0],
+            rel=1e-12,
         )
         flat = stability(problem, X, y, A, np.zeros(1), block="A")
         assert flat.learning_rate == np.inf

@@ -18,6 +18,7 @@ from dynamics.empirical import (
     train_by_flow,
 )
 from dynamics.files import FileError
+from tests.closeness import close, within
 
 PROBLEM = Problem(D=8, C=2, q=0.3, p=3, nu=0.1, d=6, output_scale=1.0)
 X, Y = sample(PROBLEM, 400, np.random.default_rng(0))
@@ -67,7 +68,7 @@ class TestDescent:
         w = -np.eye(6)[2]
         A, v = initial_weights(PROBLEM, np.random.default_rng(3), omega=1e-2)
         np.testing.assert_array_equal(np.diag(A), 1.0)
-        assert np.std(A[~np.eye(8, dtype=bool)]) == pytest.approx(1e-2, rel=0.3)
+        close(np.std(A[~np.eye(8, dtype=bool)]), 1e-2, rel=0.3)
         sets = np.arange(8)[::-1].reshape(4, 2)
         held_out = HeldOut(PROBLEM, 500, 2, sets)
         result = run(
@@ -76,15 +77,15 @@ class TestDescent:
         )  # fmt: skip
         history = result.history
         np.testing.assert_array_equal(history.step, [0, 4, 7, 30])
-        np.testing.assert_allclose(history.time, 0.3 * history.step)
+        close(history.time, 0.3 * history.step, rel=1e-12)
         np.testing.assert_array_equal(history.A[0], A)
         np.testing.assert_array_equal(history.v[0], v)
         np.testing.assert_array_equal(history.v[-1], result.v)
         for k, (A, v) in enumerate(zip(history.A, history.v)):
             assert history.loss[k] == empirical_gradient(PROBLEM, X, Y, A, v).loss
-            assert history.alpha[k] == pytest.approx(v @ w)
-            assert history.cosine[k] == pytest.approx(v @ w / np.linalg.norm(v))
-            assert history.across[k] == pytest.approx(np.linalg.norm(v - (v @ w) * w))
+            close(history.alpha[k], v @ w, rel=1e-12)
+            close(history.cosine[k], v @ w / np.linalg.norm(v), rel=1e-12)
+            close(history.across[k], np.linalg.norm(v - (v @ w) * w), rel=1e-12)
             assert history.association[k] == patch_association(A, set_of(PROBLEM, sets))
             error = held_out.error(A, v, w)
             assert (history.test_error[k], history.disagreement[k]) == (error[0], error[2])
@@ -105,7 +106,7 @@ class TestDescent:
         two = train(
             PROBLEM, X, Y, learning_rate=1e-2, learning_rate_v=0.64, steps=40, initial=(A, v)
         )
-        np.testing.assert_allclose(one.A, two.A, rtol=1e-11)
+        close(one.A, two.A, rel=1e-11)
         np.testing.assert_allclose(8 * one.v, two.v, rtol=1e-11, atol=1e-14)
 
     def test_patch_association_is_learned(self):
@@ -315,7 +316,7 @@ class TestFlow:
             descent = run(steps, learning_rate=8.0 / steps, initial=(A, v))
             errors.append(np.abs(descent.v - flow.v).max() + np.abs(descent.A - flow.A).max())
         ratios = np.array(errors[:-1]) / errors[1:]
-        np.testing.assert_allclose(ratios, 2.0, atol=0.1)  # first order in the learning rate
+        within(ratios, 2.0, 0.1)  # first order in the learning rate
         assert flow.to_dataset().attrs["solver"] == "flow"
 
     def test_bad_input_and_interrupt(self):

@@ -11,6 +11,7 @@ from dynamics import Population, Problem, SlowManifold, State, gradient_descent,
 from dynamics.crossing import stretches, turning_values
 from dynamics.events import ARRIVAL, _turning_points, attention_leads, find_events
 from dynamics.labelling import label_error
+from tests.closeness import close, within
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +36,7 @@ class TestT0:
         population, run, events = falling
         state = run.at(events.T0.time)
         root = SlowManifold(population).alpha(state.gamma, state.rho)
-        assert abs(state.alpha / root - 1.0) == pytest.approx(ARRIVAL, rel=1e-3)
+        close(abs(state.alpha / root - 1.0), ARRIVAL, rel=1e-3)
 
     def test_alpha_star_at_the_start(self, falling, rising):
         assert falling[2].alpha_star == pytest.approx(0.352, abs=1e-3)
@@ -57,7 +58,7 @@ class TestT0:
 class TestT1:
     def test_gamma_equals_the_largest_rho(self, falling):
         _, run, events = falling
-        assert events.T1.state.gamma == pytest.approx(np.abs(run.rho).max(), rel=1e-5)
+        close(events.T1.state.gamma, np.abs(run.rho).max(), rel=1e-5)
         assert 1e4 < events.T1.time < 1e6
 
     def test_never_where_rho_runs_away(self, rising):
@@ -68,7 +69,7 @@ class TestT1:
         population, run, events = falling
         shorter = attention_leads(run, 1e5)
         ended = find_events(gradient_flow(population, horizon=1e5), population).T1
-        assert shorter.time == pytest.approx(ended.time, rel=1e-4)
+        close(shorter.time, ended.time, rel=1e-4)
         assert shorter.time < events.T1.time
         assert attention_leads(run, 10.0).time < 10.0  # |rho| has hardly moved by then
         assert attention_leads(run, 1e99) == events.T1
@@ -91,9 +92,9 @@ class TestStretches:
             return (state.gamma - low) * (high - state.gamma)
 
         (one,) = stretches(clock, bump)
-        assert clock.at(one.start).gamma == pytest.approx(low, rel=1e-5)
-        assert clock.at(one.end).gamma == pytest.approx(high, rel=1e-5)
-        assert one.largest == pytest.approx((high - low) ** 2 / 4, rel=1e-6)
+        close(clock.at(one.start).gamma, low, rel=1e-5)
+        close(clock.at(one.end).gamma, high, rel=1e-5)
+        close(one.largest, (high - low) ** 2 / 4, rel=1e-6)
 
     def test_a_passage_between_two_records_is_seen(self, clock):
         gammas = clock.gamma
@@ -106,7 +107,7 @@ class TestStretches:
         assert all(needle(State(*row)) < 0.0 for row in clock.states)
         (one,) = stretches(clock, needle)
         assert clock.time[5] < one.start < one.end < clock.time[6]
-        assert one.largest == pytest.approx(width**2, rel=1e-3)
+        close(one.largest, width**2, rel=1e-3)
 
     def test_nothing_and_everything(self, clock):
         assert stretches(clock, lambda state: -1.0) == []
@@ -143,7 +144,7 @@ def test_turning_points_are_where_values_turn_not_where_they_tremble():
     time = np.linspace(0.0, 3.0, 601)
     noise = 1e-6 * (-1.0) ** np.arange(601)
     values = 2.0 + np.cos(np.pi * time) + noise  # falls to t = 1, rises to t = 2, falls
-    np.testing.assert_allclose(time[_turning_points(values, 1e-4)], [1.0, 2.0], atol=0.011)
+    within(time[_turning_points(values, 1e-4)], [1.0, 2.0], 0.011)
     assert _turning_points(3.0 - time / 3 + noise, 1e-4).size == 0
     assert _turning_points(2.0 + noise, 1e-4).size == 0
 
@@ -156,7 +157,7 @@ def test_events_of_descent_agree_with_those_of_the_flow():
     )
     # descent lags the flow by a few learning rates, here 0.005 against T0 of 0.45
     assert steps.T0.time == pytest.approx(flow.T0.time, abs=0.015)
-    assert steps.T1.time == pytest.approx(flow.T1.time, rel=0.01)
+    close(steps.T1.time, flow.T1.time, rel=0.01)
 
 
 @pytest.mark.parametrize(("D", "C", "q"), [(8, 2, 0.3), (9, 3, 0.9), (8, 4, 1.0)])
@@ -170,21 +171,21 @@ def test_label_error_equals_the_sum_over_all_patterns(D, C, q):
         wrong += chance * (label <= 0)
         ties += chance * (label == 0)
     found = label_error(Problem(D=D, C=C, q=q))
-    assert found.error == pytest.approx(wrong, rel=1e-12)
-    assert found.ties == pytest.approx(ties, rel=1e-12)
+    close(found.error, wrong, rel=1e-12)
+    close(found.ties, ties, rel=1e-12)
 
 
 def test_label_error_of_a_large_problem_is_the_chance_of_one_negated_set():
     problem = Problem(D=10**6, C=4, q=2e-3)
     expected = (problem.L - 1) * 1e-3**4
-    assert label_error(problem).error == pytest.approx(expected, rel=1e-3)
+    close(label_error(problem).error, expected, rel=1e-3)
 
 
 def test_threshold_sees_nearly_full_sets_when_C_is_large():
     """At C = 20 a sum of 19 is beyond 0.9 C = 18."""
     law = label_error(Problem(D=40, C=20, q=1.0))
     imitations = (1 + 20 * 0) / 2**20  # with q = 1 the sum is even: only -20 cancels +20
-    assert law.error == pytest.approx(imitations, rel=1e-12)
+    close(law.error, imitations, rel=1e-12)
 
 
 @pytest.mark.parametrize(("L", "C", "q"), [(6, 2, "1/3"), (12, 4, "1/64"), (9, 5, "1/1000"),
@@ -206,8 +207,8 @@ def test_label_error_in_rational_arithmetic(L, C, q):
         exact = after
     wrong = float(sum(chance for total, chance in exact.items() if total <= 0))
     found = label_error(Problem(D=L * C, C=C, q=float(q)))
-    assert found.error == pytest.approx(wrong, rel=1e-12, abs=0.0)
-    assert found.ties == pytest.approx(float(exact.get(0, 0)), rel=1e-12, abs=0.0)
+    close(found.error, wrong, rel=1e-12)
+    close(found.ties, float(exact.get(0, 0)), rel=1e-12)
     assert found.bound < 1e-11 * found.error
 
 

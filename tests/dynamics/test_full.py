@@ -22,6 +22,7 @@ from dynamics.full import (
     project,
 )
 from dynamics.problem import Problem, State
+from tests.closeness import close, within
 
 # Random cases below have kappa |alpha| <= 3, so that single terms reach kappa act'(3) ~ 1e3 before
 # they cancel: a gradient is good to 1e-16 x 1e3 x tens of operations.
@@ -115,9 +116,9 @@ class TestAgainstPlainLoops:
         by_A = complex_step(lambda A: loop_loss(problem, A, v, w, partition), A)
         by_v = complex_step(lambda v: loop_loss(problem, A, v, w, partition), v)
         size = 1.0 + np.abs(by_A).max() + np.linalg.norm(by_v)
-        assert loss == pytest.approx(loop_loss(problem, A, v, w, partition).real, rel=1e-13)
-        np.testing.assert_allclose(dA, off_diagonal(by_A), rtol=0, atol=ROUNDING * size)
-        np.testing.assert_allclose(dv, by_v, rtol=0, atol=ROUNDING * size)
+        close(loss, loop_loss(problem, A, v, w, partition).real, rel=1e-13)
+        within(dA, off_diagonal(by_A), ROUNDING * size)
+        within(dv, by_v, ROUNDING * size)
 
     def test_three_sets_and_a_set_of_three(self):
         for D, C in ((6, 2), (6, 3)):
@@ -128,9 +129,9 @@ class TestAgainstPlainLoops:
             moved[1, 4] += 1e-30j
             by_entry = loop_loss(problem, moved, v, w, partition)
             by_alpha = loop_loss(problem, A, v + 1e-30j * w, w, partition)
-            assert loss == pytest.approx(by_entry.real, rel=1e-13)
-            assert dA[1, 4] == pytest.approx(by_entry.imag / 1e-30, rel=1e-11)
-            assert dv @ w == pytest.approx(by_alpha.imag / 1e-30, rel=1e-12)
+            close(loss, by_entry.real, rel=1e-13)
+            close(dA[1, 4], by_entry.imag / 1e-30, rel=1e-11)
+            close(dv @ w, by_alpha.imag / 1e-30, rel=1e-12)
 
     def test_central_differences_of_its_own_loss(self):
         # Third-order error of the difference, h^2 ~ 1e-10, and rounding 1e-16 / h ~ 1e-11.
@@ -171,7 +172,7 @@ class TestAgainstPlainLoops:
             problem = Problem(D=4, C=2, q=0.3, beta=score)
             A, v = embed(problem, State(0.3, score, score), np.eye(4)[0])
             value = FullPopulation(problem, np.eye(4)[0]).evaluate(A, v)
-            assert value.test_error == pytest.approx(0.15**2, rel=1e-14)
+            close(value.test_error, 0.15**2, rel=1e-14)
 
 
 class TestKnownValues:
@@ -185,16 +186,16 @@ class TestKnownValues:
         loss, dA, dv = population_gradient(self.problem, A, v, w)
         same = np.kron(np.eye(4), np.ones((2, 2))).astype(bool) & ~np.eye(8, dtype=bool)
         different = np.kron(1 - np.eye(4), np.ones((2, 2))).astype(bool)
-        assert loss == pytest.approx(0.195232984253688421, abs=1e-14)
-        assert dv @ w == pytest.approx(-0.237128111899725157, abs=1e-14)
-        np.testing.assert_allclose(dA[same], -0.00393192955550707, rtol=0, atol=1e-15)
-        np.testing.assert_allclose(dA[different], 0.00148972484189083, rtol=0, atol=1e-15)
+        assert loss == pytest.approx(0.19523298425368842, abs=1e-14)
+        assert dv @ w == pytest.approx(-0.23712811189972516, abs=1e-14)
+        within(dA[same], -0.003931929555507072, 1e-15)
+        within(dA[different], 0.001489724841890816, 1e-15)
         assert np.all(np.diagonal(dA) == 0.0)
 
     def test_nothing_learned(self):
         value = FullPopulation(self.problem, np.eye(8)[0]).evaluate(np.ones((8, 8)), np.zeros(8))
-        assert value.loss == pytest.approx(np.log(2.0), rel=1e-15)
-        assert value.test_error == pytest.approx(1.0, rel=1e-14)
+        close(value.loss, np.log(2.0), rel=1e-15)
+        close(value.test_error, 1.0, rel=1e-14)
         assert not np.any(value.dA)
 
     def test_extreme_margins_stay_finite(self):
@@ -224,9 +225,9 @@ class TestSymmetries:
             problem, A[np.ix_(order, order)], v, w, np.argsort(order)[partition]
         )
         size = 1.0 + np.abs(dA).max() + np.abs(dv).max()
-        assert moved[0] == pytest.approx(loss, rel=1e-13)
-        np.testing.assert_allclose(moved[1], dA[np.ix_(order, order)], rtol=0, atol=ROUNDING * size)
-        np.testing.assert_allclose(moved[2], dv, rtol=0, atol=ROUNDING * size)
+        close(moved[0], loss, rel=1e-13)
+        within(moved[1], dA[np.ix_(order, order)], ROUNDING * size)
+        within(moved[2], dv, ROUNDING * size)
 
     @settings_
     @given(seed=st.integers(0, 10**6))
@@ -237,9 +238,9 @@ class TestSymmetries:
         loss, dA, dv = population_gradient(problem, A, v, w, partition)
         rotated = population_gradient(problem, A, rotation @ v, rotation @ w, partition)
         size = 1.0 + np.abs(dA).max() + np.abs(dv).max()
-        assert rotated[0] == pytest.approx(loss, rel=1e-13)
-        np.testing.assert_allclose(rotated[1], dA, rtol=0, atol=ROUNDING * size)
-        np.testing.assert_allclose(rotated[2], rotation @ dv, rtol=0, atol=ROUNDING * size)
+        close(rotated[0], loss, rel=1e-13)
+        within(rotated[1], dA, ROUNDING * size)
+        within(rotated[2], rotation @ dv, ROUNDING * size)
 
     @settings_
     @given(seed=st.integers(0, 10**6))
@@ -255,7 +256,7 @@ class TestSymmetries:
             one = population.evaluate(A, v)
             size = 1.0 + np.abs(both.dA).max() + np.abs(both.dv).max()
             for found, expected in zip(one, both):
-                np.testing.assert_allclose(found, expected, rtol=0, atol=ROUNDING * size)
+                within(found, expected, ROUNDING * size)
 
     @settings_
     @given(
@@ -271,8 +272,8 @@ class TestSymmetries:
         slopes = project(problem, dA, dv, w, partition)
         expected_dA, expected_dv = embed(problem.replace(beta=0.0), slopes, w, partition)
         size = 1.0 + np.abs(dv).max() + np.abs(dA).max()
-        np.testing.assert_allclose(dA, expected_dA, rtol=0, atol=ROUNDING * size)
-        np.testing.assert_allclose(dv, expected_dv, rtol=0, atol=ROUNDING * size)
+        within(dA, expected_dA, ROUNDING * size)
+        within(dv, expected_dv, ROUNDING * size)
 
     def test_data_probabilities(self):
         # The very table, pattern by pattern: 2 labels x 3 signal sets x 3^4 sign patterns.
@@ -283,8 +284,8 @@ class TestSymmetries:
         assert len(expected) == 2 * 3 * 3**4
         for found, (y, s, chance) in zip(sorted(table), expected, strict=True):
             assert found[:2] == (y, s)
-            assert found[2] == pytest.approx(chance, rel=1e-14)
-        assert population._weights.sum() == pytest.approx(1.0, rel=1e-14)
+            close(found[2], chance, rel=1e-14)
+        close(population._weights.sum(), 1.0, rel=1e-14)
 
     def test_arguments_are_left_alone_and_chunks_do_not_matter(self, monkeypatch):
         rng, problem, w, partition, A = random_case(5, D=6, C=2)
@@ -346,9 +347,9 @@ class TestNoise:
         by_A = complex_step(lambda A: quadrature_loss(problem, A, v, w, partition, 5), A)
         by_v = complex_step(lambda v: quadrature_loss(problem, A, v, w, partition, 5), v)
         assert abs(value.loss - quadrature_loss(*with_noise, 5)) <= value.neglected + 4e-16
-        np.testing.assert_allclose(value.dA, off_diagonal(by_A), rtol=0, atol=1e-11)
+        within(value.dA, off_diagonal(by_A), 1e-11)
         assert value.dv @ w == pytest.approx(by_v @ w, abs=1e-11)
-        assert value.dv @ across == pytest.approx(by_v @ across, rel=1e-5)
+        close(value.dv @ across, by_v @ across, rel=1e-5)
         assert abs(value.loss - clean.loss) > 1e3 * value.neglected
         assert np.abs(value.dA - clean.dA).max() > 1e-10
         assert abs((value.dv - clean.dv) @ w) > 1e-10
@@ -368,7 +369,7 @@ class TestNoise:
         assert np.all(errors < bounds)
         slope = np.polyfit(np.log(distances), np.log(errors), 1)[0]
         assert slope == pytest.approx(4.0, abs=0.1)
-        np.testing.assert_allclose(bounds / bounds[0], (distances / 0.01) ** 4, rtol=1e-12)
+        close(bounds / bounds[0], (distances / 0.01) ** 4, rel=1e-12)
 
     @settings_
     @given(seed=st.integers(0, 10**6))
@@ -419,7 +420,7 @@ class TestNoise:
         # The distance named in the message is where the expansion stops, at 1e-12 of the loss.
         largest = float(re.search("up to distance ([0-9.e-]+)", str(refusal.value))[1])
         bound = population.evaluate(A, 0.6 * w + 1e-6 * across)
-        assert largest == pytest.approx(1e-6 * (1e-12 * bound.loss / bound.neglected) ** 0.25, 5e-3)
+        close(largest, 1e-6 * (1e-12 * bound.loss / bound.neglected) ** 0.25, rel=5e-3)
         inside = population.evaluate(A, 0.6 * w + 0.99 * largest * across)
         assert 0.9e-12 * inside.loss < inside.neglected <= 1e-12 * inside.loss
         with pytest.raises(ParameterError, match="from span"):
@@ -453,7 +454,7 @@ class TestGradientDescent:
         # A thousand roundings of numbers of order 1, partly of one sign: far below 1000 eps.
         assert trajectory.leakage() < 2e-14
         assert trajectory.violations()["diagonal of A fixed"] == 0.0
-        np.testing.assert_allclose(trajectory.time, 0.1 * np.arange(0, 1001, 100))
+        close(trajectory.time, 0.1 * np.arange(0, 1001, 100), rel=1e-12)
         assert np.all(np.diff(trajectory.loss) < 0.0)
         alpha, gamma, rho = trajectory.states()[-1]
         assert alpha > 0.3
@@ -481,11 +482,11 @@ class TestGradientDescent:
             predicted.append(distance * growth)
         measured = trajectory.v @ across
         # Rounding of the quadrature, 1e-16 / 1e-8 per step, is the weakest link here.
-        np.testing.assert_allclose(measured, predicted[::5], rtol=1e-4)
+        close(measured, predicted[::5], rel=1e-4)
         assert measured.max() > 1.05 * distance
         assert measured[-1] < measured.max()
         leak = trajectory.violations()["v in span(w*)"]
-        assert leak == pytest.approx(np.abs(measured).max(), rel=1e-6)
+        close(leak, np.abs(measured).max(), rel=1e-6)
         assert trajectory.violations()["A takes three values"] < 1e-14
 
     def test_violations_name_what_left(self):
@@ -494,8 +495,8 @@ class TestGradientDescent:
         A[0, 2] += 0.3
         trajectory = gradient_descent(self.problem, A, v, w, learning_rate=1e-3, steps=1)
         found = trajectory.violations()
-        assert found["symmetry of A"] == pytest.approx(0.3, rel=1e-2)
-        assert found["A takes three values"] == pytest.approx(0.3 * 47 / 48, rel=1e-2)
+        close(found["symmetry of A"], 0.3, rel=1e-2)
+        close(found["A takes three values"], 0.3 * 47 / 48, rel=1e-2)
         assert found["v in span(w*)"] == 0.0
 
     def test_restart_and_recording(self):

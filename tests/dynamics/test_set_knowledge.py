@@ -16,6 +16,7 @@ from dynamics.set_knowledge import (
     least_samples,
     met_sets,
 )
+from tests.closeness import close
 
 MIDDLE = Problem(D=32, C=4, q=0.25)
 
@@ -56,31 +57,26 @@ class TestBayesError:
     @pytest.mark.parametrize("known", [0, 1, 2, 3])
     def test_against_all_patterns_and_partitions(self, known, q):
         problem = Problem(D=6, C=2, q=q)
-        assert bayes_error(problem, known).coin == pytest.approx(
-            enumerated(problem, known), rel=1e-12, abs=0.0
-        )
+        close(bayes_error(problem, known).coin, enumerated(problem, known), rel=1e-12)
 
     @pytest.mark.parametrize("known", [0, 1, 2, 4])
     def test_against_all_patterns_and_partitions_of_eight(self, known):
         problem = Problem(D=8, C=2, q=0.6)
-        assert bayes_error(problem, known).coin == pytest.approx(
-            enumerated(problem, known), rel=1e-12, abs=0.0
-        )
+        close(bayes_error(problem, known).coin, enumerated(problem, known), rel=1e-12)
 
     @pytest.mark.parametrize("D", [16, 64, 256])
     def test_without_any_set_nothing_beats_uniform_weights(self, D):
         problem = Problem(D=D, C=4, q=8 / D)
         exact = uniform_error(problem)
         found = bayes_error(problem, 0)
-        assert found.wrong == pytest.approx(exact.wrong, rel=1e-11, abs=0.0)
-        assert found.ties == pytest.approx(exact.ties, rel=1e-11, abs=0.0)
+        close(found.wrong, exact.wrong, rel=1e-11)
+        close(found.ties, exact.ties, rel=1e-11)
 
     def test_falls_with_every_set_known(self):
         errors = [bayes_error(MIDDLE, known).coin for known in range(8)]
         assert np.all(np.diff(errors) < 0.0)
-        assert bayes_error(MIDDLE, 7).coin == pytest.approx(  # one unknown set is known
-            bayes_error(MIDDLE, 8).coin, rel=1e-12, abs=0.0
-        )
+        # one unknown set is known
+        close(bayes_error(MIDDLE, 7).coin, bayes_error(MIDDLE, 8).coin, rel=1e-12)
 
     def test_refuses_sets_that_there_are_not(self):
         with pytest.raises(ParameterError, match="known = 9"):
@@ -98,7 +94,7 @@ class TestSamples:
             mean = L * (1.0 - (1.0 - 1.0 / L) ** N)
             assert law @ np.arange(L + 1) == pytest.approx(mean, abs=1e-13)
         until = sum(1.0 - met_sets(L, N)[L] for N in range(400))  # then 1e-21
-        assert coupon_collector(L) == pytest.approx(until, rel=1e-12, abs=0.0)
+        close(coupon_collector(L), until, rel=1e-12)
 
     def test_least_error_is_that_of_the_rule_on_drawn_data(self):
         """The rule with its knowledge drawn, on patterns drawn: C = 4, eight sets, six samples."""

@@ -24,6 +24,7 @@ from dynamics.truncation import (
     groups_by_sum,
     state_bounds,
 )
+from tests.closeness import close, within
 
 PARAMETERS = {
     "shape": st.sampled_from([(8, 2), (12, 3), (12, 2), (10, 5)]),
@@ -79,8 +80,8 @@ def test_the_expected_number_of_sets_adds_up():
     problem = Problem(D=64, C=4, q=2 / 64)
     tail = binomial_tail(problem)
     features = tail.sets @ np.arange(5)
-    np.testing.assert_allclose(features[:-1], np.arange(features.size - 1), atol=1e-9)
-    np.testing.assert_allclose(tail.sets.sum(axis=1), problem.L - 1, rtol=1e-9)
+    within(features[:-1], np.arange(features.size - 1), 1e-9)
+    close(tail.sets.sum(axis=1), problem.L - 1, rel=1e-9)
 
 
 @pytest.mark.parametrize("q", [1e-12, 1e-3, 0.4, 0.9, 1 - 1e-14, 1.0])

@@ -19,6 +19,7 @@ from simulations.association_boundary import (
 from simulations.claim import Verdict
 from simulations.claims.gamma_ge_rho_boundary import Cell, Panel, judge
 from simulations.symmetric_line import critical_alpha
+from tests.closeness import close
 from tests.simulations.quick import assert_complete, outcome
 
 FAMILY = Family(16, 2, 3, 1e-3)
@@ -29,7 +30,7 @@ class TestConditions:
     def test_signs_are_those_of_the_population_gradient(self, family):
         population = Population(family.problem(1.1, 0.7), tolerance=1e-10)
         settled = quasi_steady(family, 1.1, 0.7)
-        assert settled == pytest.approx(SlowManifold(population).alpha(0.0, 0.0), rel=1e-6)
+        close(settled, SlowManifold(population).alpha(0.0, 0.0), rel=1e-6)
         for alpha in np.geomspace(0.3, 3.0, 8) * settled:
             found = conditions(family, float(alpha), 1.1, 0.7)
             gradient = population.gradient(State(float(alpha), 0.0, 0.0))
@@ -47,8 +48,8 @@ class TestCurve:
         curve = boundary(FAMILY, (0.1, 1.0), (0.2, 10.0), step=0.2)
         assert curve[-1, 2] >= 1.0
         for alpha, density, beta in curve[[0, len(curve) // 2, -1]].tolist():
-            assert critical_alpha(FAMILY.problem(density, beta)) == pytest.approx(alpha, rel=1e-5)
-            assert quasi_steady(FAMILY, density, beta) == pytest.approx(alpha, rel=1e-5)
+            close(critical_alpha(FAMILY.problem(density, beta)), alpha, rel=1e-5)
+            close(quasi_steady(FAMILY, density, beta), alpha, rel=1e-5)
             assert leaves_upwards(FAMILY, 0.97 * density, beta)
             assert not leaves_upwards(FAMILY, 1.03 * density, beta)
 

@@ -40,6 +40,7 @@ from simulations.claims.huang_two_phases import Phases
 from simulations.claims.huang_two_phases import judge as judge_two_phases
 from simulations.exponents import Exponent, exponent
 from simulations.store import write_dataset
+from tests.closeness import close
 from tests.simulations.quick import figures, outcome
 
 IDS = tuple(claim_id for claim_id in CLAIM_IDS if claim_id.startswith("huang-"))
@@ -279,9 +280,9 @@ class TestPositionalAttention:
             state[layout.phi_slots :] = rng.normal(size=layout.size.size)
             weights = layout.size * np.exp(state[layout.cell_slot])
             mass = (weights / weights.sum())[:-1]
-            assert form.loss(mass) == pytest.approx(population.evaluate(state).loss, rel=1e-9)
+            close(form.loss(mass), population.evaluate(state).loss, rel=1e-9)
         start = population.evaluate(problem.initial_state).loss
-        assert form.at_start == pytest.approx(start, rel=1e-9)
+        close(form.at_start, start, rel=1e-9)
 
     @pytest.mark.parametrize("problem", PROBLEMS)
     def test_no_row_is_better(self, problem):
@@ -290,7 +291,7 @@ class TestPositionalAttention:
         rows = rng.dirichlet(np.full(form.b.size + 1, 0.3), size=2000)[:, :-1]
         assert min(form.loss(row) for row in rows) >= optimum.lower
         assert optimum.loss - optimum.lower <= 1e-6 * optimum.loss
-        assert optimum.mass.sum() == pytest.approx(1.0)
+        close(optimum.mass.sum(), 1.0, rel=1e-12)
         assert optimum.mass.min() >= 0.0
 
     def test_one_cluster_by_hand(self):
@@ -300,13 +301,13 @@ class TestPositionalAttention:
         share = two + (one - two) / 2
         w = min(1.0, one / share)
         expected = 0.25 * (1.0 - 2.0 * one * w + share * w * w)
-        assert best(problem).loss == pytest.approx(expected, rel=1e-9)
+        close(best(problem).loss, expected, rel=1e-9)
 
     def test_the_flow_of_positions_ends_there(self):
         run = gradient_flow(
             MaskedPopulation(runs.ONE_CLUSTER, moving="positions"), horizon=1e6, records=20
         )
-        assert run.loss[-1] == pytest.approx(best(runs.ONE_CLUSTER).loss, rel=1e-4)
+        close(run.loss[-1], best(runs.ONE_CLUSTER).loss, rel=1e-4)
         assert np.all(run.loss >= best(runs.ONE_CLUSTER).lower)
 
     def test_needs_partitions(self):
@@ -322,7 +323,7 @@ def test_one_common_patch_is_enough_where_only_p_is_masked():
     assert best(together).loss == pytest.approx(0.0, abs=1e-9)
     apart = together.replace(partitions=(((0, 1), (2, 3), (4, 5)), ((0, 4), (1, 2), (3, 5))))
     weight = 1 / 2 * (2 * 0.5**2 + 0.0)  # half on each partner: (1/4 + 1/4) / 2 per cluster, / 2
-    assert best(apart).lower == pytest.approx(weight / 6, rel=1e-6)
+    close(best(apart).lower, weight / 6, rel=1e-6)
     p = shuffled((12, 6, 6, 6, 6), 2, 3)
     assert p.own_size(0) == p.own_size(1) == 6
 
@@ -331,7 +332,7 @@ def test_one_common_patch_is_enough_where_only_p_is_masked():
 def test_trained_rows_are_those_of_each_query():
     """A query that is not the first of its cell, trained by itself, has the row of the model."""
     rows, weights = model(0)
-    assert weights.sum(axis=1) == pytest.approx(1.0)
+    close(weights.sum(axis=1), 1.0, rel=1e-12)
     p = 195
     problem = problem_of(0, p)
     run = gradient_flow(

@@ -12,7 +12,9 @@ import pytest
 
 from symbolic import attention, catalogue, emit
 from symbolic.derivations import Derivation
+from symbolic.grounds import GROUNDS
 from symbolic.proof import Proof
+from tests.closeness import close
 
 PROOF = Proof("A claim", {"D": 4}, 2, {"some_identity & more": 3}, ("one failed",), 1, {"fact": 2})
 
@@ -95,13 +97,44 @@ class TestFormats:
 GENERIC = {"D": 12, "C": 3, "p": 3, "T": 4, "R": 1, "a": 1, "b": 0, "s": 1, "n": 1, "tau": 1.3}
 
 
+class TestGrounds:
+    @pytest.mark.parametrize("name", GROUNDS)
+    def test_every_equation_says_what_decides_it(self, name: str) -> None:
+        shown = [equation.name for equation in catalogue.CATALOGUE[name].equations]
+        assert sorted(GROUNDS[name]) == sorted(shown)
+        text = " ".join(rendered(name, "text").split())
+        assert text.count("[by definition]") + text.count("[decided: ") == len(shown)
+        assert rendered(name, "latex").count(r"\emph{[") == len(shown)
+
+    @pytest.mark.slow
+    def test_what_decides_is_an_identity_that_was_found_zero(self) -> None:
+        proofs = {name: catalogue.CATALOGUE[name].prove() for name in GROUNDS}
+        assert all(proof.all_zero for of_name in proofs.values() for proof in of_name)
+        found = {name: {what for one in proofs[name] for what in one.identities} for name in proofs}
+        for name, equations in GROUNDS.items():
+            for equation, identities in equations.items():
+                for identity in identities:
+                    place, _, what = identity.partition(": ")
+                    known = found[place] if place in found else found[name]
+                    assert (what if place in found else identity) in known, (name, equation)
+
+    def test_only_what_introduces_a_name_is_a_definition(self) -> None:
+        given = {(name, label) for name, of in GROUNDS.items() for label in of if not of[label]}
+        weights = {("attention", label) for label in ("Lambda", "Gamma", "Xi", "G")}
+        assert given == weights | {("full-model", label) for label in ("S_ij", "O_i", "F")}
+
+    def test_the_argument_is_in_order(self) -> None:
+        order = "full-model symmetry lemma-4.2 attention margins lemma-4.1 lemma-4.3 excess"
+        assert list(catalogue.names())[:8] == order.split()
+
+
 def test_python_functions_mean_what_they_say() -> None:
     namespace: dict[str, object] = {}
     exec(rendered("attention", "python"), namespace)
     arguments = {"C": 2, "D": 8, "beta": 1.0, "gamma": 0.2, "rho": -0.03, "tau": 1.3}
     Lambda, Gamma, Xi = (namespace[str(x)](**arguments) for x in attention.WRITTEN_OUT)  # type: ignore[operator]
-    assert Lambda + Gamma + 6 * Xi == pytest.approx(1.0, rel=1e-15)
-    assert Lambda / Gamma == pytest.approx(math.exp(0.8 / 1.3), rel=1e-14)
+    close(Lambda + Gamma + 6 * Xi, 1.0, rel=1e-15)
+    close(Lambda / Gamma, math.exp(0.8 / 1.3), rel=1e-14)
 
 
 def test_proofs_are_run_and_shown() -> None:

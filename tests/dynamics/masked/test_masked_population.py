@@ -10,6 +10,7 @@ import pytest
 from dynamics import Status, gradient_flow
 from dynamics.errors import ParameterError, ToleranceError
 from dynamics.masked import MaskedPopulation, MaskedProblem, scenarios
+from tests.closeness import close
 
 
 def raw_loss(problem: MaskedProblem, state: np.ndarray, z: dict[tuple[int, int], float]) -> float:
@@ -71,7 +72,7 @@ class TestRawLoss:
         for state in (problem.initial_state, random_state(problem)):
             value = population.evaluate(state)
             exact = raw_loss(problem, state, fixed(problem))
-            assert value.loss == pytest.approx(exact, rel=1e-13)
+            close(value.loss, exact, rel=1e-13)
             assert value.floor == pytest.approx(problem.floor, rel=1e-13, abs=1e-16)
             assert value.floor <= value.loss
 
@@ -86,7 +87,7 @@ class TestRawLoss:
             for i, j in product(range(20), repeat=2)
         )
         value = population.evaluate(state)
-        assert value.loss == pytest.approx(exact, rel=1e-11)
+        close(value.loss, exact, rel=1e-11)
         assert abs(value.loss - exact) <= value.bound
         rough = MaskedPopulation(problem, nodes=4).evaluate(state)
         assert 0 < abs(rough.loss - exact) <= rough.bounds["quadrature"]
@@ -204,11 +205,9 @@ class TestMethods:
         state = random_state(self.problem)
         spread = np.concatenate([state[[0, 1]], [state[2]] * (count - 1), state[[3, 4]],
                                  [state[5]] * (count - 1), state[[6]]])  # fmt: skip
-        assert single.evaluate(spread).loss == pytest.approx(
-            grouped.evaluate(state).loss, rel=1e-13
-        )
+        close(single.evaluate(spread).loss, grouped.evaluate(state).loss, rel=1e-13)
         first = [0, 1, 2, count + 1, count + 2, count + 3, 2 * count + 2]
-        assert single.gradient(spread)[first] == pytest.approx(grouped.gradient(state), rel=1e-11)
+        close(single.gradient(spread)[first], grouped.gradient(state), rel=1e-11)
 
     def test_mean_field_is_the_limit_of_many_patches(self) -> None:
         """Its error falls with P and stays within the estimate, by exact sums over counts."""
@@ -249,7 +248,7 @@ class TestMethods:
     def test_count_vectors(self, size: list[int], unmasked: int) -> None:
         rows, weight = scenarios.all_counts(np.array(size, float), unmasked)
         assert len(rows) == scenarios.count_vectors(np.array(size), unmasked)
-        assert weight.sum() == pytest.approx(1.0)
+        close(weight.sum(), 1.0, rel=1e-12)
         cell = np.repeat(np.arange(len(size)), size)
         drawn: dict[tuple[int, ...], int] = {}
         for chosen in combinations(range(sum(size)), unmasked):
@@ -257,7 +256,7 @@ class TestMethods:
             drawn[key] = drawn.get(key, 0) + 1
         total = sum(drawn.values())
         for row, chance in zip(rows.astype(int).tolist(), weight):
-            assert chance == pytest.approx(drawn[tuple(row)] / total, rel=1e-14)
+            close(chance, drawn[tuple(row)] / total, rel=1e-14)
 
 
 @pytest.mark.parametrize("problem", [SMALL[1], MaskedProblem.two_phases(10**6, z_high=1.2)])
@@ -273,7 +272,7 @@ def test_what_is_not_trained_does_not_move(problem: MaskedProblem) -> None:
         value = population.evaluate(state)
         assert value.loss == free.evaluate(state).loss
         assert np.all(value.gradient[frozen] == 0.0)
-        assert value.gradient == pytest.approx(expected, rel=1e-13)
+        close(value.gradient, expected, rel=1e-13)
 
 
 @pytest.mark.parametrize("method", ["enumeration", "sampling", "mean_field"])
