@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sympy as sp
 
-from symbolic.kernels import Kernel
+from symbolic.kernel import Kernel
 from symbolic.masked.area_form import AreaForm
 from symbolic.masked.symbols import a, advantage, copies, g, g_mean, mass, rest, z
 
