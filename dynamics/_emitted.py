@@ -155,3 +155,47 @@ def rho_leading_term(alpha, Lambda, Gamma, Xi, C, D, kappa, tau, p, nu):
     g = Lambda + Gamma * (C - 1)
     O = alpha * g * kappa
     return -C * O * Xi * (nu + p * power(O, p - 1)) / D / tau
+
+
+@kernel
+def multiplicity(C, D):
+    """How many entries of A share gamma, and rho: D (C-1) and D (D-C) (Lemma 4.1)."""
+    return D * (C - 1), D * (D - C)
+
+
+@kernel
+def row_sum(own, same, other, C, D):
+    """Sum of a row that holds own once, same C-1 times and other D-C times.
+
+    1 for the softmax, Lambda + (C-1) Gamma + (D-C) Xi; a constant of motion for A when its
+    diagonal is trained too, beta + (C-1) gamma + (D-C) rho.
+    """
+    return own + other * (D - C) + same * (C - 1)
+
+
+@kernel
+def set_mass(Lambda, Gamma, C, D):
+    """G = D (Lambda + (C-1) Gamma), the attention to a set times D (Section 4.1)."""
+    return D * (Lambda + Gamma * (C - 1))
+
+
+@kernel
+def loss_hessian(sigmoid, sigmoid_slope, F_one, F_other, F_both):
+    """Second derivative of log(1 + e^(-F)) in two parameters, given those of F.
+
+    s(F) s(-F) dF/dx dF/dy - s(-F) d2F/dx dy, sigmoid = s(-F), sigmoid_slope = s(F) s(-F).
+    """
+    return F_one * F_other * sigmoid_slope - F_both * sigmoid
+
+
+@kernel
+def lemma_factors(alpha, rho, Gamma, G, D, gamma_velocity, rho_velocity, p):
+    """What stands for polylog(d) in Lemma 4.3, given the velocities of gamma and rho.
+
+    gamma's: velocity / (alpha^p Gamma G^(p-1)). rho's is the least that |rho| allows: its growth
+    over alpha^p (1/D + Gamma G^(p-1)/D), sign(rho) velocity, and |velocity| at rho = 0.
+    """
+    gamma_form = Gamma * power(G, p - 1) * power(alpha, p)
+    rho_form = power(alpha, p) * (1 / D + Gamma * power(G, p - 1) / D)
+    growth = abs(rho_velocity) if rho == 0 else math.copysign(1, rho) * rho_velocity
+    return gamma_velocity / gamma_form, growth / rho_form

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dynamics._emitted import attention_weights
+from dynamics._sizes import set_mass
 from dynamics.problem import Problem, State
 
 
@@ -26,15 +27,11 @@ def attention(problem: Problem, state: State) -> Attention:
     :math:`Z=e^{\beta/\tau}+(C-1)e^{\gamma/\tau}+(D-C)e^{\rho/\tau}` (Section 4.1), evaluated
     without overflow for any finite state.
     """
+    C, D = float(problem.C), float(problem.D)
     Lambda, Gamma, Xi, _, _ = attention_weights(
-        problem.beta,
-        float(state.gamma),
-        float(state.rho),
-        problem.tau,
-        float(problem.C),
-        float(problem.D),
+        problem.beta, float(state.gamma), float(state.rho), problem.tau, C, D
     )
-    return Attention(Lambda, Gamma, Xi, problem.D * (Lambda + (problem.C - 1) * Gamma))
+    return Attention(Lambda, Gamma, Xi, set_mass(Lambda, Gamma, C, D))
 
 
 def attention_along(problem: Problem, states: np.ndarray) -> np.ndarray:

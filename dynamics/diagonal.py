@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dynamics._sizes import row_sum
 from dynamics.attention import attention_along
 from dynamics.errors import ParameterError
 from dynamics.invariants import Invariant, loss_non_increasing
@@ -78,8 +79,6 @@ class DiagonalPopulation(Risk):
         self.problem = DiagonalProblem(**asdict(population.problem))
         self.tolerance = population.tolerance
         self.evaluations = 0
-        sizes = population.problem
-        self._others = np.array([0.0, sizes.C - 1.0, float(sizes.D - sizes.C)])
 
     @property
     def method(self) -> str:
@@ -95,7 +94,8 @@ class DiagonalPopulation(Risk):
         """Return (d ell/d alpha, dL/dA_ij same set, dL/dA_ij different sets, dL/dA_ii)."""
         self.evaluations += 1
         entries = self.population.gradient(self.frozen(DiagonalState(*state)))
-        return DiagonalState(*entries, -float(self._others @ np.array(entries)))
+        C, D = self.problem.C, self.problem.D
+        return DiagonalState(*entries, -row_sum(0.0, entries.gamma, entries.rho, C, D))
 
     def jacobian(self, state: DiagonalState) -> np.ndarray:
         """Return the (4, 4) matrix d gradient_i / d state_k."""
@@ -103,7 +103,7 @@ class DiagonalPopulation(Risk):
         full = np.empty((4, 4))
         full[:3, :3] = inner
         full[:3, 3] = -(inner[:, 1] + inner[:, 2])
-        full[3] = -(self._others @ full[:3])
+        full[3] = -row_sum(0.0, full[1], full[2], self.problem.C, self.problem.D)
         return full
 
     def evaluate(self, state: DiagonalState) -> Value:
@@ -152,8 +152,8 @@ def _row_sum_moves(run: Any) -> np.ndarray:
 
 
 def _row_sum_rounding(run: Any) -> float:
-    sizes = run.problem
-    terms = np.abs(run.states[:, 1:]) @ [sizes.C - 1.0, float(sizes.D - sizes.C), 1.0]
+    gamma, rho, beta = np.abs(run.states[:, 1:]).T
+    terms = row_sum(beta, gamma, rho, run.problem.C, run.problem.D)
     return float(_ROUNDING * run.stats["steps"] * max(1.0, terms.max()))
 
 
@@ -199,8 +199,8 @@ class DiagonalTrajectory(Trajectory):
     @property
     def row_sum(self) -> np.ndarray:
         """Sum of a row of A, shape (n,)."""
-        sizes = self.problem
-        return self.beta + (sizes.C - 1) * self.gamma + (sizes.D - sizes.C) * self.rho
+        C, D = self.problem.C, self.problem.D
+        return np.asarray(row_sum(self.beta, self.gamma, self.rho, C, D))
 
     @property
     def attention(self) -> np.ndarray:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dynamics._emitted import multiplicity
 from dynamics._jit import kernel
 from dynamics.attention import attention
 from dynamics.errors import ToleranceError
@@ -73,8 +74,8 @@ def gradient_within(plan, theta, out):
     alpha, gamma, rho = theta[0], theta[1], theta[2]
     _, d_alpha, d_gamma, d_rho = gradient_sum(plan.states, constants, alpha, gamma, rho)
     out[0] = d_alpha
-    out[1] = d_gamma / (constants.D * (constants.C - 1.0))
-    out[2] = d_rho / (constants.D * (constants.D - constants.C))
+    same, different = multiplicity(constants.C, constants.D)
+    out[1], out[2] = d_gamma / same, d_rho / different
     neglected = group_bounds(plan.neglected, constants, alpha, gamma, rho)
     scale = max(1.0, abs(out[0]), abs(out[1]), abs(out[2]))
     return bool(np.max(np.sum(neglected, axis=0)) <= plan.tolerance * scale)
@@ -107,11 +108,10 @@ def relative_gradient_within(plan, theta, out):
     sums = np.empty((2, 3))
     sized_gradient_sum(plan.states, constants, theta[0], theta[1], theta[2], sums)
     neglected = group_bounds(plan.neglected, constants, theta[0], theta[1], theta[2])
+    same, different = multiplicity(constants.C, constants.D)
     within = True
     for m in range(3):
-        many = 1.0
-        if m > 0:
-            many = constants.D * (constants.C - 1.0 if m == 1 else constants.D - constants.C)
+        many = 1.0 if m == 0 else same if m == 1 else different
         out[m] = sums[0, m] / many
         target = max(plan.tolerance * abs(out[m]), _CANCELLED * sums[1, m] / many)
         within = within and np.sum(neglected[:, 1 + m]) <= target

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dynamics._emitted import attention_weights, row_gradient, row_hessian
+from dynamics._emitted import attention_weights, loss_hessian, row_gradient, row_hessian
 from dynamics._jit import kernel
 from dynamics.problem import Problem
 from dynamics.rounding import TINY, UNIT, with_errors
@@ -264,7 +264,9 @@ def hessian_sum(states, constants, alpha, gamma, rho):
             c = 4
             for row in range(3):
                 for column in range(row, 3):
-                    hessian[row, column] += slope * F[1 + row] * F[1 + column] - sigmoid * F[c]
+                    hessian[row, column] += loss_hessian(
+                        sigmoid, slope, F[1 + row], F[1 + column], F[c]
+                    )
                     c += 1
     for row in range(3):
         for column in range(row):

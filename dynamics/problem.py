@@ -8,6 +8,7 @@ import numbers
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from dynamics._sizes import multiplicity
 from dynamics.errors import ParameterError
 
 
@@ -116,7 +117,7 @@ class Problem:
     @property
     def multiplicity(self) -> State:
         """How many entries of ``v`` (along w*) and of ``A`` each order parameter stands for."""
-        return State(1.0, self.D * (self.C - 1.0), self.D * float(self.D - self.C))
+        return State(1.0, *multiplicity(float(self.C), float(self.D)))
 
     def replace(self, **changes: Any) -> Problem:
         """Return a copy with some fields changed, validated again."""

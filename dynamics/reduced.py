@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dynamics._sizes import row_sum
 from dynamics.attention import attention_along
 from dynamics.invariants import Invariant, loss_non_increasing
 from dynamics.problem import State
@@ -19,8 +20,7 @@ _ROUNDING = 1e-13  # of a sum of D softmax weights
 
 def _simplex(run: Any) -> np.ndarray:
     Lambda, Gamma, Xi, _ = run.attention.T
-    D, C = run.problem.D, run.problem.C
-    return np.abs(Lambda + (C - 1) * Gamma + (D - C) * Xi - 1.0)
+    return np.abs(row_sum(Lambda, Gamma, Xi, run.problem.C, run.problem.D) - 1.0)
 
 
 def patch_association_fails(

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dynamics._emitted import attention_weights, power
+from dynamics._emitted import attention_weights, multiplicity, power, set_mass
 from dynamics._jit import kernel
 from dynamics.problem import Problem
 from dynamics.rounding import OUTWARD, TINY, UNIT, weights_error
@@ -189,7 +189,7 @@ def _add_rows(totals, rows, s, m, t, alpha, weights, constants):
     totals[0] += rows * x * c * (top + constants.nu)
     totals[1] += rows * kappa * c * (steep + constants.nu)
     if m > 0.0:  # the rows of an empty set drop out of the two attention derivatives
-        mass = Lambda + (constants.C - 1.0) * Gamma
+        mass = set_mass(Lambda, Gamma, constants.C, constants.D) / constants.D
         totals[2] += rows * steep * x * Gamma / tau * (m + (constants.C - 1.0) * c)
         totals[3] += (
             rows * steep * x * Xi / tau * (mass * t + m + (constants.D - constants.C) * own)
@@ -203,8 +203,9 @@ def _finish(totals, mass, alpha, constants):
     At alpha = 0 the entries in A vanish.
     """
     outward = mass * OUTWARD
-    totals[2] /= constants.D * (constants.C - 1.0)
-    totals[3] /= constants.D * (constants.D - constants.C)
+    same, different = multiplicity(constants.C, constants.D)
+    totals[2] /= same
+    totals[3] /= different
     for m in range(_QUANTITIES):
         totals[m] = totals[m] * outward + (TINY if m < 2 or alpha != 0.0 else 0.0)
 

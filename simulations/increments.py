@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import xarray
 
-from dynamics import Population, Problem, State, Trajectory
-from dynamics._emitted import gamma_leading_term, rho_leading_term
+from dynamics import Population, Problem, State, Trajectory, _emitted
 from dynamics.attention import attention_along
 from simulations import runs
 
@@ -44,8 +43,9 @@ def increments(
     alpha = run.alpha[chosen]
     Lambda, Gamma, Xi, _ = run.attention[chosen].T
     weight = run.mean_sigmoid[chosen]
-    leading_gamma = [gamma_leading_term(*row, *constants) for row in zip(alpha, Lambda, Gamma)]
-    leading_rho = [rho_leading_term(*row, *constants) for row in zip(alpha, Lambda, Gamma, Xi)]
+    rows = np.array([alpha, Lambda, Gamma, Xi]).T
+    leading_gamma = [_emitted.gamma_leading_term(*row[:3], *constants) for row in rows]
+    leading_rho = [_emitted.rho_leading_term(*row, *constants) for row in rows]
     columns = factors._asdict() | {
         "gamma_ratio": factors.gamma_increment / (weight * leading_gamma),
         "rho_ratio": factors.rho_increment / (weight * leading_rho),
@@ -75,13 +75,14 @@ def lemma_factors(problem: Problem, states: np.ndarray, population: Population) 
     d_gamma, d_rho = -np.array([(one.gamma, one.rho) for one in gradients]).T
     alpha, _, rho = states.T
     _, Gamma, _, G = attention_along(problem, states).T
-    form = alpha**p * Gamma * G ** (p - 1)
-    growth_of_rho = np.where(rho == 0.0, np.abs(d_rho), np.sign(rho) * d_rho)
+    columns = zip(alpha, rho, Gamma, G, np.full(alpha.size, D), d_gamma, d_rho)
+    found = [_emitted.lemma_factors(*map(float, row), p) for row in columns]
+    gamma_factor, rho_factor = np.array(found).reshape(-1, 2).T
     resolved = np.abs(d_gamma) > RESOLUTION
     return Factors(
         gamma_increment=d_gamma,
         rho_increment=d_rho,
-        gamma_factor=d_gamma / form,
-        rho_factor=growth_of_rho / ((alpha**p + form) / D),
+        gamma_factor=gamma_factor,
+        rho_factor=rho_factor,
         rho_share=np.abs(d_rho) / np.where(resolved, np.abs(d_gamma), np.nan),
     )

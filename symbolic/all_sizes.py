@@ -33,7 +33,7 @@ from symbolic.attention import Z as Z_OF_SCORES
 from symbolic.lemma_4_3 import DIFFERENT, SAME
 from symbolic.margins import WEIGHTED_SUM, d_gamma, d_rho
 from symbolic.proof import Ledger, Proof
-from symbolic.sums import transposed, vanishes
+from symbolic.sums import collapse, transposed, vanishes
 from symbolic.symbols import (
     C,
     D,
@@ -147,6 +147,16 @@ OWN_SET = d_gamma(WEIGHTED_SUM) * tau / Gamma
 OTHER_SETS = d_rho(WEIGHTED_SUM) * tau / Xi
 
 
+def _pairs(term: sp.Expr) -> sp.Expr:
+    """Count the pairs of patches for which the term is 1."""
+    return sp.Sum(sp.Sum(over_patches(term), (m_0, 1, C)), (g_0, 1, L))
+
+
+_IN_OWN, _IN_OTHERS = SAME_SET - SAME_PATCH, 1 - SAME_SET
+#: How many pairs of different patches share gamma, and rho, counted.
+PAIRS = {gamma: collapse(_pairs(_IN_OWN)), rho: collapse(_pairs(_IN_OTHERS))}
+
+
 def manifold_identities(
     own: sp.Expr = OWN_SET,
     others: sp.Expr = OTHER_SETS,
@@ -155,7 +165,6 @@ def manifold_identities(
 ) -> dict[str, sp.Expr]:
     """Return the sums over a row on the manifold; the arguments are there to see them fail."""
     c = sp.Symbol("c", real=True)
-    in_own, in_others = SAME_SET - SAME_PATCH, 1 - SAME_SET
     chain = {gamma: x_gamma / tau, rho: x_rho / tau}  # d x / d gamma, d x / d rho
     c_gamma = sp.diff(_C_OF_SCORES, x_gamma) * chain[gamma]
     c_rho = sp.diff(_C_OF_SCORES, x_rho) * chain[rho]
@@ -165,20 +174,15 @@ def manifold_identities(
         "Z": over_patches(SCORE) - _named(Z),
         "c = Lambda s + Gamma (n - s) + Xi (T - n)": over_patches(SCORE * s_of[_g, _m])
         - _named(Z * _C_OF_SCORES),
-        "scores of the own set are x_gamma": (SCORE - x_gamma) * in_own,
-        "scores of the others are x_rho": (SCORE - x_rho) * in_others,
-        "sum over the own set": over_patches(in_own * term) - _named(in_c[0]),
-        "sum over the other sets": over_patches(in_others * term) - _named(in_c[1]),
+        "scores of the own set are x_gamma": (SCORE - x_gamma) * _IN_OWN,
+        "scores of the others are x_rho": (SCORE - x_rho) * _IN_OTHERS,
+        "sum over the own set": over_patches(_IN_OWN * term) - _named(in_c[0]),
+        "sum over the other sets": over_patches(_IN_OTHERS * term) - _named(in_c[1]),
         "own set = tau dc/dgamma / Gamma": (Gamma / tau * own).subs(_WEIGHTS) - c_gamma,
         "other sets = tau dc/drho / Xi": (Xi / tau * others).subs(_WEIGHTS) - c_rho,
-        "pairs of one set": _pairs(in_own) - same.subs(D, L * C),
-        "pairs of different sets": _pairs(in_others) - different.subs(D, L * C),
+        "pairs of one set": PAIRS[gamma] - same.subs(D, L * C),
+        "pairs of different sets": PAIRS[rho] - different.subs(D, L * C),
     }
-
-
-def _pairs(term: sp.Expr) -> sp.Expr:
-    """Count the pairs of patches for which the term is 1."""
-    return sp.Sum(sp.Sum(over_patches(term), (m_0, 1, C)), (g_0, 1, L))
 
 
 def exchange_identities() -> dict[str, sp.Expr]:

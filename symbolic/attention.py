@@ -23,7 +23,13 @@ from symbolic.symbols import (
     tau,
 )
 
-Z = sp.exp(beta / tau) + (C - 1) * sp.exp(gamma / tau) + (D - C) * sp.exp(rho / tau)
+
+def row_sum(own: sp.Expr, same: sp.Expr, other: sp.Expr) -> sp.Expr:
+    """Sum a row that holds ``own`` once, ``same`` C - 1 times and ``other`` D - C times."""
+    return own + (C - 1) * same + (D - C) * other
+
+
+Z = row_sum(*(sp.exp(x / tau) for x in (beta, gamma, rho)))
 
 #: The weights written out in beta, gamma and rho, by the symbol that stands for them.
 WRITTEN_OUT: dict[sp.Symbol, sp.Expr] = {
@@ -34,7 +40,7 @@ WRITTEN_OUT: dict[sp.Symbol, sp.Expr] = {
 G_OF_WEIGHTS = D * (Lambda + (C - 1) * Gamma)
 
 #: Rows of S sum to 1: Lambda + (C-1) Gamma + (D-C) Xi - 1.
-SUM_RULE = Lambda + (C - 1) * Gamma + (D - C) * Xi - 1
+SUM_RULE = row_sum(Lambda, Gamma, Xi) - 1
 
 #: First derivatives, themselves in Lambda, Gamma and Xi: (weight, order parameter) -> expression.
 DERIVATIVES: dict[tuple[sp.Symbol, sp.Symbol], sp.Expr] = {

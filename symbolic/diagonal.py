@@ -24,7 +24,7 @@ from fractions import Fraction
 import sympy as sp
 
 from symbolic import margins
-from symbolic.attention import write_out
+from symbolic.attention import row_sum, write_out
 from symbolic.full_model import full_model
 from symbolic.lemma_4_1 import CASES
 from symbolic.lemma_4_3 import DIFFERENT, SAME
@@ -36,7 +36,7 @@ from symbolic.reduction import (
     full_expectation,
     reduced_expectation,
 )
-from symbolic.symbols import C, D, Gamma, Lambda, Xi, beta, gamma, rho, s, tau
+from symbolic.symbols import D, Gamma, Lambda, Xi, beta, gamma, rho, s, tau
 from symbolic.symmetry import random_rational
 from symbolic.zero import decide
 
@@ -49,7 +49,7 @@ BETA_VELOCITY = -ELL_BETA / D
 GAMMA_VELOCITY, RHO_VELOCITY = -ELL_GAMMA / SAME, -ELL_RHO / DIFFERENT
 
 #: The constant of motion, a row sum of A.
-ROW_SUM = beta + (C - 1) * gamma + (D - C) * rho
+ROW_SUM = row_sum(beta, gamma, rho)
 
 
 def d_beta(c: sp.Expr) -> sp.Expr:

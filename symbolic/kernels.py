@@ -6,15 +6,14 @@ Algebra is not arithmetic: each kernel names the steps that keep its rounding er
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from itertools import permutations
-from typing import Any
 
 import sympy as sp
 
-from symbolic import attention, lemma_4_3, margins
+from symbolic import attention, lemma_4_3, margins, scalars
 from symbolic import symbols as sym
 from symbolic.increments import MODEL
+from symbolic.kernel import Kernel, Step, copysign, expm1, power, power_difference, powers
 from symbolic.symbols import (
     C,
     D,
@@ -42,73 +41,6 @@ from symbolic.symbols import (
     slope,
     tau,
 )
-
-
-class power(sp.Function):
-    """x^n by repeated multiplication, n >= 0 (the same bits compiled and in plain Python)."""
-
-    nargs = 2
-
-    def fdiff(self, argindex: int = 1) -> sp.Expr:
-        """Return n x^(n-1)."""
-        x, n = self.args
-        return n * power(x, n - 1)
-
-    def _eval_rewrite_as_Pow(self, x: sp.Expr, n: sp.Expr, **_: Any) -> sp.Expr:
-        return x**n
-
-
-class power_difference(sp.Function):
-    """x^n - y^n through ``difference = x - y``, as a product that does not cancel."""
-
-    nargs = 4
-
-    def _eval_rewrite_as_Pow(
-        self, x: sp.Expr, y: sp.Expr, difference: sp.Expr, n: sp.Expr, **_: Any
-    ) -> sp.Expr:
-        return x**n - y**n
-
-
-class expm1(sp.Function):
-    """e^x - 1."""
-
-    def _eval_rewrite_as_Pow(self, x: sp.Expr, **_: Any) -> sp.Expr:
-        return sp.exp(x) - 1
-
-
-class copysign(sp.Function):
-    """x with the sign of y, for x >= 0."""
-
-    nargs = 2
-
-    def _eval_rewrite_as_Pow(self, x: sp.Expr, y: sp.Expr, **_: Any) -> sp.Expr:
-        return x * sp.sign(y)
-
-
-Step = tuple[sp.Symbol, sp.Expr]
-
-
-@dataclass(frozen=True)
-class Kernel:
-    """A function to emit: arguments, named steps in order, results, and its docstring.
-
-    ``shared`` names subexpressions that common subexpression elimination finds.
-    """
-
-    name: str
-    arguments: tuple[sp.Symbol, ...]
-    steps: tuple[Step, ...]
-    results: tuple[tuple[str, sp.Expr], ...]
-    doc: str
-    shared: dict[sp.Expr, str] = field(default_factory=dict)
-
-    def expanded(self, index: int) -> sp.Expr:
-        """Return a result as one expression in the arguments, helper functions as powers."""
-        expression = self.results[index][1]
-        for name, step in reversed(self.steps):
-            expression = expression.subs(name, step)
-        return expression.rewrite(sp.Pow)
-
 
 _DIFFERENCES = (Lambda_minus_Gamma, Gamma_minus_Xi)
 _ROW_ARGUMENTS = (s, n, T, alpha, Lambda, Gamma, Xi, *_DIFFERENCES, C, D, kappa, tau, p, nu)
@@ -268,15 +200,10 @@ def row_hessian() -> Kernel:
     )
 
 
-def _powers(expression: sp.Expr) -> sp.Expr:
-    """Turn x^(p-1) into power(x, p - 1)."""
-    return expression.replace(lambda e: e.is_Pow and e.exp.has(p), lambda e: power(e.base, e.exp))
-
-
 def gamma_leading_term() -> Kernel:
     """Lemma 4.3, leading term for gamma."""
     steps = ((_g, Lambda + (C - 1) * Gamma), (O, _scale * _g))
-    result = _powers(lemma_4_3.gamma_leading(O, _g))
+    result = powers(lemma_4_3.gamma_leading(O, _g))
     doc = """Leading term of the gamma increment per learning rate and E[s(-F)] (Lemma 4.3).
 
     (C Gamma / tau) (kappa / D) alpha (1 - G/D) (p (kappa alpha G/D)^(p-1) + nu), the share of the
@@ -288,7 +215,7 @@ def gamma_leading_term() -> Kernel:
 def rho_leading_term() -> Kernel:
     """Lemma 4.3, leading signal-set term for rho."""
     steps = ((_g, Lambda + (C - 1) * Gamma), (O, _scale * _g))
-    result = _powers(lemma_4_3.rho_leading(O, _g))
+    result = powers(lemma_4_3.rho_leading(O, _g))
     doc = """Leading signal term of the rho increment per learning rate and E[s(-F)] (Lemma 4.3).
 
     -(C Xi / tau) (kappa / D) alpha (G/D) (p (kappa alpha G/D)^(p-1) + nu), the share of the signal
@@ -300,7 +227,7 @@ def rho_leading_term() -> Kernel:
 def kernels() -> tuple[Kernel, ...]:
     """Return every kernel in the order in which it is emitted."""
     builders = (attention_weights, row_gradient, row_hessian, gamma_leading_term, rho_leading_term)
-    return tuple(build() for build in builders)
+    return (*(build() for build in builders), *scalars.kernels())
 
 
 def _in_order(expression: sp.Expr, order: tuple[sp.Symbol, ...]) -> sp.Expr:
@@ -339,6 +266,8 @@ def result_identities(kernel: Kernel, index: int) -> dict[str, sp.Expr]:
     if kernel.name.endswith("_leading_term"):  # from the model, not from what is emitted
         plain = MODEL.signal_set(getattr(sym, name)).subs(sym.R, 0)
         return {kernel.name: attention.write_out(kernel.expanded(index) - plain)}
+    if not kernel.name.startswith("row_") or kernel.name == "row_sum":
+        return scalars.identities(kernel, index)
     return {f"{kernel.name}, {name}": _row_identity(kernel, index)}
 
 

@@ -96,7 +96,9 @@ RHO_OVER_GAMMA = -Xi * G / (Gamma * (D - G))
 #: Measured along a trajectory: exact over leading increment, and the lemma's own factors.
 RATIO = delta_gamma / (eta * mean_weight * gamma_leading())
 MEASURED_GAMMA_FACTOR = delta_gamma / (eta * GAMMA_FORM)
-MEASURED_RHO_FACTOR = (sp.Abs(rho + delta_rho) - sp.Abs(rho)) / (eta * RHO_FORM)
+#: |rho + delta_rho| - |rho| while rho keeps its sign; from rho = 0 it grows either way.
+GROWTH_OF_RHO = sp.Piecewise((sp.Abs(delta_rho), sp.Eq(rho, 0)), (sp.sign(rho) * delta_rho, True))
+MEASURED_RHO_FACTOR = GROWTH_OF_RHO / (eta * RHO_FORM)
 
 #: Leading terms of a random set with one feature +1: the influence Xi T of all sets on it dropped.
 #: A set with one feature -1 adds the opposite, so only the difference of their weights s(-F) acts.

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynamics._emitted import attention_weights
+from dynamics._emitted import attention_weights, row_sum
 from dynamics.errors import ToleranceError
 from dynamics.fourier.curvature import curvature
 from dynamics.fourier.design import design
@@ -265,8 +265,9 @@ class FourierExpectation:
         slope = problem.D * (problem.p * steep + problem.nu)
         loss = math.log(2) + problem.D * (top * steep + problem.nu * top)
         move = 2.0 * slope * top / problem.tau
-        same, different = (problem.C - 1) * Gamma, (problem.D - problem.C) * Xi
-        crude = (loss, slope * problem.kappa, move * same, move * different, 1.0)
+        C, D = float(problem.C), float(problem.D)
+        same, others = row_sum(0.0, Gamma, 0.0, C, D), row_sum(0.0, 0.0, Xi, C, D)
+        crude = (loss, slope * problem.kappa, move * same, move * others, 1.0)
         require_finite(crude, state)
         return np.array(crude)
 

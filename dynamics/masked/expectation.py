@@ -15,7 +15,18 @@ from typing import NamedTuple
 import numpy as np
 
 from dynamics._jit import kernel
-from dynamics.masked._emitted import correlation_gradient, other_area, own_area
+from dynamics.masked._emitted import (
+    area_bend,
+    area_slope,
+    correlation_gradient,
+    key_hessian,
+    key_logits,
+    key_slopes,
+    key_weights,
+    mean_hessian,
+    other_area,
+    own_area,
+)
 from dynamics.plans import gradient_of
 
 
@@ -56,15 +67,16 @@ def scenario(plan, theta, k, row, draw, keys, areas, out):
         m = plan.area[k, c]
         keys[0, c] = keys[1, c] = -math.inf
         if plan.size[k, c] > 0.0:
-            keys[1, c] = theta[plan.cell_slot[k, c]]
+            of_unmasked, keys[1, c] = key_logits(
+                theta[plan.cell_slot[k, c]], plan.z[k, draw, m], theta[plan.area_slot[k, m]]
+            )
             if plan.counts[shared, row, c] > 0.0:
-                keys[0, c] = keys[1, c] + plan.z[k, draw, m] * theta[plan.area_slot[k, m]]
+                keys[0, c] = of_unmasked
             top = max(top, keys[0, c], keys[1, c])
     Z = 0.0
     for c in range(cells):
         count = plan.counts[shared, row, c]
-        keys[0, c] = count * math.exp(keys[0, c] - top)
-        keys[1, c] = (plan.size[k, c] - count) * math.exp(keys[1, c] - top)
+        keys[0, c], keys[1, c] = key_weights(count, plan.size[k, c], keys[0, c], keys[1, c], top)
         Z += keys[0, c] + keys[1, c]
     for m in range(plan.copies.shape[1]):
         areas[0, m] = areas[1, m] = 0.0
@@ -173,22 +185,25 @@ def hessian(plan, theta, total):
                 for c in range(cells):
                     m, t = plan.area[k, c], plan.cell_slot[k, c]
                     s, z = plan.area_slot[k, m], plan.z[k, draw, m]
-                    pull = -weight * keys[0, c] * found[1, m]
-                    total[s, s] += z * z * pull
-                    total[s, t] += z * pull
-                    total[t, s] += z * pull
-                    total[t, t] += pull - weight * keys[1, c] * g_mean
-                    y[s] += z * keys[0, c]
-                    y[t] += keys[0, c] + keys[1, c]
-                    d_a[m, s] += z * keys[0, c]
+                    of_phi, of_both, of_upsilon = key_hessian(
+                        z, keys[0, c], keys[1, c], found[1, m], g_mean
+                    )
+                    total[s, s] += weight * of_phi
+                    total[s, t] += weight * of_both
+                    total[t, s] += weight * of_both
+                    total[t, t] += weight * of_upsilon
+                    in_phi, in_upsilon = key_slopes(z, keys[0, c], keys[1, c])
+                    y[s] += in_phi
+                    y[t] += in_upsilon
+                    d_a[m, s] += in_phi
                     d_a[m, t] += keys[0, c]
                 for m in range(areas):
-                    scale = weight * plan.z[k, draw, m] ** 2 / plan.copies[k, m]
+                    scale = weight * area_bend(plan.z[k, draw, m], plan.copies[k, m])
                     for s in range(slots):
-                        d_a[m, s] -= found[0, m] * y[s]
+                        d_a[m, s] = area_slope(d_a[m, s], found[0, m], y[s])
                     for s in range(slots):
                         for t in range(slots):
                             total[s, t] += scale * d_a[m, s] * d_a[m, t]
                 for s in range(slots):
                     for t in range(slots):
-                        total[s, t] -= weight * (v[s] * y[t] + y[s] * v[t])
+                        total[s, t] += weight * mean_hessian(v[s], v[t], y[s], y[t])

@@ -11,7 +11,8 @@ import numpy as np
 
 from dynamics.errors import ParameterError, ToleranceError
 from dynamics.masked import scenarios
-from dynamics.masked.expectation import ScenarioPlan, gradient_within, hessian, moments
+from dynamics.masked.control import Control, all_moments, change
+from dynamics.masked.expectation import ScenarioPlan, gradient_within, hessian
 from dynamics.masked.problem import MaskedProblem
 from dynamics.masked.trajectory import MaskedTrajectory
 from dynamics.problem import finite, require
@@ -214,7 +215,7 @@ class MaskedPopulation(Risk):
         """
         self.evaluations += 1
         theta = np.array(self.checked(state), float)
-        first, second, attention = _moments(self._plan, theta)
+        first, second, attention = all_moments(self._plan, theta)
         mean = self._plan.chance * first.mean(axis=0)
         loss, gradient = float(mean[0]), _finite(mean[1:], state) / self._plan.entries
         bounds = {"rounding": _ROUNDING * max(loss, float(np.max(np.abs(gradient))))}
@@ -261,7 +262,7 @@ class MaskedPopulation(Risk):
     def own_attention(self, state: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return ``own_attention`` and ``shortfall`` of :meth:`evaluate` without the bounds."""
         self.evaluations += 1
-        return self._own(_moments(self._plan, np.asarray(state, float))[2])
+        return self._own(all_moments(self._plan, np.asarray(state, float))[2])
 
     def _own(self, attention: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         own, clusters = self._plan.own, np.arange(self.problem.K)
@@ -298,7 +299,7 @@ class MaskedPopulation(Risk):
                     f"{name} = {self.quadrature:g} needs more than {_MOST_NODES} nodes per scale"
                 )
             fine = self._build(2 * nodes)
-            if all(_change(coarse, fine, theta) <= self.quadrature for theta in self._probes()):
+            if all(change(coarse, fine, theta) <= self.quadrature for theta in self._probes()):
                 return 2 * nodes
             nodes, coarse = 2 * nodes, fine
 
@@ -358,34 +359,6 @@ def _again(
     return population
 
 
-@dataclass(frozen=True)
-class Control:
-    """Plans whose difference from ``middle`` tells what it neglects, in groups.
-
-    The error is ``factor`` times the largest entry of the sum over groups of
-    |mean of the group - middle|.
-    """
-
-    middle: ScenarioPlan
-    groups: list[list[ScenarioPlan]]
-    factor: float = 1.0
-
-    def estimate(self, theta: np.ndarray) -> float:
-        """Return the estimated error of loss and gradient at a state."""
-        middle, total = _entries(self.middle, theta), np.zeros(1 + theta.size)
-        for group in self.groups:
-            mean = np.mean([_entries(plan, theta) for plan in group], axis=0)
-            total += np.abs(mean - middle)
-        return self.factor * float(np.max(total))
-
-
-def _entries(plan: ScenarioPlan, theta: np.ndarray) -> np.ndarray:
-    """Return loss and gradient, (1 + slots,)."""
-    mean = plan.chance * _moments(plan, theta)[0].mean(axis=0)
-    mean[1:] /= plan.entries
-    return mean
-
-
 def _chosen(problem: MaskedProblem, method: str) -> tuple[str, str]:
     """Return the method and why."""
     if method != "auto":
@@ -407,20 +380,6 @@ def _chosen(problem: MaskedProblem, method: str) -> tuple[str, str]:
     if vectors * draws <= _MOST_VECTORS:
         return "enumeration", f"enumeration: {vectors:.0f} vectors of counts"
     return "mean_field", f"mean_field: {vectors * draws:.1e} scenarios are too many to enumerate"
-
-
-def _moments(plan: ScenarioPlan, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    shape = (plan.own.size, 1 + theta.size)
-    first, second = np.zeros(shape), np.zeros(shape)
-    attention = np.zeros((plan.own.size, 2, plan.copies.shape[1]))
-    moments(plan, theta, first, second, attention)
-    return first, second, attention
-
-
-def _change(coarse: ScenarioPlan, fine: ScenarioPlan, theta: np.ndarray) -> float:
-    """Largest difference of loss and gradient, relative to the largest of them."""
-    one, other = _entries(coarse, theta), _entries(fine, theta)
-    return float(np.max(np.abs(one - other)) / np.max(np.abs(other)))
 
 
 def _finite(numbers: np.ndarray, state: Any) -> np.ndarray:

@@ -60,6 +60,23 @@ LOGIT_GRADIENT = attention(r) * (MEAN_PULL - b[r] * sp.Sum(u[r, _m] * pull(_m), 
 FEATURE_GRADIENT = z[t] * seen(t) * (MEAN_PULL - pull(t))
 POSITION_GRADIENT = LOGIT_GRADIENT
 
+#: Another key; d^2 loss in theta_r and theta_key, of which v, y and a are the pieces.
+key = sp.Symbol("key", integer=True)
+
+
+def _area_slope(m: sp.Expr, of: sp.Expr) -> sp.Expr:
+    """Return d a_m / d theta of a key."""
+    return attention(of) * (b[of] * u[of, m] - seen(m))
+
+
+def _logit_hessian() -> sp.Expr:
+    v_r, v_key = -LOGIT_GRADIENT, -LOGIT_GRADIENT.subs(r, key)
+    areas = sp.Sum(z[_m] ** 2 * _area_slope(_m, r) * _area_slope(_m, key), (_m, 1, N))
+    return _delta(r, key) * v_r - v_r * attention(key) - attention(r) * v_key + areas
+
+
+LOGIT_HESSIAN = _logit_hessian()
+
 
 def in_area(gradient: sp.Expr, m: sp.Expr) -> sp.Expr:
     """Return the gradient of key r if it is unmasked and lies in area m and in no other."""
@@ -72,6 +89,27 @@ def logit_identities(gradient: sp.Expr = LOGIT_GRADIENT) -> dict[str, sp.Expr]:
         "-d loss / d theta_r = attn_r (gbar - b_r sum of u_rm g_m)": sp.diff(LOSS, theta[r])
         + gradient
     }
+
+
+def hessian_identities(hessian: sp.Expr = LOGIT_HESSIAN) -> dict[str, sp.Expr]:
+    """Return the second derivatives in the logits, e^theta_q an unknown W_q of its own.
+
+    A derivative in theta_q is W_q times one in W_q, so that no relation between exponentials is
+    needed.
+    """
+    W = sp.IndexedBase("W")
+    gradient, claimed = (_in_weights(x, W) for x in (LOGIT_GRADIENT, hessian))
+    return {"d2 loss / d theta_r d theta_q": W[key] * sp.diff(gradient, W[key]) + claimed}
+
+
+def _in_weights(expression: sp.Expr, W: sp.IndexedBase) -> sp.Expr:
+    """Write e^(theta_q + theta_r) as W_q W_r."""
+
+    def product(exponent: sp.Expr) -> sp.Expr:
+        pairs = exponent.as_coefficients_dict().items()
+        return sp.Mul(*(W[entry.indices[0]] ** number for entry, number in pairs))
+
+    return expression.replace(sp.exp, product)
 
 
 def feature_identities(gradient: sp.Expr = FEATURE_GRADIENT) -> dict[str, sp.Expr]:
@@ -111,6 +149,11 @@ def prove_5_1() -> Proof:
 def prove_5_2() -> Proof:
     """Decide everything that Lemma 5.2 rests on, for all sizes."""
     return _prove(f"Lemma 5.2 {CLAIM}", logit_identities() | position_identities())
+
+
+def prove_hessian() -> Proof:
+    """Decide the second derivatives in the logits, for all sizes."""
+    return _prove(f"The Hessian {CLAIM}", hessian_identities())
 
 
 def _prove(claim: str, identities: dict[str, sp.Expr]) -> Proof:

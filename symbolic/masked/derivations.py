@@ -7,7 +7,7 @@ from collections.abc import Callable
 import sympy as sp
 
 from symbolic.derivations import Derivation, Equation, derivation
-from symbolic.masked import area_form, kernels, lemma_5_1, lemma_5_2, reduction
+from symbolic.masked import all_sizes, area_form, kernels, lemma_5_1, lemma_5_2, reduction
 from symbolic.masked import symbols as sym
 from symbolic.proof import decide_all
 
@@ -91,7 +91,8 @@ def _kernels(name: str) -> Derivation:
         for index, (label, right) in enumerate(kernel.results)
     ]  # fmt: skip
     claims = kernels.identities()
-    return derivation(name, kernels.__doc__, equations, lambda: [decide_all("Kernels", claims)])
+    return derivation(name, kernels.__doc__, equations, lambda: [
+        decide_all("Kernels", claims), all_sizes.prove_hessian()])  # fmt: skip
 
 
 BUILDERS: dict[str, Callable[[str], Derivation]] = {

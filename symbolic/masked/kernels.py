@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import sympy as sp
 
-from symbolic.kernels import Kernel
+from symbolic.kernel import Kernel
+from symbolic.masked import keys
 from symbolic.masked.area_form import AreaForm
 from symbolic.masked.symbols import a, advantage, copies, g, g_mean, mass, rest, z
 
@@ -55,7 +56,7 @@ def correlation_gradient() -> Kernel:
 
 def kernels() -> tuple[Kernel, ...]:
     """Return every kernel in the order in which it is emitted."""
-    return own_area(), other_area(), correlation_gradient()
+    return own_area(), other_area(), correlation_gradient(), *keys.kernels()
 
 
 def identities(built: tuple[Kernel, ...] | None = None) -> dict[str, sp.Expr]:
@@ -63,7 +64,7 @@ def identities(built: tuple[Kernel, ...] | None = None) -> dict[str, sp.Expr]:
 
     ``built`` (default: the kernels that are emitted) is there to see an altered one fail.
     """
-    of_own, of_other, of_gradient = built or kernels()
+    of_own, of_other, of_gradient, *of_keys = built or kernels()
     z_n, a_n, z_m, a_m = sp.symbols("z_n a_n z_m a_m", positive=True)
     form = AreaForm([z_n, z_m, z_m], [a_n, a_m / 2, a_m / 2], 0)
     own = [e.subs({z: z_n, a: a_n, rest: 1 - a_n}) for _, e in of_own.results]
@@ -82,4 +83,4 @@ def identities(built: tuple[Kernel, ...] | None = None) -> dict[str, sp.Expr]:
         "d Phi": phi + form.feature(1),
         "d Upsilon, unmasked": upsilon + form.position(a_m / 6, 1),
         "d Upsilon, masked": masked + form.position(a_m / 6, None),
-    }
+    } | keys.identities(tuple(of_keys))

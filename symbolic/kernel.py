@@ -1,0 +1,81 @@
+"""A scalar kernel as data: arguments, named steps, results; and the functions they may call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import sympy as sp
+
+from symbolic.symbols import p
+
+
+class power(sp.Function):
+    """x^n by repeated multiplication, n >= 0 (the same bits compiled and in plain Python)."""
+
+    nargs = 2
+
+    def fdiff(self, argindex: int = 1) -> sp.Expr:
+        """Return n x^(n-1)."""
+        x, n = self.args
+        return n * power(x, n - 1)
+
+    def _eval_rewrite_as_Pow(self, x: sp.Expr, n: sp.Expr, **_: Any) -> sp.Expr:
+        return x**n
+
+
+class power_difference(sp.Function):
+    """x^n - y^n through ``difference = x - y``, as a product that does not cancel."""
+
+    nargs = 4
+
+    def _eval_rewrite_as_Pow(
+        self, x: sp.Expr, y: sp.Expr, difference: sp.Expr, n: sp.Expr, **_: Any
+    ) -> sp.Expr:
+        return x**n - y**n
+
+
+class expm1(sp.Function):
+    """e^x - 1."""
+
+    def _eval_rewrite_as_Pow(self, x: sp.Expr, **_: Any) -> sp.Expr:
+        return sp.exp(x) - 1
+
+
+class copysign(sp.Function):
+    """x with the sign of y, for x >= 0."""
+
+    nargs = 2
+
+    def _eval_rewrite_as_Pow(self, x: sp.Expr, y: sp.Expr, **_: Any) -> sp.Expr:
+        return x * sp.sign(y)
+
+
+Step = tuple[sp.Symbol, sp.Expr]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A function to emit: arguments, named steps in order, results, and its docstring.
+
+    ``shared`` names subexpressions that common subexpression elimination finds.
+    """
+
+    name: str
+    arguments: tuple[sp.Symbol, ...]
+    steps: tuple[Step, ...]
+    results: tuple[tuple[str, sp.Expr], ...]
+    doc: str
+    shared: dict[sp.Expr, str] = field(default_factory=dict)
+
+    def expanded(self, index: int) -> sp.Expr:
+        """Return a result as one expression in the arguments, helper functions as powers."""
+        expression = self.results[index][1]
+        for name, step in reversed(self.steps):
+            expression = expression.subs(name, step)
+        return expression.rewrite(sp.Pow)
+
+
+def powers(expression: sp.Expr) -> sp.Expr:
+    """Turn x^(p-1) into power(x, p - 1)."""
+    return expression.replace(lambda e: e.is_Pow and e.exp.has(p), lambda e: power(e.base, e.exp))

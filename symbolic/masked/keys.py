@@ -1,0 +1,189 @@
+"""What the keys of one cell add to the softmax and to the second derivatives of the loss.
+
+A cell holds unmasked keys, of logit Upsilon + z Phi, and masked ones, of logit Upsilon. Let w_i be
+the attention to key i, B_is the derivative of its logit in the slot s (a Phi or an Upsilon), v_s
+the first derivatives of the loss, y_s = sum_i w_i B_is, and a_m gather the unmasked keys of area m:
+
+    d_s d_t loss = sum_i B_is B_it w_i (g_i - gbar) - v_s y_t - y_s v_t
+                   + sum_m (z_m^2 / copies_m) d_s a_m d_t a_m.
+
+`symbolic.masked.all_sizes` proves it in the logits for every P and N; here the chain rule through
+the two logits gives what each cell adds, and `identities` puts the pieces together again.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import combinations_with_replacement
+
+import sympy as sp
+
+from symbolic.kernel import Kernel
+from symbolic.masked.area_form import AreaForm
+from symbolic.masked.symbols import a, advantage, copies, g_mean, z
+
+Phi, Upsilon, top = sp.symbols("phi upsilon top", real=True)
+unmasked, masked, count, size = sp.symbols("unmasked masked count size", positive=True)
+of_unmasked, of_masked = sp.symbols("of_unmasked of_masked", real=True)
+gathered, mean = sp.symbols("gathered mean", real=True)
+v_s, v_t, y_s, y_t = sp.symbols("v_s v_t y_s y_t", real=True)
+
+LOGITS = (Upsilon + z * Phi, Upsilon)
+_SLOTS = (Phi, Upsilon)
+#: Attention to the unmasked and the masked keys of a cell, and how fast it moves the loss.
+_SHARES = (unmasked, masked)
+_PULLS = (-unmasked * advantage, -masked * g_mean)
+
+
+def key_logits() -> Kernel:
+    """Logits of the keys of a cell."""
+    doc = """Logits of the unmasked and of the masked keys of a cell (equation (2.7))."""
+    results = tuple(zip(("unmasked", "masked"), LOGITS))
+    return Kernel("key_logits", (Upsilon, z, Phi), (), results, doc)
+
+
+def key_weights() -> Kernel:
+    """Exponentials of the logits, shifted by the largest of all."""
+    doc = """Softmax weights of all unmasked and of all masked keys of a cell, before division.
+
+    count e^(logit - top) and (size - count) e^(logit - top), top the largest logit of the row."""
+    results = (
+        ("unmasked", count * sp.exp(of_unmasked - top)),
+        ("masked", (size - count) * sp.exp(of_masked - top)),
+    )
+    return Kernel("key_weights", (count, size, of_unmasked, of_masked, top), (), results, doc)
+
+
+def key_slopes() -> Kernel:
+    """What a cell adds to y_s."""
+    doc = """What the keys of a cell add to the mean slope of the logits, in Phi and in Upsilon."""
+    results = tuple(
+        (f"y in {slot}", sum(w * sp.diff(x, slot) for w, x in zip(_SHARES, LOGITS)))
+        for slot in _SLOTS
+    )
+    return Kernel("key_slopes", (z, unmasked, masked), (), results, doc)
+
+
+def key_hessian() -> Kernel:
+    """What a cell adds through the product of two slopes of one logit."""
+    doc = """What the keys of a cell add to the second derivatives through their own logits.
+
+    In Phi twice, in Phi and Upsilon, in Upsilon twice; advantage = gbar - g of the unmasked."""
+    pairs = combinations_with_replacement(_SLOTS, 2)
+    results = tuple(
+        (f"{one} {other}", sum(pull * sp.diff(x, one) * sp.diff(x, other)
+                               for pull, x in zip(_PULLS, LOGITS)))
+        for one, other in pairs
+    )  # fmt: skip
+    return Kernel("key_hessian", (z, unmasked, masked, advantage, g_mean), (), results, doc)
+
+
+def area_slope() -> Kernel:
+    """Derivative of an area attention."""
+    doc = """d_s a of an area: what its unmasked keys gather of B_is, less a times the mean y_s."""
+    result = ("slope", gathered - a * mean)
+    return Kernel("area_slope", (gathered, a, mean), (), (result,), doc)
+
+
+def area_bend() -> Kernel:
+    """Second derivative of the loss in an area attention."""
+    loss = copies * (a / copies) ** 2 * z**2 / 2
+    doc = """Second derivative of the loss in the attention to so many equal areas, z^2 / copies."""
+    return Kernel("area_bend", (z, copies), (), (("bend", sp.diff(loss, a, 2)),), doc)
+
+
+def mean_hessian() -> Kernel:
+    """What the normalisation of the softmax adds."""
+    doc = """What normalisation adds to a second derivative of the loss: -v_s y_t - y_s v_t."""
+    result = ("share", -v_s * y_t - y_s * v_t)
+    return Kernel("mean_hessian", (v_s, v_t, y_s, y_t), (), (result,), doc)
+
+
+def kernels() -> tuple[Kernel, ...]:
+    """Return every kernel of this module in the order in which it is emitted."""
+    return (
+        key_logits(), key_weights(), key_slopes(), key_hessian(), area_slope(), area_bend(),
+        mean_hessian(),
+    )  # fmt: skip
+
+
+#: Area of each cell of the small model; the last cell is p, whose keys are masked. Area 0 is p's.
+_AREAS = (0, 1, 1, 0)
+
+
+@cache
+def _small_model() -> tuple[list[tuple[sp.Expr, sp.Expr]], list[sp.Expr], list[sp.Symbol]]:
+    """Weights of the keys of each cell, scales and numbers of equal areas (p's is alone)."""
+    e = sp.symbols("e_0:4", positive=True)  # e^Upsilon of the cells
+    lift = sp.symbols("lift_0:2", positive=True)  # e^(z Phi) of the areas
+    u, h = sp.symbols("u_0:3", positive=True), sp.symbols("h_0:4", positive=True)
+    cells = [(u[c] * e[c] * lift[m], h[c] * e[c]) for c, m in enumerate(_AREAS[:-1])]
+    cells.append((sp.Integer(0), h[3] * e[3]))
+    return cells, [*sp.symbols("z_0:2", positive=True)], [*lift, *e]
+
+
+def _result(kernel: Kernel, index: int, *values: sp.Expr) -> sp.Expr:
+    return kernel.expanded(index).subs(dict(zip(kernel.arguments, values)), simultaneous=True)
+
+
+def identities(built: tuple[Kernel, ...]) -> dict[str, sp.Expr]:
+    """Return the sum of all pieces less the derivatives of the loss itself, slot by slot.
+
+    Four cells in two areas, the second of them so many equal ones; e^Upsilon and e^(z Phi) are the
+    unknowns, so that a derivative in a slot is a scaled one in them.
+    """
+    of = {kernel.name: kernel for kernel in built}
+    cells, scales, unknowns = _small_model()
+    total = sum(sum(pair) for pair in cells)
+    keys = [(x / total, y / total) for x, y in cells]
+    attention = [sum(x for (x, _), m in zip(keys, _AREAS) if m == area) for area in (0, 1)]
+    number = (sp.Integer(1), copies)
+    loss = (scales[0] ** 2 * (1 - attention[0]) ** 2
+            + scales[1] ** 2 * attention[1] ** 2 / copies) / 2  # fmt: skip
+    chain = [scales[0], scales[1], 1, 1, 1, 1]  # d/d Phi = z lift d/d lift, d/d Upsilon = e d/d e
+
+    def moved(x: sp.Expr, slot: int) -> sp.Expr:
+        return chain[slot] * unknowns[slot] * sp.diff(x, unknowns[slot])
+
+    form = AreaForm(scales, [attention[0], attention[1] / copies], 0)
+    mean_g = form.g_mean + (copies - 1) * attention[1] / copies * form.g[1]
+    y, gathers = [0] * 6, [[0] * 6, [0] * 6]
+    own: dict[tuple[int, int], sp.Expr] = {}
+    for c, (m, pair) in enumerate(zip(_AREAS, keys)):
+        s, t = m, 2 + c
+        slopes = [_result(of["key_slopes"], i, scales[m], *pair) for i in (0, 1)]
+        y[s], y[t] = y[s] + slopes[0], y[t] + slopes[1]
+        gathers[m][s] += slopes[0]
+        gathers[m][t] += pair[0]
+        bend = [
+            _result(of["key_hessian"], i, scales[m], *pair, mean_g - form.g[m], mean_g)
+            for i in range(3)
+        ]
+        for place, x in zip(((s, s), (s, t), (t, t)), bend):
+            own[place] = own.get(place, 0) + x
+    v = [moved(loss, slot) for slot in range(6)]
+    d_a = [
+        [_result(of["area_slope"], 0, gathers[m][s], attention[m], y[s]) for s in range(6)]
+        for m in (0, 1)
+    ]
+    claims = {}
+    for s, t in combinations_with_replacement(range(6), 2):
+        found = own.get((s, t), 0) + _result(of["mean_hessian"], 0, v[s], v[t], y[s], y[t])
+        for m in (0, 1):
+            found += _result(of["area_bend"], 0, scales[m], number[m]) * d_a[m][s] * d_a[m][t]
+        claims[f"second derivative in slots {s} and {t}"] = found - moved(v[s], t)
+    return claims | _weight_identities(of)
+
+
+def _weight_identities(of: dict[str, Kernel]) -> dict[str, sp.Expr]:
+    """A weight is e^logit over that of a key of logit top, for each of the keys of a cell."""
+    logits = [_result(of["key_logits"], i, Upsilon, z, Phi) for i in (0, 1)]
+    number = (count, size - count)
+    slopes = {"unmasked": (1, z), "masked": (1, 0)}
+    claims = {}
+    for i, (what, (of_upsilon, of_phi)) in enumerate(slopes.items()):
+        claims[f"{what} logit"] = logits[i] - of_upsilon * Upsilon - of_phi * Phi
+        weight = _result(of["key_weights"], i, count, size, *logits, top)
+        claims[f"{what} at top"] = weight.subs(top, logits[i]) - number[i]
+        claims[f"{what} slope in top"] = sp.cancel(sp.diff(weight, top) / weight) + 1
+    return claims

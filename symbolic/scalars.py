@@ -1,0 +1,194 @@
+"""What is emitted beside the rows: counts, sums of a row, the loss, and Lemma 4.3's own factors.
+
+Each is an equation that is printed elsewhere, or follows from one by differentiation; `identities`
+compares what is emitted with sums over patches of unspecified number, with derivatives, and with
+the words of the lemma.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import sympy as sp
+
+from symbolic import all_sizes, lemma_4_3
+from symbolic.attention import G_OF_WEIGHTS, row_sum, write_out
+from symbolic.full_model import LOSS_SLOPE
+from symbolic.increments import MODEL
+from symbolic.kernel import Kernel, copysign, powers
+from symbolic.sums import collapse
+from symbolic.symbols import (
+    C,
+    D,
+    G,
+    Gamma,
+    Lambda,
+    Xi,
+    alpha,
+    delta_gamma,
+    delta_rho,
+    eta,
+    gamma,
+    p,
+    rho,
+    weight,
+    y,
+)
+
+#: The three values of a row, and increments per learning rate.
+_OWN, _SAME, _OTHER = sp.symbols("own same other", real=True)
+_VELOCITY = {
+    delta_gamma: sp.Symbol("gamma_velocity", real=True),
+    delta_rho: sp.Symbol("rho_velocity", real=True),
+}
+
+#: s(-F), s(F) s(-F), and F differentiated in one parameter, in another, and in both.
+SIGMOID, BEND = sp.symbols("sigmoid sigmoid_slope", positive=True)
+F_ONE, F_OTHER, F_BOTH = sp.symbols("F_one F_other F_both", real=True)
+
+
+def multiplicity() -> Kernel:
+    """How many entries of A are equal on the manifold."""
+    doc = """How many entries of A share gamma, and rho: D (C-1) and D (D-C) (Lemma 4.1)."""
+    results = tuple((str(x), MODEL.shared[x]) for x in (gamma, rho))
+    return Kernel("multiplicity", (C, D), (), results, doc)
+
+
+def sum_of_row() -> Kernel:
+    """Sum over one row of a matrix with three values."""
+    doc = """Sum of a row that holds own once, same C-1 times and other D-C times.
+
+    1 for the softmax, Lambda + (C-1) Gamma + (D-C) Xi; a constant of motion for A when its
+    diagonal is trained too, beta + (C-1) gamma + (D-C) rho."""
+    result = ("sum", row_sum(_OWN, _SAME, _OTHER))
+    return Kernel("row_sum", (_OWN, _SAME, _OTHER, C, D), (), (result,), doc)
+
+
+def set_mass() -> Kernel:
+    """G of the paper."""
+    doc = """G = D (Lambda + (C-1) Gamma), the attention to a set times D (Section 4.1)."""
+    return Kernel("set_mass", (Lambda, Gamma, C, D), (), (("G", G_OF_WEIGHTS),), doc)
+
+
+class _sigmoid(sp.Function):
+    """s(-F), kept as a name while the chain rule is applied."""
+
+    def fdiff(self, argindex: int = 1) -> sp.Expr:
+        return -_bend(self.args[0])
+
+
+class _bend(sp.Function):
+    """s(F) s(-F)."""
+
+
+def _second_derivative() -> sp.Expr:
+    """Differentiate -s(-F) dF/dx once more and name the pieces."""
+    one, other = sp.symbols("one other", real=True)
+    F = sp.Function("F", real=True)(one, other)
+    found = sp.diff(LOSS_SLOPE.subs({y: 1, weight: _sigmoid(F)}) * sp.diff(F, one), other)
+    names = (
+        (sp.diff(F, one, other), F_BOTH),
+        (sp.diff(F, one), F_ONE),
+        (sp.diff(F, other), F_OTHER),
+        (_sigmoid(F), SIGMOID),
+        (_bend(F), BEND),
+    )
+    for what, name in names:
+        found = found.subs(what, name)
+    return found
+
+
+#: d^2 of log(1 + e^{-F}) in two parameters.
+LOSS_BEND = _second_derivative()
+
+
+def loss_hessian() -> Kernel:
+    """Second derivatives of the loss of one image."""
+    doc = """Second derivative of log(1 + e^(-F)) in two parameters, given those of F.
+
+    s(F) s(-F) dF/dx dF/dy - s(-F) d2F/dx dy, sigmoid = s(-F), sigmoid_slope = s(F) s(-F)."""
+    arguments = (SIGMOID, BEND, F_ONE, F_OTHER, F_BOTH)
+    return Kernel("loss_hessian", arguments, (), (("second", LOSS_BEND),), doc)
+
+
+def lemma_factors() -> Kernel:
+    """What stands for polylog(d) in Lemma 4.3, measured."""
+    doc = """What stands for polylog(d) in Lemma 4.3, given the velocities of gamma and rho.
+
+    gamma's: velocity / (alpha^p Gamma G^(p-1)). rho's is the least that |rho| allows: its growth
+    over alpha^p (1/D + Gamma G^(p-1)/D), sign(rho) velocity, and |velocity| at rho = 0."""
+    gamma_form, rho_form, growth = sp.symbols("gamma_form rho_form growth", real=True)
+    grows = lemma_4_3.GROWTH_OF_RHO.subs(_VELOCITY)
+    steps = (
+        (gamma_form, powers(lemma_4_3.GAMMA_FORM)),
+        (rho_form, powers(lemma_4_3.RHO_FORM)),
+        (growth, grows.subs(sp.sign(rho), copysign(sp.Integer(1), rho))),
+    )
+    results = (("gamma", _VELOCITY[delta_gamma] / gamma_form), ("rho", growth / rho_form))
+    arguments = (alpha, rho, Gamma, G, D, *_VELOCITY.values(), p)
+    return Kernel("lemma_factors", arguments, steps, results, doc)
+
+
+def sizes() -> tuple[Kernel, ...]:
+    """Return what is emitted in plain Python as well."""
+    return multiplicity(), sum_of_row(), set_mass()
+
+
+def kernels() -> tuple[Kernel, ...]:
+    """Return every kernel of this module in the order in which it is emitted."""
+    return *sizes(), loss_hessian(), lemma_factors()
+
+
+def identities(kernel: Kernel, index: int) -> dict[str, sp.Expr]:
+    """Return what a result must be minus what it is, by the name of the kernel."""
+    return _CLAIMS[kernel.name](kernel, index)
+
+
+def _of_multiplicity(kernel: Kernel, index: int) -> dict[str, sp.Expr]:
+    name = kernel.results[index][0]
+    counted = all_sizes.PAIRS[getattr(lemma_4_3, name)].subs(all_sizes.L, D / C)
+    return {f"pairs that share {name}, counted": counted - kernel.expanded(index)}
+
+
+def _of_row_sum(kernel: Kernel, index: int) -> dict[str, sp.Expr]:
+    kept = _OTHER + (_SAME - _OTHER) * all_sizes.SAME_SET + (_OWN - _SAME) * all_sizes.SAME_PATCH
+    summed = collapse(all_sizes.over_patches(kept)).subs(all_sizes.L, D / C)
+    return {"sum of a row, patch by patch": summed - kernel.expanded(index)}
+
+
+def _of_set_mass(kernel: Kernel, index: int) -> dict[str, sp.Expr]:
+    return {"G = D (1 - (D - C) Xi)": write_out(D * (1 - (D - C) * Xi) - kernel.expanded(index))}
+
+
+def _of_loss_hessian(kernel: Kernel, index: int) -> dict[str, sp.Expr]:
+    """Differentiate log(1 + e^{-F}) itself, at F linear and quadratic in the parameters."""
+    one, other, e_F = sp.symbols("one other e_F", real=True)
+    F = F_ONE * one + F_OTHER * other + F_BOTH * one * other + sp.log(e_F)
+    exact = sp.diff(sp.log(1 + sp.exp(-F)), one, other).subs({one: 0, other: 0})
+    named = {SIGMOID: 1 / (1 + e_F), BEND: e_F / (1 + e_F) ** 2}
+    return {"second derivative of the loss": kernel.expanded(index).subs(named) - exact}
+
+
+def _of_lemma_factors(kernel: Kernel, index: int) -> dict[str, sp.Expr]:
+    """The increment is the lemma's form times eta times the factor; |rho| grows or falls by it."""
+    name, factor = kernel.results[index][0], eta * kernel.expanded(index)
+    if name == "gamma":
+        moved = eta * _VELOCITY[delta_gamma]
+        return {"measured gamma": alpha**p * Gamma * G ** (p - 1) * factor - moved}
+    start, speed = sp.symbols("start speed", positive=True)
+    velocity, claims = _VELOCITY[delta_rho], {}
+    grown = alpha**p * (1 / D + Gamma * G ** (p - 1) / D) * factor
+    for sign in (1, -1):
+        claims[f"measured rho, sign {sign}"] = grown.subs(rho, sign * start) - sign * eta * velocity
+        from_zero = grown.subs(rho, 0).subs(velocity, sign * speed) - eta * speed
+        claims[f"measured rho from 0, sign {sign}"] = from_zero
+    return claims
+
+
+_CLAIMS: dict[str, Callable[[Kernel, int], dict[str, sp.Expr]]] = {
+    "multiplicity": _of_multiplicity,
+    "row_sum": _of_row_sum,
+    "set_mass": _of_set_mass,
+    "loss_hessian": _of_loss_hessian,
+    "lemma_factors": _of_lemma_factors,
+}
