@@ -77,28 +77,25 @@ def kernel(
     fastmath: Collection[str] = frozenset(),
     inner: bool = False,
     specialised_for: type | None = None,
-    nogil: bool = False,
 ) -> Any:
     """Compile ``function`` on first call; ``function.py_func`` remains the plain twin.
 
     ``@kernel(fastmath=REORDER)`` is for loops that vectorise only if sums may be reordered.
     ``@kernel(inner=True)`` compiles faster, but only for calls from other kernels: it leaves out
     the entry points for Python and C. Every kernel is compiled again inside each of its callers,
-    so the cost of a kernel grows with the depth of the calls above it. ``@kernel(nogil=True)``
-    lets other threads of Python run meanwhile.
+    so the cost of a kernel grows with the depth of the calls above it. Other threads of Python run
+    meanwhile: one of them answers Ctrl-C.
 
     ``specialised_for=`` names the class of an argument whose own kernels the function calls, from a
     file it does not import (the descent loop and a theory's gradient): the function gets cache
     entries for that class alone, named after the source of both.
     """
     if function is None:
-        return partial(
-            kernel, fastmath=fastmath, inner=inner, specialised_for=specialised_for, nogil=nogil
-        )
+        return partial(kernel, fastmath=fastmath, inner=inner, specialised_for=specialised_for)
     entry: dict[str, Any] = dict.fromkeys(_NO_ENTRY, True) if inner else {}
-    if nogil:
-        entry["nogil"] = True
-    compiled: Any = numba.njit(error_model="numpy", fastmath=set(fastmath), **entry)(function)
+    compiled: Any = numba.njit(error_model="numpy", fastmath=set(fastmath), nogil=True, **entry)(
+        function
+    )
     interactive = specialised_for is not None and specialised_for.__module__ == "__main__"
     if hasattr(compiled, "py_func") and not interactive:  # NUMBA_DISABLE_JIT leaves plain Python
         try:

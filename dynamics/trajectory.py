@@ -104,7 +104,9 @@ class Trajectory:
 
     @property
     def final(self) -> Any:
-        """The last state."""
+        """The last state; raises ToleranceError where the loss could be had at none."""
+        if not len(self.states):
+            raise ToleranceError(f"the run holds no state: {self.message}")
         return self.population.state(self.states[-1])
 
     def at(self, time: float) -> Any:

@@ -17,6 +17,7 @@ from typing import Any
 
 from simulations.commands import BAD_INPUT, COMMANDS, FAILED, INTERRUPTED, BadInput
 from simulations.commands.arguments import EXIT_CODES, Parser, join_negative_numbers
+from simulations.interrupts import answered
 
 _DESCRIPTION = """\
 Learning dynamics of attention, made executable: the reduced updates of two papers (Jelassi, Sander,
@@ -74,8 +75,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         args = parser.parse_args(arguments)
         if args.command is None:
             parser.error(f"a command is missing: choose one of {', '.join(COMMANDS)}")
-        code = int(args.execute(args))
-        sys.stdout.flush()
+        with answered():
+            code = int(args.execute(args))
+            sys.stdout.flush()
         return code
     except SystemExit as stop:  # argparse: --help, --version, bad arguments
         return stop.code if isinstance(stop.code, int) else BAD_INPUT

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from simulations.claim import Claim, Context
+from simulations.interrupts import held_back
 
 #: Runs one claim and returns its record and its figures, as `simulations.reproduce.measure` does.
 Measure = Callable[[Claim, Context], tuple[dict[str, Any], list[Any]]]
@@ -89,7 +90,8 @@ class _Worker:
         self.process = context.Process(
             target=_serve, args=(inside, measure, settings), daemon=False
         )
-        self.process.start()
+        with held_back():
+            self.process.start()
         inside.close()
 
     def take(self, group: list[Claim], scratch: Callable[[str], Path | None]) -> None:

@@ -131,7 +131,7 @@ def _residuals(f, rows, ones, F, w):
     return loss + math.log1p(excess)
 
 
-@kernel(fastmath=REORDER, nogil=True)
+@kernel(fastmath=REORDER)
 def sums_over_samples(
     X, y, v, S, scaled, p, nu, first, last, block, group, work, flat, G, M, ahead
 ):
@@ -180,7 +180,7 @@ def sums_over_samples(
     return loss
 
 
-@kernel(fastmath=REORDER, nogil=True)
+@kernel(fastmath=REORDER)
 def sums_at_fixed_scores(H, y, v, kappa, p, nu, first, last, block, work, flat, G, ahead):
     """Accumulate loss and ``G += sum y w H`` where ``H = S X`` (N D, d) is given.
 
@@ -207,7 +207,7 @@ def sums_at_fixed_scores(H, y, v, kappa, p, nu, first, last, block, work, flat, 
     return loss
 
 
-@kernel(fastmath=REORDER, nogil=True)
+@kernel(fastmath=REORDER)
 def sums_at_fixed_value(U, scaled, p, nu, first, last, work, flat, M):
     """Accumulate loss and ``M += sum w u^T`` where ``u = y X v`` is given as U (N, wide).
 

@@ -20,6 +20,7 @@ import math
 import numpy as np
 
 from dynamics._jit import REORDER, kernel
+from dynamics.errors import ToleranceError
 from dynamics.fourier.bound import account, fill_levels, mean_power
 from dynamics.fourier.design import (
     INTEGRATED,
@@ -28,6 +29,7 @@ from dynamics.fourier.design import (
     TOO_MANY_NODES,
     design,
 )
+from dynamics.fourier.effort import MOST_OPERATIONS, OPERATIONS_AT_ONCE, operations, too_long
 from dynamics.fourier.kernel import node_sums
 from dynamics.fourier.plan import TILTS, UNTILTED
 from dynamics.fourier.prepare import FLOOR, prepare
@@ -54,18 +56,25 @@ def expectation(law, C, L, constants, blur, power, crude, tolerance, relative):
 
     Returns ``values[5], bounds[5, parts], magnitude[5], unit[5]``. ``magnitude`` bounds
     E[s(-F) |dF|] and ``unit`` E|dF| from above; ``crude`` bounds softplus(-F), |dF|, 1 everywhere,
-    ``blur`` the errors of the attention weights among the constants.
+    ``blur`` the errors of the attention weights among the constants. Raises ToleranceError where
+    the integrals are counted to be more than ``MOST_OPERATIONS``, before they are computed.
     """
     floor = _RELATIVE_FLOOR if relative else FLOOR
     reach, tail, x, y, base, logs, sure, ready, unit, goal = prepare(
         law, C, L, constants, power, crude, tolerance, floor
     )
+    values = None
     for _ in range(8 if relative else 4):
         kind, line, nodes, angles, share, here, log_goal = design(
             law, C, L, reach, tolerance, floor, unit, x, y, base, logs, sure, ready, goal
         )
-        sums, _, weights, _ = node_sums(
-            -reach, base[0], x, y, law.n, share, line, nodes, angles, C, L, False
+        work = operations(C, L, len(law.n), nodes, angles, share)
+        if work > MOST_OPERATIONS:
+            if values is None:
+                raise ToleranceError(too_long(work, int(nodes.sum())))
+            break  # what is there, with its bounds
+        sums, weights = _integrate(
+            work, -reach, base[0], x, y, law.n, share, line, nodes, angles, C, L
         )
         values, bounds, magnitude, settled = assemble(
             law, C, L, reach, constants, blur, power, x, y, base, logs, sure, kind, line, nodes,
@@ -75,6 +84,21 @@ def expectation(law, C, L, constants, blur, power, crude, tolerance, relative):
         if settled:
             break
     return values, bounds, magnitude, unit
+
+
+def _integrate(work, first, base, x, y, n, share, line, nodes, angles, C, L):
+    """Return the sums and weights of ``node_sums``; long work in parts, so that Ctrl-C is heard."""
+    parts = 1 + int(work / OPERATIONS_AT_ONCE)
+    sums, weights = 0.0, 0.0
+    done = np.cumsum(nodes * angles)
+    owner = np.minimum(done * parts // max(done[-1], 1), parts - 1)  # the part of each total
+    for part in range(parts):
+        own = nodes if parts == 1 else np.where(owner == part, nodes, 0)
+        more, _, weight, _ = node_sums(
+            first, base, x, y, n, share, line, own, angles, C, L, False
+        )  # rows without nodes give 0
+        sums, weights = (more, weight) if part == 0 else (sums + more, weights + weight)
+    return sums, weights
 
 
 @kernel
@@ -164,26 +188,27 @@ def assemble(
         bounds,
         magnitude,
         _settled(
-            tolerance, relative, bounds, beyond, values if relative else magnitude, unit, goal
+            tolerance, relative, bounds, rest, beyond, values if relative else magnitude, unit, goal
         ),
     )
 
 
 @kernel(inner=True)
-def _settled(tolerance, relative, bounds, beyond, answer, unit, goal):
+def _settled(tolerance, relative, bounds, rest, beyond, answer, unit, goal):
     """Lower each goal whose error exceeds its share of the answer.
 
-    Rounding cannot be lowered, and nothing helps where what is left out ``beyond`` is too large.
+    Rounding and the ``rest`` of all R that are never visited cannot be lowered, and nothing helps
+    where what is left out ``beyond`` is too large.
     """
     floor = _RELATIVE_FLOOR if relative else FLOOR
     settled = True
     for k in range(5):
-        whole, rounding = tolerance * abs(answer[k]), bounds[k, 4]
-        aim = rounding if rounding >= whole else max(0.1 * whole, whole - rounding)
+        whole, fixed = tolerance * abs(answer[k]), bounds[k, 4] + MARGIN * rest[k]
+        aim = fixed if fixed >= whole else max(0.1 * whole, whole - fixed)
         aim = max(aim, floor * unit[k])
         if beyond[k] > aim:
             return True
-        error = bounds[k, 0] + bounds[k, 1] + bounds[k, 2] + bounds[k, 3]
+        error = bounds[k, 0] - MARGIN * rest[k] + bounds[k, 1] + bounds[k, 2] + bounds[k, 3]
         if error > aim:
             goal[k] *= 0.5 * aim / error
             settled = False

@@ -22,6 +22,12 @@ from dynamics._jit import plain_twin
 from dynamics.fourier.quads import LANES, binomial_series
 from dynamics.fourier.rounding import PLAIN_POWER
 
+#: More operations than this are refused before they are made: some ten seconds on one core.
+MOST_OPERATIONS = 10**11
+
+#: More than this are made in parts, half a second each.
+OPERATIONS_AT_ONCE = 5 * 10**9
+
 
 class Effort(NamedTuple):
     """Totals R that are integrated, their nodes, pairs of a node and an angle, and operations."""
@@ -47,6 +53,28 @@ def effort(
     work = points // 4 * at_four + nodes * per_node + blocks * per_block
     return Effort(
         int((nodes > 0).sum()), int(nodes.sum()), int(points.sum()), int(work[nodes > 0].sum())
+    )
+
+
+def operations(
+    C: int, L: int, types: int, nodes: np.ndarray, angles: np.ndarray, share: np.ndarray
+) -> float:
+    """Return the operations of :func:`effort`, or an upper estimate where they are few."""
+    groups = (C + 3) // 4
+    power = max(63, 11 + 16 * L.bit_length())
+    each = (16 * (groups + 1) + 32 + 20 * groups + 4 * power) / 4
+    estimate = each * float(nodes @ angles) + (100.0 * types + 100.0) * float(nodes.sum())
+    if estimate < OPERATIONS_AT_ONCE:
+        return estimate
+    return float(effort(C, L, types, nodes, angles, share.sum(axis=1)).operations)
+
+
+def too_long(work: float, nodes: int) -> str:
+    """Return why so many operations are refused."""
+    return (
+        f"the Fourier method needs {work:.2g} operations a gradient at this state ({nodes} nodes), "
+        f"more than the {MOST_OPERATIONS:.0e} it may take: ask for a larger tolerance, or for "
+        "another method"
     )
 
 

@@ -27,7 +27,7 @@ from dynamics.fourier.curvature import curvature
 from dynamics.fourier.design import design
 from dynamics.fourier.driver import PARTS, expectation
 from dynamics.fourier.effort import Effort, effort
-from dynamics.fourier.plan import SetLaw, set_law
+from dynamics.fourier.plan import SetLaw, set_law, totals_of
 from dynamics.fourier.prepare import FLOOR, prepare
 from dynamics.fourier.rounding import weight_errors
 from dynamics.fourier.sign import SignLaw, Signs, sign_law, sign_probabilities
@@ -35,6 +35,10 @@ from dynamics.problem import Problem, State, require
 from dynamics.value import Loss, Value, require_finite
 
 _JACOBIAN_TOLERANCE = 1e-7
+
+#: Numbers in a table of all types of a set and all totals; about ten such tables are made.
+_MOST_NUMBERS = 5 * 10**6
+
 _UPPER = np.triu_indices(3)
 
 
@@ -88,6 +92,7 @@ class FourierExpectation:
         self.problem = problem
         self.tolerance = float(tolerance)
         self.relative = bool(relative)
+        self._refuse_large_tables()
         self._law: SetLaw = set_law(problem)
         self._signs: SignLaw | None = None
 
@@ -185,6 +190,16 @@ class FourierExpectation:
             ready, goal,
         )  # fmt: skip
         return effort(problem.C, problem.L, len(law.n), nodes, angles, share.sum(axis=1))
+
+    def _refuse_large_tables(self) -> None:
+        """Refuse tables of all types and totals that are too large, before they are made."""
+        C, totals = self.problem.C, totals_of(self.problem)
+        numbers = ((C + 1) * (C + 2) // 2) * totals
+        if numbers > _MOST_NUMBERS:
+            raise ToleranceError(
+                f"the Fourier method needs tables of {numbers:.2g} numbers ({totals:.2g} totals) "
+                f"for these D, C and q, more than the {_MOST_NUMBERS:.0e} it may take"
+            )
 
     def _run(self, state: State) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         constants, problem = self._constants(state), self.problem

@@ -106,6 +106,13 @@ def set_law(problem: Problem) -> SetLaw:
     return law
 
 
+def totals_of(problem: Problem) -> int:
+    """Return about how many totals R the law will hold, from the variance of R."""
+    patches = problem.D - problem.C
+    spread = math.sqrt(-2.0 * _DEEPEST_TAIL * problem.q * patches)
+    return 2 * min(patches, int(spread) + 90) + 1
+
+
 def _log_probability(a: int, b: int, C: int, q: float, log_zero: float) -> float:
     zeros = C - a - b
     ways = math.comb(C, a) * math.comb(C - a, b)

@@ -39,6 +39,12 @@ ENOUGH = 1e-7
 #: Multisets of crowded sets beyond these are left out.
 _MOST_NODES = 400_000
 
+#: Numbers in the table of lone patches; some six such arrays are made.
+_MOST_NUMBERS = 10**7
+
+#: Pairs of a total and a multiset that are visited at most: some ten seconds.
+_MOST_VISITS = 5 * 10**8
+
 
 class Signs(NamedTuple):
     """P[F <= 0] and P[F = 0], and the absolute errors of either."""
@@ -127,10 +133,10 @@ def _accuracy(problem: Problem, law: SetLaw, most: int, log_keep: float, lone: f
 
 def _crowded_law(
     problem: Problem, law: SetLaw, tolerance: float, reach: int
-) -> tuple[CrowdedLaw, float]:
+) -> tuple[CrowdedLaw | None, float]:
     """Build the tree for a remainder of about ``tolerance``, or the largest tree allowed.
 
-    Returns it with its remainder.
+    Returns it with its remainder; None where the table of lone patches is too large.
     """
     crowded = np.flatnonzero(law.plus + law.minus >= 2)
     crowded = crowded[np.argsort(-law.p[crowded], kind="stable")]
@@ -139,6 +145,9 @@ def _crowded_law(
         law.p[crowded], law.n[crowded], problem.L - 1, log_keep, 0.2 * tolerance, _MOST_NODES
     )
     offset = reach + int(np.abs(tree.total).max())
+    numbers = (tree.number.max() + 1.0) * (2.0 * offset + 1.0) * _width(problem, law, log_keep)
+    if numbers > _MOST_NUMBERS:
+        return None, math.inf
     built = CrowdedLaw(
         parent=tree.parent,
         last=crowded[tree.last],
@@ -169,11 +178,9 @@ def _log_not_crowded(law: SetLaw) -> float:
 
 def _lone_law(problem: Problem, law: SetLaw, most: int, offset: int, log_keep: float) -> np.ndarray:
     """Tabulate the cumulative law of lone +1 and lone -1 among the sets that are not crowded."""
-    single = _index(law, 1, 0)
-    log_lone = law.log_p[single] - log_keep if single >= 0 else -math.inf
+    log_lone = _log_lone(law, log_keep)
     log_none = law.log_p_empty - log_keep
-    mean = (problem.L - 1) * math.exp(log_lone)
-    width = min((problem.L - 1) // 2 + 1, int(mean + 12 * math.sqrt(mean) + 30))
+    width = _width(problem, law, log_keep)
     j = np.arange(width)[None, :]
     d = np.abs(np.arange(-offset, offset + 1))[:, None]
     table = np.zeros((most + 1, 2 * offset + 1, width + 1))
@@ -187,6 +194,17 @@ def _lone_law(problem: Problem, law: SetLaw, most: int, offset: int, log_keep: f
         logs = logs + _times(lone, log_lone) + _times(np.maximum(sets - lone, 0), log_none)
         table[k, :, 1:] = np.cumsum(np.where(lone <= sets, np.exp(logs), 0.0), axis=1)
     return table
+
+
+def _log_lone(law: SetLaw, log_keep: float) -> float:
+    single = _index(law, 1, 0)
+    return float(law.log_p[single]) - log_keep if single >= 0 else -math.inf
+
+
+def _width(problem: Problem, law: SetLaw, log_keep: float) -> int:
+    """Return how many pairs of lone patches are tabulated."""
+    mean = (problem.L - 1) * math.exp(_log_lone(law, log_keep))
+    return min((problem.L - 1) // 2 + 1, int(mean + 12 * math.sqrt(mean) + 30))
 
 
 def _sums_of_logs(numbers: np.ndarray) -> np.ndarray:
@@ -220,14 +238,7 @@ def sign_probabilities(
     totals, base, x, dbase, dx, wrong, missing = undecided(
         law, signs.reach, signs.tolerance, C, L, constants, blur, power, turned
     )
-    if signs.crowded is not None:
-        low, high, found = count_by_crowded(totals, base, x, dbase, dx, signs.crowded)
-        nodes = len(signs.crowded.weight)
-    elif signs.halves is not None:
-        low, high, found = count_by_halves(
-            totals, base, x, dbase, dx, signs.halves.a, signs.halves.b, L
-        )
-        nodes = len(signs.halves.a.weight) + len(signs.halves.b.weight)
+    (low, high, found), nodes = _counted(signs, totals, base, x, dbase, dx, L)
     here = law.total[law.center + totals]
     left = np.maximum(0.0, here - found)
     share = np.divide(high, found, out=np.full(len(found), 0.5), where=found > 0.0)
@@ -252,6 +263,21 @@ def sign_probabilities(
         MARGIN * (max(below, above) + noise),
         MARGIN * (float(np.sum(open_ + left)) + noise),
     )
+
+
+def _counted(
+    signs: SignLaw, totals: np.ndarray, base: np.ndarray, x: np.ndarray, dbase: np.ndarray,
+    dx: np.ndarray, L: int,
+) -> tuple[np.ndarray, int]:  # fmt: skip
+    """Count along the chosen road; nothing where it is too long, and the bounds say so."""
+    trees = signs.halves if signs.crowded is None else (signs.crowded,)
+    nodes = sum(len(tree.weight) for tree in trees or ())
+    if len(totals) * nodes > _MOST_VISITS:
+        return np.zeros((3, len(totals))), nodes
+    if signs.crowded is not None:
+        return count_by_crowded(totals, base, x, dbase, dx, signs.crowded), nodes
+    assert signs.halves is not None
+    return count_by_halves(totals, base, x, dbase, dx, signs.halves.a, signs.halves.b, L), nodes
 
 
 @kernel

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from fractions import Fraction
-from typing import NoReturn
+from typing import Any, NoReturn
 
 EXIT_CODES = "exit codes: 0 done, 1 failed, 2 bad input, 130 interrupted (Ctrl-C)"
 
@@ -19,6 +20,12 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Write the sentence to standard error and exit with code 2."""
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Write at once; what argparse would pass over in silence, a full device, is told."""
+        stream = file or sys.stderr
+        stream.write(message)
+        stream.flush()
 
 
 def number(text: str) -> int | float:

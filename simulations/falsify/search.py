@@ -136,8 +136,8 @@ def falsify(
         chosen["horizon"] = finite("horizon", horizon)
     elif not {"horizon", "steps"} & set(chosen):
         chosen["horizon"] = HORIZON
-    if theory.parameter("tolerance") is not None:
-        chosen.setdefault("tolerance", TOLERANCE)
+    if theory.accuracy is not None:
+        chosen.setdefault(theory.accuracy, TOLERANCE)
     search = _Search(
         Conjecture(conjecture, theory),
         Filter(where, theory) if where is not None else None,

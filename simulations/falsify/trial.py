@@ -215,8 +215,9 @@ def _merge(times: np.ndarray, old: Bounded, new: np.ndarray, finer: Bounded) -> 
 
 def _tightened(system: System, case: Case) -> Case:
     values = dict(case.values)
-    given = {"tolerance": DEFAULT_TOLERANCE} | {k: v for k, v in case.settings.items() if v}
-    for name in ("rtol", "tolerance"):
+    usual = {} if system.accuracy is None else {system.accuracy: DEFAULT_TOLERANCE}
+    given = usual | {k: v for k, v in case.settings.items() if v}
+    for name in {"rtol", *usual}:
         if name in given:
             values[name] = max(given[name] * _TIGHTER, 1e-13)
     return system.build(values)

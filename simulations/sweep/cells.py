@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -49,8 +51,19 @@ def compile_kernels() -> None:
     """Compile the kernels in a process of their own, so that all others load them from disk.
 
     Code that Numba has just compiled and the same code loaded from its cache may round
-    differently: a worker that compiled would return other last digits than the rest.
+    differently: a worker that compiled would return other last digits than the rest. Whatever ends
+    the waiting ends the compilation too, its own processes with it.
     """
-    subprocess.run(
-        [sys.executable, "-m", "dynamics.precompile"], stdout=subprocess.DEVNULL, check=False
-    )
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dynamics.precompile"], stdout=subprocess.DEVNULL,
+        start_new_session=True,
+    )  # fmt: skip
+    try:
+        process.wait()
+    except BaseException:
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+        process.wait()
+        raise

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
+from simulations.interrupts import held_back
 from simulations.sweep.cells import Row, measure_cell, nothing
 from simulations.systems.system import FAILED
 
@@ -107,7 +108,7 @@ class Workers:
         process = self._context.Process(
             target=_work, args=(theirs, self.measure, self.system), daemon=True
         )
-        with _one_thread():
+        with _one_thread(), held_back():
             process.start()
         theirs.close()
         return _Worker(process, ours)

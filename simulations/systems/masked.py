@@ -58,8 +58,10 @@ PARAMETERS = (
               "cluster, as in local,global", str, "local or global"),
     *solver_parameters("long enough to learn"),
     Parameter("method", "of the expectation (default auto)", str, f"one of {', '.join(METHODS)}"),
-    Parameter("tolerance", f"of its quadrature (default {DEFAULT_TOLERANCE:g})", float,
+    Parameter("tolerance", "of loss and gradient (default: none asked, the bound says it)", float,
               "greater than 0"),
+    Parameter("quadrature", "accuracy of the mean over random scales (default: the tolerance, "
+              f"or {DEFAULT_TOLERANCE:g})", float, "greater than 0"),
     Parameter("moving", "what is trained (default all)", str, f"one of {', '.join(MOVING)}"),
     Parameter("eps", "(1 - a_n)^2 at which p has learned (default 1e-2)", float, "in (0, 1/2)"),
 )  # fmt: skip
@@ -132,9 +134,13 @@ def build(values: Mapping[str, Any]) -> Case:
     require(method in METHODS, "method", method, f"one of {', '.join(METHODS)}")
     require(moving in MOVING, "moving", moving, f"one of {', '.join(MOVING)}")
     tolerance = tolerance_of(values)
+    usual = DEFAULT_TOLERANCE if tolerance is None else tolerance
+    quadrature = finite("quadrature", values.get("quadrature", usual))
+    require(quadrature > 0.0, "quadrature", quadrature, "greater than 0")
     expectation = {
         "method": method,
-        "tolerance": DEFAULT_TOLERANCE if tolerance is None else float(tolerance),
+        "tolerance": tolerance,
+        "quadrature": quadrature,
         "moving": moving,
         "eps": eps,
     }
@@ -169,8 +175,8 @@ def solve(case: Case, progress: Callable[[float], None] | None = None) -> Trajec
     """Make the run."""
     settings = case.settings
     population = MaskedPopulation(
-        case.problem, settings["method"], quadrature=settings["tolerance"],
-        moving=settings["moving"],
+        case.problem, settings["method"], settings["tolerance"],
+        quadrature=settings.get("quadrature"), moving=settings["moving"],
     )  # fmt: skip
     return follow(population, case, progress)
 

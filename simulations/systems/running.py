@@ -96,7 +96,7 @@ def horizon_of(case: Case) -> float:
 
 def solver_flags(case: Case) -> dict[str, Any]:
     """Return the flags of the command line that ask for this solver."""
-    names = ("horizon", "rtol", "learning_rate", "steps", "tolerance")
+    names = ("horizon", "rtol", "learning_rate", "steps", "tolerance", "quadrature")
     given = {f"--{name.replace('_', '-')}": case.settings.get(name) for name in names}
     return {"--solver": case.solver, **given}
 

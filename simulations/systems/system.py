@@ -105,6 +105,11 @@ class System:
         """Return the parameter with this name, ``None`` if there is none."""
         return next((one for one in self.parameters if one.name == name), None)
 
+    @property
+    def accuracy(self) -> str | None:
+        """The parameter that makes the expectation more accurate at its cost, if there is one."""
+        return next((n for n in ("quadrature", "tolerance") if self.parameter(n)), None)
+
 
 #: Outcomes that tell of the cost of a run and differ from one run to the next.
 VOLATILE = ("seconds",)

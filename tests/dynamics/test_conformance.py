@@ -288,3 +288,26 @@ def test_a_system_without_a_certified_loss_is_cut_where_it_refuses():
     assert run.message == "too small"
     assert (run.column("x0") >= 0.5).all()
     assert run.time.size > 2
+
+
+@pytest.mark.parametrize("method", ["LSODA", "Radau", "BDF"])
+def test_a_jacobian_that_is_not_finite_is_a_status(method):
+    """A theory whose second derivatives overflow before its gradient does."""
+
+    class Bent(Quadratic):
+        def jacobian(self, state):
+            return np.full((len(state), len(state)), np.nan)
+
+    run = gradient_flow(Bent(CURVED, START), horizon=1e6, method=method)
+    assert run.status in (Status.OVERFLOW, Status.COMPLETED)
+    assert np.isfinite(run.states).all()
+    if method != "LSODA":  # which asks for it only where the problem is stiff
+        assert run.status is Status.OVERFLOW
+
+
+def test_the_curvature_of_an_overflow_gives_no_learning_rate():
+    class Bent(Quadratic):
+        def jacobian(self, state):
+            return np.full((len(state), len(state)), np.nan)
+
+    assert np.isnan(Bent(CURVED, START).largest_stable_learning_rate(START))

@@ -7,7 +7,15 @@ import pickle
 import numpy as np
 import pytest
 
-from dynamics import Population, Problem, State, Status, gradient_descent, gradient_flow
+from dynamics import (
+    Population,
+    Problem,
+    State,
+    Status,
+    ToleranceError,
+    gradient_descent,
+    gradient_flow,
+)
 from dynamics.reduced import REDUCED_INVARIANTS, patch_association_fails
 from tests.closeness import close, within
 
@@ -123,3 +131,12 @@ def test_interpolation_between_records_of_descent():
     close(middle.alpha, (run.alpha[50] + run.alpha[51]) / 2, rel=1e-12)
     assert run.status is Status.COMPLETED
     assert isinstance(run.final, State)
+
+
+def test_a_run_without_a_state_says_so():
+    """The loss overflows at the start itself."""
+    population = Population(Problem(D=8, C=2, q=0.3), tolerance=1e-6)
+    run = gradient_flow(population, horizon=1.0, initial=(3e80, 7e17, 1.4))
+    assert run.time.size == 0
+    with pytest.raises(ToleranceError, match="the run holds no state: tolerance = 1e-06"):
+        _ = run.final

@@ -89,8 +89,9 @@ def test_solvers(cases, in_time):
                         population, horizon=_hostile(rng), initial=initial,
                         rtol=rng.choice((1e-6, number(rng))),
                     )  # fmt: skip
+                final = run.final
             except FORESEEN as failure:
                 _sentence(failure)
                 continue
         assert run.status in Status
-        assert all(map(math.isfinite, run.final))
+        assert all(map(math.isfinite, final))

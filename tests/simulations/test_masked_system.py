@@ -66,6 +66,7 @@ class TestBuild:
             ({"method": "fourier"}, "method = fourier is not allowed"),
             ({"solver": "gd", "rtol": 1e-6}, "rtol is not allowed with solver = gd"),
             ({"tolerance": -1.0}, "tolerance = -1.0 is not allowed"),
+            ({"quadrature": 0.0}, "quadrature = 0.0 is not allowed"),
         ],
     )
     def test_refusals_are_one_sentence(self, masked, values, sentence):
@@ -94,6 +95,20 @@ class TestMeasure:
         close(found["Phi_1"], run.phi_global[-1, 0], rel=1e-6)
         close(found["loss"], run.loss[-1], rel=1e-5)
         assert set(found) == {one.name for one in masked.outcomes} | {"status", "message"}
+
+    def test_a_tolerance_means_the_error_of_loss_and_gradient_as_in_every_theory(self, masked):
+        """The mean field of 4096 patches has an error that no finer quadrature lowers."""
+        random_scales = SMALL | {"method": "mean_field", "z_low": 1.0, "z_high": 1.5}
+        fine = masked.measure(masked.build(random_scales | {"quadrature": 1e-9}))
+        assert fine["status"] == "completed"
+        assert fine["bound"] > 1e-6
+        strict = masked.measure(masked.build(random_scales | {"tolerance": 1e-6}))
+        assert strict["status"] == "inaccurate"
+        assert "tolerance = 1e-06" in strict["message"]
+        case = masked.build(SMALL | {"quadrature": 1e-5, "tolerance": 0.5})
+        assert (case.settings["quadrature"], case.settings["tolerance"]) == (1e-5, 0.5)
+        assert "--quadrature 1e-05" in masked.command(case)
+        assert masked.build(SMALL | {"tolerance": 1e-4}).settings["quadrature"] == 1e-4
 
     def test_observables_at_the_records(self, masked):
         case = masked.build(SMALL | {"horizon": 100.0})

@@ -1,0 +1,87 @@
+"""Costs of the Fourier method: counted before they are paid, and refused above their limits."""
+
+import numpy as np
+import pytest
+
+from dynamics.errors import ToleranceError
+from dynamics.fourier import FourierExpectation, driver, method, sign
+from dynamics.fourier.plan import set_law, totals_of
+from dynamics.problem import Problem, State
+
+HOT = Problem(D=2048, C=8, q=0.755, temperature=440.0, output_scale=2e-53)
+
+
+def test_a_goal_that_nothing_can_reach_is_not_pursued(monkeypatch):
+    """The totals beyond reach leave 1e-98 of a derivative of 1e-172: no nodes change that."""
+    rounds = []
+
+    def counted(work, *arguments):
+        rounds.append(work)
+        return integrate(work, *arguments)
+
+    integrate = driver._integrate
+    monkeypatch.setattr(driver, "_integrate", counted)
+    expectation = FourierExpectation(HOT)
+    expectation.gradient(HOT.initial_state)
+    assert len(rounds) == 1
+    assert rounds[0] < 5e9
+
+
+def test_counted_work_above_the_limit_is_refused_with_the_number(monkeypatch):
+    monkeypatch.setattr(driver, "MOST_OPERATIONS", 10**6)
+    monkeypatch.setattr(driver, "node_sums", None)  # it must not be called
+    with pytest.raises(ToleranceError, match=r"needs \S+e\+\d+ operations a gradient"):
+        FourierExpectation(HOT).gradient(HOT.initial_state)
+
+
+@pytest.mark.parametrize("tolerance", [1e-4, 1e-10])
+def test_work_in_parts_gives_the_same_bits(monkeypatch, tolerance):
+    expectation = FourierExpectation(Problem(D=64, C=4, q=0.1), tolerance)
+    whole = expectation._run(State(0.3, 0.4, -0.1))
+    monkeypatch.setattr(driver, "OPERATIONS_AT_ONCE", 10**4)
+    for one, other in zip(whole, expectation._run(State(0.3, 0.4, -0.1)), strict=True):
+        assert np.array_equal(one, other)
+
+
+@pytest.mark.parametrize(("D", "C", "q"), [(64, 4, 0.1), (1024, 16, 0.02), (4096, 2, 1e-3)])
+def test_the_estimate_is_above_the_count(monkeypatch, D, C, q):
+    problem, seen, estimate = Problem(D=D, C=C, q=q), [], driver.operations
+    monkeypatch.setattr(driver, "operations", lambda *a: seen.append(estimate(*a)) or seen[-1])
+    expectation = FourierExpectation(problem, 1e-8)
+    expectation.gradient(problem.initial_state)
+    assert seen[0] >= expectation.effort(problem.initial_state).operations
+
+
+@pytest.mark.parametrize(("D", "C", "q"), [(2048, 512, 0.5), (10**9, 4, 0.3), (10**6, 10**5, 1)])
+def test_tables_too_large_are_refused_before_they_are_made(monkeypatch, D, C, q):
+    monkeypatch.setattr(method, "set_law", None)
+    with pytest.raises(ToleranceError, match=r"tables of \S+ numbers \(\S+ totals\)"):
+        FourierExpectation(Problem(D=D, C=C, q=q))
+
+
+def test_totals_are_foreseen():
+    for D, C, q in ((64, 4, 2 / 64), (10**6, 8, 1e-2), (2048, 8, 0.9), (10**5, 2, 1e-300)):
+        problem = Problem(D=D, C=C, q=q)
+        assert totals_of(problem) >= 2 * len(set_law(problem).log_tail) - 1
+
+
+def test_signs_that_cannot_be_counted_are_unknown(monkeypatch):
+    problem, state = Problem(D=64, C=4, q=0.1), State(0.3, 0.4, -0.1)
+    known = FourierExpectation(problem, 1e-6).evaluate(state)
+    monkeypatch.setattr(sign, "_MOST_VISITS", 10)
+    unknown = FourierExpectation(problem, 1e-6).evaluate(state)
+    assert unknown.test_error_bound > 1e-4 > 1e-6 > known.test_error_bound
+    assert abs(unknown.test_error - known.test_error) <= unknown.test_error_bound
+    assert unknown.loss == known.loss
+
+
+def test_table_of_lone_patches_that_is_too_large(monkeypatch):
+    """Their law is left for the halves, which agree."""
+    problem = Problem(D=32, C=4, q=0.1)
+    usual = FourierExpectation(problem, 1e-6).evaluate(problem.initial_state)
+    sign.sign_law.cache_clear()
+    monkeypatch.setattr(sign, "_MOST_NUMBERS", 100)
+    other = FourierExpectation(problem, 1e-6).evaluate(problem.initial_state)
+    sign.sign_law.cache_clear()
+    apart = abs(other.test_error - usual.test_error)
+    assert apart <= other.test_error_bound + usual.test_error_bound < 1e-4

@@ -1,0 +1,144 @@
+"""Ctrl-C of real processes: answered within two seconds, wherever they are."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from simulations import interrupts
+
+LONG = """
+import math, sys
+from dynamics._jit import kernel
+
+@kernel
+def spin(steps):
+    total = 0.0
+    for i in range(steps):
+        total += math.sin(total + i)
+    return total
+
+def execute(args):
+    spin(10)
+    print("in the kernel", flush=True)
+    spin(10**12)
+
+from simulations import cli
+from simulations.commands import claims
+claims.execute = execute
+sys.exit(cli.main(["claims"]))
+"""
+SWEEP = "[fixed]\nD = 8\nC = 2\n[grid]\nnu = { from = 0.01, to = 0.1, number = 20 }\n"
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals to processes")
+
+
+def start(arguments, **environment):
+    """Start Python as a terminal does: in a session of its own, where Ctrl-C is not ignored."""
+    return subprocess.Popen(
+        [sys.executable, *map(str, arguments)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        env={**os.environ, **environment},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
+
+
+def interrupted(process):
+    """Press Ctrl-C; return the exit code, what was said, and the seconds it took."""
+    began = time.monotonic()
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    return process.returncode, said, time.monotonic() - began
+
+
+def left_of(mark):
+    """Return the processes whose environment holds a text."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                if mark.encode() in file.read():
+                    found.append(int(pid))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.slow
+def test_inside_one_long_kernel(tmp_path):
+    script = tmp_path / "long.py"
+    script.write_text(LONG)
+    process = start([script], PYTHONPATH=os.pathsep.join(sys.path))
+    assert process.stdout.readline() == "in the kernel\n"
+    code, said, seconds = interrupted(process)
+    assert code == 130
+    assert said == (
+        "patchdyn: interrupted within one long computation; what was stored before is kept\n"
+    )
+    assert seconds < 2.0 or os.getloadavg()[0] > os.cpu_count()  # a busy machine is late itself
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not os.path.isdir("/proc"), reason="processes are looked for in /proc")
+@pytest.mark.parametrize("delay", [0.0, 0.3, 1.5, 5.0])
+def test_in_the_first_seconds_of_a_sweep(tmp_path, delay):
+    """While it compiles, starts its workers, or computes: one sentence, and no process is left."""
+    (tmp_path / "c.toml").write_text(SWEEP)
+    out, mark = tmp_path / "out", f"{tmp_path}/cache"
+    process = start(
+        ["-m", "simulations.cli", "sweep", tmp_path / "c.toml", "--out", out],
+        MARK_OF_THIS_TEST=mark,
+    )
+    deadline = time.monotonic() + 60
+    while not list(out.glob("*.json")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(delay)
+    if process.poll() is not None:
+        assert process.communicate()[0]
+        assert process.returncode == 0  # it was fast
+        return
+    code, said, seconds = interrupted(process)
+    assert code == 130, said
+    assert "Traceback" not in said
+    assert said.strip().splitlines()[-1].startswith("patchdyn: interrupted")
+    assert seconds < 2.0 or os.getloadavg()[0] > os.cpu_count()
+    deadline = time.monotonic() + 10
+    while left_of(mark) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not left_of(mark)
+
+
+def press_inside(threads):
+    with interrupts.answered():
+        assert threading.active_count() == threads
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(5)
+
+
+def test_everything_is_given_back():
+    before, threads = signal.getsignal(signal.SIGINT), threading.active_count()
+    woken = signal.set_wakeup_fd(-1)
+    signal.set_wakeup_fd(woken)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            press_inside(threads + 1)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        assert threading.active_count() == threads
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert signal.set_wakeup_fd(woken) == woken
+
+
+def test_a_handler_of_somebody_else_stays():
+    """In a library call, a thread, or where Ctrl-C is ignored, nothing is changed."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with interrupts.answered():
+            assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,100 @@
+"""Machines that lack something: a cache, a wide terminal, room on the disk, a scheduler."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dynamics
+
+CLI = [sys.executable, "-m", "simulations.cli"]
+ROOT = Path(dynamics.__file__).parents[1]
+
+
+def patchdyn(*arguments, folder=None, **options):
+    environment = {**os.environ, "PYTHONPATH": str(folder or ROOT), **options.pop("env", {})}
+    return subprocess.run(
+        [*CLI, *map(str, arguments)], env=environment, text=True, check=False, timeout=600,
+        stderr=subprocess.PIPE, cwd=folder, **{"stdout": subprocess.PIPE, **options},
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def read_only(tmp_path_factory):
+    """An installation whose folders take no cache, for a user whose home takes none either."""
+    copy = tmp_path_factory.mktemp("installation")
+    for package in ("dynamics", "simulations", "symbolic"):
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / package, copy / package, ignore=ignored)
+    for folder in [path for path in copy.rglob("*") if path.is_dir()]:
+        (folder / "__pycache__").write_text("a file, so that root cannot write here either")
+    nowhere = str(copy / "dynamics" / "__pycache__" / "home")
+    return copy, {
+        "HOME": nowhere, "XDG_CACHE_HOME": nowhere, "NUMBA_CACHE_DIR": "",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }  # fmt: skip
+
+
+@pytest.mark.skipif(os.name != "posix", reason="homes are set by HOME")
+@pytest.mark.parametrize(
+    "arguments", [["--D", "8", "--C", "3"], pytest.param([], marks=pytest.mark.slow)]
+)
+def test_no_place_for_compiled_code_is_said_once(read_only, arguments):
+    folder, environment = read_only
+    small = ["--D", "8", "--C", "2", "--method", "enumeration", "--tolerance", "1e-3"]
+    done = patchdyn("run", *small, "--horizon", "1", *arguments, folder=folder, env=environment)
+    said = done.stderr.splitlines()
+    notes = [line for line in said if "compiled code cannot be kept" in line]
+    assert len(notes) == 1
+    assert notes[0].startswith("patchdyn: note: ")
+    assert "Traceback" not in done.stderr
+    if arguments:
+        assert done.returncode == 2
+        assert said[-1].startswith("patchdyn: C = 3 is not allowed")
+    else:
+        assert done.returncode == 0
+        assert "completed" in done.stdout
+
+
+@pytest.mark.parametrize("columns", ["1", "0", "-5", "x", "100000"])
+@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["derive"]])
+def test_terminals_of_any_width(arguments, columns):
+    done = patchdyn(*arguments, env={"COLUMNS": columns})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no device that is full")
+@pytest.mark.parametrize("arguments", [["derive"], ["claims", "--json"], ["--help"], ["--version"]])
+def test_full_device_on_standard_output(arguments):
+    with open("/dev/full", "w") as full:
+        done = patchdyn(*arguments, stdout=full)
+    assert done.returncode == 1
+    assert done.stderr == "patchdyn: cannot write the output: No space left on device\n"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="sizes of files are limited by setrlimit")
+def test_disk_full_below_hdf5(tmp_path):
+    """HDF5 tells of it in a page of its own words."""
+    import resource
+
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
+
+    done = patchdyn(
+        "run", "--D", "8", "--C", "2", "--horizon", "1", "--out", tmp_path / "x.nc",
+        preexec_fn=limit, env={"NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR", "")},
+    )  # fmt: skip
+    assert done.returncode == 1
+    said = [line for line in done.stderr.splitlines() if ": note: " not in line]
+    assert len(said) == 1
+    assert len(said[0]) < 300
+    assert "cannot write" in said[0]
+    assert "File too large" in said[0]
+    assert not any(tmp_path.iterdir())
