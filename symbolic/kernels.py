@@ -261,11 +261,18 @@ def result_identities(kernel: Kernel, index: int) -> dict[str, sp.Expr]:
         plain, claims = attention.write_out(getattr(sym, name)), {}
         for order in permutations((beta, gamma, rho)):
             stable = _in_order(kernel.expanded(index), order)
-            claims[f"{name} where {' >= '.join(map(str, order))}"] = stable - plain
+            where = f"where {' >= '.join(map(str, order))}"
+            largest = kernel.in_arguments(getattr(sym, f"x_{order[0]}"))
+            claims[f"{name} {where}"] = stable - plain
+            claims[f"largest exponential is 1 {where}"] = _in_order(largest, order) - 1
         return claims
     if kernel.name.endswith("_leading_term"):  # from the model, not from what is emitted
         plain = MODEL.signal_set(getattr(sym, name)).subs(sym.R, 0)
-        return {kernel.name: attention.write_out(kernel.expanded(index) - plain)}
+        margin = margins.at_patch(margins.MARGIN, "signal").subs(sym.R, 0)
+        return {
+            kernel.name: attention.write_out(kernel.expanded(index) - plain),
+            f"{kernel.name}, margin of the signal": kernel.in_arguments(O) - margin,
+        }
     if not kernel.name.startswith("row_") or kernel.name == "row_sum":
         return scalars.identities(kernel, index)
     return {f"{kernel.name}, {name}": _row_identity(kernel, index)}
