@@ -70,7 +70,10 @@ class Kernel:
 
     def expanded(self, index: int) -> sp.Expr:
         """Return a result as one expression in the arguments, helper functions as powers."""
-        expression = self.results[index][1]
+        return self.in_arguments(self.results[index][1])
+
+    def in_arguments(self, expression: sp.Expr) -> sp.Expr:
+        """Return an expression in named steps as one in the arguments."""
         for name, step in reversed(self.steps):
             expression = expression.subs(name, step)
         return expression.rewrite(sp.Pow)

@@ -261,14 +261,37 @@ def result_identities(kernel: Kernel, index: int) -> dict[str, sp.Expr]:
         plain, claims = attention.write_out(getattr(sym, name)), {}
         for order in permutations((beta, gamma, rho)):
             stable = _in_order(kernel.expanded(index), order)
-            claims[f"{name} where {' >= '.join(map(str, order))}"] = stable - plain
+            where = f"where {' >= '.join(map(str, order))}"
+            largest = kernel.in_arguments(getattr(sym, f"x_{order[0]}"))
+            claims[f"{name} {where}"] = stable - plain
+            claims[f"largest exponential is 1 {where}"] = _in_order(largest, order) - 1
         return claims
     if kernel.name.endswith("_leading_term"):  # from the model, not from what is emitted
         plain = MODEL.signal_set(getattr(sym, name)).subs(sym.R, 0)
-        return {kernel.name: attention.write_out(kernel.expanded(index) - plain)}
+        margin = margins.at_patch(margins.MARGIN, "signal").subs(sym.R, 0)
+        return {
+            kernel.name: attention.write_out(kernel.expanded(index) - plain),
+            f"{kernel.name}, margin of the signal": kernel.in_arguments(O) - margin,
+        }
     if not kernel.name.startswith("row_") or kernel.name == "row_sum":
         return scalars.identities(kernel, index)
-    return {f"{kernel.name}, {name}": _row_identity(kernel, index)}
+    claims = {f"{kernel.name}, {name}": _row_identity(kernel, index)}
+    if kernel.name == "row_hessian":
+        claims[f"{kernel.name}, {name}, of the model"] = _model_identity(kernel, index)
+    return claims
+
+
+def _model_identity(kernel: Kernel, index: int) -> sp.Expr:
+    """Emitted second derivatives summed over three sets minus those of F of the model, D = 3 C."""
+    types = [sp.symbols(f"a_{i} b_{i}", integer=True, nonnegative=True) for i in (1, 2)]
+    row = kernel.expanded(index)
+    total = margins.of_signal_set(row)
+    for kind in types:
+        at = dict(zip((sym.a, sym.b), kind))
+        total += margins.of_random_set(row).subs(at, simultaneous=True)
+    total = attention.write_out(total.subs(T, C + sum(plus - minus for plus, minus in types)))
+    one, other = (getattr(sym, x) for x in kernel.results[index][0].split())
+    return (total - sp.diff(MODEL.output(types), one, other)).subs(D, 3 * C)
 
 
 def _row_identity(kernel: Kernel, index: int) -> sp.Expr:

@@ -166,7 +166,11 @@ def identities(built: tuple[Kernel, ...]) -> dict[str, sp.Expr]:
         [_result(of["area_slope"], 0, gathers[m][s], attention[m], y[s]) for s in range(6)]
         for m in (0, 1)
     ]
-    claims = {}
+    claims = {
+        f"slope of the attention to area {m} in slot {s}": d_a[m][s] - moved(attention[m], s)
+        for m in (0, 1)
+        for s in range(6)
+    }
     for s, t in combinations_with_replacement(range(6), 2):
         found = own.get((s, t), 0) + _result(of["mean_hessian"], 0, v[s], v[t], y[s], y[t])
         for m in (0, 1):
