@@ -25,7 +25,12 @@ def rare_laws(problem: Problem) -> list[np.ndarray]:
     total = np.append(types.plus - types.minus, 0)
     laws = []
     for share in (1.0, 1.5, 2.0):
-        tilted = law * np.exp(-_tilt(problem, share) * (total + problem.C))
+        theta = _tilt(problem, share)
+        tilted = law * np.exp(-theta * (total + problem.C))
+        if not tilted.sum() > 0.0:  # features so rare that all of it underflows
+            with np.errstate(divide="ignore"):
+                logs = np.log(law) - theta * (total + problem.C)
+            tilted = np.exp(logs - logs.max())
         laws.append(tilted / tilted.sum())
     for level, number in ((problem.C, 1.0), (problem.C - 1, 2.0)):
         extreme = total <= -level
@@ -44,7 +49,8 @@ def _tilt(problem: Problem, share: float) -> float:
 
     def excess(theta: float) -> float:
         down, up = problem.q / 2.0, problem.q / 2.0 * math.exp(-2.0 * theta)
-        return (down - up) / (down + up + (1.0 - problem.q) * math.exp(-theta)) - goal
+        whole = down + up + (1.0 - problem.q) * math.exp(-theta)
+        return (down - up) / whole - goal if whole > 0.0 else 1.0 - goal  # the limit
 
     return float(optimize.brentq(excess, 0.0, 800.0, xtol=1e-6))
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from dynamics.errors import ParameterError, ToleranceError
-from dynamics.problem import finite
+from dynamics.problem import finite, shown
 from dynamics.trajectory import Trajectory
 
 
@@ -89,7 +89,7 @@ class Risk(ABC):
             numbers = []
         if len(numbers) != len(names):
             raise ParameterError(
-                f"state = {state!r} is not allowed: it must be {len(names)} numbers "
+                f"state = {shown(repr(state))} is not allowed: it must be {len(names)} numbers "
                 f"({', '.join(names)})"
             )
         return self.state(np.array([finite(*pair) for pair in zip(names, numbers)]))

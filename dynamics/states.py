@@ -124,7 +124,7 @@ def sample_states(
     every = [law / law.sum(), *laws]
     parts = _parts(samples, len(laws))
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.log(np.stack(every) / every[0])
+        ratio = np.maximum(np.log(np.stack(every) / every[0]), -1e4)  # finite where a law is 0
     ratio[:, every[0] == 0.0] = 0.0
     rows, kinds, counts, weights, done = [], [], [], [], 0
     for part, chosen in zip(parts, every):

@@ -16,7 +16,12 @@ from importlib import import_module
 from typing import Any
 
 from simulations.commands import BAD_INPUT, COMMANDS, FAILED, INTERRUPTED, BadInput
-from simulations.commands.arguments import EXIT_CODES, Parser, join_negative_numbers
+from simulations.commands.arguments import (
+    EXIT_CODES,
+    LONGEST,
+    Parser,
+    join_negative_numbers,
+)
 from simulations.interrupts import answered
 
 _DESCRIPTION = """\
@@ -34,9 +39,6 @@ examples:
 
 {EXIT_CODES}
 """
-
-
-_LONGEST = 900
 
 
 class _Version(argparse.Action):
@@ -135,8 +137,8 @@ def _leave_standard_output() -> None:
 
 
 def _complain(sentence: str, code: int) -> int:
-    if len(sentence) > _LONGEST:  # what was asked for may be of any length
-        sentence = sentence[: _LONGEST - 3] + "..."
+    if len(sentence) > LONGEST:  # what was asked for may be of any length
+        sentence = sentence[: LONGEST - 3] + "..."
     with contextlib.suppress(OSError):
         print(f"patchdyn: {sentence}", file=sys.stderr)
     return code

@@ -69,8 +69,11 @@ def write_dataset(path: Path, data: xarray.Dataset) -> None:
 
 
 def _save(path: Path, temporary: Path, data: xarray.Dataset) -> None:
+    """Make the file in memory: HDF5 does not survive a full disk."""
+    content = io.BytesIO()
     try:
-        data.to_netcdf(temporary, engine="h5netcdf")
+        data.to_netcdf(content, engine="h5netcdf")
+        temporary.write_bytes(content.getvalue())
     except OSError as failure:
         raise StoreError(f"cannot write {path}: {_reason(failure)}") from failure
     except RuntimeError as failure:  # how HDF5 tells of a full disk when it closes a file

@@ -9,6 +9,9 @@ from typing import Any, NoReturn
 
 EXIT_CODES = "exit codes: 0 done, 1 failed, 2 bad input, 130 interrupted (Ctrl-C)"
 
+#: Characters of a sentence at most, without the name of the command.
+LONGEST = 900
+
 
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are one sentence, and whose help keeps its layout."""
@@ -19,6 +22,8 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Write the sentence to standard error and exit with code 2."""
+        if len(message) > LONGEST:  # what was given may be of any length
+            message = message[: LONGEST - 3] + "..."
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
     def _print_message(self, message: str, file: Any = None) -> None:

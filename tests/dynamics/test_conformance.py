@@ -232,10 +232,11 @@ def test_invariants_are_named_and_hold(system):
 
 def test_a_state_of_the_wrong_shape_is_refused_in_one_sentence(system):
     names = ", ".join(system.risk.order_parameters)
-    for wrong in ((1.0,), 3.0, (*system.elsewhere, 0.0)):
+    for wrong in ((1.0,), 3.0, (*system.elsewhere, 0.0), "9" * 5000):
         with pytest.raises(ParameterError) as caught:
             gradient_flow(system.risk, horizon=1.0, initial=wrong)
         assert names in str(caught.value)
+        assert len(str(caught.value)) < 200 + len(names)
     with pytest.raises(ParameterError, match=f"^{system.risk.order_parameters[0]} = nan"):
         gradient_descent(
             system.risk, learning_rate=0.1, steps=1, initial=(np.nan, *system.elsewhere[1:])

@@ -349,3 +349,14 @@ def test_the_loss_alone_is_that_of_a_full_evaluation():
         state = State(0.2, 0.6, -0.05)
         value, cheap = population.evaluate(state), population.certified_loss(state)
         assert (cheap.loss, cheap.bound) == (value.loss, value.bound)
+
+
+@pytest.mark.parametrize("q", [5e-324, 1e-300, 1e-200, 1e-30])
+def test_sampling_of_features_that_never_come(q):
+    """All images are the signal set alone, and so is the expectation."""
+    problem = Problem(D=12, C=3, q=q)
+    state = State(0.2, 0.1, 0.0)
+    found = Population(problem, "sampling", samples=1000).evaluate(state)
+    exact = Population(problem, "enumeration", 1e-10).evaluate(state)
+    assert abs(found.loss - exact.loss) <= found.bound + exact.bound
+    assert found.bound < 0.5

@@ -483,3 +483,12 @@ class TestReproduce:
         assert "the same command resumes" in error
         assert record.is_file()
         assert "Not run yet: slow." in (tmp_path / "r" / "report.html").read_text()
+
+
+@pytest.mark.parametrize("value", ["8" * 5000, "x" * 5000])
+def test_a_refusal_of_argparse_is_short_too(value, capsys):
+    assert main(["sweep", "c.toml", "--out", "x", f"--workers={value}"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("patchdyn sweep: argument --workers: invalid int value")
+    assert len(said.splitlines()) == 1
+    assert len(said) < 1000

@@ -51,7 +51,10 @@ def interrupted(process):
     """Press Ctrl-C; return the exit code, what was said, and the seconds it took."""
     began = time.monotonic()
     os.killpg(process.pid, signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    try:
+        _, said = process.communicate(timeout=60)
+    finally:
+        process.kill()
     return process.returncode, said, time.monotonic() - began
 
 
