@@ -14,14 +14,15 @@ _MARKERS = ("o", "s", "^", "D")
 
 
 def gather(found: Mapping[Any, Any]) -> xarray.Dataset:
-    """Return what is drawn, dims (scaling, qD, D), from runs keyed by their case."""
+    """Return what is drawn, dims (scaling, qD, D), from runs keyed by their case; nan without."""
     scalings = list(dict.fromkeys(case.scaling for case in found))
     features = sorted({case.features for case in found})
     sizes = sorted({case.D for case in found})
 
     def table(value: Any) -> tuple[tuple[str, ...], np.ndarray]:
         by_place = {(c.scaling, c.features, c.D): float(value(run)) for c, run in found.items()}
-        rows = [[[by_place[s, f, D] for D in sizes] for f in features] for s in scalings]
+        rows = [[[by_place.get((s, f, D), np.nan) for D in sizes] for f in features]
+                for s in scalings]  # fmt: skip
         return ("scaling", "qD", "D"), np.array(rows)
 
     return xarray.Dataset(

@@ -13,6 +13,7 @@ from simulations.claims.events_large_D import judge as judge_events
 from simulations.claims.scaling_theory import Differences, Jump, turning_points
 from simulations.claims.scaling_theory import judge as judge_theory
 from simulations.claims.theorem_4_1_large_D import judge as judge_theorem
+from simulations.figures import large_D as figures
 from simulations.large_D import FIXED, Case
 from tests.closeness import close
 from tests.simulations.quick import assert_complete, outcome
@@ -67,6 +68,22 @@ def ending(**changes):
         rise=1.2,
     )  # fmt: skip
     return SimpleNamespace(path=path, events=events, **(usual | changes))
+
+
+def test_a_flow_that_is_left_out_is_a_gap_in_the_figures():
+    number = SimpleNamespace(time=1.0, happens=True)
+    run = SimpleNamespace(
+        events=SimpleNamespace(alpha_star=1.0, T0=number, T1=number, rise=1.1, end_of_rise=number),
+        predicted_T1=1.0, risk_after_rise=0.1, G=10.0, settled_error=0.1,
+        path=SimpleNamespace(time=[1.0], loss=[1e-3], test_error=[1e-4]),
+        label=SimpleNamespace(error=1e-5),
+    )  # fmt: skip
+    slowest = [case for case in large_D.cases(quick=False) if case.scaling == large_D.SLOWEST]
+    assert {case.features for case in slowest} == {4}
+    data = figures.gather(dict.fromkeys(large_D.cases(quick=False), run))
+    assert data["T1"].isnull().sum() == len(slowest)
+    for draw in (figures.draw_events, figures.draw_ends):
+        assert draw(data, Figure(figsize=(7.0, 6.0), layout="constrained"))
 
 
 class TestVerdicts:
