@@ -12,6 +12,8 @@ PYTHON ?= $(shell for python in $(CANDIDATES); do \
 	"$$python" -c '$(RECENT)' 2>/dev/null && { echo "$$python"; break; }; done)
 VENV := .venv
 BIN := $(VENV)/bin
+# what is never imported need not be compiled: half a minute less
+QUIETLY := --quiet --disable-pip-version-check --no-compile
 
 .PHONY: reproduce reproduce-quick reproduce-thorough test lint bench clean
 .DELETE_ON_ERROR:
@@ -50,15 +52,15 @@ $(VENV)/bin/python:
 	"$(PYTHON)" -m venv $(VENV)
 
 $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	$(BIN)/python -m pip install $(QUIETLY) --editable .
 	$(BIN)/python -m dynamics.precompile
 	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python -m pip install $(QUIETLY) --editable '.[dev]'
 	$(BIN)/python -m dynamics.precompile
 	@touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-bench: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,bench]'
+	$(BIN)/python -m pip install $(QUIETLY) --editable '.[dev,bench]'
 	@touch $@ $(VENV)/.installed $(VENV)/.installed-dev

@@ -127,7 +127,7 @@ CLAIM = Claim(
     run=run,
     quick_note="nu = 1/D and the contrast, qD = C, D up to 10^4 instead of 10^6",
     thorough_note=(
-        "nu = D^(-1/2) at qD = C^2 as well; "
+        "nu = D^(-1/2) at qD = C^2 and at D = 10^6 as well; "
         "T1 at D = 10^5, qD = 4, nu = 1/D for three horizons beyond the goal"
     ),
     depends="the Fourier expectation, certified at 1e-8",

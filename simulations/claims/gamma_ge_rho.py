@@ -19,7 +19,7 @@ SEARCH_HORIZON, SEARCH_TOLERANCE, SPARSE_TOLERANCE = 1e5, 1e-9, 1e-8
 #: Seeds, and problems drawn of each: with q << 1 as Assumption 2 asks, and beyond.
 SEEDS, QUICK_SEEDS = 5, 2
 #: Problems drawn for each seed, with q << 1 and beyond.
-DRAWN, THOROUGHLY_DRAWN = {True: 6, False: 8}, {True: 16, False: 40}
+DRAWN, THOROUGHLY_DRAWN = {True: 5, False: 8}, {True: 16, False: 40}
 QUICK_DRAWN = {True: 1, False: 4}
 
 
@@ -292,7 +292,7 @@ def _figures(named: dict[Problem, Course], every: list[Course], context: Context
     tolerance = runs.tolerance(context.quick)
     shown = [problem for problem in (runs.BASE, runs.CROWDED, runs.TINY) if problem in named]
     portraits: list[xarray.Dataset] = [
-        phase_portrait.gather(problem, box, points=13 if context.quick else 33)
+        phase_portrait.gather(problem, box, points=13 if context.quick else 25)
         for problem, box in phase_portrait.BOXES.items()
     ]
     return [
@@ -353,10 +353,10 @@ CLAIM = Claim(
     ),
     run=run,
     quick_note=(
-        "two seeds and 10 random problems instead of five and 70, coarser phase portrait, fewer "
+        "two seeds and 10 random problems instead of five and 65, coarser phase portrait, fewer "
         "named problems"
     ),
-    thorough_note="280 random problems instead of 70",
+    thorough_note="280 random problems instead of 65",
     depends="gradient flow under the certified expectation; an independent sum for the condition",
     shares="named-problems",
 )

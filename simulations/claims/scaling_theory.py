@@ -204,7 +204,7 @@ CLAIM = Claim(
         "the attention mass at which alpha jumps over the fold found by continuation."
     ),
     run=run,
-    thorough_note="nu = D^(-1/2) at qD = C^2 as well",
+    thorough_note="nu = D^(-1/2) at qD = C^2 and at D = 10^6 as well",
     quick_note="nu = 1/D and the contrast, qD = C, D up to 10^4; p = 5 at D = 10^5 only",
     depends="the Fourier expectation, certified at 1e-8; the limit is derived in `large-D`",
     shares="large-D",

@@ -109,7 +109,7 @@ CLAIM = Claim(
         "nu = D^(-1/2), 1/D, 1/D^2 and beta = log log D; fixed nu and beta as a contrast."
     ),
     run=run,
-    thorough_note="nu = D^(-1/2) at qD = C^2 as well",
+    thorough_note="nu = D^(-1/2) at qD = C^2 and at D = 10^6 as well",
     quick_note="nu = 1/D and the contrast, qD = C, D up to 10^4 instead of 10^6",
     depends="the Fourier expectation, certified at 1e-8",
     shares="large-D",
