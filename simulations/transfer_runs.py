@@ -90,7 +90,7 @@ _PER_SET = (0.5, 1.0, 2.0, 3.0, 4.0, 8.0)
 #: Runs with log D samples where Theorem 5.1 is judged: so many that a few failed ones more or less
 #: do not decide (the exact 95 % interval of 6 in 800 ends at 1.6 %). At D = 32 about 0.35 % fail,
 #: at 64 and 128 fewer.
-_JUDGED = {32: 1200, 64: 300, 128: 300}
+_JUDGED = {32: 1200, 64: 800, 128: 400}
 _JUDGED_THOROUGHLY = {32: 2400, 64: 1600, 128: 1200}
 
 

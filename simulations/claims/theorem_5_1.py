@@ -256,7 +256,7 @@ CLAIM = Claim(
     run=run,
     quick_note="D = 16, 32 instead of 16 to 128, judged at D = 32 on 800 runs instead of 1200",
     thorough_note=(
-        "judged on 2400, 1600 and 1200 runs instead of 1200, 300 and 300; D = 64 from scratch too"
+        "judged on 2400, 1600 and 1200 runs instead of 1200, 800 and 400; D = 64 from scratch too"
     ),
     depends="descent on (E); held-out samples, of which the model sees projections only",
     shares="transfer",

@@ -25,7 +25,7 @@ of another of quick, full and thorough, is refused unless --force is given.
 """
 EPILOG = f"""\
 examples:
-  patchdyn reproduce                                 all claims into ./report (about 12 minutes)
+  patchdyn reproduce                                 all claims into ./report (about 8 minutes)
   patchdyn reproduce --quick --out quick             all claims, smaller problems (two minutes)
   patchdyn reproduce --only lemma-4.3 events --out some
 
