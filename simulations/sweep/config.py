@@ -237,16 +237,9 @@ class _Reader:
         table = self._table("grid")
         if not table:
             self.refuse("it is empty: give at least one axis, as in nu = [0.001, 0.01]", "grid")
+        self._count(table)
         axes: dict[str, tuple[Any, ...]] = {}
-        size = 1
         for key, axis in table.items():
-            self._parameter("grid", key)
-            size *= self._length(axis)
-            if size > MOST_CELLS:
-                self.refuse(
-                    f"{size} cells and more are too many: at most {MOST_CELLS} are allowed",
-                    "grid", key,
-                )  # fmt: skip
             if key in fixed:
                 self.refuse(f"{key} has one value in [fixed] or [run] too", "grid", key)
             if isinstance(axis, dict):
@@ -261,6 +254,18 @@ class _Reader:
                 self.refuse("a value occurs twice", "grid", key)
             axes[key] = values
         return axes
+
+    def _count(self, table: Mapping[str, Any]) -> None:
+        """Refuse axes that make too many cells, before the values of any of them are made."""
+        size = 1
+        for key, axis in table.items():
+            self._parameter("grid", key)
+            size *= self._length(axis)
+            if size > MOST_CELLS:
+                self.refuse(
+                    f"{size} cells and more are too many: at most {MOST_CELLS} are allowed",
+                    "grid", key,
+                )  # fmt: skip
 
     def _length(self, axis: Any) -> int:
         """Return how many values an axis has, before they are made (1 if it is not one)."""

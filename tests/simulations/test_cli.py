@@ -143,7 +143,7 @@ class TestBadInput:
                 ["run", "--solver", "gd", "--steps", "5", "--horizon", "1"],
                 "--steps and --horizon are not allowed together",
             ),
-            (["derive", "lemma-9"], "NAME = lemma-9 is not allowed: choose one of attention"),
+            (["derive", "lemma-9"], "NAME = lemma-9 is not allowed: choose one of full-model"),
             (["derive", "--format", "word"], "--format word is not allowed: choose one of text"),
             (["reproduce", "--only", "lemma-9"], "--only lemma-9 is not allowed: choose among one"),
             (["reproduce", "--only"], "argument --only: expected at least one argument"),
