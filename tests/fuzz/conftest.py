@@ -6,6 +6,7 @@ import pytest
 
 from dynamics import Population, Problem, State
 from dynamics.precompile import compile_method
+from simulations.cli import main
 
 #: Seconds that one case may take: what would take longer is refused, or shows its progress.
 LIMIT = 10.0
@@ -17,10 +18,13 @@ class TooSlow(BaseException):
 
 @pytest.fixture(scope="session", autouse=True)
 def compiled():
-    """Compile before the clock runs: what is compiled once is no part of a case."""
+    """Compile and import before the clock runs: what happens once is no part of a case."""
     for method in ("enumeration", "fourier", "masked"):
         compile_method(method)
     Population(Problem(D=8, C=2, q=0.3), "sampling", samples=100).evaluate(State(0.1, 0.0, 0.0))
+    for solver in (["--horizon", "10"], ["--solver", "gd", "--steps", "5"]):
+        main(["run", "--D", "8", "--C", "2", "--tolerance", "1e-6", *solver])
+        main(["run", "--system", "masked", "--P", "64", *solver])
 
 
 @pytest.fixture
