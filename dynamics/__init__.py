@@ -17,17 +17,17 @@ Huang, Wen, Chi, Liang 2024
     `masked`: problem, population, phases, and its own oracle.
 """
 
-from dynamics.attention import Attention, attention
-from dynamics.descent import gradient_descent
-from dynamics.errors import ParameterError, ToleranceError
-from dynamics.flow import gradient_flow
-from dynamics.population import AccuracyWarning, Population
-from dynamics.problem import Problem, State
-from dynamics.reduced import ReducedTrajectory
-from dynamics.risk import Risk
-from dynamics.slow_manifold import SlowManifold
-from dynamics.trajectory import Interrupted, Status, Trajectory
-from dynamics.value import Value
+from dynamics.core.descent import gradient_descent
+from dynamics.core.errors import ParameterError, ToleranceError
+from dynamics.core.flow import gradient_flow
+from dynamics.core.risk import Risk
+from dynamics.core.trajectory import Interrupted, Status, Trajectory
+from dynamics.positional.attention import Attention, attention
+from dynamics.positional.population.population import AccuracyWarning, Population
+from dynamics.positional.population.value import Value
+from dynamics.positional.problem import Problem, State
+from dynamics.positional.slow_manifold import SlowManifold
+from dynamics.positional.trajectory import ReducedTrajectory
 
 __all__ = [
     "AccuracyWarning",

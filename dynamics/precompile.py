@@ -10,9 +10,9 @@ from concurrent.futures import ProcessPoolExecutor
 from itertools import chain
 
 from dynamics import Population, Problem, gradient_descent
-from dynamics.empirical.precompile import compile_empirical
+from dynamics.core.risk import Risk
 from dynamics.masked import MaskedPopulation, MaskedProblem
-from dynamics.risk import Risk
+from dynamics.positional.samples.precompile import compile_empirical
 
 
 def compile_method(method: str) -> str:

@@ -106,11 +106,11 @@ def explained(failure: Exception) -> tuple[str, int] | None:
 
     What is asked for is refused with 2, what the machine cannot do ends with 1.
     """
-    if _is(failure, "dynamics.errors", "ParameterError", "ToleranceError"):
+    if _is(failure, "dynamics.core.errors", "ParameterError", "ToleranceError"):
         return str(failure), BAD_INPUT
     if _is(failure, "simulations.sweep.config", "ConfigError"):
         return str(failure), BAD_INPUT
-    if _is(failure, "dynamics.files", "FileError"):
+    if _is(failure, "dynamics.core.files", "FileError"):
         return str(failure), FAILED
     if isinstance(failure, OverflowError):
         return f"these numbers are too large to compute with: {failure}", BAD_INPUT

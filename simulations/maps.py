@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dynamics.errors import ParameterError
-from dynamics.problem import finite
-from simulations import systems
-from simulations.store import StoreError, read_sealed_dataset
+from dynamics.core.errors import ParameterError
+from dynamics.positional.problem import finite
+from simulations import theories as systems
+from simulations.files.store import StoreError, read_sealed_dataset
 from simulations.sweep.config import Config
 from simulations.sweep.store import MANIFEST, RESULT, netcdf_name
-from simulations.systems.system import Case
+from simulations.theory import Case
 
 if TYPE_CHECKING:
     import xarray
@@ -149,7 +149,7 @@ def read(folder: Path) -> Sweep:
 
 def maps_of(sweep: Sweep) -> tuple[Map, ...]:
     """Return the maps that make sense for a sweep: those of its system."""
-    of_system = import_module(f"simulations.systems.{sweep.config.system}_maps")
+    of_system = import_module(f"simulations.theories.{sweep.config.system}_maps")
     maps: tuple[Map, ...] = of_system.maps_of(sweep)
     return maps
 

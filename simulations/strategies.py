@@ -183,7 +183,7 @@ def reals(low: float, high: float) -> st.SearchStrategy[float]:
 
 
 def _satisfies(where: str, problem: Any, system: str) -> bool:
-    from simulations.systems import Case
+    from simulations.theories import Case
 
     settings = {"initial": problem.initial_state, "horizon": math.inf}
     return _filter(where, system).keeps(Case(system, {}, problem, "flow", settings))
@@ -192,6 +192,6 @@ def _satisfies(where: str, problem: Any, system: str) -> bool:
 @cache
 def _filter(where: str, system: str) -> Filter:
     from simulations.falsify import Filter
-    from simulations.systems import load
+    from simulations.theories import load
 
     return Filter(where, load(system))

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from symbolic.derivations import Derivation
+    from symbolic.positional.derivations import Derivation
 
 #: name -> (title, place in the paper), in the order of the argument: the model and its symmetries,
 #: what stays (v in span(w*), three values of A on two orbits), the increments, what follows.
@@ -55,7 +55,7 @@ class _Catalogue(Mapping[str, "Derivation"]):
     def __getitem__(self, name: str) -> Derivation:
         if name not in TITLES:
             raise ValueError(f"no derivation is named {name!r}: choose one of {', '.join(TITLES)}")
-        from symbolic.derivations import build
+        from symbolic.positional.derivations import build
 
         return build(name)
 
@@ -81,7 +81,7 @@ def render(name: str, format: str = "text", *, proofs: bool = True) -> str:
     if format not in FORMATS:
         raise ValueError(f"no format is named {format!r}: choose one of {', '.join(FORMATS)}")
     derivation = CATALOGUE[name]
-    from symbolic import printing
+    from symbolic.core import printing
 
     outcome = derivation.prove() if proofs and format != "python" else []
     return getattr(printing, format)(derivation, outcome)

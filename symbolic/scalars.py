@@ -11,13 +11,13 @@ from collections.abc import Callable
 
 import sympy as sp
 
-from symbolic import all_sizes, lemma_4_3
-from symbolic.attention import G_OF_WEIGHTS, row_sum, write_out
-from symbolic.full_model import LOSS_SLOPE
-from symbolic.increments import MODEL
+from symbolic.core.sums import collapse
 from symbolic.kernel import Kernel, copysign, powers
-from symbolic.sums import collapse
-from symbolic.symbols import (
+from symbolic.positional import all_sizes, lemma_4_3
+from symbolic.positional.attention import G_OF_WEIGHTS, row_sum, write_out
+from symbolic.positional.full_model import LOSS_SLOPE
+from symbolic.positional.increments import MODEL
+from symbolic.positional.symbols import (
     C,
     D,
     G,

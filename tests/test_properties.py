@@ -1,6 +1,7 @@
 """Properties of the model that hold for every valid problem, checked on drawn ones.
 
-The oracle for symmetry, equivariance and span is `dynamics.full`, which assumes none of them.
+The oracle for symmetry, equivariance and span is `dynamics.positional.oracle.descent`, which
+assumes none of them.
 """
 
 import itertools
@@ -11,18 +12,11 @@ import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
-from dynamics import (
-    ParameterError,
-    Population,
-    Problem,
-    SlowManifold,
-    State,
-    attention,
-    gradient_flow,
-)
-from dynamics.full import embed, population_gradient, project
+from dynamics import ParameterError, Population, Problem, SlowManifold, State, gradient_flow
+from dynamics.positional import attention
+from dynamics.positional.oracle.descent import embed, population_gradient, project
+from simulations.positional.symmetric_line import critical_alpha, line_drift
 from simulations.strategies import invalid_problem_arguments, problems, reals, states
-from simulations.symmetric_line import critical_alpha, line_drift
 from tests.closeness import close, within
 
 TOLERANCE = 1e-9  # of the population expectation

@@ -6,7 +6,7 @@ notation is that of `symbolic.masked.symbols`. All arguments are floats.
 
 import math
 
-from dynamics._jit import kernel
+from dynamics.core.jit import kernel
 
 
 @kernel

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from dynamics.crossing import Event, first_passage
-from dynamics.errors import ParameterError
+from dynamics.core.crossing import Event, first_passage
+from dynamics.core.errors import ParameterError
 from dynamics.masked.problem import MaskedProblem
 from dynamics.masked.trajectory import MaskedTrajectory
-from dynamics.problem import finite, require
+from dynamics.positional.problem import finite, require
 
 HALF = 0.5  # attention to p's own area at which it is called found
 

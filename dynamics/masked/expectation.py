@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dynamics._jit import kernel
+from dynamics.core.jit import kernel
+from dynamics.core.plans import gradient_of
 from dynamics.masked._emitted import (
     area_bend,
     area_slope,
@@ -27,7 +28,6 @@ from dynamics.masked._emitted import (
     other_area,
     own_area,
 )
-from dynamics.plans import gradient_of
 
 
 class ScenarioPlan(NamedTuple):

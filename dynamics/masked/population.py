@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from dynamics.errors import ParameterError, ToleranceError
+from dynamics.core.errors import ParameterError, ToleranceError
+from dynamics.core.risk import Risk
+from dynamics.core.trajectory import Trajectory
 from dynamics.masked import scenarios
 from dynamics.masked.control import Control, all_moments, change
 from dynamics.masked.expectation import ScenarioPlan, gradient_within, hessian
 from dynamics.masked.problem import MaskedProblem
 from dynamics.masked.trajectory import MaskedTrajectory
-from dynamics.problem import finite, require
-from dynamics.risk import Risk
-from dynamics.trajectory import Trajectory
-from dynamics.value import scale
+from dynamics.positional.population.value import scale
+from dynamics.positional.problem import finite, require
 
 MOVING = ("all", "features", "positions")
 METHODS = ("auto", "enumeration", "sampling", "mean_field")

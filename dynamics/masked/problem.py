@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dynamics.errors import ParameterError
-from dynamics.problem import finite, int_or_nan, require
+from dynamics.core.errors import ParameterError
+from dynamics.positional.problem import finite, int_or_nan, require
 
 if TYPE_CHECKING:
     from dynamics.masked.layout import Layout

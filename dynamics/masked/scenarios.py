@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dynamics.errors import ToleranceError
+from dynamics.core.errors import ToleranceError
 from dynamics.masked.expectation import ScenarioPlan
 from dynamics.masked.layout import Areas, Layout
 from dynamics.masked.problem import MaskedProblem

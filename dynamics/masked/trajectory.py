@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dynamics.invariants import Invariant, loss_non_increasing
-from dynamics.trajectory import Trajectory
+from dynamics.core.invariants import Invariant, loss_non_increasing
+from dynamics.core.trajectory import Trajectory
 
 if TYPE_CHECKING:
     from dynamics.masked.population import MaskedValue

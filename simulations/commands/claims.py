@@ -29,8 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Print the claims."""
-    from simulations.as_json import to_json
-    from simulations.claims import CLAIM_IDS, load
+    from simulations.files.as_json import to_json
+    from simulations.reproduction.registry import CLAIM_IDS, load
 
     claims = [load(claim) for claim in CLAIM_IDS]
     if args.json:

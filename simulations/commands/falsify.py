@@ -11,8 +11,8 @@ from simulations.commands import DONE, INTERRUPTED, BadInput
 from simulations.commands.arguments import EXIT_CODES, number
 
 if TYPE_CHECKING:
-    from simulations.certified import Certificate
     from simulations.falsify import Report
+    from simulations.positional.invariance.certified import Certificate
 
 HELP = "search for a counterexample to a conjecture of your own"
 DESCRIPTION = """\
@@ -87,9 +87,9 @@ def _search(args: argparse.Namespace) -> int:
     for flag in ("box", "precision"):
         if getattr(args, flag) is not None:
             raise BadInput(f"--{flag} is not allowed without --certify")
-    from simulations.as_json import to_json
     from simulations.display import progress_bar
     from simulations.falsify import falsify
+    from simulations.files.as_json import to_json
 
     with warnings.catch_warnings(), progress_bar("falsify") as bar:
         warnings.simplefilter("ignore")  # of single runs: what became of them is counted
@@ -110,11 +110,11 @@ def _search(args: argparse.Namespace) -> int:
 
 
 def _certify(args: argparse.Namespace) -> int:
-    from simulations.as_json import to_json
-    from simulations.box import read_box
-    from simulations.certified import certify, population_drift
     from simulations.display import progress_bar
     from simulations.falsify import parse
+    from simulations.files.as_json import to_json
+    from simulations.positional.invariance.box import read_box
+    from simulations.positional.invariance.certified import certify, population_drift
 
     text = args.conjecture
     tree = parse(text, {"gamma", "rho"})
@@ -145,7 +145,7 @@ def _certify(args: argparse.Namespace) -> int:
 def _certificate_record(
     certificate: Certificate, drift: tuple[float, float] | None
 ) -> dict[str, Any]:
-    from simulations.box import VARIED
+    from simulations.positional.invariance.box import VARIED
 
     witness = certificate.witness
     return {
@@ -181,7 +181,7 @@ def _assignment(text: str) -> tuple[str, Any]:
 
 def as_record(report: Report) -> dict[str, Any]:
     """Return a report as plain data."""
-    from dynamics.provenance import provenance
+    from dynamics.core.provenance import provenance
 
     trial = report.counterexample
     return {

@@ -48,8 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Draw the maps, or print a cell."""
+    from simulations.files.store import StoreError
     from simulations.maps import read
-    from simulations.store import StoreError
 
     at = dict(map(_assignment, args.at))
     try:
@@ -94,8 +94,8 @@ def _draw(sweep: Sweep, one: Map, at: dict[str, Any], out: Path) -> Path:
     from matplotlib.figure import Figure
 
     from simulations.figures import regime_map
+    from simulations.files.store import write_bytes, write_dataset
     from simulations.maps import draw_data
-    from simulations.store import write_bytes, write_dataset
 
     data = draw_data(sweep, one, at)
     figure = Figure(figsize=(6.4, 5.0), dpi=160, layout="constrained")
@@ -112,8 +112,8 @@ def _print_cell(sweep: Sweep, at: dict[str, Any], as_json: bool) -> int:
     import numpy as np
 
     from dynamics import ParameterError
-    from simulations import systems
-    from simulations.as_json import to_json
+    from simulations import theories as systems
+    from simulations.files.as_json import to_json
     from simulations.sweep.store import netcdf_name
 
     place = {name: 0 for name in sweep.axes} | sweep.place(at)

@@ -12,9 +12,9 @@ from simulations.commands import DONE, FAILED, INTERRUPTED, BadInput
 from simulations.commands.arguments import EXIT_CODES, number
 
 if TYPE_CHECKING:
-    from simulations.claim import Claim
-    from simulations.folder import ReportFolder
-    from simulations.reproduce import Result
+    from simulations.reproduction.claim import Claim
+    from simulations.reproduction.folder import ReportFolder
+    from simulations.reproduction.run import Result
 
 HELP = "run the claims and write report.html, report.json, figures and their data"
 DESCRIPTION = """\
@@ -85,7 +85,7 @@ def execute(args: argparse.Namespace) -> int:
 
 def choose(only: list[str] | None) -> tuple[Claim, ...]:
     """Return the claims asked for (``None``: all), in the order of the paper."""
-    from simulations.claims import CLAIM_IDS, load
+    from simulations.reproduction.registry import CLAIM_IDS, load
 
     for wanted in only or ():
         if wanted not in CLAIM_IDS:
@@ -105,12 +105,12 @@ def run_claims(
     workers: int,
 ) -> int:
     """Run claims into a folder and return the exit code."""
-    from simulations.claim import Context
     from simulations.display import choose_display
-    from simulations.folder import ReportFolder
-    from simulations.reproduce import reproduce
-    from simulations.stamp import stamp
-    from simulations.store import StoreError
+    from simulations.files.stamp import stamp
+    from simulations.files.store import StoreError
+    from simulations.reproduction.claim import Context
+    from simulations.reproduction.folder import ReportFolder
+    from simulations.reproduction.run import reproduce
 
     try:
         mode = Context(quick, thorough=thorough).mode

@@ -57,7 +57,7 @@ def variant(arguments: list[str]) -> Any:
     name = chosen(arguments)
     if name is None or name == DEFAULT or name not in NAMES:
         return sys.modules[__name__]
-    from simulations.systems import load
+    from simulations.theories import load
 
     return RunOf(load(name))
 
@@ -151,7 +151,7 @@ def _check_times(args: argparse.Namespace) -> None:
 
 def check_output(args: argparse.Namespace) -> None:
     """Refuse to write over something else; only regular files are replaced, with --force."""
-    from dynamics.files import FileError, obstacle
+    from dynamics.core.files import FileError, obstacle
 
     for flag, file in (("--out", args.out), ("--plot", args.plot)):
         if file is None:
@@ -223,8 +223,8 @@ def _solve(args: argparse.Namespace, population: Population, initial: State) -> 
 
 def _steps(args: argparse.Namespace) -> tuple[float, int]:
     """Return the learning rate and the number of steps of gradient descent."""
-    from dynamics.descent import MOST_STEPS
-    from dynamics.problem import finite, require, whole
+    from dynamics.core.descent import MOST_STEPS
+    from dynamics.positional.problem import finite, require, whole
 
     rate = _LEARNING_RATE if args.learning_rate is None else args.learning_rate
     require(finite("learning_rate", rate) > 0.0, "learning_rate", rate, "greater than 0")
@@ -238,7 +238,7 @@ def _steps(args: argparse.Namespace) -> tuple[float, int]:
 
 def save(args: argparse.Namespace, trajectory: Trajectory) -> bool:
     """Write what was asked for and say so; return whether it could be written."""
-    from simulations.store import StoreError, write_bytes, write_dataset
+    from simulations.files.store import StoreError, write_bytes, write_dataset
 
     try:
         if args.out is not None:
@@ -258,7 +258,7 @@ def save(args: argparse.Namespace, trajectory: Trajectory) -> bool:
 def _drawn(trajectory: Trajectory) -> bytes:
     """Return order parameters and risk along a run as PNG."""
     from simulations.figures import one_run, report_figure
-    from simulations.reproduce import render
+    from simulations.reproduction.run import render
 
     data = one_run.gather(trajectory)
     return render(report_figure("run", "", "", one_run.draw, data, size=(7.0, 6.0)))
@@ -269,8 +269,8 @@ def _deliver(
 ) -> int:
     """Save and print a trajectory; return ``code`` or, without one, what its status means."""
     from dynamics import Status
-    from simulations.as_json import to_json
     from simulations.commands.run_summary import as_text, summarize
+    from simulations.files.as_json import to_json
 
     if not save(args, trajectory):
         code = code or FAILED

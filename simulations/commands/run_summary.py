@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from simulations.as_json import plain
+from simulations.files.as_json import plain
 
 if TYPE_CHECKING:
     from dynamics import Population, Trajectory
@@ -16,8 +16,8 @@ _COLUMNS = ("alpha", "gamma", "rho", "Lambda", "Gamma", "Xi", "G", "loss", "test
 
 def summarize(trajectory: Trajectory, population: Population) -> dict[str, Any]:
     """Return everything worth saying about a run, JSON-safe (nan becomes null)."""
-    from dynamics.labelling import label_error
-    from dynamics.provenance import provenance
+    from dynamics.core.provenance import provenance
+    from dynamics.positional.labelling import label_error
 
     problem = trajectory.problem
     derived = {"L": problem.L, "qD": problem.q * problem.D, "kappa": problem.kappa}
@@ -58,7 +58,7 @@ def _record(trajectory: Trajectory, index: int) -> dict[str, float]:
 def _events(trajectory: Trajectory, population: Population) -> dict[str, Any] | None:
     """Return times and definitions of the events; ``None`` for descent or an interrupted run."""
     from dynamics import Status
-    from dynamics.events import find_events
+    from dynamics.positional.events import find_events
 
     interrupted = trajectory.status is Status.INTERRUPTED
     if trajectory.solver != "gradient flow" or interrupted or trajectory.time.size < 2:

@@ -13,7 +13,7 @@ from simulations.commands.arguments import EXIT_CODES, number
 
 if TYPE_CHECKING:
     from dynamics import Trajectory
-    from simulations.systems import Case, System
+    from simulations.theories import Case, System
 
 _PREFIX = "parameter "  # keeps parameters apart from the other flags
 
@@ -59,9 +59,9 @@ class RunOf:
     def execute(self, args: argparse.Namespace) -> int:
         """Solve, save, print."""
         from dynamics import Interrupted, Status
-        from simulations.as_json import to_json
         from simulations.commands.run import check_output, save
         from simulations.display import progress_bar
+        from simulations.files.as_json import to_json
 
         check_output(args)
         given = {name.removeprefix(_PREFIX): value for name, value in vars(args).items()
@@ -85,8 +85,8 @@ class RunOf:
 
 def summarize(system: System, case: Case, trajectory: Trajectory) -> dict[str, Any]:
     """Return everything worth saying about a run, JSON-safe (nan becomes null)."""
-    from dynamics.provenance import provenance
-    from simulations.as_json import plain
+    from dynamics.core.provenance import provenance
+    from simulations.files.as_json import plain
 
     outcomes = system.summarize(case, trajectory)
     any_record = trajectory.time.size > 0

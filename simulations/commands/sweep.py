@@ -72,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Compute what is missing and say what is there."""
-    from simulations.store import StoreError
+    from simulations.files.store import StoreError
     from simulations.sweep.cluster import ClusterError
     from simulations.sweep.config import ConfigError, read
     from simulations.sweep.run import open_store, sweep

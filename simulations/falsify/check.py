@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dynamics import Trajectory
 from simulations.falsify.trial import Conjecture, Result, Trial
-from simulations.systems import DEFAULT, Case, System, load
+from simulations.theories import DEFAULT, Case, System, load
 
 
 def check(conjecture: str, trajectory: Trajectory, system: str | System = DEFAULT) -> Trial:

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dynamics import ParameterError
-from dynamics.problem import finite, require, whole
+from dynamics.positional.problem import finite, require, whole
 from simulations.falsify.grammar import Comparison, Joined, Name, Negative, Node, Number
 from simulations.falsify.trial import Conjecture, Filter, Result, Trial, attempt, confirm
-from simulations.systems import DEFAULT, Case, System, load
-from simulations.systems.values import check_names
+from simulations.theories import DEFAULT, Case, System, load
+from simulations.values import check_names
 
 #: Time up to which runs are followed unless the case says otherwise.
 HORIZON = 1e5

@@ -10,12 +10,12 @@ from enum import StrEnum
 import numpy as np
 
 from dynamics import Trajectory
-from dynamics.population import DEFAULT_TOLERANCE
-from dynamics.trajectory import Status, assemble
+from dynamics.core.trajectory import Status, assemble
+from dynamics.positional.population.population import DEFAULT_TOLERANCE
 from simulations.falsify.bounded import Bounded
 from simulations.falsify.grammar import names_in, parse
 from simulations.falsify.meaning import depends_on_the_whole_run, holds, violation
-from simulations.systems import Case, System
+from simulations.theories import Case, System
 
 _EVENT = 1e-4  # relative error of the time of an event
 _REFINED, _ROUNDS = 17, 3  # times looked at between two records, and how often

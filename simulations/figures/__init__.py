@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from simulations.claim import Figure
+from simulations.reproduction.claim import Figure
 
 if TYPE_CHECKING:
     import matplotlib.figure

@@ -11,9 +11,9 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dynamics.errors import ParameterError
-from simulations import systems
-from simulations.systems.system import FAILED, INVALID
+from dynamics.core.errors import ParameterError
+from simulations import theories as systems
+from simulations.theory import FAILED, INVALID
 
 #: What became of a cell: outcomes by name, with ``status`` and ``message``.
 Row = dict[str, "float | str"]

@@ -14,7 +14,7 @@ from typing import Any
 
 from simulations.sweep.cells import Row, compile_kernels, measure_cells, nothing
 from simulations.sweep.stamp import stamp
-from simulations.systems.system import FAILED
+from simulations.theory import FAILED
 
 _CONNECT_SECONDS = 10
 

@@ -33,12 +33,12 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from dynamics.errors import ParameterError
-from dynamics.problem import finite
-from simulations import systems
+from dynamics.core.errors import ParameterError
+from dynamics.positional.problem import finite
+from simulations import theories as systems
 from simulations.sweep.lines import line_of
-from simulations.systems.system import Parameter, System
-from simulations.systems.values import check_kind
+from simulations.theory import Parameter, System
+from simulations.values import check_kind
 
 _TABLES = ("system", "fixed", "grid", "list", "run")
 _AXIS = ("from", "to", "number", "scale")

@@ -19,7 +19,7 @@ from typing import Any
 
 from simulations.interrupts import held_back
 from simulations.sweep.cells import Row, measure_cell, nothing
-from simulations.systems.system import FAILED
+from simulations.theory import FAILED
 
 #: How often a cell may kill its worker before it is given up.
 ATTEMPTS = 3

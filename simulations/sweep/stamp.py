@@ -7,8 +7,8 @@ import platform
 
 def stamp() -> dict[str, str]:
     """Return versions and a hash of the code that computes; equal stamps, equal outcomes."""
-    from dynamics.provenance import provenance
-    from simulations.stamp import code_fingerprint
+    from dynamics.core.provenance import provenance
+    from simulations.files.stamp import code_fingerprint
 
     versions = {key: value for key, value in provenance().items() if key != "commit"}
     code = code_fingerprint(("dynamics", "simulations/systems"))

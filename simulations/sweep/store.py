@@ -2,7 +2,8 @@
 
 Layout: ``sweep.json`` says what is computed and by which code, ``config.toml`` is the
 configuration as it was written, ``blocks/NNNNN.nc`` hold finished blocks of cells, and ``sweep.nc``
-is the whole, once all blocks are there. Blocks and result are sealed (:mod:`simulations.store`).
+is the whole, once all blocks are there. Blocks and result are sealed
+(:mod:`simulations.files.store`).
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dynamics.files import remove_partial
-from simulations import systems
-from simulations.lock import is_fresh, locked
-from simulations.store import (
+from dynamics.core.files import remove_partial
+from simulations import theories as systems
+from simulations.files.lock import is_fresh, locked
+from simulations.files.store import (
     StoreError,
     obstacle,
     read_json,
@@ -116,7 +117,7 @@ class SweepStore:
         return json.loads(json.dumps(self.config.plain()))
 
     def _write_manifest(self) -> None:
-        from dynamics.provenance import provenance
+        from dynamics.core.provenance import provenance
 
         content = {
             "format": FORMAT,
@@ -210,7 +211,7 @@ def labelled(config: Config, rows: list[Row], stamp: dict[str, str]) -> xarray.D
     """Return the outcomes on the axes of a sweep, NetCDF-safe."""
     import xarray
 
-    from dynamics.provenance import provenance
+    from dynamics.core.provenance import provenance
 
     system = systems.load(config.system)
     dims = [netcdf_name(name) for name in config.axes] or ["cell"]

@@ -20,8 +20,8 @@ from __future__ import annotations
 
 import sympy as sp
 
-from symbolic.proof import Ledger, Proof
-from symbolic.sums import vanishes
+from symbolic.core.proof import Ledger, Proof
+from symbolic.core.sums import vanishes
 
 CLAIM = "for every P, any areas and any mask"
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import sympy as sp
 
-from symbolic.derivations import Derivation, Equation, derivation
+from symbolic.core.proof import decide_all
 from symbolic.masked import all_sizes, area_form, kernels, lemma_5_1, lemma_5_2, reduction
 from symbolic.masked import symbols as sym
-from symbolic.proof import decide_all
+from symbolic.positional.derivations import Derivation, Equation, derivation
 
 _z_n, _a_n, _z_m, _a_m, _s_q = sp.symbols("z_n a_n z_m a_m s_q", positive=True)
 _H, _g_n, _g_m = sp.symbols("H g_n g_m", real=True)

@@ -20,11 +20,11 @@ from itertools import combinations
 
 import sympy as sp
 
+from symbolic.core.proof import Ledger, Proof
+from symbolic.core.zero import Point, decide
 from symbolic.masked import all_sizes
 from symbolic.masked.area_form import AreaForm, identities, symbolic_form
 from symbolic.masked.raw_loss import Mask, Partition, RawModel, raw_model
-from symbolic.proof import Ledger, Proof
-from symbolic.zero import Point, decide
 
 CLAIM = "Lemma 5.1: feature-position gradients of the raw loss in area form"
 #: (partitions, masked patches) of the proofs that `prove_all` runs: P = 4, 5, 6; K = 2, 1, 2.

@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from fractions import Fraction
 from itertools import combinations
 
+from symbolic.core.proof import Ledger, Proof
+from symbolic.core.zero import Point
 from symbolic.masked import all_sizes
 from symbolic.masked.lemma_5_1 import CASES, area_form
 from symbolic.masked.raw_loss import Mask, Partition, RawModel, raw_model
-from symbolic.proof import Ledger, Proof
-from symbolic.zero import Point
 
 CLAIM = "Lemma 5.2: position-position gradients of the raw loss in area form"
 

@@ -21,7 +21,7 @@ from functools import cache
 
 import sympy as sp
 
-from symbolic.zero import Point, compile_exact, random_point
+from symbolic.core.zero import Point, compile_exact, random_point
 
 Partition = tuple[tuple[int, ...], ...]
 Mask = tuple[int, ...]

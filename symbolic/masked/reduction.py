@@ -20,10 +20,10 @@ from fractions import Fraction
 from itertools import combinations, product
 from math import comb, prod
 
+from symbolic.core.proof import Ledger, Proof
+from symbolic.core.zero import Point
 from symbolic.masked.area_form import AreaForm
 from symbolic.masked.raw_loss import Partition, RawModel, raw_model
-from symbolic.proof import Ledger, Proof
-from symbolic.zero import Point
 
 CLAIM = "Reduction: one Upsilon per cell, expectation over counts"
 #: (partitions, masked patches, query): the two partitions of the first differ, as do the cells.

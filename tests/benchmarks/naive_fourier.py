@@ -7,7 +7,8 @@ range of ``F``
           \log(1 + e^{-F}) = \tfrac{\Omega}{4} - \tfrac F2 - h\sum_k
           \frac{\cos t_k F}{t_k \sinh \pi t_k}.
 
-Shares no code with ``dynamics.fourier``; only the constants of the problem are common.
+Shares no code with ``dynamics.positional.population.fourier``; only the constants of the problem
+are common.
 """
 
 import math

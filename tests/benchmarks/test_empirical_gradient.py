@@ -25,7 +25,7 @@ import numpy as np
 import pytest
 
 from dynamics import Problem
-from dynamics.empirical import EmpiricalRisk, sample
+from dynamics.positional.samples import EmpiricalRisk, sample
 from tests.benchmarks.empirical_peers import with_jax, with_numpy, with_torch
 
 SIZES = [(4096, 64, 64), (50_000, 10, 100), (2000, 16, 16), (1024, 256, 256)]
@@ -114,7 +114,7 @@ class TestEmpiricalGradient:
 @pytest.mark.benchmark(group="v alone at fixed A, N, D, d = (4096, 64, 64), float32")
 @pytest.mark.parametrize("shortcut", [False, True], ids=["whole gradient", "S X precomputed"])
 def test_fixed_scores(benchmark, shortcut):
-    from dynamics.empirical.gradient import FixedScores
+    from dynamics.positional.samples.gradient import FixedScores
 
     problem = Problem(D=64, C=2, d=64, q=0.3, nu=0.1, output_scale=1.0)
     rng = np.random.default_rng(0)

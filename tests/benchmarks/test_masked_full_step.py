@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dynamics.masked import MaskedPopulation, MaskedProblem
-from dynamics.masked.full import FullMaskedModel
+from dynamics.masked.oracle import FullMaskedModel
 from tests.closeness import close
 
 PROBLEM = MaskedProblem.from_sizes([5, 3, 2], [4, 4, 2], query=6, seed=1, mask_ratio=0.5)

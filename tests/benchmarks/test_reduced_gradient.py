@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dynamics import Population, Problem, State
-from dynamics.expectation import Constants, gradient_sum
+from dynamics.positional.population.expectation import Constants, gradient_sum
 from tests.closeness import close
 
 STATE = State(0.1, 1.0, -0.03)

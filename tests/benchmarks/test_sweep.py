@@ -120,7 +120,7 @@ def test_same_sweep_with_scipy_and_numpy(benchmark):
 
 
 def test_peer_solves_the_same_problem():
-    from simulations.systems import load
+    from simulations.theories import load
 
     values = {**SETTINGS, "D": 16, "C": 4, "qD/C^2": 0.1, "nu": 0.01, "horizon": 1.0}
     found = naive_cell(values, samples=20_000)

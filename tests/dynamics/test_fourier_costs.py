@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from dynamics.errors import ToleranceError
-from dynamics.fourier import FourierExpectation, driver, method, sign
-from dynamics.fourier.plan import set_law, totals_of
-from dynamics.problem import Problem, State
+from dynamics.core.errors import ToleranceError
+from dynamics.positional.population.fourier import FourierExpectation, driver, method, sign
+from dynamics.positional.population.fourier.plan import set_law, totals_of
+from dynamics.positional.problem import Problem, State
 
 HOT = Problem(D=2048, C=8, q=0.755, temperature=440.0, output_scale=2e-53)
 

@@ -14,7 +14,7 @@ import time
 import pytest
 
 from simulations import maps
-from simulations.systems.system import VOLATILE
+from simulations.theory import VOLATILE
 
 CONFIG = """
 [fixed]

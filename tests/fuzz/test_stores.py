@@ -9,9 +9,9 @@ import pytest
 from simulations import maps
 from simulations.cli import main
 from simulations.display import PlainDisplay
-from simulations.folder import ReportFolder
-from simulations.reproduce import reproduce
-from simulations.store import StoreError
+from simulations.files.store import StoreError
+from simulations.reproduction.folder import ReportFolder
+from simulations.reproduction.run import reproduce
 from simulations.sweep.config import read
 from simulations.sweep.run import open_store
 from tests.simulations.fakes import claim, figure

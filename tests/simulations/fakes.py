@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import xarray
 
-from simulations.claim import Claim, Context, Figure, Outcome, Verdict
+from simulations.reproduction.claim import Claim, Context, Figure, Outcome, Verdict
 
 
 def figure(name: str = "line") -> Figure:
@@ -58,6 +58,6 @@ def claim(name: str, **options) -> Claim:
 
 
 def fake_registry(*claims: Claim) -> SimpleNamespace:
-    """What stands in for the module ``simulations.claims``."""
+    """What stands in for the module ``simulations.reproduction.registry``."""
     known = {claim.id: claim for claim in claims}
     return SimpleNamespace(CLAIM_IDS=tuple(known), load=known.__getitem__)

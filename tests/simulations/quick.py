@@ -3,9 +3,9 @@
 import math
 from functools import cache
 
-from simulations.as_json import plain
-from simulations.claim import Context, Figure, Outcome
-from simulations.claims import load
+from simulations.files.as_json import plain
+from simulations.reproduction.claim import Context, Figure, Outcome
+from simulations.reproduction.registry import load
 
 
 @cache

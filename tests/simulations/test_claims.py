@@ -11,17 +11,17 @@ import pytest
 import xarray
 
 from dynamics import Problem
-from simulations import runs
-from simulations.as_json import plain
-from simulations.claim import Claim, Context, Verdict
-from simulations.claims import CLAIM_IDS, CLAIMS, load
-from simulations.claims.events import judge as judge_events
-from simulations.claims.gamma_ge_rho import Course, Sample
-from simulations.claims.gamma_ge_rho import judge as judge_gamma_ge_rho
-from simulations.claims.lemma_4_3 import Factor, exponent
-from simulations.claims.lemma_4_3 import judge as judge_lemma_4_3
-from simulations.claims.sigma_a_breaks_symmetry import Breaking
-from simulations.claims.sigma_a_breaks_symmetry import judge as judge_sigma_a
+from simulations.files.as_json import plain
+from simulations.positional import runs
+from simulations.positional.claims.events import judge as judge_events
+from simulations.positional.claims.gamma_ge_rho import Course, Sample
+from simulations.positional.claims.gamma_ge_rho import judge as judge_gamma_ge_rho
+from simulations.positional.claims.lemma_4_3 import Factor, exponent
+from simulations.positional.claims.lemma_4_3 import judge as judge_lemma_4_3
+from simulations.positional.claims.sigma_a_breaks_symmetry import Breaking
+from simulations.positional.claims.sigma_a_breaks_symmetry import judge as judge_sigma_a
+from simulations.reproduction.claim import Claim, Context, Verdict
+from simulations.reproduction.registry import CLAIM_IDS, CLAIMS, load
 from tests.closeness import close
 from tests.simulations.quick import outcome
 
@@ -58,7 +58,7 @@ class TestRegistry:
     def test_listing_imports_no_solver_no_sympy_and_no_matplotlib(self):
         heavy = ("numba", "sympy", "matplotlib", "scipy", "xarray", "numpy")
         code = (
-            "import sys, simulations.claims\n"
+            "import sys, simulations.reproduction.registry\n"
             f"print([name for name in {heavy!r} if name in sys.modules])"
         )
         found = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)

@@ -23,7 +23,7 @@ SMALL = ["--D", "16", "--C", "4", "--tolerance", "1e-6"]
 def registry(monkeypatch):
     """Three fake claims in place of those of the paper."""
     claims = (claim("one", figures=[figure()]), claim("two"), claim("three"))
-    monkeypatch.setitem(sys.modules, "simulations.claims", fake_registry(*claims))
+    monkeypatch.setitem(sys.modules, "simulations.reproduction.registry", fake_registry(*claims))
     return claims
 
 
@@ -264,7 +264,7 @@ class TestRun:
         def lost(*_):
             raise ArithmeticError("no quasi-steady value")
 
-        monkeypatch.setattr("dynamics.events.find_events", lost)
+        monkeypatch.setattr("dynamics.positional.events.find_events", lost)
         assert main(["run", *SMALL, "--horizon", "1", "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["events"] is None
 
@@ -463,7 +463,7 @@ class TestReproduce:
             "from tests.simulations.fakes import claim, fake_registry\n"
             "first, slow = claim('first'), claim('slow')\n"
             "object.__setattr__(slow, 'run', lambda context: time.sleep(60))\n"
-            "sys.modules['simulations.claims'] = fake_registry(first, slow)\n"
+            "sys.modules['simulations.reproduction.registry'] = fake_registry(first, slow)\n"
             "from simulations.cli import main\n"
             f"sys.exit(main(['reproduce', '--workers', '1', '--out', {str(tmp_path / 'r')!r}]))\n"
         )

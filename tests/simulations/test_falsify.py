@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 
 from dynamics import Population, Problem, State, gradient_flow
-from dynamics.reduced import ReducedTrajectory
-from dynamics.trajectory import Status
-from simulations import systems
+from dynamics.core.trajectory import Status
+from dynamics.positional.trajectory import ReducedTrajectory
+from simulations import theories as systems
 from simulations.cli import main
 from simulations.falsify import Conjecture, Filter, Result, assert_holds, check, falsify
 from simulations.falsify.trial import confirm

@@ -9,8 +9,8 @@ import xarray
 from matplotlib.figure import Figure as Canvas
 
 from simulations.figures import style
-from simulations.reproduce import render
-from simulations.store import write_dataset
+from simulations.files.store import write_dataset
+from simulations.reproduction.run import render
 from tests.simulations.quick import figures
 from tests.simulations.test_claims import SECTION_4_1
 

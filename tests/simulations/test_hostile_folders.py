@@ -11,15 +11,12 @@ import xarray
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynamics.files import FileError, replacing
+from dynamics.core.files import FileError, replacing
 from simulations import maps
 from simulations.cli import main
 from simulations.display import PlainDisplay
-from simulations.folder import ReportFolder
-from simulations.lock import is_fresh, locked
-from simulations.record import is_record, without_folders
-from simulations.reproduce import reproduce
-from simulations.store import (
+from simulations.files.lock import is_fresh, locked
+from simulations.files.store import (
     StoreError,
     digest_of,
     read_sealed,
@@ -28,6 +25,9 @@ from simulations.store import (
     write_sealed_dataset,
     write_sealed_json,
 )
+from simulations.reproduction.folder import ReportFolder
+from simulations.reproduction.record import is_record, without_folders
+from simulations.reproduction.run import reproduce
 from simulations.sweep.config import parse
 from simulations.sweep.run import open_store
 from tests.simulations.fakes import claim, figure

@@ -13,11 +13,11 @@ from simulations import maps
 from simulations.cli import main
 from simulations.commands.run import add_arguments
 from simulations.figures import regime_map
-from simulations.store import write_sealed_dataset
+from simulations.files.store import write_sealed_dataset
+from simulations.positional import maps as positional_maps
 from simulations.sweep.cells import nothing
 from simulations.sweep.config import parse, read
 from simulations.sweep.store import labelled
-from simulations.systems import positional_maps
 from tests.closeness import close
 
 FLOW = """\
@@ -109,7 +109,7 @@ class TestBoundaries:
         assert np.sign(np.round(field[:, 0], 9)).tolist() == [-1.0, 0.0, 1.0]
 
     def test_leaving_the_line_is_that_of_the_exact_drift(self, flow):
-        from simulations.symmetric_line import line_drift
+        from simulations.positional.symmetric_line import line_drift
 
         field = data_of(flow, "gamma-rho")["overlay leaves the line"].values
         assert np.isnan(field[0, 1])  # an invalid cell

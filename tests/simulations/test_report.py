@@ -5,12 +5,12 @@ from html.parser import HTMLParser
 
 import pytest
 
-from simulations.claim import Verdict
 from simulations.display import PlainDisplay
-from simulations.folder import ReportFolder
-from simulations.report import MEANING, rerun, show, write_report
-from simulations.reproduce import reproduce
-from simulations.store import StoreError
+from simulations.files.store import StoreError
+from simulations.reproduction.claim import Verdict
+from simulations.reproduction.folder import ReportFolder
+from simulations.reproduction.report import MEANING, rerun, show, write_report
+from simulations.reproduction.run import reproduce
 from tests.simulations.fakes import claim, figure
 
 STAMP = {"patchdyn": "0.1.0", "commit": "", "numpy": "2.0", "mode": "quick"}

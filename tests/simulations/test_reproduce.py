@@ -8,12 +8,12 @@ import pytest
 import xarray
 from rich.console import Console
 
-from simulations.claim import Verdict
 from simulations.display import LiveDisplay, PlainDisplay, choose_display, progress_bar
-from simulations.folder import ReportFolder
-from simulations.reproduce import reproduce
-from simulations.stamp import code_fingerprint, stamp
-from simulations.store import StoreError
+from simulations.files.stamp import code_fingerprint, stamp
+from simulations.files.store import StoreError
+from simulations.reproduction.claim import Verdict
+from simulations.reproduction.folder import ReportFolder
+from simulations.reproduction.run import reproduce
 from tests.simulations.fakes import claim, figure
 
 STAMP = {"patchdyn": "0.1.0", "commit": "abc", "code": "123", "mode": "full"}

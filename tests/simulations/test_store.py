@@ -8,8 +8,8 @@ import pytest
 import xarray
 
 from dynamics import State
-from simulations import as_json, store
-from simulations.claim import Context, Verdict
+from simulations.files import as_json, store
+from simulations.reproduction.claim import Context, Verdict
 
 
 class TestReplacing:

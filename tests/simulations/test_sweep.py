@@ -15,7 +15,7 @@ import pytest
 import xarray
 
 from simulations.cli import main
-from simulations.store import StoreError
+from simulations.files.store import StoreError
 from simulations.sweep import cells, cluster, local
 from simulations.sweep.config import parse
 from simulations.sweep.progress import Progress, duration
@@ -121,7 +121,7 @@ class TestEngines:
     def test_defect_in_one_cell_is_its_status(self, monkeypatch):
         from dataclasses import replace
 
-        from simulations import systems
+        from simulations import theories as systems
 
         def broken(case):
             raise ZeroDivisionError("oops")

@@ -9,11 +9,11 @@ from dataclasses import replace
 
 import pytest
 
-from simulations.claim import Claim, Context, Outcome, Verdict
 from simulations.display import PlainDisplay
-from simulations.folder import ReportFolder
-from simulations.reproduce import reproduce
-from simulations.workers import grouped
+from simulations.reproduction.claim import Claim, Context, Outcome, Verdict
+from simulations.reproduction.folder import ReportFolder
+from simulations.reproduction.run import reproduce
+from simulations.reproduction.workers import grouped
 
 STAMP = {"patchdyn": "0.1.0", "mode": "full"}
 

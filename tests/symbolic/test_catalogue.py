@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from symbolic import attention, catalogue, emit
-from symbolic.derivations import Derivation
+from symbolic import catalogue, emit
+from symbolic.core.proof import Proof
 from symbolic.grounds import GROUNDS
-from symbolic.proof import Proof
+from symbolic.positional import attention
+from symbolic.positional.derivations import Derivation
 from tests.closeness import close
 
 PROOF = Proof("A claim", {"D": 4}, 2, {"some_identity & more": 3}, ("one failed",), 1, {"fact": 2})
@@ -145,7 +146,7 @@ def test_proofs_are_run_and_shown() -> None:
 
 
 def test_failures_are_shown() -> None:
-    from symbolic import printing
+    from symbolic.core import printing
 
     derivation = catalogue.CATALOGUE["attention"]
     assert "FAILS: one failed" in printing.text(derivation, [PROOF])

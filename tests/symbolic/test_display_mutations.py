@@ -12,14 +12,14 @@ from math import comb
 import pytest
 import sympy as sp
 
-from symbolic import all_sizes, attention, kernels, margins
-from symbolic import symbols as sym
 from symbolic.catalogue import CATALOGUE
-from symbolic.full_model import LOSS_SLOPE
+from symbolic.core.sums import vanishes
+from symbolic.core.zero import NotRationalError, decide
 from symbolic.kernel import Kernel
 from symbolic.masked.area_form import symbolic_form
-from symbolic.sums import vanishes
-from symbolic.zero import NotRationalError, decide
+from symbolic.positional import all_sizes, attention, kernels, margins
+from symbolic.positional import symbols as sym
+from symbolic.positional.full_model import LOSS_SLOPE
 
 ALTERED: dict[str, Callable[[sp.Expr], sp.Expr]] = {
     "factor": lambda e: 2 * e,

@@ -16,9 +16,9 @@ import mpmath
 import pytest
 import sympy as sp
 
-from dynamics import _emitted
-from symbolic import attention, lemma_4_3, margins
-from symbolic import symbols as sym
+from dynamics.positional import _emitted
+from symbolic.positional import attention, lemma_4_3, margins
+from symbolic.positional import symbols as sym
 from tests.closeness import close
 
 EPS = 2.0**-52

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 import sympy as sp
 
-from symbolic import emit, kernels
-from symbolic import symbols as sym
+from symbolic import emit
+from symbolic.positional import kernels
+from symbolic.positional import symbols as sym
 
 
 @pytest.mark.parametrize("target", emit.TARGETS, ids=lambda target: target.path.parent.name)

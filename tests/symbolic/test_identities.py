@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 import sympy as sp
 
-from symbolic import attention, full_model, kernels, large_D, lemma_4_3, margins
-from symbolic import symbols as sym
-from symbolic.zero import decide
+from symbolic.core.zero import decide
+from symbolic.positional import attention, full_model, kernels, large_D, lemma_4_3, margins
+from symbolic.positional import symbols as sym
 
 TABLES: dict[str, Callable[[], dict[str, sp.Expr]]] = {
     "attention": attention.identities,

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 import sympy as sp
 
-from symbolic import attention, increments, kernels, lemma_4_3, margins
-from symbolic import symbols as sym
 from symbolic.catalogue import CATALOGUE
+from symbolic.core.zero import NotRationalError, decide
 from symbolic.masked import kernels as masked
-from symbolic.zero import NotRationalError, decide
+from symbolic.positional import attention, increments, kernels, lemma_4_3, margins
+from symbolic.positional import symbols as sym
 
 
 def _another_exponent(expression: sp.Expr) -> sp.Expr:

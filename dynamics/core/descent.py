@@ -1,0 +1,231 @@
+"""Gradient descent on a population risk: the loop, written once for every theory."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from functools import cache
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numba.extending import overload
+
+from dynamics.core.errors import ToleranceError
+from dynamics.core.invariants import loss_non_increasing
+from dynamics.core.jit import kernel
+from dynamics.core.plans import compiled_gradient
+from dynamics.core.risk import Risk
+from dynamics.core.trajectory import Interrupted, Status, Trajectory, assemble
+from dynamics.positional.problem import finite, require, whole
+
+_RUNNING, _NOT_FINITE, _INACCURATE = 0, 1, 2
+_SECONDS_BETWEEN_REPORTS = 0.2
+
+#: More steps than a run could make in a lifetime, and more records than memory holds.
+MOST_STEPS, MOST_RECORDS = 10**15, 10**7
+
+
+def _gradient(plan, theta, out):
+    """Write the gradient at theta to ``out``; return whether it is within the tolerance."""
+    return plan.gradient_within(theta, out)
+
+
+@overload(_gradient)
+def _compiled_gradient(plan, theta, out):
+    gradient = compiled_gradient(getattr(plan, "instance_class", None))
+    if gradient is not None:
+        return lambda plan, theta, out: gradient(plan, theta, out)
+
+
+def _descend(plan, theta, learning_rate, first, last, records, rows):
+    """Iterate theta <- theta - learning_rate * g(theta) from step ``first`` to ``last``, in place.
+
+    Fills ``rows[i]`` when step ``records[i]`` is reached. Returns the step and why it stopped.
+    """
+    gradient = np.empty_like(theta)
+    position = np.searchsorted(records, first)
+    for step in range(first, last):
+        if position < records.size and records[position] == step:
+            rows[position, :] = theta
+            position += 1
+        within = _gradient(plan, theta, gradient)
+        if not math.isfinite(np.sum(gradient)):
+            return step, _NOT_FINITE
+        if not within:
+            return step, _INACCURATE
+        theta -= learning_rate * gradient
+    if position < records.size and records[position] == last:
+        rows[position, :] = theta
+    return last, _RUNNING
+
+
+@cache
+def descent_loop(plan: Any) -> Callable[..., tuple[int, int]]:
+    """Return the loop for a class of plans: compiled if it has a compiled gradient, else plain.
+
+    Each class has a loop and cache entries of its own, named after the source of both.
+    """
+    if compiled_gradient(plan) is None:
+        return _descend
+    return kernel(_descend, specialised_for=plan)
+
+
+def gradient_descent(
+    population: Risk,
+    *,
+    learning_rate: float,
+    steps: int,
+    initial: Any = None,
+    record: str = "log",
+    records: int = 200,
+    progress: Callable[[float], None] | None = None,
+) -> Trajectory:
+    r"""Run gradient descent on the order parameters, with the semantics of the full model.
+
+    The update is :math:`\theta \leftarrow \theta - \eta\, g(\theta)`, g the theory's
+    ``gradient``. For the paper's (P) that is entrywise: every entry of ``A`` moves by
+    ``-learning_rate * dL/dA_ij`` as in (GD), so the reduced update divides
+    :math:`\partial\ell/\partial\gamma` by D(C-1) and :math:`\partial\ell/\partial\rho` by
+    D(D-C) (Lemmas 4.1 and 4.2).
+
+    Parameters
+    ----------
+    population
+        The risk to descend.
+    learning_rate, steps
+        Step size (> 0) and number of steps (1 to 10^15).
+    initial
+        Start; ``None`` means the problem's own (Parametrization 3.1).
+    record, records
+        At most ``records`` steps are kept, on a ``"log"`` or ``"linear"`` schedule; the first and
+        the last always are.
+    progress
+        Called with the fraction done, a few times a second.
+
+    Returns
+    -------
+    Trajectory
+        Its time is ``learning_rate * step``. Divergence, instability, overflow and loss of accuracy
+        are told by its status, not raised.
+
+    Raises
+    ------
+    ParameterError
+        If an argument is outside its domain.
+    Interrupted
+        On Ctrl-C (a KeyboardInterrupt); its ``trajectory`` holds what was computed.
+    """
+    learning_rate = finite("learning_rate", learning_rate)
+    require(learning_rate > 0.0, "learning_rate", learning_rate, "greater than 0")
+    steps = whole("steps", steps, 1, MOST_STEPS)
+    require(math.isfinite(learning_rate * steps), "learning_rate", learning_rate,
+            f"such that learning_rate x steps is finite ({steps} steps)")  # fmt: skip
+    require(record in ("log", "linear"), "record", record, "'log' or 'linear'")
+    records = whole("records", records, 2, MOST_RECORDS)
+    start = population.checked(population.problem.initial_state if initial is None else initial)
+    schedule = _schedule(steps, record, records)
+    run = _Run(population, learning_rate, start, schedule)
+    try:
+        status = run.to(steps, progress)
+    except KeyboardInterrupt:
+        raise Interrupted(run.trajectory(Status.INTERRUPTED)) from None
+    return run.trajectory(status)
+
+
+def _schedule(steps: int, record: str, records: int) -> np.ndarray:
+    if record == "linear":
+        return np.unique(np.linspace(0, steps, min(records, steps + 1)).astype(np.int64))
+    wanted = np.unique(np.geomspace(1, steps, records).round().astype(np.int64))
+    return np.concatenate([[0], wanted])
+
+
+class _Run:
+    """A run in progress: advanced in chunks, so that progress and Ctrl-C are served in between."""
+
+    def __init__(
+        self, population: Risk, learning_rate: float, start: Any, schedule: np.ndarray
+    ) -> None:
+        self.population = population
+        self.learning_rate = learning_rate
+        self.start = start
+        self.theta = np.array(start, float)
+        self.step = 0
+        self.schedule = schedule
+        self.rows = np.full((schedule.size, self.theta.size), np.nan)
+        self.note = ""
+
+    def to(self, steps: int, progress: Callable[[float], None] | None) -> Status:
+        """Advance to the last step and return the status."""
+        chunk = 1
+        while self.step < steps:
+            began, before = perf_counter(), self.step
+            plan = self.population.plan  # anew each time: a refused state may have enlarged it
+            with np.errstate(over="ignore", invalid="ignore"):  # the loop looks for itself
+                self.step, reason = descent_loop(plan.__class__)(
+                    plan, self.theta, self.learning_rate, self.step,
+                    min(steps, self.step + chunk), self.schedule, self.rows,
+                )  # fmt: skip
+            if plan is not self.population:  # which counts by itself
+                self.population.evaluations += self.step - before
+            if reason == _NOT_FINITE:
+                return self._diverged()
+            if reason == _INACCURATE:
+                try:
+                    self.population.gradient(self.population.state(self.theta))
+                except (ToleranceError, OverflowError) as refusal:
+                    self.note = str(refusal)
+                    return self._diverged() if self._grew() else Status.INACCURATE
+            if progress is not None:
+                progress(self.step / steps)
+            seconds = perf_counter() - began
+            if seconds < _SECONDS_BETWEEN_REPORTS:
+                chunk = min(2 * chunk, 1_000_000)
+            elif chunk > 1 and seconds > 2 * _SECONDS_BETWEEN_REPORTS:
+                chunk //= 2
+        return Status.COMPLETED
+
+    def _grew(self) -> bool:
+        return self.population.has_grown(np.array(self.start, float), self.theta)
+
+    def _diverged(self) -> Status:
+        if not self._grew() and self.step == 0:
+            return Status.OVERFLOW
+        return Status.DIVERGED
+
+    def trajectory(self, status: Status) -> Trajectory:
+        """Return what was recorded, with the last finite state at its end."""
+        kept = self.schedule <= self.step
+        time, rows = self.learning_rate * self.schedule[kept], self.rows[kept]
+        recorded = np.isfinite(rows).all(axis=1)
+        time, rows = time[recorded], rows[recorded]
+        if status is not Status.COMPLETED and np.isfinite(self.theta).all():
+            now = self.learning_rate * self.step
+            if time.size == 0 or time[-1] < now:
+                time, rows = np.append(time, now), np.vstack([rows, self.theta])
+        run = assemble(
+            self.population,
+            "gradient descent",
+            time,
+            rows,
+            status,
+            self._message(status),
+            resolution=1e-13,
+            settings={"learning_rate": self.learning_rate, "steps": int(self.schedule[-1])},
+            stats={"steps": self.step},
+        )
+        if run.status is Status.COMPLETED and loss_non_increasing.worst(run) > 0.0:
+            unstable = Status.UNSTABLE
+            return dataclasses.replace(run, status=unstable, message=self._message(unstable))
+        return run
+
+    def _message(self, status: Status) -> str:
+        if status not in (Status.DIVERGED, Status.UNSTABLE):
+            return self.note or status.value
+        largest = int(np.argmax(np.abs(self.theta)))
+        return (
+            f"{status.value}; at step {self.step} {self.population.order_parameters[largest]} = "
+            f"{self.theta[largest]:.6g} with learning rate {self.learning_rate:.6g}, while "
+            f"{self.population.advice(self.start)}" + (f" ({self.note})" if self.note else "")
+        )

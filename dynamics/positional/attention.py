@@ -1,0 +1,39 @@
+"""Attention weights on the invariant manifold (Jelassi et al. 2022, Section 4.1)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dynamics._sizes import set_mass
+from dynamics.positional._emitted import attention_weights
+from dynamics.positional.problem import Problem, State
+
+
+class Attention(NamedTuple):
+    """Softmax weights by kind of pair, and the mass ``G = D (Lambda + (C-1) Gamma)`` of a set."""
+
+    Lambda: float
+    Gamma: float
+    Xi: float
+    G: float
+
+
+def attention(problem: Problem, state: State) -> Attention:
+    r"""Return the softmax weights on the diagonal, within a set and across sets.
+
+    :math:`\Lambda=e^{\beta/\tau}/Z,\ \Gamma=e^{\gamma/\tau}/Z,\ \Xi=e^{\rho/\tau}/Z` with
+    :math:`Z=e^{\beta/\tau}+(C-1)e^{\gamma/\tau}+(D-C)e^{\rho/\tau}` (Section 4.1), evaluated
+    without overflow for any finite state.
+    """
+    C, D = float(problem.C), float(problem.D)
+    Lambda, Gamma, Xi, _, _ = attention_weights(
+        problem.beta, float(state.gamma), float(state.rho), problem.tau, C, D
+    )
+    return Attention(Lambda, Gamma, Xi, set_mass(Lambda, Gamma, C, D))
+
+
+def attention_along(problem: Problem, states: np.ndarray) -> np.ndarray:
+    """Return rows (Lambda, Gamma, Xi, G) for rows (alpha, gamma, rho), shape (n, 4)."""
+    return np.array([attention(problem, State(*row)) for row in states.tolist()]).reshape(-1, 4)

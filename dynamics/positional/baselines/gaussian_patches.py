@@ -1,0 +1,342 @@
+r"""One-layer attention on Gaussian patches with convolutional labels (Figure 2 of the paper).
+
+Patches ``X_j ~ N(0, I_d)`` are independent: the data has no spatial structure. The label is the
+sign of a one-hidden-layer CNN with cubic activation,
+
+.. math:: y=\mathrm{sign} \sum_{\ell=1}^L \Big(\sum_{c=1}^C \langle w_c, X_{\ell,c}\rangle\Big)^3,
+
+``X_{l,c}`` patch ``c`` of set ``S_l`` (contiguous blocks). The student is positional attention,
+
+.. math:: F(X)=\sum_{i=1}^D\Big(\sum_{h=1}^H\sum_j S^{(h)}_{ij}\langle v_h,X_j\rangle\Big)^3,
+   \qquad S^{(h)}=\mathrm{softmax}(A^{(h)})\text{ by rows},
+
+trained with the logistic loss by Adam on fresh samples. Three ways to make the scores:
+
+- ``"gram"``: ``A = P^T P``, Simplification 3.1;
+- ``"free"``: every off-diagonal entry of ``A`` is a parameter, the diagonal is fixed;
+- ``"heads"``: :math:`A^{(h)}=P^\top Q_h K_h^\top P/\sqrt{m}`, Definition 3.2 with ``P`` (m, D).
+
+Gradients are written by hand; all arrays are NumPy's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import optimize
+from scipy.cluster import hierarchy
+
+from dynamics.positional.problem import require
+
+Array = NDArray[np.float64]
+Parameters = dict[str, Array]
+
+KINDS = ("gram", "free", "heads")
+#: Error of sign(sum of n_l) where the label is sign(sum of n_l^3), n_l standard normal.
+_LEVEL_SAMPLES = 2_000_000
+
+
+@dataclass(frozen=True)
+class Task:
+    """The data: sizes, and whether all positions of a set share one filter ``w_c``."""
+
+    D: int
+    C: int
+    d: int
+    shared_filter: bool
+
+    def __post_init__(self) -> None:
+        require(self.D >= 2, "D", self.D, "at least 2")
+        require(1 <= self.C <= self.D, "C", self.C, f"between 1 and D = {self.D}")
+        require(self.D % self.C == 0, "C", self.C, f"a divisor of D = {self.D}")
+        require(self.d >= 1, "d", self.d, "at least 1")
+
+    def filters(self, rng: np.random.Generator) -> Array:
+        """Draw unit filters (C, d), all the same if shared."""
+        w = rng.normal(size=(1 if self.shared_filter else self.C, self.d))
+        w /= np.linalg.norm(w, axis=1, keepdims=True)
+        return np.repeat(w, self.C, axis=0) if self.shared_filter else w
+
+    def sample(
+        self, filters: Array, count: int, rng: np.random.Generator
+    ) -> tuple[Array, NDArray[np.float64]]:
+        """Draw ``X`` (count, D, d) and labels (count,)."""
+        X = rng.standard_normal((count, self.D, self.d))
+        return X, self.labels(filters, X)
+
+    def labels(self, filters: Array, X: Array) -> Array:
+        """Return the label of each image."""
+        hidden = self.hidden(filters, X)
+        return np.where((hidden * hidden * hidden).sum(axis=1) > 0.0, 1.0, -1.0)
+
+    def hidden(self, filters: Array, X: Array) -> Array:
+        """Return the response of every set to the filters, (N, L)."""
+        return np.asarray(X.reshape(len(X), -1, filters.size) @ filters.ravel())
+
+
+@dataclass(frozen=True)
+class Student:
+    """How the scores are made: see the module docstring.
+
+    ``heads`` is H; ``encoding`` the dimension m of the positional encodings; ``init`` the size of
+    the initial scores (``"free"``: their standard deviation); ``diagonal`` the fixed diagonal of
+    ``"free"``.
+    """
+
+    kind: str
+    heads: int = 1
+    encoding: int = 16
+    init: float = 1.0
+    diagonal: float = 0.0
+
+    def __post_init__(self) -> None:
+        require(self.kind in KINDS, "kind", self.kind, f"one of {', '.join(KINDS)}")
+        require(self.heads >= 1, "heads", self.heads, "at least 1")
+        require(
+            self.heads == 1 or self.kind == "heads", "heads", self.heads, "1 unless kind is heads"
+        )
+
+    def initial(self, task: Task, rng: np.random.Generator) -> Parameters:
+        """Draw initial parameters: encodings of norm about ``init``, values of norm about 1/10.
+
+        Values ten times larger fit the linear part of the labels at once, and training often stays
+        there.
+        """
+        D, d, m, H = task.D, task.d, self.encoding, self.heads
+        parameters = {"v": rng.normal(size=(H, d)) * (0.1 / math.sqrt(d))}
+        if self.kind == "free":
+            A = rng.normal(size=(D, D)) * self.init
+            np.fill_diagonal(A, self.diagonal)
+            return parameters | {"A": A}
+        parameters["P"] = rng.normal(size=(m, D)) * (self.init / math.sqrt(m))
+        if self.kind == "heads":
+            for name in ("Q", "K"):
+                parameters[name] = rng.normal(size=(H, m, m)) / math.sqrt(m)
+        return parameters
+
+    def scores(self, parameters: Parameters) -> Array:
+        """Return ``A`` (H, D, D)."""
+        if self.kind == "free":
+            return parameters["A"][None]
+        P = parameters["P"]
+        if self.kind == "gram":
+            return (P.T @ P)[None]
+        queries, keys = P.T @ parameters["Q"], P.T @ parameters["K"]
+        return np.asarray(queries @ keys.transpose(0, 2, 1) / math.sqrt(len(P)))
+
+    def scores_gradient(self, parameters: Parameters, dA: Array) -> Parameters:
+        """Pull ``dA`` (H, D, D) back to the parameters behind the scores."""
+        if self.kind == "free":
+            dA = dA[0].copy()
+            np.fill_diagonal(dA, 0.0)
+            return {"A": dA}
+        P = parameters["P"]
+        if self.kind == "gram":
+            return {"P": P @ (dA[0] + dA[0].T)}
+        Q, K = parameters["Q"], parameters["K"]
+        dA = dA / math.sqrt(len(P))
+        left, right = P @ dA, P @ dA.transpose(0, 2, 1)  # (H, m, D)
+        dP = (Q @ (K.transpose(0, 2, 1) @ right) + K @ (Q.transpose(0, 2, 1) @ left)).sum(axis=0)
+        return {"Q": left @ P.T @ K, "K": right @ P.T @ Q, "P": dP}
+
+    def encodings_gram(self, parameters: Parameters) -> Array:
+        """Return ``P^T P`` (D, D), or ``A`` where there are no encodings."""
+        if self.kind == "free":
+            return parameters["A"]
+        return np.asarray(parameters["P"].T @ parameters["P"])
+
+
+def softmax(A: Array) -> Array:
+    """Return the softmax along the last axis."""
+    shift = np.max(A.real, axis=-1, keepdims=True)
+    weights = np.exp(A - shift)
+    return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
+
+
+def output(student: Student, parameters: Parameters, X: Array) -> Array:
+    """Return ``F`` (N,) for images ``X`` (N, D, d)."""
+    S = softmax(student.scores(parameters))
+    U = _values(parameters["v"], X)
+    O = sum(u @ s.T for u, s in zip(U, S))  # noqa: E741 - the paper's name
+    return np.asarray((O * O * O).sum(axis=1))
+
+
+def _values(v: Array, X: Array) -> Array:
+    """Return ``<v_h, X_j>`` (H, N, D)."""
+    U = X.reshape(-1, X.shape[2]) @ v.T
+    return np.ascontiguousarray(U.reshape(len(X), X.shape[1], -1).transpose(2, 0, 1))
+
+
+def loss_and_gradient(
+    student: Student, parameters: Parameters, X: Array, y: Array
+) -> tuple[float, Parameters]:
+    """Return the mean logistic loss of a batch and its gradient, one array per parameter."""
+    N = len(X)
+    S = softmax(student.scores(parameters))
+    U = _values(parameters["v"], X)
+    O = sum(u @ s.T for u, s in zip(U, S))  # noqa: E741 - the paper's name
+    margin = y * (O * O * O).sum(axis=1)
+    small = np.exp(-np.abs(margin))
+    loss = float((np.log1p(small) + np.maximum(-margin, 0.0)).mean())
+    wrong = np.where(margin > 0.0, small, 1.0) / (1.0 + small)  # sigmoid(-yF)
+    G = (-(y * wrong) / N)[:, None] * (3.0 * O * O)  # dL/dO, (N, D)
+    dS = np.stack([G.T @ u for u in U])
+    dA = S * (dS - (S * dS).sum(axis=2, keepdims=True))
+    dv = np.stack([(G @ s).ravel() @ X.reshape(-1, X.shape[2]) for s in S])
+    return loss, {"v": dv} | student.scores_gradient(parameters, dA)
+
+
+class Adam:
+    """Adam of Kingma and Ba (2015), its usual constants; the rate is given at every step."""
+
+    def __init__(self, parameters: Parameters) -> None:
+        self.first = {name: np.zeros_like(value) for name, value in parameters.items()}
+        self.second = {name: np.zeros_like(value) for name, value in parameters.items()}
+        self.step = 0
+
+    def update(self, parameters: Parameters, gradient: Parameters, rate: float) -> None:
+        """Move the parameters in place."""
+        self.step += 1
+        for name, g in gradient.items():
+            m, v = self.first[name], self.second[name]
+            m += 0.1 * (g - m)
+            v += 0.001 * (g * g - v)
+            unbiased = m / (1.0 - 0.9**self.step)
+            scale = np.sqrt(v / (1.0 - 0.999**self.step)) + 1e-8
+            parameters[name] -= rate * unbiased / scale
+
+
+@dataclass(frozen=True)
+class Result:
+    """A trained student: parameters at the start and at the end, test error by step, (T,) each."""
+
+    task: Task
+    student: Student
+    filters: Array
+    start: Parameters
+    parameters: Parameters
+    step: NDArray[np.int64]
+    test_error: Array
+    linear_error: float
+
+
+def train(
+    task: Task,
+    student: Student,
+    *,
+    steps: int,
+    rate: float,
+    seed: int,
+    batch: int = 1024,
+    test: int = 20_000,
+    records: int = 30,
+    progress: Callable[[float], None] = lambda fraction: None,
+) -> Result:
+    """Train with Adam on fresh samples, the rate falling from ``rate`` to 0 along a cosine.
+
+    The test set is drawn once, from its own stream. ``linear_error`` is the error on it of the best
+    linear rule, ``sign(sum_j <w_j, X_j>)``.
+    """
+    require(steps >= 1, "steps", steps, "at least 1")
+    seeds = np.random.SeedSequence(seed).spawn(4)
+    for_filters, for_start, for_batches, for_test = map(np.random.default_rng, seeds)
+    filters = task.filters(for_filters)
+    parameters = student.initial(task, for_start)
+    start = {name: value.copy() for name, value in parameters.items()}
+    X_test, y_test = task.sample(filters, test, for_test)
+    linear = task.hidden(filters, X_test).sum(axis=1)
+    adam = Adam(parameters)
+    moments = np.unique(np.linspace(0, steps, records + 1).astype(int))
+    errors: list[float] = []
+    for step in range(steps + 1):
+        if step in moments:
+            wrong = output(student, parameters, X_test) * y_test <= 0.0
+            errors.append(float(np.mean(wrong)))
+            progress(step / steps)
+        if step < steps:
+            X, y = task.sample(filters, batch, for_batches)
+            _, gradient = loss_and_gradient(student, parameters, X, y)
+            now = rate * 0.5 * (1.0 + math.cos(math.pi * step / steps))
+            adam.update(parameters, gradient, now)
+    return Result(
+        task, student, filters, start, parameters, moments, np.array(errors),
+        float(np.mean(linear * y_test <= 0.0)),
+    )  # fmt: skip
+
+
+def association(gram: Any, C: int) -> tuple[float, float]:
+    """Return how well ``P^T P`` (D, D) shows the sets, contiguous blocks of size C.
+
+    The share of rows with Top_C equal to their set, diagonal included (Definition 2.2), and the
+    probability that a pair in one set has a larger entry than a pair in two sets (area under the
+    ROC curve: 1/2 for a random matrix, 1 if the sets are plain to see).
+    """
+    gram = np.asarray(gram, dtype=float)
+    D = len(gram)
+    owner = np.arange(D) // C
+    same = owner[:, None] == owner
+    top = np.argsort(-gram, axis=1, kind="stable")[:, :C]
+    share = float(np.mean((owner[top] == owner[:, None]).all(axis=1)))
+    inside = gram[same & ~np.eye(D, dtype=bool)]
+    across = gram[~same]
+    above = (inside[:, None] > across).mean() + 0.5 * (inside[:, None] == across).mean()
+    return share, float(above)
+
+
+class Matching(NamedTuple):
+    """Whether attention finds the sets, whatever the rows that find them are called.
+
+    ``own``: share of a row's attention that goes to its own set. ``matched``: the same to the set
+    that the row attends to most. ``attended``: share of the sets that are so for some row.
+    ``auc``: how well the similarity of two columns tells pairs in one set from others.
+    ``accuracy``: share of the patches in their place when columns are grouped into L clusters and
+    clusters are matched to sets.
+    """
+
+    own: float
+    matched: float
+    attended: float
+    auc: float
+    accuracy: float
+
+
+def match_to_sets(S: Any, weights: Any, C: int) -> Matching:
+    r"""Match attention (H, D, D) of H heads of given weights (H,) to contiguous sets of size C.
+
+    Row i mixes the patches with weights :math:`M_{ij}=\sum_h w_h S^{(h)}_{ij}/\sum_h w_h`. Which
+    rows read which set is a matter of names: the model sums over rows. So two patches are alike if
+    the same rows attend to them, by the cosine of their centred columns of M; average linkage
+    groups them into L clusters, and the clusters are assigned to the sets in the best of all ways.
+    """
+    S, weights = np.asarray(S, dtype=float), np.asarray(weights, dtype=float)
+    M = np.tensordot(weights / weights.sum(), S, axes=1)
+    D = len(M)
+    L, owner = D // C, np.arange(D) // C
+    per_set = M.reshape(D, L, C).sum(axis=2)
+    columns = M - M.mean(axis=0)
+    columns = columns / np.maximum(np.linalg.norm(columns, axis=0), 1e-300)
+    alike = columns.T @ columns
+    distance = np.maximum(1.0 - alike, 0.0)
+    pairs = distance[np.triu_indices(D, 1)]
+    found = hierarchy.fcluster(hierarchy.linkage(pairs, "average"), L, "maxclust") - 1
+    together = np.zeros((L, L))
+    np.add.at(together, (found, owner), 1.0)
+    best = optimize.linear_sum_assignment(-together)
+    return Matching(
+        float(per_set[np.arange(D), owner].mean()),
+        float(per_set.max(axis=1).mean()),
+        float(np.unique(per_set.argmax(axis=1)).size / L),
+        association(alike, C)[1],
+        float(together[best].sum() / D),
+    )
+
+
+def linear_level(L: int, rng: np.random.Generator, count: int = _LEVEL_SAMPLES) -> float:
+    """Estimate the error of the best linear rule: P[sign(sum n) != sign(sum n^3)], n normal."""
+    n = rng.standard_normal((count, L))
+    return float(np.mean(n.sum(axis=1) * (n**3).sum(axis=1) <= 0.0))

@@ -1,0 +1,162 @@
+r"""What any classifier can do on Assumption 1 that has met only some of the sets (Theorem 5.2).
+
+*Without knowledge of the sets* means: the partition is as good as uniformly random for the learner.
+Tell such a learner w*, and of each of its N samples which set was the signal set. It then knows
+the ``m`` sets that were a signal at least once, and of the ``U = C (L - m)`` other patches nothing
+but that all their partitions are equally likely: coefficients outside a signal set do not depend on
+the partition. Given coefficients ``s`` of w*, with ``a_+`` (``a_-``) known sets of +1 (-1) alone
+and ``n_+`` (``n_-``) unknown patches with +1 (-1), each of the ``L - m`` unknown sets is one of +1
+alone with probability :math:`\binom{n_+}C/\binom UC`. Hence
+
+.. math:: \frac{P[s\mid y=+1]}{P[s\mid y=-1]} = \frac{a_+ + g(n_+)}{a_- + g(n_-)},\qquad
+   g(n) = (L-m)\binom nC\Big/\binom UC,
+
+and the sign of :math:`T = a_+ - a_- + g(n_+) - g(n_-)` is the Bayes rule. Its error `bayes_error`,
+averaged over ``m``, is a lower bound for the error of *any* learner from N samples (`least_error`),
+averaged over partitions: what was told can be ignored, and the noise tells nothing. With ``m = 0``
+it is the majority of the features: the uniform linear model is the best of all rules then.
+
+``m`` follows the coupon collector: ``E[m] = L (1 - (1 - 1/L)^N)``, and every set has been met after
+``L (1 + 1/2 + ... + 1/L)``, about ``L log L``, samples on average. A fixed error below the linear
+rule's needs a fixed share of the sets, hence N of order ``L = D/C``: the power of D is one.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special, stats
+
+from dynamics.positional.baselines.set_sums import sum_of_signs
+from dynamics.positional.problem import Problem, require
+from dynamics.positional.samples.data import count
+
+Array = NDArray[np.float64]
+
+#: Probability of the counts of features left out.
+_TAIL = 1e-18
+_LARGEST = 2**62
+
+
+class BayesError(NamedTuple):
+    """``P[y T < 0]`` and ``P[T = 0]`` of the best rule that knows some of the sets."""
+
+    wrong: float
+    ties: float
+
+    @property
+    def coin(self) -> float:
+        """Error with ties decided by a coin: the least of any rule."""
+        return self.wrong + 0.5 * self.ties
+
+
+def bayes_error(problem: Problem, known: int) -> BayesError:
+    """Return the least error of a rule that knows w* and ``known`` of the L sets.
+
+    Exact up to rounding and a probability of 1e-17: the counts of features among the unknown
+    patches are multinomial, independent of the known sets, and T is compared in integers.
+
+    Raises
+    ------
+    ParameterError
+        Unless ``0 <= known <= L``, or if T does not fit into an integer.
+    """
+    L, C = problem.L, problem.C
+    known = count("known", known, 0)
+    require(known <= L, "known", known, f"at most L = {L}")
+    wrong = ties = 0.0
+    if known:
+        part = _signs(problem, known, known - 1, 1, C * (L - known), 0)
+        wrong, ties = known / L * part[0], known / L * part[1]
+    if known < L:
+        part = _signs(problem, known, known, 0, C * (L - known - 1), C)
+        wrong, ties = wrong + (1 - known / L) * part[0], ties + (1 - known / L) * part[1]
+    return BayesError(wrong, ties)
+
+
+def _signs(
+    problem: Problem, known: int, random: int, whole: int, free: int, given: int
+) -> tuple[float, float]:
+    """Return ``P[T < 0]`` and ``P[T = 0]`` at y = +1, given where the signal set is.
+
+    ``random`` known sets and ``free`` unknown patches are random; the signal adds ``whole`` known
+    sets and ``given`` unknown patches of +1.
+    """
+    L, C, half = problem.L, problem.C, problem.q / 2
+    unknown = C * (L - known)
+    scale = math.comb(unknown, C) if unknown else 1
+    require(L * scale < _LARGEST, "binomial(D, C) L", L * scale, f"below {_LARGEST}")
+    most = int(stats.binom.isf(_TAIL, free, half)) + 1 if free else 0
+    n = np.arange(min(most, free) + 1)
+    plus, minus = n[:, None], n
+    rest = free - plus - minus
+    with np.errstate(invalid="ignore", divide="ignore"):
+        log = (
+            special.gammaln(free + 1.0) - special.gammaln(plus + 1.0) - special.gammaln(minus + 1.0)
+            - special.gammaln(np.maximum(rest, 0) + 1.0)
+            + special.xlogy(plus + minus, half) + special.xlogy(np.maximum(rest, 0), 1.0 - 2 * half)
+        )  # fmt: skip
+    law = np.where(rest >= 0, np.exp(log), 0.0)
+    subsets = np.array([math.comb(k, C) for k in range(int(n[-1]) + given + 1)], dtype=np.int64)
+    excess = (L - known) * (subsets[plus + given] - subsets[minus])
+    sets, _ = sum_of_signs(random, 2.0 * half**C)
+    wrong = ties = 0.0
+    for difference, mass in enumerate(sets, start=whole - sets.size // 2):
+        T = excess + difference * scale
+        wrong += float(mass * law[T < 0].sum())
+        ties += float(mass * law[T == 0].sum())
+    return wrong, ties
+
+
+def met_sets(L: int, N: int) -> Array:
+    """Return the law (L + 1,) of the number of different sets among N uniform draws."""
+    law = np.eye(1, L + 1)[0]
+    for _ in range(N):
+        law = _draw(law)
+    return law
+
+
+def _draw(law: Array) -> Array:
+    L = law.size - 1
+    m = np.arange(L + 1)
+    new = law * (L - m) / L
+    return np.asarray(law * m / L + np.concatenate([[0.0], new[:-1]]))
+
+
+def coupon_collector(L: int) -> float:
+    """Return the mean number of draws until each of L sets has been drawn, ``L H_L``."""
+    return float(L * (1.0 / np.arange(1, L + 1)).sum())
+
+
+def least_error(problem: Problem, N: int) -> float:
+    """Return a lower bound of the mean error of any learner from N samples (see above)."""
+    return float(met_sets(problem.L, count("N", N, 0)) @ _errors(problem))
+
+
+def least_samples(problem: Problem, threshold: float) -> int:
+    """Return the smallest N at which `least_error` is at most ``threshold``.
+
+    Raises
+    ------
+    ParameterError
+        Unless ``threshold`` is above the error that is left when all sets are known.
+    """
+    errors = _errors(problem)
+    require(
+        threshold > errors[-1], "threshold", threshold,
+        f"above {errors[-1]:.3g}, the error with all sets known",
+    )  # fmt: skip
+    law, N = np.eye(1, problem.L + 1)[0], 0
+    while law @ errors > threshold:
+        law, N = _draw(law), N + 1
+    return N
+
+
+@cache
+def _errors(problem: Problem) -> Array:
+    """Return `bayes_error` with a coin for ties, for 0 to L known sets, (L + 1,)."""
+    return np.array([bayes_error(problem, known).coin for known in range(problem.L + 1)])

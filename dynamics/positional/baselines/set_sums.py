@@ -1,0 +1,122 @@
+r"""Exact laws of what a rule sees when it depends on the data through the sums of the sets alone.
+
+Let ``n_l`` be the sum over set ``l`` of the coefficients ``s_j`` of w* (Assumption 1). The signal
+set has ``n = y C``; the others are independent. Statistics that add up over the sets, such as the
+labelling function or the output of block attention, have a joint law that is a convolution power.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dynamics.core.errors import ParameterError
+from dynamics.positional.labelling import threshold
+
+Array = NDArray[np.float64]
+
+#: Probability dropped at one trimming: far below the rounding of any sum of probabilities.
+TRIM = 1e-20
+_MAX_ATOMS = 30_000_000
+
+
+class Law(NamedTuple):
+    """Atoms ``values`` (m, k), their ``probability`` (m,), and the mass that was ``dropped``."""
+
+    values: NDArray[np.int64]
+    probability: Array
+    dropped: float
+
+
+def sum_of_signs(count: int, q: float) -> tuple[Array, float]:
+    """Return the law of a sum of ``count`` independent signs, each 0 with probability 1 - q.
+
+    The law (2r + 1,) on -r .. r by repeated squaring of positive terms; outer parts of mass below
+    `TRIM` are dropped at each step and their total is returned beside it. A probability is short by
+    that total at most, and has the relative accuracy of its positive terms otherwise.
+    """
+    result, power = np.ones(1), np.array([q / 2, 1.0 - q, q / 2])
+    lost_result = lost_power = 0.0
+    while True:
+        if count % 2:
+            result, lost = _trimmed(np.convolve(result, power))
+            lost_result += lost_power + lost
+        count //= 2
+        if not count:
+            return result, lost_result
+        power, lost = _trimmed(np.convolve(power, power))
+        lost_power = 2.0 * lost_power + lost
+
+
+def _trimmed(law: Array) -> tuple[Array, float]:
+    """Cut both ends of a symmetric law where less than `TRIM` lies, keeping its centre."""
+    tail = np.cumsum(law)
+    cut = min(int(np.searchsorted(tail, 0.5 * TRIM)), law.size // 2)
+    lost = 2.0 * float(tail[cut - 1]) if cut else 0.0
+    return law[cut : law.size - cut], lost
+
+
+def joint_law(single: ArrayLike, statistics: ArrayLike, count: int) -> Law:
+    """Return the joint law of integer statistics summed over ``count`` independent units.
+
+    Parameters
+    ----------
+    single
+        Probabilities (m,) of the types of one unit (a set, or a pair of sets).
+    statistics
+        Integers (m, k): the statistics of each type.
+
+    Raises
+    ------
+    ParameterError
+        If the sums take so many values that the law does not fit.
+    """
+    steps = np.asarray(statistics, dtype=np.int64)
+    reach = count * np.abs(steps).max(axis=0) + 1.0
+    base = np.concatenate([[1.0], np.cumprod(2.0 * reach[:-1] + 1.0)])
+    if base[-1] * (2.0 * reach[-1] + 1.0) > 2.0**62:
+        raise ParameterError(f"sums of {count} sets up to {reach.max():g} overflow an exact law")
+    radix = base.astype(np.int64)
+    codes, place = np.unique(steps @ radix, return_inverse=True)
+    law = np.bincount(place.ravel(), weights=np.asarray(single, dtype=float))
+    keys: NDArray[np.int64] = np.zeros(1, dtype=np.int64)
+    mass: Array = np.ones(1)
+    dropped = 0.0
+    for _ in range(count):
+        if keys.size * codes.size > _MAX_ATOMS:
+            raise ParameterError(
+                f"an exact law of {count} sets has too many values: more than {_MAX_ATOMS}"
+            )
+        keys, place = np.unique((keys[:, None] + codes).ravel(), return_inverse=True)
+        mass = np.asarray(np.bincount(place.ravel(), weights=np.outer(mass, law).ravel()), float)
+        order = np.argsort(mass)
+        rare = order[: int(np.searchsorted(np.cumsum(mass[order]), TRIM))]
+        dropped += float(mass[rare].sum())
+        keep = np.ones(keys.size, dtype=bool)
+        keep[rare] = False
+        keys, mass = keys[keep], mass[keep]
+    return Law(_decode(keys, radix), mass, dropped)
+
+
+def _decode(keys: NDArray[np.int64], base: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the integers behind mixed-radix keys with balanced digits."""
+    values = np.empty((keys.size, base.size), dtype=np.int64)
+    rest = keys.copy()
+    for k in reversed(range(base.size)):
+        values[:, k] = np.floor_divide(rest + base[k] // 2, base[k])
+        rest -= values[:, k] * base[k]
+    return values
+
+
+def set_law(C: int, q: float) -> Array:
+    """Return the law of the sum over one random set, (2C + 1,) on -C .. C."""
+    law, _ = sum_of_signs(C, q)
+    return np.pad(law, C - law.size // 2)
+
+
+def labelling_statistic(C: int) -> NDArray[np.int64]:
+    """Return Threshold_{0.9C} of the sums -C .. C, (2C + 1,)."""
+    sums = np.arange(-C, C + 1)
+    return np.where(np.abs(sums) > threshold(C), sums, 0)

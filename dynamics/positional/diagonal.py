@@ -1,0 +1,220 @@
+r"""The diagonal of A trained too: a fourth order parameter beta(t) beside alpha, gamma and rho.
+
+Simplification 3.1 of Jelassi et al. (2022) freezes A_ii = sigma_A. Trained by the same entrywise
+descent it keeps one value beta, and (derived, proved in `symbolic.positional.diagonal`)
+
+.. math:: \frac{\partial\mathcal L}{\partial A_{ii}}
+   = -\frac1D\Big(\frac{\partial\ell}{\partial\gamma}+\frac{\partial\ell}{\partial\rho}\Big),
+   \qquad \beta+(C-1)\gamma+(D-C)\rho = \text{constant},
+
+because a constant added to a row of A changes nothing. For the same reason no new expectation is
+needed: the state (alpha, gamma, rho, beta) has the loss and the gradient of (alpha, gamma - b,
+rho - b) at the frozen diagonal ``problem.beta``, b = beta - ``problem.beta``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dynamics._sizes import row_sum
+from dynamics.core.errors import ParameterError
+from dynamics.core.invariants import Invariant, loss_non_increasing
+from dynamics.core.risk import Certified, Risk
+from dynamics.core.trajectory import Trajectory
+from dynamics.positional.attention import attention_along
+from dynamics.positional.population.population import Population
+from dynamics.positional.population.value import Value
+from dynamics.positional.problem import Problem, State
+from dynamics.positional.slow_manifold import SlowManifold
+from dynamics.positional.trajectory import gamma_ge_rho, patch_association_fails, simplex
+
+_ROUNDING = 2.0 * float(np.finfo(float).eps)  # of a row sum of A in a step, over its terms
+
+
+class DiagonalState(NamedTuple):
+    """Order parameters: ``v = alpha w*``, ``A_ij = gamma`` or ``rho``, and ``A_ii = beta``."""
+
+    alpha: float
+    gamma: float
+    rho: float
+    beta: float
+
+
+class DiagonalProblem(Problem):
+    """The constants of a problem whose diagonal starts at ``beta`` and is trained."""
+
+    __slots__ = ()
+
+    @property
+    def initial_state(self) -> DiagonalState:  # type: ignore[override]
+        """Parametrization 3.1: ``(nu^(1/(p-1)), 0, 0, sigma_A)``."""
+        return DiagonalState(self.nu ** (1.0 / (self.p - 1)), 0.0, 0.0, self.beta)
+
+
+class DiagonalPopulation(Risk):
+    """Population risk (P) where the diagonal of A is trained as every other entry.
+
+    Parameters
+    ----------
+    population
+        The expectation at the frozen diagonal; it keeps its method and its tolerance.
+
+    Its bounds hold for alpha, gamma and rho as they do there. The gradient of beta is
+    ``-(C-1) dL/dA_same - (D-C) dL/dA_different``: its error is up to D - 1 times theirs.
+    """
+
+    order_parameters = DiagonalState._fields
+
+    def __init__(self, population: Population) -> None:
+        if not isinstance(population, Population):
+            raise ParameterError(
+                f"population = {population!r} is not allowed: it must be a Population"
+            )
+        self.population = population
+        self.problem = DiagonalProblem(**asdict(population.problem))
+        self.tolerance = population.tolerance
+        self.evaluations = 0
+
+    @property
+    def method(self) -> str:
+        """The method that computes the expectation."""
+        return self.population.method
+
+    def frozen(self, state: DiagonalState) -> State:
+        """Return the state with the same attention whose diagonal is the frozen one."""
+        shift = state.beta - self.population.problem.beta
+        return State(state.alpha, state.gamma - shift, state.rho - shift)
+
+    def gradient(self, state: DiagonalState) -> DiagonalState:
+        """Return (d ell/d alpha, dL/dA_ij same set, dL/dA_ij different sets, dL/dA_ii)."""
+        self.evaluations += 1
+        entries = self.population.gradient(self.frozen(DiagonalState(*state)))
+        C, D = self.problem.C, self.problem.D
+        return DiagonalState(*entries, -row_sum(0.0, entries.gamma, entries.rho, C, D))
+
+    def jacobian(self, state: DiagonalState) -> np.ndarray:
+        """Return the (4, 4) matrix d gradient_i / d state_k."""
+        inner = self.population.jacobian(self.frozen(DiagonalState(*state)))
+        full = np.empty((4, 4))
+        full[:3, :3] = inner
+        full[:3, 3] = -(inner[:, 1] + inner[:, 2])
+        full[3] = -row_sum(0.0, full[1], full[2], self.problem.C, self.problem.D)
+        return full
+
+    def evaluate(self, state: DiagonalState) -> Value:
+        """Return loss, test error and their bounds; its gradient has no entry for beta."""
+        self.evaluations += 1
+        return self.population.evaluate(self.frozen(self.checked(state)))
+
+    def certified_loss(self, state: DiagonalState) -> Certified:
+        """Return loss and bound only."""
+        self.evaluations += 1
+        return self.population.certified_loss(self.frozen(self.checked(state)))
+
+    def state(self, vector: np.ndarray) -> DiagonalState:
+        """Return (alpha, gamma, rho, beta)."""
+        return DiagonalState(*np.asarray(vector, float).tolist())
+
+    @property
+    def trajectory(self) -> Callable[..., DiagonalTrajectory]:
+        """What makes a trajectory of the recorded states."""
+        return DiagonalTrajectory
+
+    def has_grown(self, start: np.ndarray, vector: np.ndarray) -> bool:
+        """Tell whether alpha ran away: large attention logits are no divergence."""
+        return self.population.has_grown(start[:3], vector[:3])
+
+    def largest_stable_learning_rate(self, state: Any) -> float:
+        """Return the rate stable at a state and where alpha settles, the smaller of the two."""
+        here = self.checked(state)
+        rates = [super().largest_stable_learning_rate(here)]
+        try:
+            inner = self.frozen(here)
+            alpha = SlowManifold(self.population).alpha(inner.gamma, inner.rho, guess=here.alpha)
+            rates.append(super().largest_stable_learning_rate(here._replace(alpha=alpha)))
+        except ArithmeticError:
+            pass  # no quasi-steady value: the state alone decides
+        return min(rates)
+
+
+def _association(run: Any) -> np.ndarray:
+    # At time 0, gamma = rho = 0 is a tie by Parametrization 3.1: the claim is about t > 0.
+    return patch_association_fails(run.beta[1:], run.gamma[1:], run.rho[1:]).astype(float)
+
+
+def _row_sum_moves(run: Any) -> np.ndarray:
+    return np.abs(run.row_sum - run.row_sum[0])
+
+
+def _row_sum_rounding(run: Any) -> float:
+    gamma, rho, beta = np.abs(run.states[:, 1:]).T
+    terms = row_sum(beta, gamma, rho, run.problem.C, run.problem.D)
+    return float(_ROUNDING * run.stats["steps"] * max(1.0, terms.max()))
+
+
+patch_association = Invariant(
+    "patch association",
+    "Top_C(A_i) = S_l for every row i of S_l and all t > 0 (1 where it fails)",
+    "Theorem 4.1, item 1",
+    _association,
+)
+row_sum_conserved = Invariant(
+    "row sum of A",
+    "beta + (C-1) gamma + (D-C) rho keeps its value",
+    "derived",
+    _row_sum_moves,
+    _row_sum_rounding,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class DiagonalTrajectory(Trajectory):
+    """States (alpha, gamma, rho, beta) along a run on (P) with the diagonal trained."""
+
+    @property
+    def alpha(self) -> np.ndarray:
+        """Coefficient of v along w*, shape (n,)."""
+        return self.states[:, 0]
+
+    @property
+    def gamma(self) -> np.ndarray:
+        """Attention logit within a set, shape (n,)."""
+        return self.states[:, 1]
+
+    @property
+    def rho(self) -> np.ndarray:
+        """Attention logit across sets, shape (n,)."""
+        return self.states[:, 2]
+
+    @property
+    def beta(self) -> np.ndarray:
+        """Attention logit of a patch to itself, shape (n,)."""
+        return self.states[:, 3]
+
+    @property
+    def row_sum(self) -> np.ndarray:
+        """Sum of a row of A, shape (n,)."""
+        C, D = self.problem.C, self.problem.D
+        return np.asarray(row_sum(self.beta, self.gamma, self.rho, C, D))
+
+    @property
+    def attention(self) -> np.ndarray:
+        """Rows (Lambda, Gamma, Xi, G), shape (n, 4)."""
+        inner = [self.population.frozen(self.population.state(row)) for row in self.states]
+        return attention_along(self.problem, np.array(inner))
+
+    @property
+    def invariants(self) -> tuple[Invariant, ...]:
+        """What Section 4.1 says about every run, and the constant of motion."""
+        return simplex, gamma_ge_rho, patch_association, row_sum_conserved, loss_non_increasing
+
+    @cached_property
+    def test_error(self) -> np.ndarray:
+        """``P[F <= 0]`` at the records, shape (n,); computed on first access."""
+        found = [self.population.evaluate(self.population.state(row)) for row in self.states]
+        return np.array([value.test_error for value in found])

@@ -1,0 +1,230 @@
+r"""The limit of many patches in numbers: quasi-steady alpha, its branches and folds, and T1.
+
+The formulas are derived in ``symbolic/positional/large_D.py``. At a fixed expected number qD of
+features, with kappa = D and tau = 1, the sum of all coefficients is T = C + R with R a Skellam
+variable (the difference of two Poisson variables of mean qD/2), and on gamma = rho = 0
+
+.. math:: F \to A T^p + B T, \qquad A = D\alpha^p, \quad B = D\nu\alpha.
+
+alpha settles where :math:`\mathbb E[s(-F)(pAT^p+BT)]=0`: one equation for :math:`a=\alpha D^{1/p}`
+and :math:`\hat\nu=\nu D^{(p-1)/p}`. It has exactly one solution (A, B) for each ratio B/A, which
+therefore parametrizes all of them (`branch`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import optimize, special
+
+from dynamics.core.continuation import folds, follow_curve
+from dynamics.positional.problem import Problem, finite, require
+
+Array = NDArray[np.float64]
+
+_TAIL = 12.0  # standard deviations of R, and 40 counts, beyond which its law is cut
+_RATIOS = (-80.0, 80.0)  # range of log B/A that is searched
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Set size, expected number of features qD and degree of the activation, as D -> infinity.
+
+    Raises
+    ------
+    ParameterError
+        One sentence naming the parameter, its value and what is allowed.
+    """
+
+    C: int
+    features: float
+    p: int = 3
+
+    def __post_init__(self) -> None:
+        require(self.C >= 2, "C", self.C, "at least 2")
+        require(0.0 < finite("features", self.features) <= 1e6, "features", self.features,
+                "in (0, 1e6]")  # fmt: skip
+        require(self.p >= 3 and self.p % 2 == 1, "p", self.p, "an odd integer, at least 3")
+
+    @classmethod
+    def of(cls, problem: Problem) -> Limit:
+        """Return the limit at the set size, number of features and degree of a problem.
+
+        The number of features outside the signal set has mean q (D - C), so that what is left out
+        is of the order 1/D beyond this shift.
+        """
+        require(problem.kappa == problem.D, "output_scale", problem.output_scale, "D in the limit")
+        require(problem.tau == 1.0, "temperature", problem.tau, "1 in the limit")
+        return cls(problem.C, problem.q * (problem.D - problem.C), problem.p)
+
+    @cached_property
+    def R(self) -> Array:
+        """Sums of the coefficients outside the signal set that are summed over."""
+        most = math.ceil(_TAIL * math.sqrt(self.features) + 40.0)
+        return np.arange(-most, most + 1.0)
+
+    @cached_property
+    def T(self) -> Array:
+        """Sums of all coefficients."""
+        return self.C + self.R
+
+    @cached_property
+    def probability(self) -> Array:
+        """Law of R: e^(-qD) I_R(qD) (Skellam)."""
+        return np.asarray(special.ive(np.abs(self.R), self.features))
+
+    def mean(self, F: Array, values: Array) -> float:
+        """Return E[s(-F) values]."""
+        return float(self.probability @ (special.expit(-F) * values))
+
+
+class Branch(NamedTuple):
+    """Solutions of the condition for alpha*: scaled nu and alpha, and the two parts of F."""
+
+    nu_hat: Array
+    a: Array
+    A: Array
+    B: Array
+
+
+def power_constant(limit: Limit) -> float:
+    """Return a_0 of alpha* = a_0 D^(-1/p), the branch on which nu does not matter."""
+    return _ray(limit, 1.0, 0.0) ** (1.0 / limit.p)
+
+
+def linear_constant(limit: Limit) -> float:
+    """Return b_0 of alpha* = b_0/(nu D), the branch on which only the linear part of F matters."""
+    return _ray(limit, 0.0, 1.0)
+
+
+def branch(limit: Limit, log_ratios: ArrayLike) -> Branch:
+    """Return the solutions with the given logarithms of B/A, (k,) each."""
+    logs = np.atleast_1d(np.asarray(log_ratios, float))
+    A, B = np.empty(logs.size), np.empty(logs.size)
+    for k, log_ratio in enumerate(logs.tolist()):
+        share = float(special.expit(log_ratio))
+        size = _ray(limit, float(special.expit(-log_ratio)), share)
+        A[k], B[k] = size * float(special.expit(-log_ratio)), size * share
+    a = A ** (1.0 / limit.p)
+    return Branch(B / a, a, A, B)
+
+
+def quasi_steady(limit: Limit, D: float, nu: float) -> float:
+    """Return alpha* on gamma = rho = 0 at D patches, from the limit.
+
+    Raises
+    ------
+    ArithmeticError
+        If nu D^((p-1)/p) is beyond every double.
+    """
+    wanted = math.log(nu) + (1.0 - 1.0 / limit.p) * math.log(D)
+
+    def excess(log_ratio: float) -> float:
+        return math.log(float(branch(limit, log_ratio).nu_hat[0])) - wanted
+
+    try:
+        ratio = float(optimize.brentq(excess, *_RATIOS, xtol=1e-12))
+    except ValueError as failure:
+        raise ArithmeticError(f"nu = {nu:g} is out of range at D = {D:g}") from failure
+    return float(branch(limit, ratio).a[0]) * D ** (-1.0 / limit.p)
+
+
+def drift(limit: Limit, D: float, nu: float, beta: float, alpha: float) -> float:
+    r"""Return d(gamma - rho)/dt on gamma = rho = 0, from the limit.
+
+    .. math::
+       \frac{pC\alpha^p}{D}\,\mathbb E\big[s(-F)\,((T+h)^{p-1}-T^{p-1})\big], \quad h=e^\beta-1.
+    """
+    T, p, h = limit.T, limit.p, math.expm1(beta)
+    F = D * alpha**p * T**p + D * nu * alpha * T
+    bracket = limit.mean(F, (T + h) ** (p - 1) - T ** (p - 1))
+    return p * limit.C * alpha**p / D * bracket
+
+
+def time_to_lead(problem: Problem, largest_rho: float) -> float:
+    """Return T1 = max |rho| / (d(gamma - rho)/dt) at gamma = rho = 0 and alpha = alpha*.
+
+    gamma is still of the order of max |rho| ~ 1/D at T1, so that its rate is the one at the start.
+    """
+    limit = Limit.of(problem)
+    alpha = quasi_steady(limit, problem.D, problem.nu)
+    return largest_rho / drift(limit, problem.D, problem.nu, problem.beta, alpha)
+
+
+def attended_slope(limit: Limit, D: float, nu: float, alpha: ArrayLike, G: ArrayLike) -> Array:
+    r"""Return -alpha d ell/d alpha where the sets attend to themselves, over the mean of |...|.
+
+    With 1 << G << D and features in different sets,
+
+    .. math:: F \to A T^p + B T + (\alpha G)^p\,(C + R\,(C-1)^{1-p}).
+
+    ``alpha`` and ``G`` broadcast; the value lies in (-1, 1) and is positive where alpha grows.
+    """
+    p, T, R = limit.p, limit.T, limit.R
+    alpha, G = np.broadcast_arrays(np.asarray(alpha, float)[..., None], np.asarray(G)[..., None])
+    attended = limit.C + R * (limit.C - 1.0) ** (1 - p)
+    linear = D * nu * alpha * T
+    F = D * alpha**p * T**p + (alpha * G) ** p * attended
+    weight = p * F + linear
+    mean = (special.expit(-(F + linear)) * weight) @ limit.probability
+    return np.asarray(mean / (np.abs(weight) @ limit.probability))
+
+
+class Fold(NamedTuple):
+    """Where the branch of alpha* that starts at gamma = rho = 0 turns back (nan: it does not)."""
+
+    G: float
+    alpha: float
+    curve: Array  # (m, 2): G and alpha along the branch, a little beyond the fold
+
+
+def first_fold(limit: Limit, D: float, nu: float, lowest: float = 5.0) -> Fold:
+    """Follow alpha* from gamma = rho = 0 while G grows, up to D/2 or to the first fold.
+
+    At a fold the branch ends for the flow: alpha jumps to another one. ``lowest`` is the G at which
+    the curve starts; the formula of :func:`attended_slope` wants G >> 1.
+    """
+    start, top = quasi_steady(limit, D, nu), math.log(lowest)
+    end = math.log(D / 2.0)
+
+    def condition(x: Array) -> Array:
+        with np.errstate(over="ignore", invalid="ignore"):  # a wild Newton step is given up
+            value = attended_slope(limit, D, nu, start * np.exp(x[0]), np.exp(x[1]))
+        return np.atleast_1d(value)
+
+    def going_up(x: Array) -> bool:
+        nonlocal top
+        top = max(top, float(x[1]))
+        return bool(top - 0.02 <= x[1] <= end)
+
+    found = follow_curve(condition, (0.0, top), (0.0, 1.0), going_up, step=0.02)
+    curve = np.stack([np.exp(found[:, 1]), start * np.exp(found[:, 0])], axis=1)
+    turns = folds(curve, 0)
+    if not turns.size:
+        return Fold(math.nan, math.nan, curve)
+    G, alpha = curve[turns[0]]
+    return Fold(float(G), float(alpha), curve)
+
+
+def _ray(limit: Limit, A: float, B: float) -> float:
+    """Return the u at which E[s(-u f) g] = 0, f = A T^p + B T, g = p A T^p + B T.
+
+    The expectation falls strictly in u, from E[g]/2 > 0 to the negative share of g.
+    """
+    f = A * limit.T**limit.p + B * limit.T
+    g = f + (limit.p - 1) * A * limit.T**limit.p
+
+    def slope(log_u: float) -> float:
+        return limit.mean(math.exp(log_u) * f, g)
+
+    low = high = 0.0
+    while slope(low) <= 0.0:
+        low -= 2.0
+    while slope(high) > 0.0:
+        high += 2.0
+    return math.exp(optimize.brentq(slope, low, high, xtol=1e-14))

@@ -1,0 +1,183 @@
+r"""Where to integrate, and what that leaves out: window and nodes in t, angles in z.
+
+All bounds are Chernoff bounds of tilted expectations, ``logs[j, k]`` for tilt ``j`` and component
+``k`` (loss, three derivatives, mean sigmoid), as in ``plan``; infinite where not evaluated.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dynamics.core.jit import kernel
+from dynamics.positional.population.fourier.plan import TILTS, UNTILTED
+
+_LOG_TILTS = np.log(np.abs(np.where(TILTS == 0.0, 1.0, TILTS)))
+
+#: 1 / (tilt - eta) for eta = j / 32, j = -32 ... 32; 0 where eta is the tilt.
+_GAPS = TILTS[None, :] - np.arange(-32, 33)[:, None] / 32
+_INVERSE_GAPS = np.divide(1.0, _GAPS, out=np.zeros_like(_GAPS), where=_GAPS != 0.0)
+
+
+@kernel(inner=True)
+def window(q, grid):
+    """Choose eta and the alias period Omega: the fewest nodes that meet the goal (log-error 0).
+
+    ``eta`` is a multiple of 1 / grid, with grid a divisor of 32. s(-F) <= e^{-lam F} for lam in
+    [0, 1], softplus(-F) <= e^{-lam F} / lam for lam in (0, 1] and <= log 2 + |F|, which stands for
+    it at lam = 0.
+    """
+    best, eta_best, omega_best, time_best = math.inf, 0.0, 1.0, math.inf
+    j = 0
+    for step in range(1 - grid, grid):
+        eta = step / grid
+        while TILTS[j + 1] <= eta:
+            j += 1
+        height = q[j] + (eta - TILTS[j]) * (q[j + 1] - q[j]) / (TILTS[j + 1] - TILTS[j])
+        time = max(0.5, height / math.pi)
+        above = below = math.inf
+        inverse = _INVERSE_GAPS[32 + step * (32 // grid)]
+        for k in range(max(j + 1, UNTILTED), len(TILTS)):
+            above = min(above, q[k] * inverse[k])
+        for k in range(min(j if eta == TILTS[j] else j + 1, UNTILTED + 1)):
+            below = min(below, -q[k] * inverse[k])
+        omega = max(above, below, 2.0)
+        if omega * time < best:
+            best, eta_best, omega_best, time_best = omega * time, eta, omega, time
+    return eta_best, omega_best, time_best
+
+
+@kernel(inner=True)
+def account(end, omega, eta, logs, slack, front, bounds):
+    """Add the truncation at t = end and the aliases of the trapezoid rule to ``bounds``.
+
+    ``front``: the bounds on the line eta; ``slack``: how much rounding may move the logarithm of a
+    bound. ``-log tanh(x / 2) = log(1 + 2 / (e^x - 1))``.
+    """
+    cut = math.log1p(2.0 / math.expm1(min(math.pi * end, 700.0))) / math.pi
+    more = math.exp(min(slack, 700.0))
+    sides = np.full((2, 5), math.inf)
+    for j in range(len(TILTS)):
+        gap = abs(TILTS[j] - eta)
+        if gap == 0.0 or logs[j, 4] == math.inf:
+            continue
+        room = -math.expm1(-gap * omega)
+        lost = gap * omega + math.log(room)
+        for k in range(5):
+            size = logs[j, k] - lost
+            if k == 0 and TILTS[j] != 0.0:
+                size -= _LOG_TILTS[j]
+            elif k == 0:  # softplus(m Omega - F) <= m Omega + |F| + log 2, summed over m
+                size += math.log(1.0 + omega / (math.log(2.0) * room))
+            if TILTS[j] > eta and TILTS[j] >= 0:
+                sides[0, k] = min(sides[0, k], size)
+            elif TILTS[j] < eta and TILTS[j] <= 0:
+                sides[1, k] = min(sides[1, k], size)
+    for k in range(5):
+        bounds[k, 1] += more * cut * front[k] / (end if k == 0 else 1.0)
+        bounds[k, 2] += more * (math.exp(sides[0, k]) + math.exp(sides[1, k]))
+
+
+@kernel(inner=True)
+def circle(
+    r, of_type, sets, C, share, y, base, log_goal, level, empty, weight, excess, variance
+):  # fmt: skip
+    """Choose the angles, a multiple of 4; bound the wrap-around of R relative to exp(excess).
+
+    ``level`` and ``weight`` are scratch.
+    """
+    span = (2 * int(sets) * C + 5) // 4 * 4
+    rest = math.exp(-log_goal[0]) + math.exp(-log_goal[4])
+    fill_levels(share, of_type, empty, C, level)
+    for i in range(2 * C + 1):
+        weight[i] = 0.0
+    one, two, three = math.exp(-log_goal[1]), math.exp(-log_goal[2]), math.exp(-log_goal[3])
+    rest += abs(base[1]) * one + abs(base[2]) * two + abs(base[3]) * three
+    for j in range(len(share)):
+        size = abs(y[0, j]) * one + abs(y[1, j]) * two + abs(y[2, j]) * three
+        weight[of_type[j]] += sets * share[j] * size
+    excess = max(excess, 1.0)
+    delta = min(math.sqrt(2 * excess / max(sets * variance, 1e-6)), 200.0 / C)  # no overflow
+    angles = 0.0
+    rise = np.empty(6)
+    for trial in range(3):
+        shift = _shift(trial, delta)
+        factor = math.exp(shift)
+        rise[trial] = _rise(shift, factor, r, C, sets, level, weight, rest)
+        rise[trial + 3] = _rise(-shift, 1.0 / factor, r, C, sets, level, weight, rest)
+    for side in range(0, 6, 3):
+        best = math.inf
+        for trial in range(side, side + 3):
+            best = min(best, (rise[trial] + excess) / abs(_shift(trial, delta)))
+        angles = max(angles, best)
+    if not angles + 4.5 < span:
+        return span, 0.0
+    fours = math.ceil((angles + 0.5) / 4) * 4
+    alias = 0.0
+    for side in range(0, 6, 3):
+        best = math.inf
+        for trial in range(side, side + 3):
+            wrap = fours * abs(_shift(trial, delta))
+            best = min(best, math.exp(rise[trial] - wrap) / -math.expm1(-wrap))
+        alias += best
+    return fours, alias
+
+
+@kernel(inner=True)
+def _shift(trial, delta):
+    """Return the shifts of u that are tried: three to one side, the same to the other."""
+    return delta * (0.7 + 0.3 * (trial % 3)) * (-1.0 if trial < 3 else 1.0)
+
+
+@kernel(inner=True)
+def _rise(shift, factor, r, C, sets, level, weight, rest):
+    """Return how much the logarithm of the Chernoff bound grows when u moves by ``shift``."""
+    f = g = start = 0.0
+    power, inverse = 1.0, 1.0 / factor
+    for _ in range(C):
+        power *= inverse
+    for i in range(2 * C + 1):
+        f += level[i] * power
+        g += weight[i] * power
+        start += weight[i]
+        power *= factor
+    rounding = sets * (4.0 * C + 16.0) * 2.0**-53  # f is good to 2 u for every power of e^shift
+    return (
+        (sets - 1.0) * math.log(f)
+        + math.log((rest * f + g) / (rest + start))
+        - r * shift
+        + rounding
+    )
+
+
+@kernel(inner=True)
+def mean_power(power, level, angles):
+    r"""Bound the mean over the angles of ``|f|^power``, at any t; ``level`` adds up to 1.
+
+    ``f^M`` is a polynomial in z with coefficients that are largest in absolute value at t = 0
+    (triangle inequality), so by Parseval the mean of ``|f|^(2M)`` is largest there too, at angles
+    that are not shifted. There ``1 - |f|^2 >= W (1 - cos theta)``, with W the probability that two
+    independent sets differ by 1 in n, and ``(1 - v)^M <= e^{-M v} <= 1 / (1 + M v)``, whose mean
+    over m angles is ``(1 + 2 M W)^(-1/2) (1 + rho^m) / (1 - rho^m)`` (a Poisson kernel). With few
+    angles this may exceed 1, which always bounds.
+    """
+    one_apart = 0.0
+    for i in range(len(level) - 1):
+        one_apart += 2.0 * level[i] * level[i + 1]
+    size = max(power // 2, 0) * one_apart
+    if size == 0.0:
+        return 1.0
+    root = math.sqrt(1.0 + 2.0 * size)
+    wrap = (size / (1.0 + size + root)) ** angles
+    return min(1.0, (1.0 + wrap) / ((1.0 - wrap) * root))
+
+
+@kernel(inner=True)
+def fill_levels(share, of_type, empty, C, level):
+    """Fill ``level[n + C]``, the sums of the shares over n."""
+    for i in range(2 * C + 1):
+        level[i] = 0.0
+    level[C] = empty
+    for k in range(len(share)):
+        level[of_type[k]] += share[k]

@@ -1,0 +1,89 @@
+r"""Operations of one gradient by the Fourier method, counted.
+
+Counted are real additions, multiplications and fused multiply-adds, each as one, of the inner
+loops in ``quads`` and ``kernel``. At four angles and one node a polynomial of degree C takes
+16 (ceil(C/4) + 1) operations, its way back to the coefficients 32 + 20 ceil(C/4), and the power
+four times
+
+* 8, and 8 or 12 for each further digit of L - 2 in base 4 (12 where the digit is not 0), plain;
+* 11, and 10 or 16 for each further digit, in excess of 1;
+* 23 + 4 s by the binomial series with s squarings.
+
+A complex multiply-add is four operations. Planning (tables, tilts, windows) is not counted.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dynamics.core.jit import plain_twin
+from dynamics.positional.population.fourier.quads import LANES, binomial_series
+from dynamics.positional.population.fourier.rounding import PLAIN_POWER
+
+#: More operations than this are refused before they are made: some ten seconds on one core.
+MOST_OPERATIONS = 10**11
+
+#: More than this are made in parts, half a second each.
+OPERATIONS_AT_ONCE = 5 * 10**9
+
+
+class Effort(NamedTuple):
+    """Totals R that are integrated, their nodes, pairs of a node and an angle, and operations."""
+
+    totals: int
+    nodes: int
+    points: int
+    operations: int
+
+
+def effort(
+    C: int, L: int, types: int, nodes: np.ndarray, angles: np.ndarray, filled: np.ndarray
+) -> Effort:
+    """Count the work of given ``nodes`` and ``angles``; ``filled``: share of non-empty types."""
+    groups = (C + 3) // 4
+    power = np.array([_power(L - 2, float(part)) for part in filled])
+    at_four = 16 * (groups + 1) + 32 + 20 * groups + 4 * power
+    blocks = -(-nodes // LANES)
+    # sines and cosines; products of waves, levels, coefficients, contraction, weights of a node
+    per_block = 16 * (types + 1) * 32
+    per_node = 6 * (types + 1) + 4 * types + 10 * (C + 1) + 9 * types + 25
+    points = nodes * angles
+    work = points // 4 * at_four + nodes * per_node + blocks * per_block
+    return Effort(
+        int((nodes > 0).sum()), int(nodes.sum()), int(points.sum()), int(work[nodes > 0].sum())
+    )
+
+
+def operations(
+    C: int, L: int, types: int, nodes: np.ndarray, angles: np.ndarray, share: np.ndarray
+) -> float:
+    """Return the operations of :func:`effort`, or an upper estimate where they are few."""
+    groups = (C + 3) // 4
+    power = max(63, 11 + 16 * L.bit_length())
+    each = (16 * (groups + 1) + 32 + 20 * groups + 4 * power) / 4
+    estimate = each * float(nodes @ angles) + (100.0 * types + 100.0) * float(nodes.sum())
+    if estimate < OPERATIONS_AT_ONCE:
+        return estimate
+    return float(effort(C, L, types, nodes, angles, share.sum(axis=1)).operations)
+
+
+def too_long(work: float, nodes: int) -> str:
+    """Return why so many operations are refused."""
+    return (
+        f"the Fourier method needs {work:.2g} operations a gradient at this state ({nodes} nodes), "
+        f"more than the {MOST_OPERATIONS:.0e} it may take: ask for a larger tolerance, or for "
+        "another method"
+    )
+
+
+def _power(N: int, filled: float) -> int:
+    """Return the operations of one power."""
+    excess = N > PLAIN_POWER
+    squarings = plain_twin(binomial_series)(N, 2.0 * filled, np.empty(10)) if excess else -1
+    if squarings >= 0:
+        return 23 + 4 * int(squarings)
+    further = [N >> place & 3 for place in range(0, 2 * ((N.bit_length() - 1) // 2), 2)]
+    first, step, factor = (11, 10, 6) if excess else (8, 8, 4)
+    return first + sum(step + factor * (digit > 0) for digit in further)

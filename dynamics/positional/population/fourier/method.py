@@ -1,0 +1,305 @@
+r"""The population expectation by Fourier integrals: cost independent of D and of rare events.
+
+``F`` depends on the data through the types of the ``L - 1`` random sets. Given the total ``R`` the
+sets contribute independently to ``F``, so the characteristic function of ``F`` on ``R = r`` is one
+coefficient of a power of a small polynomial, and the logistic sigmoid is a Fourier integral:
+
+.. math:: s(-F) = \frac{1}{2\pi i}\int_{\eta - i\infty}^{\eta + i\infty}
+          \frac{\pi\, e^{-wF}}{\sin \pi w}\, dw, \qquad 0 < \eta < 1.
+
+``prepare`` bounds what each r can contribute (by the tilts of ``plan``), ``design`` chooses the
+line, the nodes and the angles, ``kernel`` and ``quads`` evaluate, ``driver`` adds up and accounts
+for every error, ``rounding`` bounds those of floating-point numbers. ``sign`` gives the test error,
+``curvature`` the second derivatives, ``effort`` the operations of all this. Every bound is a
+theorem on the assumptions that ``rounding`` names; nothing in it is an estimate.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynamics.core.errors import ToleranceError
+from dynamics.positional._emitted import attention_weights, row_sum
+from dynamics.positional.population.fourier.curvature import curvature
+from dynamics.positional.population.fourier.design import design
+from dynamics.positional.population.fourier.driver import PARTS, expectation
+from dynamics.positional.population.fourier.effort import Effort, effort
+from dynamics.positional.population.fourier.plan import SetLaw, set_law, totals_of
+from dynamics.positional.population.fourier.prepare import FLOOR, prepare
+from dynamics.positional.population.fourier.rounding import weight_errors
+from dynamics.positional.population.fourier.sign import SignLaw, Signs, sign_law, sign_probabilities
+from dynamics.positional.population.value import Loss, Value, require_finite
+from dynamics.positional.problem import Problem, State, require
+
+_JACOBIAN_TOLERANCE = 1e-7
+
+#: Numbers in a table of all types of a set and all totals; about ten such tables are made.
+_MOST_NUMBERS = 5 * 10**6
+
+_UPPER = np.triu_indices(3)
+
+
+@dataclass(frozen=True, slots=True)
+class FourierValue(Value):
+    """What :meth:`FourierExpectation.evaluate` returns: a :class:`Value` and its error in detail.
+
+    Attributes
+    ----------
+    derivatives, derivative_bound
+        ``d ell / d(alpha, gamma, rho)``, the gradient times its multiplicity, and its error.
+    parts
+        Named parts of the bounds: part -> (loss, alpha, gamma, rho, mean sigmoid), for the loss,
+        the derivatives and the mean sigmoid.
+    magnitude
+        Upper estimate of ``E[s(-F) |dF|]`` in the order of ``parts``: the scale of the tolerance.
+    """
+
+    derivatives: State
+    derivative_bound: State
+    parts: dict[str, tuple[float, ...]]
+    magnitude: tuple[float, ...]
+
+
+class FourierExpectation:
+    """The expectation over the data of one problem, at any state, to a certified accuracy.
+
+    Parameters
+    ----------
+    problem
+        Its D may be as large as 10^9; the cost grows with ``q D`` and ``C``.
+    tolerance
+        Between 1e-16 and 0.1; much below 1e-12 it can be met at few states. The error of the loss
+        and of E[s(-F)] is at most ``tolerance`` times max(1, value); that of ``d ell / d theta`` at
+        most ``tolerance`` times ``max(1, E[s(-F) |dF/dtheta|])``, for alpha also at most
+        ``tolerance / alpha``. (On the slow manifold d ell / d alpha is a difference of terms of
+        that size, 1e4 at D = 10^6.) Small values are computed to ``tolerance`` relative to
+        themselves as long as rounding permits: down to about 1e-15 of E|dF|. The bounds say what
+        was reached.
+    relative
+        Hold the errors of the loss and of each derivative to ``tolerance`` times its own modulus,
+        however small: a loss of 1e-12 late in training, but also a derivative that is the small
+        difference of large terms, which is then refused. What is exactly 0 has no error.
+    """
+
+    name = "fourier"
+
+    def __init__(self, problem: Problem, tolerance: float = 1e-10, relative: bool = False) -> None:
+        require(1e-16 <= tolerance <= 0.1, "tolerance", tolerance, "between 1e-16 and 0.1")
+        require(problem.q >= 1e-300, "q", problem.q, "at least 1e-300 for the Fourier method")
+        self.problem = problem
+        self.tolerance = float(tolerance)
+        self.relative = bool(relative)
+        self._refuse_large_tables()
+        self._law: SetLaw = set_law(problem)
+        self._signs: SignLaw | None = None
+
+    def gradient(self, state: State) -> State:
+        """Return the entrywise gradient only, without the test error.
+
+        Raises
+        ------
+        ToleranceError
+            If the certified error exceeds the tolerance; names the bound that was reached.
+        """
+        values, bounds, magnitude = self._run(state)
+        answer = values if self.relative else magnitude
+        self._check(state, [sum(parts) for parts in bounds[1:4].tolist()], answer[1:4].tolist())
+        many = self.problem.multiplicity
+        return State(*(-v / m for v, m in zip(values[1:4].tolist(), many)))
+
+    @property
+    def plan(self) -> FourierExpectation:
+        """This object: there is no table that a compiled descent loop could read."""
+        return self
+
+    def evaluate(self, state: State) -> FourierValue:
+        """Return loss, gradient, test error and their certified errors.
+
+        Raises
+        ------
+        ToleranceError
+            If the certified error of the loss or of a derivative exceeds the tolerance.
+        """
+        values, bounds, magnitude, worst = self._certified(state)
+        total = bounds.sum(axis=1)
+        signs = self._sign(state)
+        many = self.problem.multiplicity
+        return FourierValue(
+            loss=float(values[0]),
+            bound=float(worst.sum()),
+            bounds=dict(zip(PARTS, worst.tolist())),
+            loss_bound=float(total[0]),
+            mean_sigmoid=float(values[4]),
+            mean_sigmoid_bound=float(total[4]),
+            gradient=State(*(-float(v) / m for v, m in zip(values[1:4], many))),
+            gradient_bound=State(*(float(b) / m for b, m in zip(total[1:4], many))),
+            derivatives=State(*(-float(v) for v in values[1:4])),
+            derivative_bound=State(*(float(b) for b in total[1:4])),
+            test_error=signs.error,
+            ties=signs.ties,
+            test_error_bound=signs.error_bound,
+            ties_bound=signs.ties_bound,
+            parts={name: tuple(map(float, bounds[:, i])) for i, name in enumerate(PARTS)},
+            magnitude=tuple(map(float, magnitude)),
+        )
+
+    def certified_loss(self, state: State) -> Loss:
+        """Return the loss and its bound at the cost of one gradient: no test error.
+
+        Raises
+        ------
+        ToleranceError
+            As :meth:`evaluate`.
+        """
+        values, _, _, worst = self._certified(state)
+        return Loss(float(values[0]), float(worst.sum()))
+
+    def jacobian(self, state: State) -> np.ndarray:
+        """Return the 3 x 3 matrix d gradient_i / d state_k of the entrywise gradient.
+
+        Planned for errors of about 1e-7 of its terms, without a certificate: it steers the Newton
+        iterations of a stiff solver and does not enter its result.
+
+        Raises
+        ------
+        ToleranceError
+            If F ranges so far that too many nodes would be needed.
+        """
+        second = curvature(
+            self._law, self.problem.C, self.problem.L, self._constants(state), self.problem.p,
+            self._crude(state), max(self.tolerance, _JACOBIAN_TOLERANCE),
+        )  # fmt: skip
+        if not np.all(np.isfinite(second)):
+            raise ToleranceError("the Fourier method cannot resolve the range of F at this state")
+        matrix = np.empty((3, 3))
+        matrix[_UPPER] = matrix.T[_UPPER] = second
+        return matrix / np.array(self.problem.multiplicity)[:, None]
+
+    def effort(self, state: State) -> Effort:
+        """Return how much work the integrals of one gradient are: nodes, angles, operations."""
+        problem, law = self.problem, self._law
+        reach, _, x, y, base, logs, sure, ready, unit, goal = prepare(
+            law, problem.C, problem.L, self._constants(state), problem.p, self._crude(state),
+            self.tolerance, FLOOR,
+        )  # fmt: skip
+        _, _, nodes, angles, share, _, _ = design(
+            law, problem.C, problem.L, reach, self.tolerance, FLOOR, unit, x, y, base, logs, sure,
+            ready, goal,
+        )  # fmt: skip
+        return effort(problem.C, problem.L, len(law.n), nodes, angles, share.sum(axis=1))
+
+    def _refuse_large_tables(self) -> None:
+        """Refuse tables of all types and totals that are too large, before they are made."""
+        C, totals = self.problem.C, totals_of(self.problem)
+        numbers = ((C + 1) * (C + 2) // 2) * totals
+        if numbers > _MOST_NUMBERS:
+            raise ToleranceError(
+                f"the Fourier method needs tables of {numbers:.2g} numbers ({totals:.2g} totals) "
+                f"for these D, C and q, more than the {_MOST_NUMBERS:.0e} it may take"
+            )
+
+    def _run(self, state: State) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        constants, problem = self._constants(state), self.problem
+        values, bounds, magnitude, _ = expectation(
+            self._law, problem.C, problem.L, constants, self._blur(state, constants), problem.p,
+            self._crude(state), self.tolerance, self.relative,
+        )  # fmt: skip
+        if state[0] == 0.0:  # F is 0 whatever gamma and rho
+            values[2:4], bounds[2:4] = 0.0, 0.0
+        return values, bounds, magnitude
+
+    def _blur(self, state: State, constants: tuple[float, ...]) -> tuple[float, ...]:
+        """Bound the errors of the five attention weights among the constants."""
+        problem, (_, gamma, rho) = self.problem, map(float, state)
+        return weight_errors(
+            problem.beta, gamma, rho, problem.tau, problem.C, float(problem.D), constants[1:6]
+        )
+
+    def _certified(self, state: State) -> tuple[np.ndarray, ...]:
+        """Run with the loss, within the tolerance; last the error parts of the worst entry."""
+        values, bounds, magnitude = self._run(state)
+        total = bounds.sum(axis=1)
+        answer = values if self.relative else magnitude
+        self._check(state, total[1:4].tolist(), answer[1:4].tolist())
+        if self.relative:
+            self._refuse_beyond(total[0] / values[0] if values[0] > 0.0 else math.inf)
+        else:
+            self._refuse_beyond(max(total[0] / max(1.0, magnitude[0]), total[4]))
+        entrywise = bounds[:4] / np.array([1.0, *self.problem.multiplicity])[:, None]
+        return values, bounds, magnitude, entrywise[int(np.argmax(entrywise.sum(axis=1)))]
+
+    def _check(self, state: State, bounds: list[float], answer: list[float]) -> None:
+        """Hold the bounds of the three derivatives to the tolerance."""
+        if self.relative:
+            scale = [abs(value) for value in answer]
+        else:
+            scale = [max(1.0, size) for size in answer]
+            if state[0] != 0.0:
+                scale[0] = max(scale[0], 1.0 / abs(state[0]))
+        errors = [
+            bound / size if size > 0.0 else math.inf if bound > 0.0 else 0.0
+            for bound, size in zip(bounds, scale)
+        ]
+        self._refuse_beyond(math.nan if any(map(math.isnan, errors)) else max(errors))
+
+    def _refuse_beyond(self, error: float) -> None:
+        if not error <= self.tolerance:
+            raise ToleranceError(
+                f"tolerance = {self.tolerance:g} cannot be met here by the Fourier method: "
+                f"its certified relative error is {error:.2g}",
+                reachable=error,
+            )
+
+    def _sign(self, state: State) -> Signs:
+        if self._signs is None:
+            D, C, q = self.problem.D, self.problem.C, self.problem.q
+            self._signs = sign_law(D, C, q, max(self.tolerance, 1e-9))
+        constants, problem = self._constants(state), self.problem
+        return sign_probabilities(
+            self._law, self._signs, problem.C, problem.L, constants, self._blur(state, constants),
+            problem.p, problem.beta == float(state[2]),
+        )  # fmt: skip
+
+    def _constants(self, state: State) -> tuple[float, ...]:
+        problem = self.problem
+        alpha, gamma, rho = map(float, state)
+        weights = attention_weights(
+            problem.beta, gamma, rho, problem.tau, problem.C, float(problem.D)
+        )
+        return (alpha, *weights, float(problem.D), problem.kappa, problem.tau, problem.nu)
+
+    def _crude(self, state: State) -> np.ndarray:
+        """Bound softplus(-F), |dF| and 1 for every sample, from |O| <= kappa |alpha|."""
+        problem = self.problem
+        alpha, _, Gamma, Xi, *_ = self._constants(state)
+        top = problem.kappa * abs(alpha)
+        steep = float(np.float64(top) ** (problem.p - 1))  # inf where a float would raise
+        slope = problem.D * (problem.p * steep + problem.nu)
+        loss = math.log(2) + problem.D * (top * steep + problem.nu * top)
+        move = 2.0 * slope * top / problem.tau
+        C, D = float(problem.C), float(problem.D)
+        same, others = row_sum(0.0, Gamma, 0.0, C, D), row_sum(0.0, 0.0, Xi, C, D)
+        crude = (loss, slope * problem.kappa, move * same, move * others, 1.0)
+        require_finite(crude, state)
+        return np.array(crude)
+
+
+def predicted_cost(problem: Problem, tolerance: float) -> float:
+    """Return the approximate seconds of one gradient on one thread, for choosing a method.
+
+    Totals R within reach of the tolerance, times nodes (growing with log(1/tolerance) and the range
+    of F), times pairs of angles (the spread of R), times the polynomial evaluation for each.
+    A fit to measurements at qD = 2 ... 64, C = 2 ... 16, within a factor of about 3.
+    """
+    depth = math.log(1.0 / tolerance) + 4.0
+    patches = problem.D - problem.C
+    spread = math.sqrt(2.0 * depth * max(problem.q * patches, 0.5))
+    totals = min(2.0 * patches + 1.0, 1.6 * spread + 6.0)
+    nodes = depth * (depth + 15.0) / 20.0 + 4.0
+    angles = min(2.0 * patches + 2.0, 1.1 * spread + 4.0)
+    types = (problem.C + 1) * (problem.C + 2) / 2
+    each = 0.5e-9 * (6.0 + 2.0 * problem.C + math.log2(problem.L))
+    return totals * (nodes * angles / 2 * each + types * (4e-8 * nodes / 8 + 4e-7))

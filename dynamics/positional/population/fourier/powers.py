@@ -1,0 +1,166 @@
+r"""The sign of F from the sum of powers alone, with what is exact about it.
+
+The attention weights of a column add up to 1, so the linear part of F knows nothing but T:
+
+.. math:: F = \kappa\alpha\,\bigl[\nu T + (\kappa\alpha)^{p-1} \textstyle\sum_i c_i^p\bigr],
+          \qquad c = \Xi T + (\Gamma - \Xi)\,n + (\Lambda - \Gamma)\,s .
+
+Given R the first part is exact but for the relative rounding of one number, and at ``T = 0`` it is
+0. There ``c`` is odd in the types: a multiset which together with the signal set (C, 0) holds every
+type (a, b) as often as (b, a) has ``F = 0`` whatever the weights (:func:`symmetric_probability`).
+With two of beta, gamma, rho equal all sums at ``T = 0`` are integers up to a common factor.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dynamics.core.jit import kernel
+from dynamics.positional._emitted import power
+from dynamics.positional.population.fourier.rounding import TINY, UNIT
+
+#: Error noted for sums of integers: less than their distances.
+_QUARTER = 0.25
+
+#: Largest integers that are added up exactly, with room to spare.
+_MOST = 2.0**45
+
+
+@kernel(inner=True)
+def power_tables(
+    r, plus, minus, level, L, C, constants, blur, power_p, turned, rows, x, dx
+):  # fmt: skip
+    """Fill ``x[type]``, what a set adds to the bracket given R = r, and ``dx``, its error.
+
+    In units in which the largest ``|c|`` is 1, with the sign of alpha, in excess of an empty set.
+    ``rows``: scratch, values and errors by s + 1 and n + C. ``turned``: beta equals rho. Returns
+    the bracket of the signal set with empty sets and its error.
+    """
+    alpha, _, _, Xi, LG, GX, _, kappa, _, nu = constants
+    side = 1.0 if alpha > 0.0 else -1.0
+    T = r + 1.0 * C
+    if T == 0.0:
+        known = _integers(plus, minus, L, C, power_p, LG, GX, blur, turned, side, x)
+        if known < math.inf:
+            for k in range(len(x)):
+                dx[k] = 0.0
+            return known, _QUARTER
+    largest = abs(Xi * T)
+    for n in range(-C, C + 1):
+        for s in range(-1, 2):
+            if abs(n - s) < C:
+                largest = max(largest, abs(Xi * T + GX * n + LG * s))
+    if largest == 0.0:  # the powers underflow; the linear part is larger unless T = 0
+        for k in range(len(x)):
+            x[k] = dx[k] = 0.0
+        return (side * T, 0.0) if T != 0.0 else (0.0, 1.0)
+    for n in range(-C, C + 1):
+        for s in range(-1, 2):
+            if abs(n - s) < C:
+                rows[0, s + 1, n + C], rows[1, s + 1, n + C] = _power_of(
+                    s, n, T, Xi, GX, LG, blur, largest, power_p
+                )
+    empty, of_empty = rows[0, 1, C], rows[1, 1, C]
+    for k in range(len(x)):
+        value = error = 0.0
+        for s in range(-1, 2):
+            many = plus[k] if s == 1 else minus[k] if s == -1 else C - plus[k] - minus[k]
+            if many > 0.0:
+                value += many * (rows[0, s + 1, level[k]] - empty)
+                error += many * (rows[1, s + 1, level[k]] + of_empty)
+        x[k], dx[k] = side * value, error * 1.000001
+    linear, relative = _linear(nu, abs(T), kappa * abs(alpha) * largest, largest, power_p)
+    base = C * rows[0, 2, 2 * C] + (L - 1.0) * C * empty + math.copysign(linear, T)
+    error = C * rows[1, 2, 2 * C] + (L - 1.0) * C * of_empty + linear * relative
+    return side * base, error * 1.000001 + 8.0 * UNIT * linear + TINY
+
+
+@kernel(inner=True)
+def _power_of(s, n, T, Xi, GX, LG, blur, unit, p):
+    """Return (c / unit)^p and a bound of its error, enough for adding it up in a set too."""
+    _, _, e_Xi, e_LG, e_GX = blur
+    c = Xi * T + GX * n + LG * s
+    terms = abs(Xi * T) + abs(GX * n) + abs(LG * s)
+    error = e_Xi * abs(T) + e_GX * abs(n) + e_LG * abs(s) + 6.0 * UNIT * terms
+    v, e = c / unit, error / unit
+    value = power(v, p)
+    most = power(abs(v) + e, p - 1)
+    return value, p * most * e + (p + 16.0) * UNIT * most * (abs(v) + e)
+
+
+@kernel(inner=True)
+def _linear(nu, T, steepness, unit, p):
+    """Return ``nu T / (steepness^(p-1) unit)`` and its relative error.
+
+    By logarithms where the power leaves the range of floats; beyond e^700 as e^700, which no sum
+    of powers reaches.
+    """
+    if T == 0.0:
+        return 0.0, 0.0
+    steep = power(steepness, p - 1)
+    value = nu * T / unit / steep
+    if 1e-280 < steep < 1e280 and nu > 1e-300 and unit > 1e-280 and 1e-280 < value < 1e280:
+        return value, (2.0 * p + 8.0) * UNIT
+    if steepness == 0.0:
+        return math.exp(700.0), 0.0
+    logarithm = math.log(nu) + math.log(T) - math.log(unit) - (p - 1.0) * math.log(steepness)
+    size = abs(math.log(nu)) + abs(math.log(T)) + abs(math.log(unit)) + p * abs(math.log(steepness))
+    return math.exp(min(max(logarithm, -700.0), 700.0)), 8.0 * UNIT * (size + p + 8.0)
+
+
+@kernel(inner=True)
+def _integers(plus, minus, L, C, p, LG, GX, blur, turned, side, x):
+    """Fill ``x`` at T = 0 where all sums are integers times a common factor, else return inf.
+
+    gamma = rho: 0, as the sum of all s is T. beta = gamma: n^p, beta = rho: (n - s)^p. Returns the
+    value of the signal set.
+    """
+    equal = blur[4] == 0.0
+    if not equal and not (blur[3] == 0.0 or turned):
+        return math.inf
+    if not equal and (GX == 0.0 or L * C * power(2.0 * C, p) > _MOST):
+        return math.inf
+    sign = 0.0 if equal else side * math.copysign(1.0, GX)
+    for k in range(len(x)):
+        a, b = plus[k], minus[k]
+        n = a - b
+        x[k] = sign * (
+            C * power(n, p)
+            if not turned
+            else a * power(n - 1.0, p) + b * power(n + 1.0, p) + (C - a - b) * power(n, p)
+        )
+    return sign * C * power(C - (1.0 if turned else 0.0), p)
+
+
+def symmetric_probability(
+    plus: np.ndarray, minus: np.ndarray, p: np.ndarray, p_empty: float, sets: int, C: int
+) -> float:
+    r"""Return the probability of the multisets that tie at T = 0 whatever the weights.
+
+    With ``lam = sets p`` the types (a, b) and (b, a) occur equally often with generating function
+    ``sum_k (lam t)^(2k) / k!^2``, the pair of (C, 0) with ``sum_k (lam t)^(2k+1) / (k! (k+1)!)``,
+    and the types (a, a) with ``exp(lam t)``; t counts the sets that are not empty. All terms are
+    positive, and those beyond the last number of sets are left out: a lower bound but for rounding.
+    """
+    mean = sets * float(p.sum())
+    if mean > 300.0:
+        return 0.0
+    most = min(sets, int(mean + 12 * math.sqrt(mean)) + 40)
+    k = np.arange(most + 1)
+    law = np.zeros(most + 1)
+    law[0] = 1.0
+    for a, b, lam in zip(plus, minus, sets * p):
+        if a < b:
+            continue
+        one = np.zeros(most + 1)
+        for m in range(most + 1):
+            if a == b:
+                one[m] = math.exp(m * math.log(lam) - math.lgamma(m + 1))
+            elif m % 2 == (1 if (a, b) == (C, 0) else 0):
+                ways = math.lgamma(m // 2 + 1) + math.lgamma(m - m // 2 + 1)
+                one[m] = math.exp(m * math.log(lam) - ways)
+        law = np.convolve(law, one)[: most + 1]
+    fewer = np.concatenate([[1.0], np.cumprod(1.0 - k[:-1] / sets)])
+    return float(np.sum(law * fewer * p_empty ** (sets - k)))

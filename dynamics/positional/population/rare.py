@@ -1,0 +1,80 @@
+"""Where a sample of images should look: laws of a set that make the rare and costly ones common.
+
+The loss of a trained model is made of images whose random sets outvote the signal set, by their sum
+(T <= 0) or because one of them imitates a negated signal set. Three laws tilt the sum of a set
+exponentially, so that T is 0, -C/2 or -C on average; two make one or two sets (nearly) all -1.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy import optimize, stats
+
+from dynamics.positional.population.states import set_types
+from dynamics.positional.population.truncation import Neglected, expected_sets
+from dynamics.positional.problem import Problem
+
+
+def rare_laws(problem: Problem) -> list[np.ndarray]:
+    """Return the further laws of one set, probabilities of the types with the empty one last."""
+    types = set_types(problem)
+    law = np.append(types.probability, types.empty)
+    law /= law.sum()
+    total = np.append(types.plus - types.minus, 0)
+    laws = []
+    for share in (1.0, 1.5, 2.0):
+        theta = _tilt(problem, share)
+        tilted = law * np.exp(-theta * (total + problem.C))
+        if not tilted.sum() > 0.0:  # features so rare that all of it underflows
+            with np.errstate(divide="ignore"):
+                logs = np.log(law) - theta * (total + problem.C)
+            tilted = np.exp(logs - logs.max())
+        laws.append(tilted / tilted.sum())
+    for level, number in ((problem.C, 1.0), (problem.C - 1, 2.0)):
+        extreme = total <= -level
+        chance, wanted = float(law[extreme].sum()), min(0.5, number / (problem.L - 1))
+        if 0.0 < chance < wanted:
+            laws.append(law * np.where(extreme, wanted / chance, (1 - wanted) / (1 - chance)))
+    return laws
+
+
+def _tilt(problem: Problem, share: float) -> float:
+    """Return theta >= 0 with ``E[R] = -share C`` under signs of odds e^(-theta) to e^theta.
+
+    At most nine tenths of the way to the least R that the data can have.
+    """
+    goal = min(share * problem.C / (problem.D - problem.C), 0.9)
+
+    def excess(theta: float) -> float:
+        down, up = problem.q / 2.0, problem.q / 2.0 * math.exp(-2.0 * theta)
+        whole = down + up + (1.0 - problem.q) * math.exp(-theta)
+        return (down - up) / whole - goal if whole > 0.0 else 1.0 - goal  # the limit
+
+    return float(optimize.brentq(excess, 0.0, 800.0, xtol=1e-6))
+
+
+def unseen(problem: Problem, samples: int, laws: list[np.ndarray]) -> Neglected:
+    """Return the images with more features than a sample can be expected to hold, in groups.
+
+    Under the mixture of all laws fewer than 3 of the ``samples`` images are expected there (the
+    rule of three). Masses are SciPy's; T, a sum of signs, has an L_p norm of at most
+    ``C + sqrt((p - 1) k)`` (hypercontractivity).
+    """
+    types = set_types(problem)
+    size = np.append(types.plus + types.minus, 0)
+    trials, q = problem.D - problem.C, problem.q
+    spread = math.sqrt(trials * q * (1.0 - q)) + 1.0
+    means = [(problem.L - 1) * float(law @ size) for law in laws] or [trials * q]
+    # three expected of those that follow the widest law
+    widest = min(1.0, max(means) / trials)
+    part = samples / (2.0 * max(1, len(laws)))
+    k = int(stats.binom.isf(min(1.0, 3.0 / part), trials, widest))
+    steps = k + np.ceil(0.25 * spread * np.arange(1, 80))
+    edges = np.append(steps[steps < trials], trials).astype(float)
+    starts = np.concatenate([[float(k)], edges[:-1]])
+    above = stats.binom.sf(starts, trials, q) - stats.binom.sf(edges, trials, q)
+    norm = np.minimum(problem.C + np.sqrt((problem.p - 1.0) * edges), problem.C + edges)
+    sets = expected_sets(trials, problem.C, edges) * (problem.L - 1)
+    return Neglected(np.maximum(above, 0.0), norm, sets)

@@ -1,0 +1,126 @@
+r"""Descent on (E) in the positional encodings: ``A = P^T P`` with P trained (Definition 2.2).
+
+Simplification 3.1 trains A itself. Here the scores are the Gram matrix of the encodings, P (m, D),
+diagonal and all, so that A stays symmetric and positive semidefinite and every entry moves with its
+row and its column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynamics.positional.oracle.expectation import real_array
+from dynamics.positional.problem import Problem, finite, require
+from dynamics.positional.samples.data import count
+from dynamics.positional.samples.gradient import EmpiricalRisk
+
+
+class EncodingsGradient(NamedTuple):
+    """Empirical risk, its gradient in P (m, D) and in v (d,)."""
+
+    loss: float
+    dP: np.ndarray
+    dv: np.ndarray
+
+
+class EncodingsResult(NamedTuple):
+    """Encodings (m, D) and value vector (d,) at the end, and at every step the scores and v.
+
+    ``A`` (steps + 1, D, D), ``v_path`` (steps + 1, d), ``loss`` (steps + 1,).
+    """
+
+    P: np.ndarray
+    v: np.ndarray
+    A: np.ndarray
+    v_path: np.ndarray
+    loss: np.ndarray
+
+
+def initial_encodings(
+    problem: Problem, rng: np.random.Generator, m: int | None = None
+) -> np.ndarray:
+    r"""Draw P (m, D), entries :math:`\mathcal N(0,\sigma_A/m)`; ``m`` is D unless given.
+
+    The draw below Parametrization 3.1: ``A_ii = |p_i|^2`` is about ``sigma_A = beta`` and ``A_ij``
+    of size ``sigma_A / sqrt(m)``.
+
+    Raises
+    ------
+    ParameterError
+        If beta is negative, which no Gram matrix has on its diagonal, or m no positive integer.
+    """
+    require(problem.beta >= 0.0, "beta", problem.beta, "at least 0 for a Gram matrix")
+    m = problem.D if m is None else count("m", m)
+    return np.sqrt(problem.beta / m) * rng.standard_normal((m, problem.D))
+
+
+def encodings_gradient(risk: EmpiricalRisk, P: ArrayLike, v: ArrayLike) -> EncodingsGradient:
+    r"""Return the empirical risk at ``A = P^T P`` and its gradient.
+
+    .. math:: \frac{\partial\hat{\mathcal L}}{\partial P} = P\,(G + G^\top),\qquad
+       G_{ij} = \frac{\partial\hat{\mathcal L}}{\partial A_{ij}}
+
+    with the diagonal of G. A softmax does not see a shift of its row, so that every row of G sums
+    to 0: the diagonal is minus the sum of the rest.
+
+    Parameters
+    ----------
+    risk
+        The risk on fixed samples.
+    P, v
+        Encodings (m, D) and value vector (d,).
+    """
+    P = np.asarray(P, dtype=float)
+    require(P.ndim == 2, "the shape of P", P.shape, f"(m, {risk.problem.D})")
+    P = real_array("P", P, (P.shape[0], risk.problem.D))
+    loss, G, dv = risk.gradient(P.T @ P, np.asarray(v, dtype=float))
+    np.fill_diagonal(G, -G.sum(axis=1))
+    return EncodingsGradient(loss, P @ (G + G.T), dv)
+
+
+def train_encodings(
+    problem: Problem,
+    X: np.ndarray,
+    y: ArrayLike,
+    *,
+    initial: tuple[ArrayLike, ArrayLike],
+    learning_rate_P: float,
+    learning_rate_v: float,
+    steps: int,
+    threads: int | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> EncodingsResult:
+    """Run full-batch gradient descent on (E) in P and v from ``initial = (P, v)``.
+
+    Raises
+    ------
+    ParameterError
+        An argument outside its domain.
+    FloatingPointError
+        If the run diverges; the message names the step.
+    """
+    for name, rate in (("learning_rate_P", learning_rate_P), ("learning_rate_v", learning_rate_v)):
+        require(finite(name, rate) > 0.0, name, rate, "greater than 0")
+    steps = count("steps", steps)
+    risk = EmpiricalRisk(problem, X, y, threads=threads)
+    P = np.array(initial[0], dtype=float)
+    v = real_array("v", initial[1], (problem.dimension,)).copy()
+    scores, values, losses = [], [], []
+    for step in range(steps + 1):
+        with np.errstate(over="ignore", invalid="ignore"):
+            gradient = encodings_gradient(risk, P, v)
+        if not all(bool(np.isfinite(part).all()) for part in gradient):
+            raise FloatingPointError(f"descent in P diverged at step {step}: lower its rates")
+        scores.append(P.T @ P)
+        values.append(v)
+        losses.append(gradient.loss)
+        if step < steps:
+            P = P - learning_rate_P * gradient.dP
+            v = v - learning_rate_v * gradient.dv
+        if progress is not None:
+            progress(step / steps)
+    return EncodingsResult(P, v, np.array(scores), np.array(values), np.array(losses))

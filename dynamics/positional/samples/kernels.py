@@ -1,0 +1,227 @@
+"""Compiled sums over samples: the data are read from memory once, block by cache-sized block.
+
+The products with ``S`` are written out here and not left to a BLAS: they are small, must not start
+threads of their own, and must give the same bits whatever the number of threads. Matrices of D
+columns have their rows filled up with zeros to whole vectors, a width written ``wide``.
+"""
+
+from __future__ import annotations
+
+import math
+
+from dynamics.core.jit import REORDER, kernel
+from dynamics.positional.samples.tiles import LINE, add_tile, dot_rows
+
+_PART = 64  # rows of the data that stay in the first cache
+
+
+@kernel(inner=True)
+def _inner_products(X, first, rows, v, u):
+    """Set ``u[r] = <X[first + r], v>`` for ``rows`` rows of X (M, d); v covers the d columns."""
+    count = LINE // X.itemsize
+    whole = rows - rows % count
+    for r in range(0, whole, count):
+        dot_rows(X, first + r, v, u, r)
+    last = X.shape[1] - count
+    for r in range(whole, rows):
+        a = X.dtype.type(0)
+        for k in range(0, v.size, count):
+            for n in range(count):
+                a += X[first + r, min(k, last) + n] * v[k + n]
+        u[r] = a
+
+
+@kernel(inner=True)
+def _weighted_rows(X, first, rows, z, G, ahead):
+    """Add ``sum_r z[r] X[first + r]`` to G, which covers the d columns of X (M, d).
+
+    The rows ``ahead`` of them are prefetched, if any.
+    """
+    count = LINE // X.itemsize
+    data, a, c = X[first : first + rows], z[:rows].reshape(1, rows), G.reshape(1, G.size)
+    last = X.shape[1] - count
+    for begin in range(0, rows, _PART):
+        end = min(begin + _PART, rows)
+        middle = end - (end - begin) % 8
+        k = 0
+        while k + 4 * count <= X.shape[1]:
+            add_tile(a, data, c, 0, k, k, begin, middle, 1, 4, 2, ahead)
+            k += 4 * count
+        for j in range(k, G.size, count):
+            add_tile(a, data, c, 0, min(j, last), j, begin, middle, 1, 1, 8, ahead)
+        if middle < end:
+            for j in range(0, G.size, count):
+                add_tile(a, data, c, 0, min(j, last), j, middle, end, 1, 1, 1, 0)
+
+
+@kernel(inner=True)
+def _clear(a, rows):
+    for i in range(rows):
+        for j in range(a.shape[1]):
+            a[i, j] = 0
+
+
+@kernel(inner=True)
+def _scale(a, rows, y, sample):
+    """Multiply the rows by the labels of so many samples."""
+    for i in range(rows):
+        label = y[sample + i]
+        for j in range(a.shape[1]):
+            a[i, j] *= label
+
+
+@kernel(inner=True)
+def _add_product(a, b, c, rows, inner):
+    """Add ``a[:rows, :inner] @ b[:inner]`` to ``c[:rows]``, in tiles of four rows."""
+    count = LINE // b.itemsize
+    whole, pairs = rows - rows % 4, b.shape[1] - b.shape[1] % (2 * count)
+    for j in range(0, pairs, 2 * count):
+        for i in range(0, whole, 4):
+            add_tile(a, b, c, i, j, j, 0, inner, 4, 2, 1, 0)
+    for j in range(pairs, b.shape[1], count):
+        for i in range(0, whole, 4):
+            add_tile(a, b, c, i, j, j, 0, inner, 4, 1, 1, 0)
+    for i in range(whole, rows):
+        for j in range(0, b.shape[1], count):
+            add_tile(a, b, c, i, j, j, 0, inner, 1, 1, 1, 0)
+
+
+@kernel(fastmath=REORDER, inner=True)
+def _act(outputs, rows, p, nu, slopes, values):
+    """Set ``f = act(o)`` and ``w = act'(o)``, entry by entry of so many rows."""
+    o, w, f = (
+        outputs.reshape(outputs.size),
+        slopes.reshape(slopes.size),
+        values.reshape(values.size),
+    )
+    size = rows * outputs.shape[1]
+    for k in range(size):
+        w[k] = o[k] * o[k]
+    for _ in range((p - 1) // 2 - 1):
+        for k in range(size):
+            w[k] *= o[k] * o[k]
+    for k in range(size):
+        f[k] = o[k] * (w[k] + nu)
+        w[k] = p * w[k] + nu
+
+
+@kernel(inner=True)
+def _residual(F):
+    """Return ``e^-|F|``, the logistic sigmoid of ``-F``, and ``max(-F, 0)``, without overflow."""
+    small = math.exp(-abs(F))
+    return small, (small if F > 0.0 else 1.0) / (1.0 + small), max(-F, 0.0)
+
+
+@kernel(fastmath=REORDER, inner=True)
+def _residuals(f, rows, ones, F, w):
+    """Return the sum of ``log(1 + e^-F)`` over rows of f, ``F`` their sums; multiply w by s(-F).
+
+    Rows up to a whole vector of them are looked at, and only ``rows`` of them count.
+    """
+    for b in range(0, rows, LINE // f.itemsize):
+        dot_rows(f, b, ones, F, b)
+    loss, excess = 0.0, 0.0  # prod (1 + e^-|F|) - 1, at most 2^64: one logarithm for a block
+    for b in range(rows):
+        small, s, linear = _residual(float(F[b]))
+        loss += linear
+        excess += small + excess * small
+        scale = f.dtype.type(s)
+        for i in range(w.shape[1]):
+            w[b, i] *= scale
+    return loss + math.log1p(excess)
+
+
+@kernel(fastmath=REORDER)
+def sums_over_samples(
+    X, y, v, S, scaled, p, nu, first, last, block, group, work, flat, G, M, ahead
+):
+    """Accumulate over samples first .. last the loss and the two sums behind the gradient.
+
+    ``X`` (N D, d) has the rows of the samples one after another, ``scaled`` is ``kappa S^T``. With
+    ``u = y X v``, ``o = kappa S u``, ``w_i = s(-F) act'(o_i)`` per sample,
+    ``G += sum y (S^T w) X`` (d) and ``M += sum w u^T`` (D, wide), in double precision whatever the
+    type of X. S and scaled are (D, wide); v and G cover the d columns. ``work`` (4, group, wide)
+    of zeros and ``flat`` (block D + wide + group) are scratch; ``ahead`` (0 or 1) is how many
+    blocks ahead the data are prefetched.
+    """
+    D = S.shape[0]
+    packed = S.shape[1] > D  # whether rows of D numbers have to be laid out without gaps
+    u, o, w, z = work[0], work[1], work[2], work[3]
+    ones, F, t = flat[: S.shape[1]], flat[S.shape[1] : -block * D], flat[-block * D :]
+    loss = 0.0
+    for start in range(first, last, group):
+        size = min(group, last - start)
+        for begin in range(0, size, block):
+            rows = min(block, size - begin)
+            sample = start + begin
+            part = u[begin:]
+            flat_u = t if packed else part.reshape(part.size)
+            _inner_products(X, sample * D, rows * D, v, flat_u)
+            if packed:
+                for b in range(rows):
+                    for j in range(D):
+                        part[b, j] = t[b * D + j]
+            _scale(part, rows, y, sample)
+            _clear(o, rows)
+            _add_product(part, scaled, o, rows, D)
+            part = w[begin:]
+            _act(o, rows, p, nu, part, z)
+            loss += _residuals(z, rows, ones, F, part)
+            _clear(z, rows)
+            _add_product(part, S, z, rows, D)
+            _scale(z, rows, y, sample)
+            if packed:
+                for b in range(rows):
+                    for j in range(D):
+                        t[b * D + j] = z[b, j]
+            flat_z = t if packed else z.reshape(z.size)
+            _weighted_rows(X, sample * D, rows * D, flat_z, G, block * D * ahead)
+        _add_product(w.T, u, M, D, size)
+    return loss
+
+
+@kernel(fastmath=REORDER)
+def sums_at_fixed_scores(H, y, v, kappa, p, nu, first, last, block, work, flat, G, ahead):
+    """Accumulate loss and ``G += sum y w H`` where ``H = S X`` (N D, d) is given.
+
+    ``work`` (3, group, wide) of zeros is scratch; v, G, ``flat`` and ``ahead`` as in
+    `sums_over_samples`.
+    """
+    o, w, f = work[0], work[1], work[2]
+    wide = o.shape[1]
+    D = (flat.size - wide - o.shape[0]) // block
+    ones, F, t = flat[:wide], flat[wide : -block * D], flat[-block * D :]
+    loss = 0.0
+    for sample in range(first, last, block):
+        rows = min(block, last - sample)
+        _inner_products(H, sample * D, rows * D, v, t)
+        for b in range(rows):
+            for i in range(D):
+                o[b, i] = kappa * y[sample + b] * t[b * D + i]
+        _act(o, rows, p, nu, w, f)
+        loss += _residuals(f, rows, ones, F, w)
+        for b in range(rows):
+            for i in range(D):
+                t[b * D + i] = y[sample + b] * w[b, i]
+        _weighted_rows(H, sample * D, rows * D, t, G, block * D * ahead)
+    return loss
+
+
+@kernel(fastmath=REORDER)
+def sums_at_fixed_value(U, scaled, p, nu, first, last, work, flat, M):
+    """Accumulate loss and ``M += sum w u^T`` where ``u = y X v`` is given as U (N, wide).
+
+    ``work`` (3, group, wide) of zeros is scratch; ``flat`` as in `sums_over_samples`.
+    """
+    o, w, f = work[0], work[1], work[2]
+    group, wide = o.shape
+    ones, F = flat[:wide], flat[wide:]
+    loss = 0.0
+    for start in range(first, last, group):
+        rows = min(group, last - start)
+        _clear(o, rows)
+        _add_product(U[start:], scaled, o, rows, scaled.shape[0])
+        _act(o, rows, p, nu, w, f)
+        loss += _residuals(f, rows, ones, F, w)
+        _add_product(w.T, U[start:], M, scaled.shape[0], rows)
+    return loss

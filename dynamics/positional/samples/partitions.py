@@ -1,0 +1,67 @@
+"""Partitions of the patches into L sets of C: squares of a grid, at random, or as given."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynamics.positional.oracle.expectation import checked_partition
+from dynamics.positional.problem import Problem, require
+
+Partition = NDArray[np.intp]
+
+
+def contiguous(problem: Problem) -> Partition:
+    """Return blocks of C consecutive patches, (L, C)."""
+    return checked_partition(problem)
+
+
+def squares(problem: Problem) -> Partition:
+    """Return squares of C patches in a square grid of D patches, row by row (Figure 1b-1), (L, C).
+
+    Raises
+    ------
+    ParameterError
+        Unless C and D are squares of whole numbers and sqrt(C) divides sqrt(D).
+    """
+    side, width = math.isqrt(problem.C), math.isqrt(problem.D)
+    require(side**2 == problem.C, "C", problem.C, "the square of a whole number for square sets")
+    require(width**2 == problem.D, "D", problem.D, "the square of a whole number for a square grid")
+    require(width % side == 0, "D", problem.D, f"a grid whose side is a multiple of {side}")
+    grid = np.arange(problem.D, dtype=np.intp).reshape(width // side, side, width // side, side)
+    return grid.transpose(0, 2, 1, 3).reshape(problem.L, problem.C)
+
+
+def at_random(problem: Problem, rng: np.random.Generator) -> Partition:
+    """Return the blocks of a uniform permutation of the patches, (L, C)."""
+    return rng.permutation(problem.D).astype(np.intp).reshape(problem.L, problem.C)
+
+
+def set_of(problem: Problem, partition: Any = None) -> Partition:
+    """Return which set each patch belongs to, (D,)."""
+    owner = np.empty(problem.D, dtype=np.intp)
+    for index, patches in enumerate(checked_partition(problem, partition)):
+        owner[patches] = index
+    return owner
+
+
+def patch_association(A: np.ndarray, owner: Partition) -> float:
+    """Return the fraction of rows i with ``Top_C(A_i) = S_l(i)`` (Definition 2.2).
+
+    The diagonal entry takes part. Where an entry of another set equals one of the own set, the
+    top C entries are not the set.
+    """
+    same = owner[:, None] == owner[None, :]
+    inside = np.where(same, A, np.inf).min(axis=1)
+    outside = np.where(same, -np.inf, A).max(axis=1)
+    return float(np.mean(inside > outside))
+
+
+def association_gap(A: np.ndarray, owner: Partition) -> float:
+    """Return the smallest off-diagonal ``A_ij`` within sets minus the largest across sets."""
+    same = owner[:, None] == owner[None, :]
+    inside = same & ~np.eye(owner.size, dtype=bool)
+    return float(A[inside].min() - A[~same].max())

@@ -1,0 +1,342 @@
+"""Full-batch gradient descent on the empirical risk (E): the realistic process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from time import perf_counter
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynamics.core.errors import ParameterError
+from dynamics.core.trajectory import Status
+from dynamics.positional.oracle.expectation import checked_partition, real_array
+from dynamics.positional.problem import Problem, finite, require
+from dynamics.positional.samples.checkpoint import Checkpoint, fingerprint
+from dynamics.positional.samples.curvature import stability
+from dynamics.positional.samples.data import count, feature, fits_into_memory
+from dynamics.positional.samples.gradient import EmpiricalRisk, FixedScores, FixedValue, Gradient
+from dynamics.positional.samples.held_out import HeldOut
+from dynamics.positional.samples.history import History, TrainingInterrupted, TrainingResult, Watch
+from dynamics.positional.samples.partitions import set_of
+
+_SECONDS_BETWEEN_REPORTS = 0.2
+_RISE = 1e-6  # of the loss: a rise beyond this is not rounding, single precision included
+_TRAINABLE = ("both", "A", "v")
+
+Evaluator: TypeAlias = EmpiricalRisk | FixedScores | FixedValue
+
+
+def initial_weights(
+    problem: Problem, rng: np.random.Generator, omega: float = 1e-3
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the realistic start of Parametrization 3.1, A (D, D) and v (d,).
+
+    ``v ~ N(0, omega^2 I)`` and ``A_ij ~ N(0, omega^2)`` off the diagonal, ``A_ii = beta``.
+    """
+    omega = finite("omega", omega)
+    require(omega >= 0.0, "omega", omega, "at least 0")
+    A = omega * rng.standard_normal((problem.D, problem.D))
+    np.fill_diagonal(A, problem.beta)
+    return A, omega * rng.standard_normal(problem.dimension)
+
+
+def train(
+    problem: Problem,
+    X: np.ndarray,
+    y: ArrayLike,
+    *,
+    learning_rate: float,
+    steps: int,
+    rng: np.random.Generator | None = None,
+    omega: float = 1e-3,
+    initial: tuple[ArrayLike, ArrayLike] | None = None,
+    learning_rate_A: float | None = None,
+    learning_rate_v: float | None = None,
+    momentum: float = 0.0,
+    trainable: str = "both",
+    w_star: ArrayLike | None = None,
+    partition: Any = None,
+    held_out: HeldOut | None = None,
+    record: str | Sequence[int] = "log",
+    records: int = 200,
+    keep_states: bool = False,
+    progress: Callable[[float], None] | None = None,
+    checkpoint: str | Path | None = None,
+    checkpoint_seconds: float = 30.0,
+    resume: bool = False,
+    threads: int | None = None,
+) -> TrainingResult:
+    r"""Run full-batch gradient descent on the empirical risk (E).
+
+    ``v`` and every off-diagonal entry of ``A`` move by minus the learning rate times their partial
+    derivative; the diagonal of A stays. One rate for both is the paper's (GD) and the default.
+
+    Parameters
+    ----------
+    problem, X, y
+        Constants; data (N, D, d), float64 or float32; labels (N,) in {-1, +1}.
+    learning_rate, steps
+        Step size (> 0) and number of steps (>= 1).
+    rng, omega
+        Source and scale of the random start (`initial_weights`); needed unless ``initial`` is.
+    initial
+        Start ``(A, v)``, used as given (diagonal too).
+    learning_rate_A, learning_rate_v
+        Rates of their own for A and for v. Note that ``kappa = D`` with one rate is the same
+        process as ``kappa = 1`` with v started at D times the value and moved at D^2 the rate.
+    momentum
+        Heavy-ball momentum in [0, 1).
+    trainable
+        ``"both"``, ``"A"`` or ``"v"``; the other is left as it is.
+    w_star, partition
+        Feature (``None``: first unit vector) and sets (``None``: contiguous), for the records only.
+    held_out
+        Samples for the test error of the records; ``None`` leaves it out.
+    record, records
+        At most ``records`` steps on a ``"log"`` or ``"linear"`` schedule, or the steps themselves;
+        the first and the last always are recorded.
+    keep_states
+        Keep A and v of every record.
+    progress
+        Called with the fraction done, a few times a second.
+    checkpoint, checkpoint_seconds, resume
+        File to which the state is saved (whole or not at all) at least so many seconds apart, on
+        Ctrl-C and at the end; ``resume`` continues from it if it exists. The result is, bit for
+        bit, that of the uninterrupted run.
+    threads
+        At most so many threads; the result does not depend on it.
+
+    Returns
+    -------
+    TrainingResult
+        Divergence and instability are told by its status, not raised; the message then names the
+        largest stable learning rate (`stability`).
+
+    Raises
+    ------
+    ParameterError
+        An argument outside its domain, or a checkpoint that is damaged or of another run.
+    TrainingInterrupted
+        On Ctrl-C (a KeyboardInterrupt); its ``result`` holds what was computed.
+    """
+    settings = _settings(learning_rate, steps, learning_rate_A, learning_rate_v, momentum)
+    require(trainable in _TRAINABLE, "trainable", trainable, f"one of {', '.join(_TRAINABLE)}")
+    A, v = start_of(problem, rng, omega, initial)
+    watch = Watch(problem, feature(problem, w_star), set_of(problem, partition), held_out)
+    schedule = _schedule(settings["steps"], record, records)
+    risk = EmpiricalRisk(problem, X, y, threads=threads)
+    settings |= {"trainable": trainable, "samples": risk.N, "dtype": str(X.dtype)}
+    state = _State(0, A, v, np.zeros_like(A), np.zeros_like(v), np.inf, 0.0)
+    evaluator: Evaluator = risk
+    if trainable == "A":
+        evaluator = FixedValue(risk, v)
+    elif trainable == "v" and fits_into_memory(2 * risk.X.nbytes):
+        evaluator = FixedScores(risk, A)
+    run = _Run(evaluator, problem, settings, state, schedule, watch, keep_states)
+    if checkpoint is not None:
+        sets = checked_partition(problem, partition)
+        described = (asdict(problem), settings, watch.description, keep_states)
+        mark = fingerprint(described, risk.X, risk.y, A, v, schedule, watch.w, sets)
+        run.saved = Checkpoint(
+            Path(checkpoint), mark, finite("checkpoint_seconds", checkpoint_seconds)
+        )
+        if resume:
+            run.restore()
+    try:
+        status, message = run.descend(progress)
+    except KeyboardInterrupt:
+        run.save()
+        status = Status.INTERRUPTED
+        raise TrainingInterrupted(run.result(status, status.value)) from None
+    run.save()
+    if status in (Status.UNSTABLE, Status.DIVERGED):
+        place = (run.state.A, run.state.v) if status is Status.UNSTABLE else (A, v)
+        where = "where it ended" if status is Status.UNSTABLE else "at the start"
+        stable = _largest_stable(problem, risk, settings, *place)
+        message += f"; {where} the largest stable learning_rate is {stable:.3g}"
+    return run.result(status, message)
+
+
+def _largest_stable(
+    problem: Problem, risk: EmpiricalRisk, settings: dict[str, Any], A: np.ndarray, v: np.ndarray
+) -> float:
+    """Return the largest stable learning rate, those of A and v in the ratio of the settings."""
+    rate = settings["learning_rate"]
+    trained = {"A": "A", "v": "v"}.get(settings["trainable"], "both")
+    return stability(
+        problem, risk.X, risk.y, A, v, block=trained, momentum=settings["momentum"],
+        relative=(settings["learning_rate_A"] / rate, settings["learning_rate_v"] / rate),
+    ).learning_rate  # fmt: skip
+
+
+def _settings(
+    learning_rate: float,
+    steps: int,
+    learning_rate_A: float | None,
+    learning_rate_v: float | None,
+    momentum: float,
+) -> dict[str, Any]:
+    rates = {"learning_rate": learning_rate}
+    rates["learning_rate_A"] = learning_rate if learning_rate_A is None else learning_rate_A
+    rates["learning_rate_v"] = learning_rate if learning_rate_v is None else learning_rate_v
+    for name, rate in rates.items():
+        rates[name] = finite(name, rate)
+        require(rates[name] > 0.0, name, rate, "greater than 0")
+    momentum = finite("momentum", momentum)
+    require(0.0 <= momentum < 1.0, "momentum", momentum, "in [0, 1)")
+    return {**rates, "momentum": momentum, "steps": count("steps", steps)}
+
+
+def start_of(
+    problem: Problem,
+    rng: np.random.Generator | None,
+    omega: float,
+    initial: tuple[ArrayLike, ArrayLike] | None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return a copy of the start that is given, else a random one."""
+    if initial is not None:
+        A = real_array("A", initial[0], (problem.D, problem.D)).copy()
+        return A, real_array("v", initial[1], (problem.dimension,)).copy()
+    if rng is None:
+        raise ParameterError("rng = None is not allowed: rng must be given unless initial is")
+    return initial_weights(problem, rng, omega)
+
+
+def _schedule(steps: int, record: str | Sequence[int], records: int) -> np.ndarray:
+    if not isinstance(record, str):
+        wanted = np.array([count("record", step, 0) for step in record], dtype=np.int64)
+        return np.unique(np.concatenate([[0], wanted[wanted <= steps], [steps]]))
+    require(record in ("log", "linear"), "record", record, "'log', 'linear' or a list of steps")
+    records = count("records", records, 2)
+    if record == "linear":
+        return np.unique(np.linspace(0, steps, min(records, steps + 1)).astype(np.int64))
+    wanted = np.unique(np.geomspace(1, steps, records).round().astype(np.int64))
+    return np.concatenate([[0], wanted])
+
+
+class _State(NamedTuple):
+    """All that the next step depends on; replaced as a whole, so that Ctrl-C never splits it."""
+
+    step: int
+    A: np.ndarray
+    v: np.ndarray
+    momentum_A: np.ndarray
+    momentum_v: np.ndarray
+    loss: float  # of the step before
+    rise: float  # largest relative rise of the loss so far
+
+
+class _Run:
+    """A run in progress."""
+
+    saved: Checkpoint | None = None
+
+    def __init__(
+        self,
+        risk: Evaluator,
+        problem: Problem,
+        settings: dict[str, Any],
+        state: _State,
+        schedule: np.ndarray,
+        watch: Watch,
+        keep_states: bool,
+    ) -> None:
+        self.risk, self.problem, self.settings, self.state = risk, problem, settings, state
+        self.schedule, self.watch, self.keep_states = schedule, watch, keep_states
+        self.rows: list[list[float]] = []
+        self.states: list[tuple[np.ndarray, np.ndarray]] = []
+        self.evaluations = 0
+
+    def descend(self, progress: Callable[[float], None] | None) -> tuple[Status, str]:
+        """Advance to the last step; return how it ended."""
+        steps, wanted = self.settings["steps"], set(self.schedule.tolist())
+        reported = perf_counter()
+        with np.errstate(over="ignore", invalid="ignore"):
+            while True:
+                step, A, v = self.state[:3]
+                if len(self.rows) and self.rows[-1][0] == steps:
+                    break  # resumed at the end
+                gradient = self.risk.gradient(A, v)
+                self.evaluations += 1
+                if not gradient.finite:
+                    return self._failed()
+                if step in wanted:
+                    if self.keep_states:
+                        self.states.append((A, v))
+                    time = step * self.settings["learning_rate"]
+                    self.rows.append(self.watch.row(step, time, gradient.loss, A, v))
+                if step == steps:
+                    break
+                self.state = self._next(gradient)
+                if perf_counter() - reported > _SECONDS_BETWEEN_REPORTS:
+                    reported = perf_counter()
+                    if progress is not None:
+                        progress(self.state.step / steps)
+                    if self.saved is not None and self.saved.due():
+                        self.save()
+        if progress is not None:
+            progress(1.0)
+        if self.settings["momentum"] == 0.0 and self.state.rise > _RISE:
+            status = Status.UNSTABLE
+            return status, f"{status.value} (by up to {self.state.rise:.3g} of its value in a step)"
+        return Status.COMPLETED, Status.COMPLETED.value
+
+    def _next(self, gradient: Gradient) -> _State:
+        step, A, v, push_A, push_v, before, rise = self.state
+        settings = self.settings
+        if settings["trainable"] != "v":
+            push_A = settings["momentum"] * push_A - settings["learning_rate_A"] * gradient.dA
+            A = A + push_A
+        if settings["trainable"] != "A":
+            push_v = settings["momentum"] * push_v - settings["learning_rate_v"] * gradient.dv
+            v = v + push_v
+        if np.isfinite(before) and gradient.loss > before:
+            rise = max(rise, (gradient.loss - before) / before if before > 0.0 else np.inf)
+        return _State(step + 1, A, v, push_A, push_v, gradient.loss, rise)
+
+    def _failed(self) -> tuple[Status, str]:
+        status = Status.OVERFLOW if self.state.step == 0 else Status.DIVERGED
+        return status, f"{status.value} (at step {self.state.step})"
+
+    def save(self) -> None:
+        """Save the state and the records before it."""
+        if self.saved is None:
+            return
+        kept = [i for i, row in enumerate(self.rows) if row[0] < self.state.step]
+        done = bool(self.rows) and self.rows[-1][0] == self.settings["steps"]
+        if done:
+            kept = list(range(len(self.rows)))
+        arrays = {name: np.asarray(value) for name, value in self.state._asdict().items()}
+        arrays["rows"] = np.array([self.rows[i] for i in kept]).reshape(len(kept), -1)
+        if self.keep_states:
+            D, d = self.state.A.shape[0], self.state.v.size
+            arrays["kept_A"] = np.array([self.states[i][0] for i in kept]).reshape(-1, D, D)
+            arrays["kept_v"] = np.array([self.states[i][1] for i in kept]).reshape(-1, d)
+        self.saved.write(arrays)
+
+    def restore(self) -> None:
+        """Continue from the checkpoint, if there is one."""
+        assert self.saved is not None
+        arrays = self.saved.read()
+        if arrays is None:
+            return
+        step, A, v, push_A, push_v, loss, rise = (arrays[name] for name in _State._fields)
+        self.state = _State(int(step), A, v, push_A, push_v, float(loss), float(rise))
+        self.rows = arrays["rows"].tolist()
+        if self.keep_states:
+            self.states = list(zip(arrays["kept_A"], arrays["kept_v"]))
+
+    def result(self, status: Status, message: str) -> TrainingResult:
+        """Return the run so far."""
+        kept = [i for i, row in enumerate(self.rows) if row[0] <= self.state.step]
+        states = [self.states[i] for i in kept] if self.keep_states else None
+        stats = {"evaluations": self.evaluations, "steps": self.state.step, "rise": self.state.rise}
+        return TrainingResult(
+            self.problem, self.state.A, self.state.v,
+            History.of([self.rows[i] for i in kept], states),
+            status, message, dict(self.settings), stats,
+        )  # fmt: skip

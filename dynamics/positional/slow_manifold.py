@@ -1,0 +1,145 @@
+"""The slow manifold: alpha relaxes fast to alpha*(gamma, rho), then the attention moves slowly.
+
+Event I ends when alpha arrives there; everything after is, to first order in the separation of
+time scales, a flow in the plane (gamma, rho).
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy import optimize
+
+from dynamics.core.integrate import check_method, integrate
+from dynamics.core.trajectory import assemble
+from dynamics.positional.problem import State, finite, require
+
+if TYPE_CHECKING:
+    from dynamics.positional.population.population import Population
+    from dynamics.positional.trajectory import ReducedTrajectory
+
+
+class Drift(NamedTuple):
+    """Velocity on the slow manifold: the two attention logits, and alpha as their follower."""
+
+    alpha: float
+    gamma: float
+    rho: float
+    curvature: float  # d^2 ell / d alpha^2 at alpha*: positive means attracting
+
+
+class SlowManifold:
+    r"""The quasi-steady :math:`\alpha^*(\gamma,\rho)`: where :math:`\partial_\alpha\ell=0`."""
+
+    def __init__(self, population: Population) -> None:
+        self.population = population
+
+    def alpha(
+        self, gamma: float, rho: float, guess: float | None = None, accuracy: float = 1e-13
+    ) -> float:
+        """Return the quasi-steady alpha > 0 nearest to ``guess`` (default: the paper's start).
+
+        ``accuracy`` is relative; what the tolerance of the population allows is a limit too.
+
+        Raises
+        ------
+        ArithmeticError
+            If d ell / d alpha keeps one sign for all alpha that can be evaluated.
+        """
+
+        @cache  # a bracket stays one even if an evaluation in between enlarges the tables
+        def slope(log_alpha: float) -> float:
+            found = self.population.gradient(State(math.exp(log_alpha), gamma, rho)).alpha
+            if found == 0.0:
+                raise OverflowError("it underflows")
+            return found
+
+        start = self.population.problem.initial_state.alpha if guess is None else guess
+        low = high = math.log(max(start, 1e-12))
+        stride = 0.05 if guess is None else max(1e-3, math.sqrt(accuracy))
+        try:
+            sign = math.copysign(1.0, slope(low))
+            while sign * slope(high) > 0.0:
+                low, high = high, high - sign * stride
+                stride = min(4.0 * stride, 1.0)
+                if not -60.0 < high < 60.0:
+                    raise OverflowError("no sign change")
+        except (OverflowError, ArithmeticError) as failure:
+            raise ArithmeticError(
+                f"no quasi-steady alpha at gamma = {gamma:.6g}, rho = {rho:.6g}: "
+                f"d ell / d alpha does not change sign ({failure})"
+            ) from failure
+        return math.exp(optimize.brentq(slope, min(low, high), max(low, high), xtol=accuracy))
+
+    def drift(self, state: State) -> Drift:
+        r"""Return the velocity of the slow manifold at a state on it.
+
+        Differentiating :math:`\partial_\alpha\ell(\alpha^*(\gamma,\rho),\gamma,\rho)=0` in time
+        gives :math:`\dot\alpha^* = -(\ell_{\alpha\gamma}\dot\gamma+\ell_{\alpha\rho}\dot\rho)
+        /\ell_{\alpha\alpha}`.
+        """
+        gradient = self.population.gradient(state)
+        along = self.population.jacobian(state)[0]
+        gamma, rho = -gradient.gamma, -gradient.rho
+        follower = -(along[1] * gamma + along[2] * rho) / along[0]
+        return Drift(float(follower), gamma, rho, float(along[0]))
+
+    def velocity(self, gamma: float, rho: float, guess: float | None = None) -> Drift:
+        """Return the drift at (alpha*(gamma, rho), gamma, rho)."""
+        return self.drift(State(self.alpha(gamma, rho, guess), gamma, rho))
+
+    def is_attracting(self, gamma: float, rho: float, guess: float | None = None) -> bool:
+        """Tell whether alpha* is a minimum of the loss in alpha, so that alpha returns to it."""
+        return self.velocity(gamma, rho, guess).curvature > 0.0
+
+    def relaxation_time(self, gamma: float, rho: float, guess: float | None = None) -> float:
+        """Return the time 1 / (d^2 ell / d alpha^2) in which alpha forgets its start."""
+        return 1.0 / self.velocity(gamma, rho, guess).curvature
+
+    def flow(
+        self,
+        horizon: float,
+        gamma: float = 0.0,
+        rho: float = 0.0,
+        *,
+        method: str = "LSODA",
+        rtol: float = 1e-7,
+        atol: float = 1e-10,
+    ) -> ReducedTrajectory:
+        """Integrate the two-dimensional flow of (gamma, rho) on the manifold up to ``horizon``."""
+        horizon = finite("horizon", horizon)
+        require(horizon > 0.0, "horizon", horizon, "greater than 0")
+        check_method(method, rtol, atol)
+        latest = [self.population.problem.initial_state.alpha]
+
+        def lift(y: np.ndarray) -> State:
+            latest[0] = self.alpha(y[0], y[1], guess=latest[0])
+            return State(latest[0], float(y[0]), float(y[1]))
+
+        def velocity(y: np.ndarray) -> np.ndarray:
+            return -np.array(self.population.gradient(lift(y))[1:])
+
+        path = integrate(
+            velocity, lambda y: self.jacobian(lift(y)), np.array([gamma, rho]), horizon,
+            method=method, rtol=rtol, atol=atol,
+        )  # fmt: skip
+        return assemble(
+            self.population,
+            "slow manifold",
+            np.array(path.times),
+            np.array([lift(point) for point in path.points]),
+            path.status,
+            path.message,
+            resolution=10.0 * atol,
+            settings={"method": method, "rtol": rtol, "atol": atol, "horizon": horizon},
+            stats=path.stats,
+            interpolant=lambda time: np.array(lift(path.at(time))),
+        )
+
+    def jacobian(self, state: State) -> np.ndarray:
+        """Return the (2, 2) Jacobian of the velocity (gamma, rho) along the manifold."""
+        full = -self.population.jacobian(state)
+        return full[1:, 1:] - np.outer(full[1:, 0], full[0, 1:]) / full[0, 0]

@@ -1,0 +1,106 @@
+"""Correlations and attention of one query patch along runs of masked image modelling."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray
+
+from simulations.figures.style import REFERENCE, TIME, line, panel_letter, styled
+from simulations.masked.figures.speeds import pretty_regime
+
+if TYPE_CHECKING:
+    from dynamics.masked import MaskedProblem
+
+_NAMES = ("Phi_1", "Phi_n", "Phi_rest", "Upsilon_n", "a_n", "excess")
+_DASHES = {"Phi_1": "--", "Phi_rest": ":", "Upsilon_n": "-."}
+
+
+def gather(
+    problems: Sequence[MaskedProblem], law: bool = False, until: float = 3.0
+) -> xarray.Dataset:
+    """Return observables of the runs (run, record); ``law`` adds -Delta/2z log P.
+
+    Each run is shown until that many times the moment at which it has learned.
+    """
+    from simulations.masked import runs
+    from simulations.masked.theory import observe
+    from simulations.theories import load
+
+    system, parts = load("masked"), []
+    moments: dict[str, list[float]] = {name: [] for name in ("switch", "learned", "law")}
+    for problem in problems:
+        run, events = runs.flow(problem), runs.events(problem)
+        end = min(until * events.learned.time, float(run.time[-1]))
+        keep = run.time <= end
+        columns = observe(system.build({}), run)
+        width = run.time.size
+        parts.append({name: np.where(keep, columns[name], np.nan) for name in ("time", *_NAMES)})
+        parts[-1]["excess"] = parts[-1]["excess"] / parts[-1]["excess"][0]
+        moments["switch"].append(events.switch.time if events.phases == 2 else np.nan)
+        moments["learned"].append(events.learned.time)
+        moments["law"].append(-runs.log_gap(problem) / problem.z_top if law else np.nan)
+    width = max(part["time"].size for part in parts)
+    data = {
+        name: (("run", "record"), np.stack([_padded(part[name], width) for part in parts]))
+        for name in ("time", *_NAMES)
+    }
+    titles = [_title(problem) for problem in problems]
+    return xarray.Dataset(
+        data | {name: ("run", values) for name, values in moments.items()}, coords={"run": titles}
+    )
+
+
+def _title(problem: MaskedProblem) -> str:
+    from simulations.masked.runs import Regime, describe
+
+    if problem.kappa_c is None or problem.kappa_s is None:
+        return describe(problem)
+    return Regime(problem.kappa_c, problem.kappa_s, problem.roles[0]).name
+
+
+def _padded(values: np.ndarray, width: int) -> np.ndarray:
+    return np.concatenate([values, np.full(width - values.size, np.nan)])
+
+
+@styled
+def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
+    """Draw the correlations above, attention and loss below, one column per run."""
+    count = data.sizes["run"]
+    panels = figure.subplots(2, count, sharex="col", sharey="row", squeeze=False)
+    artists: dict[str, Any] = {}
+    for column, run in enumerate(data["run"].values):
+        part = data.isel(run=column)
+        time = part["time"].where(part["time"] > 0.0)
+        top, bottom = panels[:, column]
+        for name in _NAMES[:4]:
+            artists[name] = line(top, name, time, part[name], linestyle=_DASHES.get(name, "-"))
+        for name in _NAMES[4:]:
+            label = {"excess": "loss above its floor, over its start"}.get(name)
+            extra = {"label": label} if label else {}
+            artists[name] = line(bottom, name, time, part[name], **extra)
+        _moments(top, bottom, part)
+        top.set_title(pretty_regime(str(run)), fontsize=8.5 if count > 2 else 10)
+        for row, ax in enumerate((top, bottom)):
+            panel_letter(ax, "abcdefgh"[row * count + column])
+    panels[0, 0].set_ylabel("correlation")
+    panels[1, 0].set(ylabel="attention, loss", ylim=(-0.03, 1.05))
+    figure.legend(handles=list(artists.values()), loc="outside lower center", ncols=3)
+    return artists
+
+
+def _moments(top: Any, bottom: Any, part: xarray.Dataset) -> None:
+    """Shade phase I, mark the law of the theory, and put the axis of time in order."""
+    last = float(part["time"].max())
+    switch = float(part["switch"])
+    first = 1e-5 * last if np.isfinite(switch) else 1e-4 * last
+    for ax in (top, bottom):
+        ax.set(xscale="log", xlim=(first, last))
+        if np.isfinite(switch):
+            ax.axvspan(first, switch, color="#EDEDED", zorder=-2, linewidth=0)
+    top.axhline(0.0, color="#999999", linewidth=0.6, zorder=-1)
+    if np.isfinite(part["law"]):
+        top.axhline(float(part["law"]), **REFERENCE)
+    bottom.set_xlabel(TIME)

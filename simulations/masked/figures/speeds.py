@@ -1,0 +1,84 @@
+"""Speeds of feature-position and position-position correlations along a run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray
+
+from simulations.figures.style import COLOURS, TIME, panel_letter, styled
+
+if TYPE_CHECKING:
+    from simulations.masked.runs import Speeds
+
+_RECORDS = 300
+
+
+def gather(courses: Mapping[str, Speeds]) -> xarray.Dataset:
+    """Return the speeds of several runs (run, record), nan behind the last record."""
+    names = ("time", "own", "first", "rest", "fastest", "positions")
+    columns = {name: np.full((len(courses), _RECORDS), np.nan) for name in names}
+    for number, course in enumerate(courses.values()):
+        index = np.unique(np.linspace(0, course.time.size - 1, _RECORDS).astype(int))
+        others = [m for m in range(course.features.shape[1]) if m not in (course.own, course.first)]
+        rows = {
+            "time": course.time,
+            "own": course.features[:, course.own],
+            "first": course.features[:, course.first],
+            "rest": np.abs(course.features[:, others]).max(axis=1, initial=0.0),
+            "fastest": np.abs(course.features).max(axis=1),
+            "positions": np.nanmax(np.abs(course.positions), axis=1),
+        }
+        for name, values in rows.items():
+            columns[name][number, : index.size] = values[index]
+    return xarray.Dataset(
+        {name: (("run", "record"), values) for name, values in columns.items()},
+        coords={"run": list(courses)},
+    )
+
+
+@styled
+def draw_features(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
+    """Draw dPhi_n/dt, -dPhi_1/dt and the others."""
+    lines = (("own", "Phi_n", "-", r"$d\Phi_n/dt$"), ("first", "Phi_1", "--", r"$-d\Phi_1/dt$"),
+             ("rest", "Phi_rest", ":", r"fastest other $|d\Phi_m/dt|$"))  # fmt: skip
+    return _panels(data, figure, lines, {"first": -1.0})
+
+
+@styled
+def draw_positions(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
+    """Draw the speeds of Phi and of the projected Upsilon."""
+    lines = (("fastest", "Phi_1", "--", r"fastest $|d\Phi_m/dt|$"),
+             ("own", "Phi_n", "-", r"$d\Phi_n/dt$"),
+             ("positions", "Upsilon_n", ":", r"fastest projected $|d\Upsilon/dt|$"))  # fmt: skip
+    return _panels(data, figure, lines, {})
+
+
+def _panels(
+    data: xarray.Dataset, figure: Any, lines: tuple[tuple[str, ...], ...], signs: dict[str, float]
+) -> dict[str, Any]:
+    panels = figure.subplots(1, data.sizes["run"], sharey=True, squeeze=False)[0]
+    artists: dict[str, Any] = {}
+    for letter, ax, (number, run) in zip("abcd", panels, enumerate(data["run"].values)):
+        part = data.isel(run=number)
+        later = part["time"] > 0.0
+        for name, colour, dashes, label in lines:
+            values = (signs.get(name, 1.0) * part[name]).where(later & (part[name] != 0.0))
+            artists[name] = ax.plot(part["time"], values, color=COLOURS[colour], linestyle=dashes,
+                                    label=label)[0]  # fmt: skip
+        end = float(part["time"].max())
+        ax.set(xscale="log", yscale="log", xlim=(end * 1e-6, end), xlabel=TIME)
+        ax.set_title(pretty_regime(str(run)))
+        panel_letter(ax, letter)
+    panels[0].set_ylabel("speed")
+    figure.legend(handles=list(artists.values()), loc="outside lower center", ncols=3)
+    return artists
+
+
+def pretty_regime(name: str) -> str:
+    """Return the name of a regime or of a problem in mathematical type."""
+    name = re.sub(r"(kappa_[cs]|Delta)=(-?[\d.]+)", r"$\\\1=\2$", name)
+    return re.sub(r"P=10\^(\d+)", r"$P=10^{\1}$", name)

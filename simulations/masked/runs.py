@@ -1,0 +1,265 @@
+"""Problems, runs and oracles of masked image modelling that several claims look at, cached."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from dynamics import gradient_flow
+from dynamics.core.trajectory import Status
+from dynamics.masked import MaskedPopulation, MaskedProblem, MaskedTrajectory
+from dynamics.masked import oracle as full
+from dynamics.masked.events import MaskedEvents, find_events, projected_positions
+from simulations.masked.theory import natural_horizon
+
+RTOL = 1e-9
+#: Mean of (1 - a_n)^2 up to which runs are followed.
+EPS = 1e-4
+
+
+@dataclass(frozen=True)
+class Regime:
+    """Exponents of the areas and the kind of area that p is in: a problem for every P."""
+
+    kappa_c: float
+    kappa_s: float
+    query: str = "local"
+
+    def problem(self, P: int = 10**6, **changes: Any) -> MaskedProblem:
+        """Return the problem with so many patches."""
+        kappas: dict[str, Any] = {
+            "kappa_c": self.kappa_c,
+            "kappa_s": self.kappa_s,
+            "query": self.query,
+        }
+        return MaskedProblem(P=P, **(kappas | changes))
+
+    @property
+    def gap(self) -> float:
+        """Information gap Delta."""
+        return (1.0 - self.kappa_s) - 2.0 * (1.0 - self.kappa_c)
+
+    @property
+    def exponent(self) -> float:
+        """Exponent of P in the time to learn: 1 - kappa of p's own area."""
+        return 1.0 - (self.kappa_c if self.query == "global" else self.kappa_s)
+
+    @property
+    def name(self) -> str:
+        """Exponents and gap in words."""
+        gap = "" if self.query == "global" else f", Delta={self.gap:.2g}"
+        return f"{self.query}, kappa_c={self.kappa_c:g}, kappa_s={self.kappa_s:g}{gap}"
+
+
+WIDE_GAP, NARROW_GAP = Regime(0.95, 0.3), Regime(0.9, 0.45)
+NEGATIVE_GAP, VERY_NEGATIVE_GAP = Regime(0.6, 0.4), Regime(0.55, 0.5)
+IN_GLOBAL, IN_SMALL_GLOBAL = Regime(0.95, 0.3, "global"), Regime(0.7, 0.5, "global")
+TWO_PHASES = (WIDE_GAP, NARROW_GAP)
+ONE_PHASE = (NEGATIVE_GAP, VERY_NEGATIVE_GAP, IN_GLOBAL, IN_SMALL_GLOBAL)
+
+#: Areas given patch by patch, all masks enumerated; p in a local area of each cluster.
+ONE_CLUSTER = MaskedProblem.from_sizes([6, 3, 3], query=7)
+TWO_CLUSTERS = MaskedProblem.from_sizes([6, 3, 3], [5, 4, 3], seed=1, query=7)
+GRID = MaskedProblem.rows_and_columns(3, query=4)
+#: Small enough for the d x d oracle: 70, 28 and 84 masks.
+ORACLE_PROBLEMS = (
+    MaskedProblem.from_sizes([4, 2, 2], [2, 3, 3], seed=1, query=4, z_low=1.3),
+    MaskedProblem.from_sizes([4, 2, 2], [2, 3, 3], seed=2, query=2, mask_ratio=0.25),
+    MaskedProblem.from_sizes([5, 2, 2], query=5, mask_ratio=0.66, z_low=0.8),
+)
+
+
+def describe(problem: MaskedProblem) -> str:
+    """Return the name of a problem: how many patches, areas and clusters."""
+    if problem.partitions is None:
+        exponents = f"kappa_c={problem.kappa_c:g}, kappa_s={problem.kappa_s:g}"
+        scale = "" if problem.z_is_fixed else f", z in [{problem.z_low:g}, {problem.z_top:g}]"
+        query = "/".join(dict.fromkeys(problem.roles))
+        return f"P={power(problem.P)}, {query}, {exponents}, K={problem.K}{scale}"
+    sizes = " and ".join("+".join(str(len(a)) for a in areas) for areas in problem.partitions)
+    return f"P={problem.P}, areas {sizes}"
+
+
+def power(P: int) -> str:
+    """Return a number of patches in words, powers of ten as such."""
+    exponent = round(math.log10(P))
+    return f"10^{exponent}" if 10**exponent == P and exponent > 3 else str(P)
+
+
+@cache
+def flow(
+    problem: MaskedProblem, eps: float = EPS, moving: str = "all", horizon: float | None = None
+) -> MaskedTrajectory:
+    """Return the gradient flow from Q(0) = 0, long enough for (1 - a_n)^2 to fall below eps.
+
+    Raises
+    ------
+    RuntimeError
+        If the flow does not reach the horizon.
+    """
+    population = MaskedPopulation(problem, moving=moving)
+    end = natural_horizon(problem, eps) if horizon is None else horizon
+    run = gradient_flow(population, horizon=end, rtol=RTOL, records=400)
+    if run.status is not Status.COMPLETED:
+        raise RuntimeError(f"the flow of {describe(problem)} stopped early: {run.message}")
+    assert isinstance(run, MaskedTrajectory)
+    return run
+
+
+@cache
+def events(problem: MaskedProblem, eps: float = EPS) -> MaskedEvents:
+    """Return the phases of that flow in the first cluster."""
+    return find_events(flow(problem, eps), eps=eps)
+
+
+#: Patches at which the mean field is compared with sampled masks, and how many of them.
+SMALL_P, SAMPLES = 1024, 200
+
+
+@cache
+def sampled(regime: Regime, seed: int = 0) -> tuple[MaskedTrajectory, MaskedEvents]:
+    """Return the flow with `SAMPLES` random masks instead of mean counts at P = `SMALL_P`."""
+    problem = regime.problem(SMALL_P)
+    population = MaskedPopulation(problem, "sampling", samples=SAMPLES, seed=seed)
+    horizon = natural_horizon(problem, EPS)
+    run = gradient_flow(population, horizon=horizon, rtol=1e-7, records=100)
+    assert isinstance(run, MaskedTrajectory)
+    return run, find_events(run, eps=EPS)
+
+
+def one_phase_time(problem: MaskedProblem) -> float:
+    r"""Return the time to attention 1/2 if nothing but Phi_n moves, in the mean field.
+
+    Then :math:`\dot\Phi_n=\frac mK z^3a(1-a)^2` and :math:`\dot a=z\,a(1-a)\,\dot\Phi_n`, m the
+    fraction of masked patches, so the time is
+    :math:`\frac K{mz^4}\int_{a(0)}^{1/2}\frac{da}{a^2(1-a)^3}`, a(0) the share of p's area among
+    all patches, times 1 - m.
+    """
+    from scipy.integrate import quad
+
+    masked = problem.masked / problem.P
+    start = math.log((1.0 - masked) * problem.own_size() / problem.P)
+    integral = quad(lambda u: math.exp(-u) / (1.0 - math.exp(u)) ** 3, start, math.log(0.5))[0]
+    return float(problem.K / (masked * problem.z_low**4) * integral)
+
+
+def random_problems(count: int, seed: int, largest_first: bool = True) -> list[MaskedProblem]:
+    """Return small problems with p in the second area of the first cluster.
+
+    Random sizes and partitions, mask ratio and scale; the first area of each cluster is the
+    largest, as a global area is, or the smallest.
+    """
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(count, largest_first)))
+    problems = []
+    for number in range(count):
+        P = int(rng.integers(5, 11))
+        sizes = []
+        for _ in range(int(rng.integers(1, 3))):
+            areas = int(rng.integers(2, 5))
+            parts = rng.multinomial(P - areas, np.full(areas, 1.0 / areas)) + 1
+            sizes.append(sorted(parts.tolist(), reverse=largest_first))
+        mask_ratio, z = float(rng.choice((0.3, 0.5, 0.7))), float(rng.choice((0.7, 1.0, 1.5)))
+        problems.append(MaskedProblem.from_sizes(
+            *sizes, seed=number, query=sizes[0][0], mask_ratio=mask_ratio, z_low=z
+        ))  # fmt: skip
+    return problems
+
+
+@dataclass(frozen=True)
+class Speeds:
+    """Speeds of the correlations along a run, first cluster, shapes (n,) and (n, areas).
+
+    ``features`` and ``positions`` hold dPhi_m/dt and the mean of dUpsilon/dt over the positions of
+    area m, groups of equal areas together; ``own`` and ``first`` are the columns of p's own and of
+    the global area.
+    """
+
+    time: np.ndarray
+    features: np.ndarray
+    positions: np.ndarray
+    own: int
+    first: int
+
+
+@cache
+def speeds(problem: MaskedProblem, eps: float = EPS) -> Speeds:
+    """Return the speeds of the correlations at the records of the flow."""
+    run = flow(problem, eps)
+    areas = problem.layout.clusters[0]
+    slots = np.unique(areas.slot)
+    velocity = -np.array([run.population.gradient(state) for state in run.states])
+    projected = np.array([projected_positions(problem, row) for row in velocity])
+    own, first = (int(np.flatnonzero(slots == s)[0]) for s in (areas.own_slot, areas.global_slot))
+    return Speeds(run.time, velocity[:, slots], projected, own, first)
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Largest differences between the reduced gradient and that of the d x d oracle."""
+
+    features: float
+    positions: float
+    elsewhere: float  # entries of the gradient that must be 0: rows of features
+    states: int
+
+
+@cache
+def agreement(states: int, seed: int) -> Agreement:
+    """Compare gradients at random rows e_p^T Q, the other rows of Q dense and random too."""
+    features = positions = elsewhere = 0.0
+    for number, problem in enumerate(ORACLE_PROBLEMS):
+        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,)))
+        model, population = full.FullMaskedModel(problem), MaskedPopulation(problem)
+        columns = columns_of(problem)
+        for _ in range(states):
+            state = rng.normal(size=len(problem.order_parameters))
+            Q = rng.normal(size=(model.dimension,) * 2)
+            Q[problem.patch] = state[columns]
+            found = model.evaluate(Q)[1]
+            difference = np.abs(found[problem.patch] - population.gradient(state)[columns])
+            positions = max(positions, float(difference[: problem.P].max()))
+            features = max(features, float(difference[problem.P :].max()))
+            elsewhere = max(elsewhere, float(np.abs(found[problem.P :]).max()))
+    return Agreement(features, positions, elsewhere, states * len(ORACLE_PROBLEMS))
+
+
+def agreements(states: int, first: int, seeds: int) -> Agreement:
+    """Return the largest differences over several seeds, so many states of each problem in each."""
+    found = [agreement(states, seed) for seed in range(first, first + seeds)]
+    return Agreement(
+        max(one.features for one in found),
+        max(one.positions for one in found),
+        max(one.elsewhere for one in found),
+        sum(one.states for one in found),
+    )
+
+
+def columns_of(problem: MaskedProblem) -> np.ndarray:
+    """Return the slot of each entry of the row e_p^T Q: positions, then features in order."""
+    assert problem.partitions is not None
+    names = problem.order_parameters
+    K, slots = problem.K, []
+    for q in range(problem.P):
+        where = [
+            str(next(m for m, area in enumerate(areas, 1) if q in area))
+            for areas in problem.partitions
+        ]
+        slots.append(names.index(f"Upsilon_{'self' if q == problem.patch else '_'.join(where)}"))
+    for k, areas in enumerate(problem.partitions, 1):
+        for m in range(1, len(areas) + 1):
+            slots.append(names.index(f"Phi_{m}" if K == 1 else f"Phi_{k}_{m}"))
+    return np.array(slots)
+
+
+def decades(quick: bool, most: int = 60) -> tuple[int, ...]:
+    """Return numbers of patches in equal ratios, up to 10^most, for exponents in the mean field."""
+    return tuple(10**e for e in range(12 if quick else 6, most + 1, 12 if quick else 6))
+
+
+def log_gap(problem: MaskedProblem) -> float:
+    """Return ``Delta/2 log P``, what the theory says of -z Phi_1 at the switch up to constants."""
+    return 0.5 * problem.information_gap * math.log(problem.P)

@@ -1,0 +1,144 @@
+"""Lemma 4.1: the attention matrix keeps three values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from simulations.reproduction.claim import Claim, Context, Outcome, Verdict
+
+if TYPE_CHECKING:
+    import xarray
+
+    from dynamics.positional.oracle.descent import FullTrajectory
+    from symbolic.core.proof import Proof
+
+#: Rounding of a thousand steps with entries of order 1; an error of the reduction is far larger.
+TOLERANCE = 1e-12
+#: The entries must have moved by this much, or the test says nothing.
+LEAST_MOVE = 1e-3
+
+
+def run(context: Context) -> Outcome:
+    """Prove the induction step exactly and watch it on full-matrix descent."""
+    from dataclasses import asdict
+
+    from simulations.positional import runs
+    from symbolic.positional import lemma_4_1
+
+    proofs = lemma_4_1.prove_all(quick=context.quick)
+    context.progress(0.5)
+    steps = 300 if context.quick else 1000
+    measured: dict[str, Any] = {
+        "exact identities proved": sum(proof.count for proof in proofs),
+        "exact identities that fail": sum(proof.failed for proof in proofs),
+        **all_sizes(proofs),
+        "distinct values of dL/dA_ij within sets, averaged over the signal set": _distinct(
+            proofs, "same set, signal set averaged"
+        ),
+        "distinct values of dL/dA_ij within sets, given the signal set": _distinct(
+            proofs, "same set, signal set given"
+        ),
+    }
+    worst, moved, paths = 0.0, 1.0, []
+    for problem in _problems():
+        name = runs.describe(problem)
+        drawn = runs.full_descents(problem, context.quick, context.seed)
+        violations = [path.violations() for path in drawn]
+        for what in ("A takes three values", "diagonal of A fixed", "symmetry of A"):
+            largest = max(one[what] for one in violations)
+            measured[f"violation of '{what}', worst of {len(drawn)} seeds ({name})"] = largest
+            worst = max(worst, largest)
+        states = drawn[0].states()
+        measured[f"gamma after {steps} steps ({name})"] = float(states[-1, 1])
+        measured[f"rho after {steps} steps ({name})"] = float(states[-1, 2])
+        for path in drawn:
+            moved = min(moved, *abs(path.states()[-1, 1:]).tolist())
+        paths.append(drawn[0])
+    proved = all(p.all_zero for p in proofs) and bool(measured["holds for all sizes"])
+    holds = proved and worst <= TOLERANCE and moved >= LEAST_MOVE
+    measured["largest violation"] = worst
+    return Outcome(
+        Verdict.HOLDS if holds else Verdict.FAILS,
+        measured,
+        TOLERANCE,
+        {
+            "problems": [asdict(path.problem) for path in paths],
+            "steps": steps,
+            "seeds": list(range(context.seed, context.seed + runs.SEEDS)),
+            "steps of all seeds but the first": steps // 5,
+            "proofs": [proof.parameters for proof in proofs],
+            "proof": lemma_4_1.CLAIM,
+        },
+        f"{measured['exact identities proved']} exact identities "
+        f"({measured['identities decided for all sizes']} of them for every D and C), "
+        f"{measured['exact identities that fail']} of them fail; over {steps} steps of "
+        "full-matrix descent (five seeds) no entry of A leaves its three values by more than "
+        f"{worst:.1e} while gamma and rho move by at least {moved:.2g}.",
+        (_figure(paths[0]),),
+    )
+
+
+def _problems() -> tuple[Any, ...]:
+    from dynamics import Problem
+
+    return (
+        Problem(D=8, C=2, q=0.3, temperature=1.3, output_scale=5.0),
+        Problem(D=9, C=3, q=0.3),
+    )
+
+
+def all_sizes(proofs: list[Proof]) -> dict[str, int | bool]:
+    """Return how many identities were decided for all sizes, and whether all of them hold."""
+    general = [proof for proof in proofs if proof.all_sizes]
+    return {
+        "identities decided for all sizes": sum(proof.count for proof in general),
+        "holds for all sizes": bool(general) and all(proof.all_zero for proof in general),
+    }
+
+
+def _distinct(proofs: list[Proof], kind: str) -> int:
+    fact = f"distinct dL/dA_ij, {kind}"
+    return max(int(proof.facts[fact]) for proof in proofs if fact in proof.facts)
+
+
+def _figure(path: FullTrajectory) -> Any:
+    from simulations.figures import report_figure
+    from simulations.positional.figures import three_values
+    from simulations.positional.runs import describe
+
+    data: xarray.Dataset = three_values.gather(path)
+    return report_figure(
+        "three-values",
+        "Lemma 4.1: the attention matrix keeps three values",
+        f"Full-matrix descent on (P), {describe(path.problem)}, sets drawn at random. (a) All "
+        f"{path.problem.D**2} entries of A against the step: they lie on three curves. (b) Largest "
+        "distance of an entry from its curve; the dashed line is the unit of rounding of 1.",
+        three_values.draw,
+        data,
+        (7.0, 3.0),
+    )
+
+
+CLAIM = Claim(
+    id="lemma-4.1",
+    place="Lemma 4.1 (Section 4.1)",
+    statement=(
+        "There exist beta = sigma_A, gamma(t), rho(t) such that for all t: A_ii = beta; A_ij = "
+        "gamma(t) for i, j in the same set; A_ij = rho(t) for i, j in different sets."
+    ),
+    measures=(
+        "Whether the gradient of the full D x D model has these three values (for every D and C, "
+        "any activation; again by enumeration at D = 4, C = 2 and D = 6, C = 3, in rational "
+        "arithmetic), and how far full-matrix descent leaves them."
+    ),
+    criterion=(
+        "The lemma is an equality, so every exact identity must hold: those for all sizes, and "
+        "those of the enumerations, which share nothing with them. In full-matrix descent the "
+        "three-value structure, the diagonal and the symmetry of A may be violated by rounding "
+        "alone (1e-12: a thousand steps of rounding of entries of order 1), at five draws of w* "
+        "and of the sets, while gamma and rho move by at least 1e-3. Anything else: fails."
+    ),
+    run=run,
+    quick_note="two partitions of each size instead of all, 300 steps instead of 1,000",
+    depends="full-matrix enumeration, SymPy; nothing of the reduced kernels",
+)

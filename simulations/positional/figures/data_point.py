@@ -1,0 +1,84 @@
+"""Figure 3: one data point on the grid of patches, its sets and its signal set."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray
+
+from dynamics import Problem
+from dynamics.positional.samples.data import labelling_function, sample
+from dynamics.positional.samples.partitions import set_of, squares
+from simulations.figures.style import styled
+
+_MAX_DRAWS = 10_000
+
+
+def gather(problem: Problem, seed: int) -> xarray.Dataset:
+    """Draw data points until one with y = +1 has more patches "-1" than "+1"; return it.
+
+    X (D, d) on a square grid, sets being squares. ``draws`` counts the data points with y = +1
+    that were drawn, ``outvoted`` is their share with more "-1" than "+1" among `_MAX_DRAWS`.
+    """
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(36,)))
+    sets = squares(problem)
+    w = rng.normal(size=problem.dimension)
+    w /= np.linalg.norm(w)
+    X, y = sample(problem, _MAX_DRAWS, rng, sets, w)
+    X = X[y > 0.0]
+    coefficients = np.rint(X @ w).astype(int)
+    outvoted = coefficients.sum(axis=1) < 0
+    chosen = int(np.argmax(outvoted))
+    s, owner = coefficients[chosen], set_of(problem, sets)
+    whole = [bool(np.all(s[patches] == 1)) for patches in sets]
+    return xarray.Dataset(
+        {"X": (("patch", "entry"), X[chosen]), "coefficient": ("patch", s),
+         "set": ("patch", owner), "w_star": ("entry", w)},
+        attrs={
+            "signal_set": int(np.argmax(whole)),
+            "whole_sets": int(sum(whole)),
+            "f_star": float(labelling_function(problem, X[chosen : chosen + 1], sets, w)[0]),
+            "draws": chosen + 1,
+            "outvoted": float(outvoted.mean()),
+            "images": int(outvoted.size),
+            "residual": float(np.abs(X @ w - coefficients).max()),
+            "C": problem.C,
+        },
+    )  # fmt: skip
+
+
+@styled
+def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
+    """Draw the grid: colours for the sets, the coefficient in each patch, a frame at the signal."""
+    ax = figure.subplots()
+    owner = data["set"].values
+    width = round(len(owner) ** 0.5)
+    grid = owner.reshape(width, width)
+    across = round(len(owner) / data.attrs["C"]) ** 0.5
+    tint = (grid % across + grid // across) % 3 + 3 * ((grid // across) % 2)
+    artists: dict[str, Any] = {
+        "sets": ax.imshow(tint, cmap="Pastel2", vmin=0, vmax=7, interpolation="nearest")
+    }
+    for patch, s in enumerate(data["coefficient"].values):
+        row, column = divmod(patch, width)
+        text = {1: "1", -1: "−1", 0: "0"}[int(s)]
+        ax.text(column, row, text, ha="center", va="center", fontsize=11,
+                color="#999999" if s == 0 else "black",
+                fontweight="normal" if s == 0 else "bold")  # fmt: skip
+    rows, columns = np.nonzero(grid == data.attrs["signal_set"])
+    side = data.attrs["C"] ** 0.5
+    artists["signal"] = ax.plot(
+        columns.min() - 0.5 + side * np.array([0, 1, 1, 0, 0]),
+        rows.min() - 0.5 + side * np.array([0, 0, 1, 1, 0]),
+        color="#CC3311", linewidth=3.5, clip_on=False,
+    )  # fmt: skip
+    ax.set_xticks(np.arange(width + 1) - 0.5, [""] * (width + 1))
+    ax.set_yticks(np.arange(width + 1) - 0.5, [""] * (width + 1))
+    ax.grid(color="white", linewidth=1.0)
+    ax.tick_params(length=0)
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+    s = data["coefficient"].values
+    ax.set_xlabel(f'$y=+1$: {int(np.sum(s == 1))} patches "1", {int(np.sum(s == -1))} patches "−1"')
+    return artists

@@ -1,0 +1,75 @@
+"""The sign of d(gamma - rho)/dt on gamma = rho, and whether it decides gamma >= rho."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import xarray
+
+from dynamics import Problem
+from simulations.figures.style import REFERENCE, panel_letter, problem_style, styled
+from simulations.positional import runs
+from simulations.positional.symmetric_line import line_drift
+
+_ALPHA = np.geomspace(1e-2, 1.0, 121)
+_HOLDS = 1e-11  # where problems without a violation are drawn on the logarithmic axis
+_LARGEST_RATIO, _SMALLEST_RATIO = 10.0, 0.1
+
+
+def gather(problems: Sequence[Problem], courses: Sequence[Any]) -> xarray.Dataset:
+    """Return the balance of the drift (problem, alpha) and violation against ratio (case)."""
+    names = [runs.describe(problem) for problem in problems]
+    return xarray.Dataset(
+        {
+            "balance": (
+                ("problem", "alpha"),
+                [[_balance(problem, alpha) for alpha in _ALPHA] for problem in problems],
+            ),
+            "start": ("problem", [problem.initial_state.alpha for problem in problems]),
+            "settled": ("problem", [runs.quasi_steady_alpha(p, 1e-5) for p in problems]),
+            "ratio": ("case", [one.ratio for one in courses]),
+            "worst": ("case", [one.worst for one in courses]),
+        },
+        coords={"problem": names, "alpha": _ALPHA},
+    )
+
+
+def _balance(problem: Problem, alpha: float) -> float:
+    drift = line_drift(problem, alpha)
+    return drift.total / (drift.signal_wins - drift.outvoted)
+
+
+@styled
+def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
+    """Draw the balance and the comparison."""
+    left, right = figure.subplots(1, 2)
+    artists: dict[str, Any] = {}
+    for number, name in enumerate(data["problem"].values):
+        one = data.isel(problem=number)
+        style = problem_style(number, str(name))
+        artists[str(name)] = left.plot(data["alpha"], one["balance"], **style)[0]
+        for key, marker in (("start", "o"), ("settled", "D")):
+            alpha = float(one[key])
+            height = np.interp(alpha, data["alpha"], one["balance"])
+            left.plot(alpha, height, marker, color=style["color"], markersize=5, zorder=4)
+    left.axhline(0.0, **REFERENCE)
+    left.set(xscale="log", xlabel=r"$\alpha$", xlim=(_ALPHA[0], _ALPHA[-1]), ylim=(-1.05, 1.05))
+    left.set_ylabel(r"balance of $\frac{d}{dt}(\gamma-\rho)$ on $\gamma=\rho$")
+    ratio = np.clip(data["ratio"].values, _SMALLEST_RATIO, _LARGEST_RATIO)
+    broken = data["worst"].values > 0.0
+    right.plot(ratio[~broken], np.full((~broken).sum(), _HOLDS), "o", mfc="none", mec="#0072B2",
+               markersize=5, label=r"$\gamma\geq\rho$ holds")  # fmt: skip
+    right.plot(ratio[broken], data["worst"].values[broken], "s", color="#D55E00", markersize=4,
+               label=r"$\gamma\geq\rho$ fails")  # fmt: skip
+    right.axvline(1.0, **REFERENCE)
+    right.set(xscale="log", yscale="log", ylim=(1e-12, 1e3))
+    right.set_xticks([0.1, 1.0, 10.0], [r"$\leq 0.1$", "1", r"$\geq 10$"])
+    right.set_xlabel(r"$\max(\alpha(0),\,\alpha^*)\,/\,\alpha_{\mathrm{critical}}$")
+    right.set_ylabel(r"largest $\rho-\gamma$")
+    right.legend(loc="upper left")
+    panel_letter(left, "a")
+    panel_letter(right, "b")
+    figure.legend(handles=list(artists.values()), loc="outside upper center", ncols=2)
+    return artists

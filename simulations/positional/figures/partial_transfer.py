@@ -1,0 +1,105 @@
+"""Test error against samples and share of sets kept between pre-training and fine-tuning."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray
+
+from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letter, styled
+from simulations.positional.partial_transfer import hard_attention, least
+from simulations.positional.transfer_statistics import Sweep
+
+if TYPE_CHECKING:
+    from simulations.positional.claims.transfer_partial import Shared
+
+_MARKERS = "os^vD"
+_LINE = 41
+
+
+def gather(found: Mapping[float, Sweep], points: Sequence[Shared]) -> xarray.Dataset:
+    """Return errors (share, size, run), floors and samples with their ends, and exact lines."""
+    sweeps = list(found.values())
+    problem = sweeps[0].problem
+    known = np.arange(problem.L + 1) / problem.L
+    data: dict[str, Any] = {"error": (("share", "size", "run"), [one.errors for one in sweeps])}
+    for name in ("floor", "needed", "settled"):
+        data[name] = (("share", "end"), [list(getattr(point, name)) for point in points])
+    line = np.linspace(0.0, 1.0, _LINE)
+    data["hard"] = ("place", hard_attention(problem, line))
+    data["least"] = ("known", least(problem, known))
+    return xarray.Dataset(
+        data,
+        coords={"share": list(found), "size": list(sweeps[0].sizes), "place": line,
+                "known": known, "end": ["value", "low", "high"]},
+        attrs={"D": problem.D},
+    )  # fmt: skip
+
+
+@styled
+def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
+    """Draw errors against samples, floors against the share, samples against the share."""
+    left, middle, right = figure.subplots(1, 3)
+    artists: dict[str, Any] = {}
+    share = data["share"].values
+    for number, one in enumerate(share):
+        mean = data["error"].sel(share=one).mean("run").values
+        style = PROBLEM_STYLES[number] | {"marker": _MARKERS[number], "markersize": 4}
+        artists[f"share {one:g}"] = left.plot(data["size"], mean, label=f"{one:g}", **style)[0]
+    left.axhline(0.025, **REFERENCE)
+    left.set(xscale="log", yscale="log", xlabel=r"samples $\tilde N$ of the new feature",
+             ylabel=r"mean test error $P[yF\leq 0]$")  # fmt: skip
+    figure.legend(*left.get_legend_handles_labels(), loc="outside upper left", ncols=5,
+                  title="share of the sets kept", alignment="left")  # fmt: skip
+    _floors(middle, data, artists)
+    _samples(right, data, artists)
+    for ax, letter in zip((left, middle, right), "abc"):
+        panel_letter(ax, letter)
+    return artists
+
+
+def _floors(ax: Any, data: xarray.Dataset, artists: dict[str, Any]) -> None:
+    floor, share = data["floor"], data["share"].values
+    value, low, high = (floor.sel(end=end).values for end in ("value", "low", "high"))
+    artists["floor"] = ax.errorbar(
+        share, value, np.maximum([value - low, high - value], 0.0), fmt="o", ms=5,
+        color="#4477AA", capsize=3, label="measured",
+    )  # fmt: skip
+    ends = [float(floor.sel(share=place, end="value")) for place in (0.0, 1.0)]
+    ax.plot([0.0, 1.0], ends, color="#4477AA", lw=1.2, label="mixture of the ends")
+    artists["hard"] = ax.plot(
+        data["place"], data["hard"], color="#EE6677", ls="--", label="uniform on old sets"
+    )[0]
+    known = data["known"].values
+    artists["least"] = ax.plot(
+        known, data["least"], color="black", ls=":", label="bound, kept sets known"
+    )[0]
+    top = max(float(data["hard"].max()), float(np.nanmax(high)))
+    ax.set(xlabel="share of the sets kept", ylabel="error with the most samples",
+           ylim=(0.0, 1.55 * top))  # fmt: skip
+    ax.legend(loc="upper right")
+
+
+def _samples(ax: Any, data: xarray.Dataset, artists: dict[str, Any]) -> None:
+    share, most = data["share"].values, float(data["size"].max())
+    for name, colour, marker, label, shift in (
+        ("settled", "#4477AA", "o", "settled", -0.012),
+        ("needed", "#228833", "^", "mean error 0.025", 0.012),
+    ):
+        value, low, high = (data[name].sel(end=end).values for end in ("value", "low", "high"))
+        reached = np.isfinite(value)
+        ax.vlines((share + shift)[reached], low[reached], np.minimum(high[reached], most),
+                  color=colour, lw=1.2)  # fmt: skip
+        artists[name] = ax.plot(
+            (share + shift)[reached], value[reached], marker, color=colour, ms=5, label=label
+        )[0]
+        for place in (share + shift)[~reached]:
+            ax.annotate("", (place, 2.2 * most), (place, most),
+                        arrowprops={"arrowstyle": "->", "color": colour})  # fmt: skip
+            ax.plot(place, most, marker, color=colour, mfc="white", ms=5)
+    ax.set_yscale("log")
+    ax.set_ylim(0.7, 12.0 * most)
+    ax.set(xlabel="share of the sets kept", ylabel=r"samples $\tilde N$ needed")
+    ax.legend(loc="upper right")

@@ -1,0 +1,188 @@
+"""The scaling theory of many patches beside measurements: branches, jumps, relative differences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import xarray
+
+from dynamics.positional.large_D import (
+    Limit,
+    attended_slope,
+    branch,
+    first_fold,
+    linear_constant,
+    power_constant,
+)
+from simulations.figures.style import COLOURS, PROBLEM_STYLES, REFERENCE, panel_letter, styled
+from simulations.positional.figures.large_D import pretty_scaling
+
+_MARKERS = ("o", "s", "^", "D", "v")
+_GRID = 160
+
+
+def gather_branches(limits: Sequence[Limit], runs: Mapping[Any, Any]) -> xarray.Dataset:
+    """Return the curves a(nu_hat) of several limits, dims (limit, point), and measured alpha*."""
+    logs = np.linspace(-45.0, 45.0, 181)
+    curves = [branch(limit, logs) for limit in limits]
+    places = [(limit.p, round(limit.features)) for limit in limits]
+    points = []
+    for case, one in runs.items():
+        size = case.D ** (1.0 / case.p)
+        number = places.index((case.p, case.features))
+        points.append((number, case.problem.nu * case.D / size, one.events.alpha_star * size))
+    which, x, y = np.array(points).reshape(-1, 3).T
+    return xarray.Dataset(
+        {
+            "nu_hat": (("limit", "point"), [curve.nu_hat for curve in curves]),
+            "a": (("limit", "point"), [curve.a for curve in curves]),
+            "power": ("limit", [power_constant(limit) for limit in limits]),
+            "linear": ("limit", [linear_constant(limit) for limit in limits]),
+            "measured_limit": ("measured", which.astype(int)),
+            "measured_nu_hat": ("measured", x),
+            "measured_a": ("measured", y),
+        },
+        coords={"p": ("limit", [p for p, _ in places]), "qD": ("limit", [f for _, f in places])},
+    )
+
+
+@styled
+def draw_branches(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
+    """Draw alpha* D^(1/p) against nu D^((p-1)/p), its two asymptotes and measured values."""
+    ax = figure.subplots()
+    artists: dict[str, Any] = {}
+    for number in range(data.sizes["limit"]):
+        row, look = data.isel(limit=number), PROBLEM_STYLES[number]
+        p, features = int(row["p"]), int(row["qD"])
+        label = rf"$p={p}$, $qD={features}$"
+        artists[label] = ax.plot(row["nu_hat"], row["a"], label=label, **look)[0]
+        here = data["measured_limit"].values == number
+        ax.plot(
+            data["measured_nu_hat"].values[here], data["measured_a"].values[here], _MARKERS[number],
+            color=look["color"], markersize=5, fillstyle="none",
+        )  # fmt: skip
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.set_xlim(1e-6, 1e4)
+    ax.set_ylim(3e-5, 2.0)
+    first = data.isel(limit=0)
+    x = np.geomspace(0.3, 1e4, 5)
+    ax.plot(x, float(first["linear"]) / x, **REFERENCE)
+    ax.axhline(float(first["power"]), **REFERENCE)
+    ax.annotate(r"$\alpha^*=a_0D^{-1/p}$", (1.5e-6, float(first["power"]) * 1.12), fontsize=9)
+    ax.annotate(r"$\alpha^*=b_0/(\nu D)$", (300.0, 0.02), fontsize=9)
+    ax.set_xlabel(r"$\nu D^{(p-1)/p}$")
+    ax.set_ylabel(r"$\alpha^* D^{1/p}$ at $\gamma=\rho=0$")
+    ax.legend(loc="lower left")
+    return artists
+
+
+def gather_jumps(runs: Sequence[Any]) -> xarray.Dataset:
+    """Return the sign of d alpha/dt over (G, alpha), the fold and the path of several runs."""
+    panels = []
+    for run in runs:
+        problem, limit = run.path.problem, Limit.of(run.path.problem)
+        G = np.geomspace(5.0, 0.5 * problem.D, _GRID)
+        settled = run.path.time > run.events.T0.time
+        reach = run.path.alpha[settled]
+        alpha = np.geomspace(0.3 * reach.min(), 8.0 * reach.max(), _GRID)
+        fold = first_fold(limit, problem.D, problem.nu)
+        path = np.stack([run.path.attention[settled, 3], reach], axis=1)
+        path = path[np.linspace(0, len(path) - 1, 200).round().astype(int)]
+        curve = fold.curve[np.linspace(0, len(fold.curve) - 1, 200).round().astype(int)]
+        slope = np.array([attended_slope(limit, problem.D, problem.nu, one, G) for one in alpha])
+        panels.append(
+            xarray.Dataset(
+                {
+                    "slope": (("level", "mass"), slope),
+                    "G": ("mass", G),
+                    "alpha": ("level", alpha),
+                    "path": (("record", "coordinate"), path),
+                    "branch": (("record", "coordinate"), curve),
+                    "fold": ("coordinate", [fold.G, fold.alpha]),
+                    "scaling": run.case.scaling,
+                    "D": run.case.D,
+                    "qD": run.case.features,
+                }
+            )
+        )
+    return xarray.concat(panels, "panel")
+
+
+@styled
+def draw_jumps(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
+    """Draw where alpha grows and falls, the branch with its fold, and the measured path."""
+    axes = figure.subplots(1, data.sizes["panel"], squeeze=False)[0]
+    artists: dict[str, Any] = {}
+    for number, (letter, ax) in enumerate(zip("abc", axes)):
+        row = data.isel(panel=number)
+        G, alpha = row["G"].values, row["alpha"].values
+        ax.contourf(G, alpha, row["slope"], levels=[-1.0, 0.0, 1.0], colors=["#FFFFFF", "#DDDDDD"])
+        ax.contour(G, alpha, row["slope"], levels=[0.0], colors="#888888", linewidths=0.8)
+        artists[f"path {number}"] = ax.plot(
+            *row["path"].values.T, color=COLOURS["alpha"], label="measured flow"
+        )[0]
+        artists[f"branch {number}"] = ax.plot(
+            *row["branch"].values.T, color="#000000", linewidth=1.2, linestyle="--",
+            label=r"branch of $\alpha^*$ from $\gamma=\rho=0$",
+        )[0]  # fmt: skip
+        if np.isfinite(row["fold"]).all():
+            artists[f"fold {number}"] = ax.plot(
+                *row["fold"].values, "o", color="#000000", markersize=6, fillstyle="none",
+                markeredgewidth=1.4, linestyle="none", label="fold",
+            )[0]  # fmt: skip
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+        ax.set_xlim(G[0], G[-1])
+        ax.set_ylim(alpha[0], alpha[-1])
+        exponent = round(np.log10(float(row["D"])))
+        title = rf"$D=10^{exponent}$, $qD={int(row['qD'])}$"
+        ax.set_title(title + "\n" + pretty_scaling(str(row["scaling"].values)), fontsize=9.5)
+        ax.set_xlabel("attention mass $G$")
+        panel_letter(ax, letter)
+    axes[0].set_ylabel(r"$\alpha$")
+    named = {text: item for ax in axes for item, text in zip(*ax.get_legend_handles_labels())}
+    figure.legend(list(named.values()), list(named), loc="outside lower center", ncols=len(named))
+    return artists
+
+
+def gather_differences(apart: Mapping[Any, Any]) -> xarray.Dataset:
+    """Return |T1 / theory - 1| and |alpha* / theory - 1| of each flow, dims (run,)."""
+    return xarray.Dataset(
+        {
+            "D": ("run", [case.D for case in apart]),
+            "p": ("run", [case.p for case in apart]),
+            "scaling": ("run", [case.scaling for case in apart]),
+            "T1": ("run", [abs(one.T1) for one in apart.values()]),
+            "alpha_star": ("run", [abs(one.alpha_star) for one in apart.values()]),
+        }
+    )
+
+
+@styled
+def draw_differences(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
+    """Draw the relative differences from the theory against D."""
+    axes = figure.subplots(1, 2, sharex=True, sharey=True)
+    artists: dict[str, Any] = {}
+    titles = {"alpha_star": r"$\alpha^*$ at $\gamma=\rho=0$", "T1": "$T_1$"}
+    for letter, ax, (name, title) in zip("ab", axes, titles.items()):
+        for number, p in enumerate(np.unique(data["p"].values)):
+            here = data["p"].values == p
+            artists[f"{name} {p}"] = ax.plot(
+                data["D"].values[here] * 1.12**number, data[name].values[here],
+                _MARKERS[number], color=PROBLEM_STYLES[number]["color"], markersize=5,
+                fillstyle="none", label=f"$p={p}$",
+            )[0]  # fmt: skip
+        ax.axhline(0.02, **REFERENCE)
+        D = np.array([1e3, 1e6])
+        ax.plot(D, 1e3 / D, color="#999999", linewidth=0.9, linestyle=":", label=r"$10^3/D$")
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+        ax.set_title(title)
+        ax.set_xlabel("number of patches $D$")
+        panel_letter(ax, letter)
+    axes[0].set_ylabel("|measured / theory − 1|")
+    axes[1].legend(loc="lower left")
+    return artists

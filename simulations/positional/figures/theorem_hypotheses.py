@@ -1,0 +1,80 @@
+"""Theorem 4.1: the conclusion on problems inside its hypotheses, and where problems lie."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import xarray
+
+from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letter, styled
+from simulations.positional import runs
+from simulations.positional.theorem_4_1 import LABEL_POWER, MUCH_LESS
+
+_MARKERS = {2: "^", 3: "s", 4: "o"}
+
+
+def gather(inside: Mapping[Any, Any], outside: Mapping[Any, Any]) -> xarray.Dataset:
+    """Return the bound on P[f* F <= 0] (problem, power) and the place of every problem."""
+    powers = list(next(iter(inside.values())).at)
+
+    def place(found: Mapping[Any, Any]) -> tuple[list[float], list[float]]:
+        excess = [one.hypotheses.label_error * p.dimension**LABEL_POWER for p, one in found.items()]
+        return [p.q for p in found], excess
+
+    (q, excess), (q_outside, excess_outside) = place(inside), place(outside)
+    return xarray.Dataset(
+        {
+            "disagreement": (
+                ("problem", "power"),
+                [[one.at[power].disagreement for power in powers] for one in inside.values()],
+            ),
+            "D": ("problem", [p.D for p in inside]),
+            "qD": ("problem", [round(p.q * p.D, 9) for p in inside]),
+            "q": ("problem", q),
+            "label_excess": ("problem", excess),
+            "q_outside": ("other", q_outside),
+            "label_excess_outside": ("other", excess_outside),
+        },
+        coords={"power": powers, "problem": [runs.describe(p) for p in inside],
+                "other": [runs.describe(p) for p in outside]},
+    )  # fmt: skip
+
+
+@styled
+def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
+    """Draw both panels."""
+    left, right = figure.subplots(1, 2)
+    artists: dict[str, Any] = {}
+    D = np.unique(data["D"].values)
+    for number, density in enumerate(np.unique(data["qD"].values)):
+        one = data.isel(problem=(data["qD"] == density).values)
+        look = PROBLEM_STYLES[number]
+        for power in data["power"].values.tolist():
+            label = rf"$qD={density:g}$, $t=D^{power}$"
+            artists[label] = left.plot(
+                one["D"], one["disagreement"].sel(power=power), marker=_MARKERS.get(power, "o"),
+                markersize=4, label=label, **look | {"linewidth": 1.2})[0]  # fmt: skip
+        right.plot(one["q"], one["label_excess"], "o", color=look["color"], markersize=5,
+                   label=f"$qD={density:g}$")  # fmt: skip
+    artists["small"] = left.plot(D, 1.0 / D, **REFERENCE)[0]
+    left.annotate(
+        "$1/D$", (D[0], 1.0 / D[0]), xytext=(2, 4), textcoords="offset points", fontsize=9
+    )
+    left.set(xscale="log", yscale="log", xlabel="$D$", ylabel=r"bound on $P[f^*F\leq 0]$")
+    left.set_xticks(D, [str(size) for size in D])
+    left.set_xticks([], minor=True)
+    right.plot(data["q_outside"], data["label_excess_outside"], "x", color="#222222",
+               markersize=6, label="named")  # fmt: skip
+    right.set(xscale="log", yscale="log", xlabel="$q$")
+    right.set_ylabel(rf"$d^{LABEL_POWER}\,P[y f^*\leq 0]$")
+    (low, _), (bottom, _) = right.get_xlim(), right.get_ylim()
+    right.fill_between([low, MUCH_LESS], bottom, 1.0, color="#009E73", alpha=0.12, linewidth=0)
+    right.set(xlim=(low, 1.0), ylim=(bottom, right.get_ylim()[1]))
+    right.legend(loc="lower right", handlelength=1.0)
+    panel_letter(left, "a")
+    panel_letter(right, "b")
+    drawn = [artist for name, artist in artists.items() if name != "small"]
+    figure.legend(handles=drawn, loc="outside upper center", ncols=3)
+    return artists

@@ -1,0 +1,59 @@
+"""Lemma 4.1 watched: all entries of A along full-matrix descent, and their spread."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray
+
+from dynamics.positional.oracle import descent as full
+from simulations.figures.style import COLOURS, REFERENCE, panel_letter, styled
+
+
+def gather(path: full.FullTrajectory) -> xarray.Dataset:
+    """Return entries of A (step, entry) with their kind, and their distance from three values."""
+    D = path.problem.D
+    owner = np.empty(D, dtype=int)
+    owner[path.partition] = np.arange(path.problem.L)[:, None]
+    kind = np.where(owner[:, None] == owner, "gamma", "rho")
+    np.fill_diagonal(kind, "beta")
+    entries = path.A.reshape(len(path.step), -1)
+    spread = {}
+    for name in ("gamma", "rho", "beta"):
+        chosen = entries[:, kind.ravel() == name]
+        centre = chosen.mean(axis=1, keepdims=True) if name != "beta" else path.problem.beta
+        spread[f"spread_{name}"] = ("step", np.abs(chosen - centre).max(axis=1))
+    return xarray.Dataset(
+        {"A": (("step", "entry"), entries), "kind": ("entry", kind.ravel()), **spread},
+        coords={"step": path.step},
+    )
+
+
+@styled
+def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
+    """Draw the entries and the spread of each kind."""
+    left, right = figure.subplots(1, 2)
+    artists: dict[str, Any] = {}
+    names = {"beta": r"$A_{ii}$", "gamma": r"$A_{ij}$, same set", "rho": r"$A_{ij}$, other sets"}
+    colours = {"beta": "#444444"} | {name: COLOURS[name] for name in ("gamma", "rho")}
+    for name, text in names.items():
+        entries = data["A"].values[:, data["kind"].values == name]
+        artists[name] = left.plot(data["step"], entries, color=colours[name], linewidth=1.0)
+        last = float(entries[-1].mean())
+        place = {"xytext": (0, -6), "va": "top"} if name == "rho" else {"xytext": (0, 5)}
+        left.annotate(text, (float(data["step"][-1]), last), ha="right",
+                      textcoords="offset points", color=colours[name], **place)  # fmt: skip
+        spread = data[f"spread_{name}"].values
+        label = text + (": 0" if spread.max() == 0.0 else "")
+        right.plot(data["step"], np.maximum(spread, 1e-20), color=colours[name], linewidth=1.0,
+                   label=label)  # fmt: skip
+    left.set(xlabel="step of full-matrix descent", ylabel=r"entries of $A$")
+    left.margins(y=0.2)
+    right.axhline(np.finfo(float).eps, **REFERENCE)
+    right.set(xlabel="step of full-matrix descent", ylabel="distance from the three values",
+              yscale="log", ylim=(1e-20, 1e-12))  # fmt: skip
+    right.legend(loc="upper left")
+    panel_letter(left, "a")
+    panel_letter(right, "b")
+    return artists

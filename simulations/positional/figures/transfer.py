@@ -1,0 +1,235 @@
+"""Test error against the number of samples of a new feature, and the samples needed against D."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import xarray
+
+from dynamics.positional.baselines.linear_models import uniform_error
+from dynamics.positional.baselines.set_knowledge import coupon_collector, least_error, least_samples
+from simulations.figures.style import (
+    COLOURS,
+    PROBLEM_STYLES,
+    REFERENCE,
+    panel_letter,
+    styled,
+)
+from simulations.positional.transfer_runs import (
+    EASY,
+    FINDER,
+    IDEALIZED,
+    LEARNERS,
+    MIDDLE,
+    PRETRAINED,
+    SCRATCH,
+    UNIFORM,
+    Entry,
+)
+from simulations.positional.transfer_statistics import Sweep
+
+_STYLES = dict(zip(LEARNERS, (*PROBLEM_STYLES, {"color": "#DDAA33", "linestyle": "-"})))
+_MARKERS = dict(zip(LEARNERS, "os^vDPX"))
+_LEAST = 2e-4  # errors below are drawn there
+_BOUND = {"color": "black", "linewidth": 1.2, "linestyle": "-"}
+
+
+def gather(
+    found: Mapping[Entry, Sweep],
+    threshold: float,
+    seed: int,
+    special: Mapping[float, float] | None = None,
+) -> xarray.Dataset:
+    """Return errors (entry, size, run), nan where there is none, and what each entry is.
+
+    ``needed`` with its ends is for a mean error of ``threshold``, of ``special[qD]`` where given;
+    ``least`` and ``least_needed`` are the exact bounds for learners that do not know the sets.
+    """
+    rows = list(found.items())
+    sizes = np.full((len(rows), max(len(entry.sizes) for entry, _ in rows)), np.nan)
+    errors = np.full((*sizes.shape, max(entry.runs for entry, _ in rows)), np.nan)
+    least = np.full_like(sizes, np.nan)
+    levels = [(special or {}).get(entry.qD, threshold) for entry, _ in rows]
+    for number, (entry, sweep) in enumerate(rows):
+        sizes[number, : len(entry.sizes)] = entry.sizes
+        errors[number, : len(entry.sizes), : entry.runs] = sweep.errors
+        least[number, : len(entry.sizes)] = [least_error(sweep.problem, N) for N in entry.sizes]
+    needed = [sweep.interval(level, seed) for (_, sweep), level in zip(rows, levels)]
+    return xarray.Dataset(
+        {
+            "samples": (("entry", "size"), sizes),
+            "error": (("entry", "size", "run"), errors),
+            "least": (("entry", "size"), least),
+            "needed": ("entry", [one.value for one in needed]),
+            "needed_low": ("entry", [one.low for one in needed]),
+            "needed_high": ("entry", [one.high for one in needed]),
+            "least_needed": (
+                "entry",
+                [least_samples(sweep.problem, level) for (_, sweep), level in zip(rows, levels)],
+            ),
+            "collected": ("entry", [coupon_collector(sweep.problem.L) for _, sweep in rows]),
+            "linear": ("entry", [uniform_error(sweep.problem).coin for _, sweep in rows]),
+        },
+        coords={
+            "learner": ("entry", [entry.learner for entry, _ in rows]),
+            "qD": ("entry", [entry.qD for entry, _ in rows]),
+            "D": ("entry", [entry.D for entry, _ in rows]),
+            "threshold": ("entry", levels),
+        },
+        attrs={"set_size": rows[0][1].problem.C},
+    )
+
+
+@styled
+def draw_few_samples(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
+    """Draw the errors with a pre-trained A for every D, and the samples needed against D."""
+    left, right = figure.subplots(1, 2)
+    artists: dict[str, Any] = {}
+    own = data.isel(entry=data["learner"].values == PRETRAINED)
+    for number in range(own.sizes["entry"]):
+        one = own.isel(entry=number)
+        style = PROBLEM_STYLES[number] | {"label": f"$D={int(one['D'])}$"}
+        artists[f"D {int(one['D'])}"] = _errors(left, one, dots=0.94 + 0.04 * number, **style)
+    for number, entry in enumerate(np.flatnonzero(data["learner"].values == UNIFORM)):
+        label = UNIFORM if number == 0 else None
+        _errors(left, data.isel(entry=entry), label=label, color="#AAAAAA", lw=1.0)
+    left.axhline(float(data["threshold"][0]), **REFERENCE)
+    left.set_ylim(_LEAST, 1.3)
+    _axes(left)
+    left.set_ylabel(r"test error $P[yF\leq 0]$")
+    figure.legend(*left.get_legend_handles_labels(), loc="outside upper left", ncols=5)
+    artists |= _needed(right, data, (PRETRAINED, IDEALIZED, UNIFORM, SCRATCH))
+    D = np.unique(data["D"].values)
+    right.plot(D, np.log(D), color="#555555", linestyle=":", linewidth=1.2, label=r"$\log D$")
+    right.set_ylim(0.7, right.get_ylim()[1] * 8.0)
+    right.legend(loc="upper left", ncols=2)
+    for ax, letter in zip((left, right), "ab"):
+        panel_letter(ax, letter)
+    return artists
+
+
+@styled
+def draw_learners(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
+    """Draw the errors of every learner at D = 32, one panel a regime, and the samples needed."""
+    regimes = sorted(set(data["qD"].values.tolist()))
+    panels = figure.subplots(2, 3).ravel()
+    artists: dict[str, Any] = {}
+    for ax, qD in zip(panels, regimes):
+        here = data.isel(entry=(data["qD"].values == qD) & (data["D"].values == 32))
+        for number in range(here.sizes["entry"]):
+            one = here.isel(entry=number)
+            learner = str(one["learner"].values)
+            style = _STYLES[learner] | {"marker": _MARKERS[learner], "markersize": 4}
+            artists[f"{learner} {qD}"] = _errors(ax, one, label=learner, **style)
+        ax.axhline(float(here["linear"][0]), color="#555555", linestyle=":", linewidth=1.0)
+        N, places = np.unique(here["samples"].values, return_index=True)
+        kept = np.isfinite(N)
+        bound = here["least"].values.ravel()[places][kept]
+        ax.plot(N[kept], np.maximum(bound, _LEAST), label="bound without the sets", **_BOUND)
+        ax.set_ylim(_LEAST, 1.0)
+        _axes(ax)
+        ax.set_title(f"$qD={qD:g}$, $D=32$")
+        ax.set_ylabel(r"mean test error $P[yF\leq 0]$")
+    for ax in panels[len(regimes) : 3]:
+        ax.set_axis_off()
+    for ax, qD, learners in (
+        (panels[3], EASY, tuple(name for name in LEARNERS if name != FINDER)),
+        (panels[4], MIDDLE, (PRETRAINED, SCRATCH, FINDER)),
+    ):
+        here = data.isel(entry=data["qD"].values == qD)
+        artists |= _needed(ax, here, learners)
+        ax.set_title(f"$qD={qD:g}$")
+        if qD == MIDDLE:
+            D, first = np.unique(here["D"].values, return_index=True)
+            ax.plot(D, here["least_needed"].values[first], **_BOUND)
+            ax.plot(D, here["collected"].values[first], color="#888888", lw=1.2, ls=(0, (4, 2)))
+    artists |= _per_set(panels[5], data)
+    handles: dict[str, Any] = {}
+    for ax in panels[:3]:
+        handles |= dict(zip(*reversed(ax.get_legend_handles_labels())))
+    figure.legend(handles.values(), handles.keys(), loc="outside upper left", ncols=4)
+    for ax, letter in zip(panels, "abcdef"):
+        if ax.axison:
+            panel_letter(ax, letter)
+    return artists
+
+
+def _per_set(ax: Any, data: xarray.Dataset) -> dict[str, Any]:
+    """Plot the error of the learner that looks for the sets against N / L, with the bounds."""
+    artists: dict[str, Any] = {}
+    chosen = (data["learner"].values == FINDER) & (data["qD"].values == MIDDLE)
+    own = data.isel(entry=chosen).sortby("D")
+    for number in range(own.sizes["entry"]):
+        one = own.isel(entry=number)
+        D = int(one["D"])
+        shares = one["samples"].values * data.attrs["set_size"] / D
+        mean = np.maximum(one["error"].mean("run").values, _LEAST)
+        style = PROBLEM_STYLES[number]
+        artists[f"found {D}"] = ax.plot(shares, mean, marker="X", ms=4, label=f"$D={D}$", **style)[
+            0
+        ]
+        ax.plot(shares, np.maximum(one["least"].values, _LEAST), color=style["color"], lw=0.8)
+    _axes(ax)
+    ticks = (0.5, 1, 2, 4, 8)
+    ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    ax.minorticks_off()
+    ax.set_ylim(_LEAST, 1.0)
+    ax.set_xlabel(r"samples per set $\tilde N/L$")
+    ax.set_ylabel("mean test error")
+    ax.set_title(f"{FINDER}, $qD={MIDDLE:g}$")
+    ax.legend(loc="upper right", ncols=2)
+    return artists
+
+
+def _errors(ax: Any, one: xarray.Dataset, dots: float | None = None, **style: Any) -> Any:
+    """Plot the mean over runs and, with ``dots``, the runs themselves, shifted by that factor."""
+    samples, error = one["samples"].values, one["error"].values
+    kept = np.isfinite(samples)
+    samples, error = samples[kept], np.maximum(error[kept], _LEAST)
+    error = error[:, np.isfinite(error).all(axis=0)]
+    if dots is not None:
+        places = np.repeat(samples * dots, error.shape[1])
+        ax.plot(places, error.ravel(), ".", color=style["color"], markersize=3, alpha=0.5)
+    return ax.plot(samples, error.mean(axis=1), **style)[0]
+
+
+def _needed(ax: Any, data: xarray.Dataset, learners: tuple[str, ...]) -> dict[str, Any]:
+    """Plot the samples needed against D, and an arrow from the most samples where not reached."""
+    artists: dict[str, Any] = {}
+    for learner in learners:
+        own = data.isel(entry=data["learner"].values == learner).sortby("D")
+        if own.sizes["entry"] == 0:
+            continue
+        patches, needed = own["D"].values, own["needed"].values
+        style = _STYLES[learner] | {"marker": _MARKERS[learner], "markersize": 5}
+        shown = np.where(np.isfinite(needed), needed, np.nan)
+        artists[f"needed {learner}"] = ax.plot(patches, shown, label=learner, **style)[0]
+        ends = own["needed_low"].values, own["needed_high"].values
+        top = own["samples"].max("size").values
+        ends = tuple(np.minimum(end, top) for end in ends)
+        ax.vlines(patches, *ends, color=style["color"], linewidth=1.0)
+        for D, number, tried in zip(patches, needed, own["samples"].max("size").values):
+            if math.isinf(number):
+                ax.annotate(
+                    "", (D, 2.5 * tried), (D, tried),
+                    arrowprops={"arrowstyle": "->", "color": style["color"]},
+                )  # fmt: skip
+                ax.plot(D, tried, style["marker"], color=style["color"], mfc="white", ms=5)
+    ax.set_xscale("log", base=2)
+    ax.set_yscale("log")
+    ticks = sorted(set(data["D"].values.tolist()))
+    ax.set_xticks(ticks, [str(D) for D in ticks])
+    ax.set_ylim(0.7, max(300.0, ax.get_ylim()[1] * 1.5))
+    ax.set_xlabel("patches $D$")
+    ax.set_ylabel(f"samples for mean error {float(data['threshold'][0]):g}")
+    return artists
+
+
+def _axes(ax: Any) -> None:
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.set_xlabel(r"samples $\tilde N$ of the new feature")
+    ax.tick_params(axis="both", which="minor", length=2, color=COLOURS["mean_sigmoid"])

@@ -1,0 +1,171 @@
+"""The drift on gamma = rho in ball arithmetic: the sum over all states, and polynomials in q.
+
+The formulas are those of :mod:`simulations.positional.invariance.certified`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+Interval = tuple[Fraction, Fraction]
+
+_SPLITS = 10  # halvings of the interval of a polynomial within one bound
+
+
+def ball(number: Fraction) -> Any:
+    """Return a ball that holds a fraction, as narrow as the precision allows."""
+    from flint import arb, fmpq
+
+    return arb(fmpq(number.numerator, number.denominator))
+
+
+@lru_cache(maxsize=512)
+def coefficients(
+    D: int, C: int, p: int, amplitude: Interval, contrast: Interval, nu: Interval, precision: int
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Return lower and upper bounds of c_0 .. c_N over a cell.
+
+    Bounds of F are taken at the corners of kappa alpha and nu, in which F is monotone, and combined
+    with the sign of the other factor; only r is a wide ball. Sums of odd powers are written with
+    the factor y_1 + y_{-1} = 2 T r, so that they vanish with T exactly.
+    """
+    from flint import arb, ctx
+
+    N = D - C
+    with ctx.workprec(precision):
+        r = 1 / (ball(contrast[1]).expm1() + D)
+        r = r.union(1 / (ball(contrast[0]).expm1() + D))
+        powers = [ball(end) ** p for end in amplitude]
+        slopes = [ball(end * strength) for end, strength in zip(amplitude, nu)]
+        tables = {T: outputs(D, T, r, p) for T in range(C - N, C + N + 1)}
+        low, high = [], []
+        for k in range(N + 1):
+            lower, upper = arb(0), arb(0)
+            for plus in range(k + 1):
+                T = C + 2 * plus - k
+                M, g = state_terms(D, C, k, plus, tables[T])
+                g *= math.comb(k, plus)
+                least = _least_F(M.lower(), T, powers, slopes)
+                most = -_least_F(-M.upper(), -T, powers, slopes)
+                weights = _sigmoid(-most), _sigmoid(-least)
+                g_low, g_high = g.lower(), g.upper()
+                lower += g_low * weights[0 if g_low >= 0 else 1]
+                upper += g_high * weights[1 if g_high >= 0 else 0]
+            scale = arb(2) ** -k / (N * N)
+            low.append(lower * scale)
+            high.append(upper * scale)
+    return tuple(low), tuple(high)
+
+
+def _sigmoid(x: Any) -> Any:
+    """Return a ball around 1/(1 + e^-x); [0, 1] where e^-x is beyond what balls hold."""
+    from flint import arb
+
+    value = 1 / (1 + (-x).exp())
+    return value if value.is_finite() else arb(0).union(arb(1))
+
+
+def _least_F(M: Any, T: int, powers: list[Any], slopes: list[Any]) -> Any:
+    """Return a ball around the least of a^p M + a nu T over the corners, M and T given."""
+    return M * powers[0 if M >= 0 else 1] + T * slopes[0 if T >= 0 else 1]
+
+
+def state_terms(D: int, C: int, k: int, plus: int, one: Outputs) -> tuple[Any, Any]:
+    r"""Return :math:`\sum_s n_s y_s^p` and the factor of s(-F) at k features, ``plus`` of them +1.
+
+    The factor is the sum over s in :mod:`simulations.positional.invariance.certified`. Of balls, or
+    of any exact numbers.
+    """
+    N, minus = D - C, k - plus
+    R = plus - minus
+    # the patches +1 and -1 in pairs, the empty ones, and the |T| that are left over
+    M = min(plus + C, minus) * one.pair + (N - k) * one.empty + abs(C + R) * one.rest
+    g = (N - k) * (N - 1 - R) * one.against_empty + minus * (N - 2 - R) * one.against_minus
+    return M, g
+
+
+class Outputs(NamedTuple):
+    """Powers of the attention outputs at one T; balls, or any exact numbers."""
+
+    pair: Any  # y_1^p + y_{-1}^p
+    empty: Any  # y_0^p
+    rest: Any  # y_1^p or, for T < 0, y_{-1}^p
+    against_empty: Any  # (y_1^(p-1) - y_0^(p-1))/(y_1 - y_0)
+    against_minus: Any  # twice the same with y_{-1}
+
+
+def outputs(D: int, T: int, r: Any, p: int) -> Outputs:
+    """Return these with each factor that decides a sign written with one r only."""
+    y1, y0, y_1 = 1 - (D - T) * r, T * r, (D + T) * r - 1
+    difference = [y1 ** (p - 1 - j) * (-y_1) ** j for j in range(p)]
+    evens = [
+        sum(y1 ** (p - 3 - 2 * j) * y ** (2 * j) for j in range((p - 1) // 2)) for y in (y0, y_1)
+    ]
+    return Outputs(
+        2 * T * r * sum(difference),
+        y0**p,
+        (y1 if T > 0 else y_1) ** p,
+        (1 - (D - 2 * T) * r) * evens[0],
+        4 * T * r * evens[1],
+    )
+
+
+def least_value(
+    coefficients: tuple[Any, ...], low: Fraction, high: Fraction
+) -> tuple[float, Fraction]:
+    """Return a lower bound of a polynomial in Bernstein form on [low, high], and a place nearby.
+
+    The interval is halved where the bound is below zero while the values at the ends are not.
+    """
+    from flint import arb
+
+    pieces = [(_restrict(list(coefficients), low, high), low, high, 0)]
+    bound, place = math.inf, low
+    while pieces:
+        part, left, right, depth = pieces.pop()
+        least = min(_below(c) for c in part)
+        ends = _below(part[0]), _below(part[-1])
+        if least >= 0.0 or min(ends) < 0.0 or depth == _SPLITS or left == right:
+            if least < bound:
+                bound, place = least, (left if ends[0] <= ends[1] else right)
+            continue
+        middle = (left + right) / 2
+        first, second = _split(part, arb(0.5))
+        pieces += [(first, left, middle, depth + 1), (second, middle, right, depth + 1)]
+    return bound, place
+
+
+def _restrict(coefficients: list[Any], low: Fraction, high: Fraction) -> list[Any]:
+    """Return the Bernstein coefficients on [low, high] of a polynomial given on [0, 1]."""
+    if high < 1:
+        coefficients, _ = _split(coefficients, ball(high))
+    if low > 0:
+        _, coefficients = _split(coefficients, ball(low / high))
+    return coefficients
+
+
+def _split(coefficients: list[Any], t: Any) -> tuple[list[Any], list[Any]]:
+    """Return the coefficients on [0, t] and on [t, 1] (de Casteljau)."""
+    row, left, right = list(coefficients), [coefficients[0]], [coefficients[-1]]
+    s = 1 - t
+    for _ in range(len(coefficients) - 1):
+        row = [s * x + t * y for x, y in itertools.pairwise(row)]
+        left.append(row[0])
+        right.append(row[-1])
+    return left, right[::-1]
+
+
+def _below(x: Any) -> float:
+    """Return a float that is not above any number of the ball; -inf if the ball holds all numbers.
+
+    The conversion errs by less than a unit in the last place, whichever way it rounds.
+    """
+    lower = x.lower()
+    if not lower.is_finite():
+        return -math.inf
+    near = math.nextafter(float(lower), -math.inf)
+    return max(near, 0.0) if lower >= 0 else near

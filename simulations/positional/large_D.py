@@ -1,0 +1,219 @@
+"""Flows in the paper's own regime, q = poly(C)/D, for D up to a million: shared by three claims."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from dynamics import Population, Problem, State, ToleranceError, Trajectory, gradient_flow
+from dynamics.core.trajectory import Status
+from dynamics.positional.events import Events, find_events
+from dynamics.positional.labelling import LabelError, label_error
+from dynamics.positional.large_D import time_to_lead
+from dynamics.positional.population.population import largest_stable_learning_rate
+
+C = 4
+SIZES = (1_000, 10_000, 100_000, 1_000_000)
+QUICK_SIZES = (1_000, 10_000)
+#: Expected number of features outside the signal set: q = C/D and q = C^2/D.
+FEATURES, QUICK_FEATURES = (C, C**2), (C,)
+#: nu = D^-k with beta = log log D (Parametrization 3.1), by name: k.
+SLOWEST = "nu=D^(-1/2)"
+POWERS = {SLOWEST: 0.5, "nu=1/D": 1.0, "nu=1/D^2": 2.0}
+#: The contrast: nu and beta do not change with D, which the paper does not allow.
+FIXED, FIXED_NU, FIXED_BETA = "nu=0.01, beta=1", 0.01, 1.0
+#: Other degrees of the activation: nu = 1/D^2 (alpha(0) below alpha*) and the contrast.
+#: Beyond D = 10^5 the Fourier method refuses p = 7.
+DEGREES = {5: (100_000, 1_000_000), 7: (10_000, 100_000)}
+QUICK_DEGREES = {5: (100_000,)}
+TOLERANCE = 1e-8
+#: A run ends once the population risk is below this (the theorem's o(1)), or at the horizon.
+LOSS_GOAL = 1e-3
+#: Risks at which a run could have been ended as well: T1 depends on where it ends.
+EARLIER_GOALS = (1e-1, 1e-2)
+
+
+class Case(NamedTuple):
+    """One flow: how nu and beta depend on D, the degree p, the number of features qD, and D."""
+
+    scaling: str
+    p: int
+    features: int
+    D: int
+
+    @property
+    def problem(self) -> Problem:
+        """The constants, at C = 4, kappa = D and tau = 1."""
+        q = self.features / self.D
+        if self.scaling == FIXED:
+            return Problem(self.D, C, q, self.p, nu=FIXED_NU, beta=FIXED_BETA)
+        nu = self.D ** -POWERS[self.scaling]
+        return Problem.parametrization_3_1(self.D, C, q=q, p=self.p, nu=nu)
+
+    @property
+    def horizon(self) -> float:
+        """A time that is long enough, of the order D^p: the theorem's poly(d) over eta."""
+        return 3e5 * (self.D / 100) ** self.p
+
+    def __str__(self) -> str:
+        degree = "" if self.p == 3 else f", p={self.p}"
+        return f"{self.scaling}{degree}, qD={self.features}, D={self.D}"
+
+
+class Run(NamedTuple):
+    """A flow, its events and what surrounds them."""
+
+    case: Case
+    path: Trajectory
+    events: Events
+    label: LabelError
+    stable_rate: float  # largest stable learning rate where alpha settles
+
+    @property
+    def G(self) -> float:
+        """Attention mass D (Lambda + (C-1) Gamma) at the end."""
+        return float(self.path.attention[-1, 3])
+
+    @property
+    def learned(self) -> bool:
+        """Whether the population risk fell below `LOSS_GOAL`."""
+        return bool(self.path.loss[-1] < LOSS_GOAL)
+
+    @property
+    def associates(self) -> bool:
+        """Whether the attention prefers the own set at the end."""
+        return bool(min(self.path.problem.beta, self.path.final.gamma) > self.path.final.rho)
+
+    @property
+    def largest_rho(self) -> float:
+        """Largest |rho| of the run."""
+        return float(np.abs(self.path.rho).max())
+
+    @property
+    def predicted_T1(self) -> float:
+        """T1 of the scaling theory, given the largest |rho| of the run."""
+        return time_to_lead(self.path.problem, self.largest_rho)
+
+    def T1_if_ended_at(self, risk: float) -> float:
+        """Return T1 had the run ended at the first record with a smaller risk.
+
+        nan if the risk is smaller already when alpha has settled.
+        """
+        if np.interp(self.events.T0.time, self.path.time, self.path.loss) < risk:
+            return float("nan")
+        below = np.flatnonzero(self.path.loss < risk)
+        last = int(below[0]) if below.size else self.path.time.size - 1
+        level = np.abs(self.path.rho[: last + 1]).max()
+        return float(np.interp(level, self.path.gamma[: last + 1], self.path.time[: last + 1]))
+
+    @property
+    def risk_after_rise(self) -> float:
+        """Risk at which the second rise of alpha ends: at the end of the run if it still rises."""
+        end = self.events.end_of_rise
+        if not end.happens:
+            return float(self.path.loss[-1])
+        return float(np.interp(end.time, self.path.time, self.path.loss))
+
+    @property
+    def settled_error(self) -> float:
+        """Test error when alpha has settled, before the attention moves."""
+        return float(np.interp(self.events.T0.time, self.path.time, self.path.test_error))
+
+
+@cache
+def follow(case: Case) -> Run:
+    """Return the flow of one problem under the Fourier expectation, with its events.
+
+    Raises
+    ------
+    RuntimeError
+        If the flow stops for another reason than its goal, its horizon or lost accuracy.
+    """
+    population = Population(case.problem, method="fourier", tolerance=TOLERANCE)
+
+    seen = State(1.0, 1.0, 0.0)  # the last state at which the risk was looked at
+
+    def learned(state: State) -> bool:
+        nonlocal seen
+        moved = abs(state.alpha - seen.alpha) > 0.01 * seen.alpha
+        if state.gamma < 1.0 or not (moved or state.gamma > seen.gamma + 0.01):
+            return False
+        seen = state
+        try:
+            return population.evaluate(state).loss < LOSS_GOAL
+        except ToleranceError:
+            return True  # the last record will say that accuracy was lost
+
+    path = gradient_flow(population, horizon=case.horizon, until=learned)
+    if path.status not in (Status.COMPLETED, Status.INACCURATE, Status.STALLED):
+        raise RuntimeError(f"the flow at {case} stopped early: {path.message}")
+    return Run(
+        case,
+        path,
+        find_events(path, population),
+        label_error(population.problem),
+        largest_stable_learning_rate(population, population.problem.initial_state),
+    )
+
+
+def follow_all(cases: Iterable[Case], progress: Callable[[float], None]) -> dict[Case, Run]:
+    """Return the flows of all cases."""
+    wanted = list(cases)
+    found = {}
+    for number, case in enumerate(wanted, start=1):
+        found[case] = follow(case)
+        progress(number / len(wanted))
+    return found
+
+
+def cases(quick: bool, thorough: bool = False) -> list[Case]:
+    """Return the flows at p = 3: the paper's scalings of nu, then the contrast.
+
+    `SLOWEST` at qD = C^2 and at D = 10^6, a third of the time of all, is left to ``thorough``.
+    """
+    scalings = ("nu=1/D", FIXED) if quick else (*POWERS, FIXED)
+    return [
+        Case(scaling, 3, features, D)
+        for scaling in scalings
+        for features in (QUICK_FEATURES if quick else FEATURES)
+        for D in (QUICK_SIZES if quick else SIZES)
+        if thorough or quick or scaling != SLOWEST or (features == C and D <= 100_000)
+    ]
+
+
+def degree_cases(quick: bool) -> list[Case]:
+    """Return the flows at p = 5 and 7, at qD = C^2."""
+    return [
+        Case(scaling, p, C**2, D)
+        for p, sizes in (QUICK_DEGREES if quick else DEGREES).items()
+        for scaling in (("nu=1/D^2",) if quick else ("nu=1/D^2", FIXED))
+        for D in sizes
+    ]
+
+
+def parameters(quick: bool, thorough: bool = False) -> dict[str, object]:
+    """Return what the flows were run at, for the report."""
+    chosen = cases(quick, thorough)
+    return {
+        "C": C,
+        "qD": sorted({case.features for case in chosen}),
+        "D": sorted({case.D for case in chosen}),
+        "nu and beta": [*dict.fromkeys(case.scaling for case in chosen)],
+        "beta unless given": "log log D",
+        "left out": [] if quick or thorough else [f"{SLOWEST}, qD={C**2} or D=1000000"],
+        "p": 3,
+        "population tolerance": TOLERANCE,
+        "ends at risk": LOSS_GOAL,
+        "horizon": "3e5 (D/100)^p",
+    }
+
+
+def exponent(D: np.ndarray, values: np.ndarray) -> float:
+    """Return the least-squares slope of log values against log D; nan with fewer than two."""
+    usable = np.isfinite(values) & (values > 0.0)
+    if usable.sum() < 2:
+        return float("nan")
+    return float(np.polyfit(np.log(D[usable]), np.log(values[usable]), 1)[0])

@@ -1,0 +1,96 @@
+"""Fine-tuning where only a share of the sets is that of the pre-training (Section 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dynamics import Problem
+from dynamics.positional.baselines.changed_sets import changed_error, changed_order, kept_error
+from dynamics.positional.baselines.set_knowledge import bayes_error
+from dynamics.positional.samples import HeldOut, initial_weights, random_feature, sample
+from simulations.files.store import read_json, write_json
+from simulations.positional.training_runs import HELD_OUT_SEED
+from simulations.positional.transfer_runs import (
+    MIDDLE,
+    OMEGA,
+    downstream,
+    fine_tuned_error,
+    pretrained,
+)
+from simulations.positional.transfer_statistics import SEEDS, Sweep
+
+#: Held-out samples of each group of runs.
+TESTED = 4000
+#: Scale of v in the exact line; as large as trained ones, so that the cubic part dominates.
+ALPHA = 2.0
+#: Distinguishes these runs from those of `transfer_runs` with the same number.
+_STREAM = 53
+
+
+def plan(quick: bool) -> tuple[int, tuple[float, ...], tuple[int, ...], int]:
+    """Return D, shares of sets kept, sizes tried, and runs (a multiple of the groups)."""
+    if quick:
+        return 32, (1.0, 0.5, 0.0), (1, 4, 16), 2 * SEEDS
+    return 64, (1.0, 0.75, 0.5, 0.25, 0.0), (1, 2, 5, 16, 64), 10 * SEEDS
+
+
+def sweeps(
+    quick: bool, seed: int, progress: Callable[[float], None], scratch: Path | None
+) -> dict[float, Sweep]:
+    """Return the test errors for every share of sets kept."""
+    D, shares, sizes, runs = plan(quick)
+    problem = downstream(D, MIDDLE)
+    found: dict[float, Sweep] = {}
+    for number, share in enumerate(shares, start=1):
+        kept = None if scratch is None else scratch / f"partial-{D}-{share:g}-{seed}.json"
+        errors = None if kept is None else read_json(kept)
+        if errors is None:
+            errors = [
+                [test_error(problem, share, N, run, seed) for run in range(runs)] for N in sizes
+            ]
+            if kept is not None:
+                write_json(kept, errors)
+        found[share] = Sweep(f"share {share:g}", problem, sizes, np.array(errors))
+        progress(number / len(shares))
+    return found
+
+
+@cache
+def test_error(problem: Problem, share: float, N: int, number: int, seed: int) -> float:
+    """Return the test error after training v on N samples with a share of the sets kept.
+
+    The data of run ``number`` are the same whatever the share.
+    """
+    group = number % SEEDS
+    key = (_STREAM, problem.D, N, number)
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
+    w_star = random_feature(problem, rng)
+    X, y = sample(problem, N, rng, w_star=w_star)
+    _, v = initial_weights(problem, rng, OMEGA)
+    order = changed_order(problem, round(share * problem.L), rng)
+    A = pretrained(problem, seed, group)[np.ix_(order, order)]
+    return fine_tuned_error(problem, A, v, X, y, w_star, held_out(problem, seed, group))
+
+
+@cache
+def held_out(problem: Problem, seed: int, group: int) -> HeldOut:
+    """Return the held-out samples of one group of runs."""
+    return HeldOut(problem, TESTED, HELD_OUT_SEED + SEEDS * seed + group)
+
+
+def hard_attention(problem: Problem, shares: ArrayLike) -> np.ndarray:
+    """Return the exact error of uniform attention to the old sets, (n,), ties by a coin."""
+    kept, changed = kept_error(problem, ALPHA).coin, changed_error(problem, ALPHA).coin
+    share = np.asarray(shares)
+    return np.asarray(share * kept + (1.0 - share) * changed)
+
+
+def least(problem: Problem, shares: ArrayLike) -> np.ndarray:
+    """Return the least error of any rule that knows the sets kept and no other, (n,)."""
+    known = np.rint(np.asarray(shares) * problem.L).astype(int)
+    return np.array([bayes_error(problem, number).coin for number in known.tolist()])

@@ -1,0 +1,153 @@
+"""Problems, populations and trajectories that several claims look at, computed once per process."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from dynamics import Population, Problem, SlowManifold, State, Trajectory, gradient_flow
+from dynamics.core.trajectory import Status
+from dynamics.positional.events import Events, find_events
+from dynamics.positional.oracle import descent as full_model
+
+#: Flow time (learning rate x steps) up to which the named problems are followed.
+HORIZON = 1e8
+#: Certified error of the loss and of each gradient entry along the flows: full run, its dense
+#: regimes, and ``--quick``.
+TOLERANCE, DENSE_TOLERANCE, QUICK_TOLERANCE = 1e-8, 1e-6, 1e-5
+
+#: Learning rate of full-matrix descent, relative to the largest stable one of the early steps.
+STABLE_FRACTION = 0.2
+
+#: Draws of feature and sets in full-matrix descent.
+SEEDS = 5
+
+#: Patch association is learned and learned fast: the problem of most figures.
+BASE = Problem(D=64, C=4, q=2 / 64)
+FEW_FEATURES = Problem(D=64, C=4, q=0.5 / 64)
+WIDE = Problem(D=1024, C=4, q=2 / 1024)
+QUINTIC = BASE.replace(p=5)
+#: T1 never comes, alpha rises a second time.
+MANY_FEATURES = Problem(D=64, C=2, q=8 / 64, nu=1e-3, beta=0.5)
+#: gamma < rho for a long time, then patch association after all.
+CROWDED = Problem(D=16, C=2, q=8 / 16, nu=1e-3, beta=0.5)
+#: gamma < rho for good.
+TINY = Problem(D=8, C=2, q=4 / 8, nu=1e-3, beta=0.5)
+
+REGIMES = (FEW_FEATURES, BASE, QUINTIC, WIDE, MANY_FEATURES, CROWDED)
+#: qD of the order of C^2, as in the paper: a full run only, a minute on one core.
+DENSE_REGIMES = (
+    Problem(D=64, C=4, q=16 / 64),
+    Problem(D=1024, C=4, q=16 / 1024),
+    Problem(D=64, C=4, q=8 / 64, p=5),
+)
+
+
+def describe(problem: Problem) -> str:
+    """Return the name of a problem: D, C, qD, and what differs from the usual constants."""
+    parts = [f"D={problem.D}", f"C={problem.C}", f"qD={problem.q * problem.D:g}"]
+    usual = {"p": 3, "nu": 0.01, "beta": 1.0, "temperature": 1.0, "output_scale": None}
+    names = {"temperature": "tau", "output_scale": "kappa"}
+    for field, value in usual.items():
+        actual = getattr(problem, field)
+        if actual != value:
+            parts.append(f"{names.get(field, field)}={actual:g}")
+    return ", ".join(parts)
+
+
+def tolerance(quick: bool, problem: Problem | None = None) -> float:
+    """Return the tolerance of the population expectation along flows (of a problem)."""
+    if quick:
+        return QUICK_TOLERANCE
+    return DENSE_TOLERANCE if problem in DENSE_REGIMES else TOLERANCE
+
+
+@cache
+def population(problem: Problem, tolerance: float) -> Population:
+    """Return the population expectation of a problem."""
+    return Population(problem, tolerance=tolerance)
+
+
+@cache
+def flow(
+    problem: Problem, tolerance: float, horizon: float = HORIZON, initial: State | None = None
+) -> Trajectory:
+    """Return the gradient flow of a problem, from Parametrization 3.1 unless ``initial`` is given.
+
+    Raises
+    ------
+    RuntimeError
+        If the flow does not reach the horizon.
+    """
+    expectation = population(problem, tolerance)
+    # violations are sought where the records turn; a full evaluation is cheap by enumeration only
+    records = 2000 if expectation.method == "enumeration" else 300
+    run = gradient_flow(expectation, horizon=horizon, initial=initial, records=records)
+    if run.status is not Status.COMPLETED:
+        raise RuntimeError(f"the flow of {describe(problem)} stopped early: {run.message}")
+    return run
+
+
+@cache
+def events(problem: Problem, tolerance: float, horizon: float = HORIZON) -> Events:
+    """Return the events of Section 4.1 on that flow."""
+    return find_events(flow(problem, tolerance, horizon), population(problem, tolerance))
+
+
+@cache
+def quasi_steady_alpha(problem: Problem, tolerance: float) -> float:
+    """Return alpha* at gamma = rho = 0, where alpha is heading during Event I."""
+    return SlowManifold(population(problem, tolerance)).alpha(0.0, 0.0)
+
+
+def safe_learning_rate(problem: Problem) -> float:
+    """Return `STABLE_FRACTION` of the largest stable learning rate at the start and after Event I.
+
+    A learning rate that becomes too large later on makes descent jump across the valley and
+    amplify rounding, whatever its implementation.
+    """
+    expectation = population(problem, 1e-12)
+    start = problem.initial_state
+    settled = State(SlowManifold(expectation).alpha(0.0, 0.0), 0.0, 0.0)
+    return STABLE_FRACTION * min(map(expectation.largest_stable_learning_rate, (start, settled)))
+
+
+@cache
+def full_descent(
+    problem: Problem, learning_rate: float, steps: int, seed: int
+) -> full_model.FullTrajectory:
+    """Return full-matrix descent from Parametrization 3.1 with random feature and sets."""
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(problem.D, problem.C)))
+    w_star = random_direction(rng, problem.dimension)
+    partition = rng.permutation(problem.D).reshape(problem.L, problem.C)
+    A, v = full_model.embed(problem, problem.initial_state, w_star, partition)
+    return full_model.gradient_descent(
+        problem, A, v, w_star, learning_rate=learning_rate, steps=steps, partition=partition
+    )
+
+
+def full_descents(problem: Problem, quick: bool, seed: int) -> list[full_model.FullTrajectory]:
+    """Return full-matrix descents for `SEEDS` draws of feature and sets, the first one longest."""
+    rate, steps = safe_learning_rate(problem), 300 if quick else 1000
+    first, *others = range(seed, seed + SEEDS)
+    return [
+        full_descent(problem, rate, steps, first),
+        *(full_descent(problem, rate, steps // 5, other) for other in others),
+    ]
+
+
+def random_direction(rng: np.random.Generator, dimension: int) -> np.ndarray:
+    """Return a unit vector (d,), uniform on the sphere."""
+    vector = rng.normal(size=dimension)
+    return np.asarray(vector / np.linalg.norm(vector))
+
+
+def or_word(number: float, word: str) -> float | str:
+    """Return a number, or a word where there is none (nan or infinite), as reports show it."""
+    return number if np.isfinite(number) else word
+
+
+def thinned(times: np.ndarray, records: int = 400) -> np.ndarray:
+    """Return indices of at most so many records, evenly spread, first and last included."""
+    return np.unique(np.linspace(0, times.size - 1, records).round().astype(int))

@@ -1,0 +1,150 @@
+"""Theorem 4.1 at finite size: what its hypotheses ask, what its conclusions are, and flows to both.
+
+The theorem is about d going to infinity. Its asymptotic words are given here one meaning each that
+a finite problem meets or misses; d = D by Simplification 3.1.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from dynamics import Population, Problem, State, Trajectory, gradient_flow
+from dynamics.core.crossing import Stretch, stretches
+from dynamics.positional.labelling import label_error
+from dynamics.positional.trajectory import patch_association_fails
+
+#: Definition 2.1: d^(-omega(1)) lies below every power of d; asked is this one.
+LABEL_POWER = 2
+#: Assumption 2: q << 1 and C << D, read as one order of magnitude.
+MUCH_LESS = 0.1
+#: Parametrization 3.1: nu = 1/poly(d), the slowest power that counts.
+NU_POWER = 0.5
+#: o(1) is read as 1/d, the paper's unit of "with high probability", 1 - 1/poly(d).
+SMALL_POWER = 1
+#: Flow times eta T = d^k at which the conclusions are looked at: the theorem says T >= poly(d)/eta.
+HORIZONS = (2, 3, 4)
+#: From this power on they must hold.
+SUFFICIENT = 3
+
+#: Sizes and densities qD of the problems in the paper's parametrization, C = 4. (At D = 4096, qD =
+#: C the risk falls below 1e-10 before d^4, beneath what the expectation resolves.)
+C, SIZES, QUICK_SIZES = 4, (256, 512, 1024, 2048), (256, 1024)
+FEATURES, QUICK_FEATURES = (C, 2 * C, C**2), (C, C**2)
+TOLERANCE = 1e-8
+
+
+class Hypotheses(NamedTuple):
+    """The numbers behind the hypotheses of one problem."""
+
+    d: int
+    C: int
+    D: int
+    q: float
+    nu: float
+    beta: float
+    label_error: float  # P[y f* <= 0]
+
+    @property
+    def broken(self) -> tuple[str, ...]:
+        """The hypotheses that the problem misses, in the paper's order."""
+        features = self.q * self.D
+        tests = (
+            (self.label_error <= self.d**-LABEL_POWER,
+             f"P[y f* <= 0] = {self.label_error:.2g} > 1/d^{LABEL_POWER}"),
+            (self.C <= MUCH_LESS * self.D, f"C = {self.C} > D/{1 / MUCH_LESS:g}"),
+            (self.q <= MUCH_LESS, f"q = {self.q:.2g} > {MUCH_LESS:g}"),
+            (features >= self.C * (1 - 1e-12), f"qD = {features:g} < C"),
+            (self.nu <= self.d**-NU_POWER, f"nu = {self.nu:g} > 1/sqrt(d)"),
+            (self.beta > 0.0, f"sigma_A = {self.beta:g} <= 0"),
+        )  # fmt: skip
+        return tuple(text for met, text in tests if not met)
+
+
+def hypotheses(problem: Problem) -> Hypotheses:
+    """Return the numbers behind the hypotheses of Theorem 4.1.
+
+    Besides Definition 2.1, Assumption 2 and Parametrization 3.1: "more spurious features than
+    informative ones" (after Assumption 2), qD >= C.
+    """
+    return Hypotheses(problem.dimension, problem.C, problem.D, problem.q, problem.nu, problem.beta,
+                      label_error(problem).error)  # fmt: skip
+
+
+def paper_problems(quick: bool = False) -> tuple[Problem, ...]:
+    """Return problems with nu = 1/d, sigma_A = log log d and q = C/D, 2C/D or C^2/D."""
+    return tuple(
+        Problem.parametrization_3_1(D, C, q=features / D)
+        for features in (QUICK_FEATURES if quick else FEATURES)
+        for D in (QUICK_SIZES if quick else SIZES)
+    )
+
+
+class Conclusions(NamedTuple):
+    """What has been learned at one time."""
+
+    associates: bool  # item 1: Top_C of every row is its set, by exact comparison
+    disagreement: float  # item 2: bound on P[f* F <= 0], test error plus P[y f* <= 0]
+    test_error: float
+    risk: float
+    small: float  # what counts as o(1)
+
+    @property
+    def failing(self) -> str:
+        """The first conclusion that fails, "" if all hold."""
+        if not self.associates:
+            return "patch association"
+        if not self.disagreement <= self.small:
+            return "P[f* F <= 0]"
+        return "" if self.risk <= self.small else "risk"
+
+
+def small(problem: Problem) -> float:
+    """Return what counts as o(1) at this size."""
+    return float(problem.dimension) ** -SMALL_POWER
+
+
+def conclusions(path: Trajectory, time: float) -> Conclusions:
+    """Return what a run has learned at a time, or at its end if that comes before."""
+    problem: Problem = path.problem
+    state: State = path.at(min(time, float(path.time[-1])))
+    value = path.population.evaluate(state)
+    return Conclusions(
+        associates=not patch_association_fails(problem.beta, *np.array(state[1:])).any(),
+        disagreement=value.test_error + label_error(problem).error,
+        test_error=value.test_error,
+        risk=value.loss,
+        small=small(problem),
+    )
+
+
+def horizon(problem: Problem, power: int = HORIZONS[-1]) -> float:
+    """Return the flow time d^power."""
+    return float(problem.dimension) ** power
+
+
+@cache
+def flow(problem: Problem, tolerance: float, rtol: float = 1e-8, records: int = 300) -> Trajectory:
+    """Return the flow from Parametrization 3.1 to the last of `HORIZONS`; it may end early."""
+    population = Population(problem, tolerance=tolerance)
+    return gradient_flow(population, horizon=horizon(problem), rtol=rtol, records=records)
+
+
+def along(path: Trajectory, powers: Sequence[int] = HORIZONS) -> dict[int, Conclusions]:
+    """Return the conclusions at each horizon."""
+    return {power: conclusions(path, horizon(path.problem, power)) for power in powers}
+
+
+def without_association(path: Trajectory) -> list[Stretch]:
+    """Return the stretches t > 0 without patch association by more than the run resolves."""
+    beta = path.problem.beta
+    return stretches(path, lambda state: state.rho - min(beta, state.gamma), path.resolution)
+
+
+def decreasing(values: Sequence[float]) -> bool:
+    """Whether each value lies below the one before (nan lies nowhere)."""
+    return all(later < earlier for earlier, later in itertools.pairwise(values))

@@ -1,0 +1,324 @@
+"""Positional attention (Jelassi, Sander, Li 2022) as a system: order parameters alpha, gamma, rho.
+
+The outcomes of a run are those of Section 4.1: when the events happen, what is reached, and what
+was violated on the way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from dynamics import (
+    Population,
+    Problem,
+    Trajectory,
+)
+from dynamics.positional.events import find_events
+from dynamics.positional.labelling import label_error
+from dynamics.positional.population.population import METHODS
+from dynamics.positional.problem import finite, require
+from dynamics.positional.trajectory import patch_association_fails
+from simulations.running import (
+    ROUNDING,
+    error_of_states,
+    follow,
+    horizon_of,
+    measured,
+    relative_error,
+    solver_flags,
+    solver_parameters,
+    solver_settings,
+    tolerance_of,
+)
+from simulations.theory import Case, Parameter, Quantity, System
+from simulations.values import check_names, one_of
+
+# an expectation that fails there, or a root lost in its rounding: the run itself is unharmed
+_UNLOCATED = (ArithmeticError, ValueError)
+HORIZON = 1e6
+_START = {"alpha0": "alpha", "gamma0": "gamma", "rho0": "rho"}
+_DENSITY = ("q", "qD", "qD/C^2")
+_INVARIANTS = {
+    "worst gamma >= rho": "gamma >= rho",
+    "worst patch association": "patch association",
+    "worst loss non-increasing": "loss non-increasing",
+    "worst simplex": "simplex",
+    "worst v in span(w*)": "v in span(w*)",
+    "worst symmetry of A": "symmetry of A",
+}
+
+PARAMETERS = (
+    Parameter("D", "number of patches (default 64)", int, "an integer, at least 4"),
+    Parameter("C", "size of a set (default 4)", int, "a divisor of D, at least 2"),
+    Parameter("q", "probability of a feature outside the signal set", float, "in (0, 1]"),
+    Parameter("qD", "the same as q times D (default 2)", float, "in (0, D]"),
+    Parameter("qD/C^2", "the same relative to C^2, the paper's scaling", float, "in (0, D/C^2]"),
+    Parameter("p", "degree of the activation x^p + nu x (default 3)", int, "odd, at least 3"),
+    Parameter("nu", "linear part of the activation (default 0.01)", float, "greater than 0"),
+    Parameter("beta", "diagonal of A, the paper's sigma_A (default 1)"),
+    Parameter("beta/tau", "the same relative to the softmax temperature"),
+    Parameter("temperature", "softmax temperature tau (default 1)", float, "greater than 0"),
+    Parameter("tau", "the same as temperature", float, "greater than 0"),
+    Parameter("output_scale", "kappa (default D)", float, "greater than 0"),
+    Parameter("kappa", "the same as output_scale", float, "greater than 0"),
+    Parameter("d", "patch dimension (default D); does not enter", int, "an integer, at least 1"),
+    Parameter("sigma", "noise level; does not enter", float, "at least 0"),
+    Parameter("alpha0", "initial alpha (default nu^(1/(p-1)), Parametrization 3.1)"),
+    Parameter("gamma0", "initial gamma (default 0)"),
+    Parameter("rho0", "initial rho (default 0)"),
+    *solver_parameters("1e6"),
+    Parameter("method", "of the expectation (default auto)", str, f"one of {', '.join(METHODS)}"),
+    Parameter("tolerance", "of loss and gradient (default 1e-10)", float, "greater than 0"),
+)
+
+OUTCOMES = (
+    Quantity("T0", "end of Event I: alpha within 1 % of its quasi-steady value", "time"),
+    Quantity("T1", "end of Event II: gamma exceeds the largest |rho| of the run", "time"),
+    Quantity("onset", "begin of Event III: alpha rises again", "time"),
+    Quantity("rise", "factor of that rise (1 if there is none)"),
+    Quantity("alpha_star", "quasi-steady alpha at the start"),
+    Quantity("initial_alpha", "alpha at time 0"),
+    Quantity("time", "flow time reached", "time"),
+    Quantity("alpha", "final alpha"),
+    Quantity("gamma", "final attention logit within a set"),
+    Quantity("rho", "final attention logit across sets"),
+    Quantity("Lambda", "final weight of a patch on itself"),
+    Quantity("Gamma", "final weight on a patch of the same set"),
+    Quantity("Xi", "final weight on a patch of another set"),
+    Quantity("G", "final D (Lambda + (C-1) Gamma)"),
+    Quantity("loss", "final population risk"),
+    Quantity("test_error", "final P[yF <= 0]"),
+    Quantity("test_error_floor", "P[y f* <= 0] of the labelling function itself"),
+    Quantity("best_test_error", "of any rule: ties of f* decided by a coin"),
+    Quantity("bound", "error of the final loss (certified, or three standard errors)"),
+    Quantity("association", "1 if Top_C of every row of A is its set at the end"),
+    *(Quantity(key, f"largest violation of '{name}'") for key, name in _INVARIANTS.items()),
+    Quantity("stable_learning_rate", "largest stable learning rate at the start and after Event I"),
+    Quantity("evaluations", "of the expectation"),
+    Quantity("seconds", "wall time", "s"),
+)
+OBSERVABLES = (
+    Quantity("time", "learning rate x steps", "time"),
+    Quantity("alpha", "v = alpha w*"),
+    Quantity("gamma", "attention logit within a set"),
+    Quantity("rho", "attention logit across sets"),
+    Quantity("Lambda", "weight of a patch on itself"),
+    Quantity("Gamma", "weight on a patch of the same set"),
+    Quantity("Xi", "weight on a patch of another set"),
+    Quantity("G", "D (Lambda + (C-1) Gamma)"),
+    Quantity("loss", "population risk"),
+    Quantity("test_error", "P[yF <= 0]"),
+    Quantity("bound", "absolute error of the loss"),
+)
+CONSTANTS = (
+    Quantity("D", "number of patches"),
+    Quantity("C", "size of a set"),
+    Quantity("L", "number of sets"),
+    Quantity("q", "probability of a feature outside the signal set"),
+    Quantity("p", "degree of the activation"),
+    Quantity("nu", "linear part of the activation"),
+    Quantity("beta", "diagonal of A"),
+    Quantity("tau", "softmax temperature"),
+    Quantity("kappa", "output scale"),
+    Quantity("alpha0", "initial alpha"),
+    Quantity("gamma0", "initial gamma"),
+    Quantity("rho0", "initial rho"),
+    Quantity("horizon", "final time asked for", "time"),
+)
+
+
+def build(values: Mapping[str, Any]) -> Case:
+    """Return the case that these values describe."""
+    check_names(values, PARAMETERS)
+    problem = _problem(values)
+    start = problem.initial_state._replace(
+        **{field: finite(name, values[name]) for name, field in _START.items() if name in values}
+    )
+    solver, settings = solver_settings(values, HORIZON)
+    method = values.get("method", "auto")
+    require(method in METHODS, "method", method, f"one of {', '.join(METHODS)}")
+    expectation = {"initial": start, "method": method, "tolerance": tolerance_of(values)}
+    return Case(SYSTEM.name, dict(values), problem, solver, {**settings, **expectation})
+
+
+def _problem(values: Mapping[str, Any]) -> Problem:
+    """Return the problem; the aliases of q and beta are resolved once D, C and tau are valid."""
+    density = one_of(values, _DENSITY, "qD")
+    diagonal = one_of(values, ("beta", "beta/tau"), "beta")
+    given = {"D": 64, "C": 4}
+    given |= {name: values[name] for name in ("D", "C", "p", "nu", "d", "sigma") if name in values}
+    for name, alias in (("temperature", "tau"), ("output_scale", "kappa")):
+        chosen = one_of(values, (name, alias), name)
+        if chosen in values:
+            given[name] = values[chosen]
+    problem = Problem(**given, q=1.0)
+    D, tau = problem.D, problem.tau
+    most = {"q": 1.0, "qD": float(D), "qD/C^2": D / problem.C**2}[density]
+    amount = finite(density, values.get(density, 2.0))
+    require(0.0 < amount <= most, density, amount, f"in (0, {most:g}], so that 0 < q <= 1")
+    q = {"q": amount, "qD": amount / D, "qD/C^2": amount * problem.C**2 / D}[density]
+    beta = finite(diagonal, values.get(diagonal, 1.0))
+    return problem.replace(q=min(q, 1.0), beta=beta * tau if diagonal == "beta/tau" else beta)
+
+
+def solve(case: Case, progress: Callable[[float], None] | None = None) -> Trajectory:
+    """Make the run."""
+    settings = case.settings
+    with warnings.catch_warnings():  # that sampling is used is told by the error bar
+        warnings.simplefilter("ignore", UserWarning)
+        population = Population(case.problem, settings["method"], settings["tolerance"])
+    return follow(population, case, progress, settings["initial"])
+
+
+def measure(case: Case) -> dict[str, float | str]:
+    """Return the outcomes of a run made from scratch; a run that cannot be made is a status."""
+    return measured(OUTCOMES, lambda: _summary(solve(case)))
+
+
+def summarize(case: Case, trajectory: Trajectory) -> dict[str, float | str]:
+    """Return the outcomes of a run at hand."""
+    return measured(OUTCOMES, lambda: _summary(trajectory))
+
+
+def _summary(trajectory: Trajectory) -> dict[str, float | str]:
+    problem, floor = trajectory.problem, label_error(trajectory.problem)
+    found: dict[str, float | str] = {
+        "status": trajectory.status.name.lower(),
+        "message": trajectory.message,
+        "test_error_floor": floor.error,
+        "best_test_error": floor.error - floor.ties / 2,
+        "evaluations": float(trajectory.population.evaluations),
+    }
+    if trajectory.time.size == 0:
+        return found
+    alpha, gamma, rho = trajectory.final
+    violations = trajectory.violations()
+    found |= dict(zip(("Lambda", "Gamma", "Xi", "G"), trajectory.attention[-1].tolist()))
+    found |= {
+        "initial_alpha": float(trajectory.alpha[0]),
+        "time": float(trajectory.time[-1]),
+        "alpha": alpha,
+        "gamma": gamma,
+        "rho": rho,
+        "loss": float(trajectory.loss[-1]),
+        "bound": float(trajectory.bound[-1]),
+        "association": float(
+            not patch_association_fails(problem.beta, np.array([gamma]), np.array([rho]))[0]
+        ),
+        **{key: violations[name] for key, name in _INVARIANTS.items() if name in violations},
+    }
+    return found | _test_error(trajectory) | _events(trajectory)
+
+
+def _test_error(trajectory: Trajectory) -> dict[str, float]:
+    """Return the final test error; nothing where the expectation fails."""
+    try:
+        return {"test_error": float(trajectory.value(-1).test_error)}
+    except ArithmeticError:
+        return {}
+
+
+def _events(trajectory: Trajectory) -> dict[str, float]:
+    """Return when the events happen; nothing where the expectation fails along the run."""
+    from dynamics.positional.population.population import largest_stable_learning_rate
+
+    population, found = trajectory.population, {}
+    if trajectory.time.size < 2:
+        return {}
+    with contextlib.suppress(*_UNLOCATED):
+        events = find_events(trajectory, population)
+        found = {
+            "T0": events.T0.time,
+            "T1": events.T1.time,
+            "onset": events.onset.time,
+            "rise": events.rise,
+            "alpha_star": events.alpha_star,
+        }
+    with contextlib.suppress(*_UNLOCATED):
+        rate = largest_stable_learning_rate(population, trajectory.at(0.0))
+        found["stable_learning_rate"] = rate
+    return found | {"evaluations": float(population.evaluations)}
+
+
+def observe(case: Case, trajectory: Trajectory) -> dict[str, np.ndarray]:
+    """Return the observables at the records of a run."""
+    columns = dict(zip(("alpha", "gamma", "rho"), trajectory.states.T))
+    columns |= dict(zip(("Lambda", "Gamma", "Xi", "G"), trajectory.attention.T))
+    names = ("time", "loss", "test_error", "bound")
+    columns |= {name: getattr(trajectory, name) for name in names}
+    return {quantity.name: columns[quantity.name] for quantity in OBSERVABLES}
+
+
+def errors(case: Case, trajectory: Trajectory) -> dict[str, np.ndarray | float]:
+    """Return the numerical error of each observable, to first order.
+
+    Order parameters: that of the run; loss and test error: the certified bound of the expectation
+    and the run's relative error; attention weights, softmax functions of the order parameters: the
+    relative error which these give them.
+    """
+    columns, relative = observe(case, trajectory), relative_error(trajectory)
+    logits = np.abs(trajectory.states[:, 1:]).max(axis=1)
+    shift = 2.0 * (trajectory.resolution + relative * logits) / trajectory.problem.tau + ROUNDING
+    found: dict[str, np.ndarray | float] = {"time": 0.0}
+    found |= {
+        name: error_of_states(trajectory, columns[name]) for name in ("alpha", "gamma", "rho")
+    }
+    for name in ("loss", "test_error"):
+        found[name] = trajectory.bound + relative * np.abs(columns[name])
+    return {name: np.abs(values) * shift for name, values in columns.items()} | found
+
+
+def describe(case: Case) -> dict[str, float]:
+    """Return the constants of a case."""
+    problem, settings = case.problem, case.settings
+    found = {name: float(getattr(problem, name)) for name in
+             ("D", "C", "L", "q", "p", "nu", "beta", "tau", "kappa")}  # fmt: skip
+    found |= {name: float(getattr(settings["initial"], field)) for name, field in _START.items()}
+    return found | {"horizon": horizon_of(case)}
+
+
+def cases(**fixed: Any) -> Any:
+    """Return a strategy of values: small problems, shrinking towards the simplest."""
+    from simulations.positional.cases import values
+
+    return values(fixed)
+
+
+def command(case: Case) -> str:
+    """Return the shell command that makes this run."""
+    problem, settings = case.problem, case.settings
+    fields = ("D", "C", "q", "p", "nu", "beta", "temperature", "output_scale", "d", "sigma")
+    flags = {f"--{name.replace('_', '-')}": getattr(problem, name) for name in fields}
+    flags |= solver_flags(case)
+    default = problem.initial_state
+    for field, value in settings["initial"]._asdict().items():
+        if value != getattr(default, field):
+            flags[f"--{field}"] = value
+    if settings["method"] != "auto":
+        flags["--method"] = settings["method"]
+    words = [f"{flag} {value}" for flag, value in flags.items() if value is not None]
+    return " ".join(["patchdyn run", *words])
+
+
+SYSTEM = System(
+    name="positional",
+    title="positional attention (Jelassi, Sander, Li 2022)",
+    parameters=PARAMETERS,
+    outcomes=OUTCOMES,
+    observables=OBSERVABLES,
+    constants=CONSTANTS,
+    build=build,
+    solve=solve,
+    measure=measure,
+    summarize=summarize,
+    observe=observe,
+    errors=errors,
+    describe=describe,
+    cases=cases,
+    command=command,
+)

@@ -1,0 +1,359 @@
+"""Training runs on finite samples (problem (E)) that several claims look at, each computed once.
+
+The model is taken with ``kappa = 1`` and learning rates of their own for A and v: with (T)'s
+``kappa = D`` and one rate v limits the rate while A hardly moves (`steps_with_one_rate`: 46,000
+steps at D = 32 and 321,000 at D = 48 where two rates need 30 and 80). `one_rate_problem` says
+which problem with one rate it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from dynamics import (
+    Population,
+    Problem,
+    State,
+    Trajectory,
+    gradient_descent,
+    gradient_flow,
+)
+from dynamics.core.trajectory import Status
+from dynamics.positional.samples import (
+    HeldOut,
+    History,
+    TrainingResult,
+    at_random,
+    contiguous,
+    random_feature,
+    sample,
+    squares,
+    train,
+)
+
+if TYPE_CHECKING:
+    from simulations.reproduction.claim import Context
+
+#: Seed of the held-out samples: the same ones for every run of a problem.
+HELD_OUT_SEED = 1
+
+#: Uniform attention fails (error 0.115), patch association is learned (Theorem 4.2, Figure 4).
+LARGER = Problem(D=48, C=4, q=12 / 48, nu=0.1, beta=1.5, output_scale=1.0)
+#: Over-fits on a few thousand samples.
+CROWDED = LARGER.replace(q=16 / 48)
+SMALL = Problem(D=32, C=4, q=8 / 32, nu=0.1, beta=1.5, output_scale=1.0)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A problem and how it is trained: samples, learning rates of v and of A, steps.
+
+    ``sets``: contiguous blocks, ``"random"`` or ``"squares"`` of a grid. ``projected``: noise
+    orthogonal to w*, as in Assumption 1. ``tested``: number of held-out samples. ``records``: how
+    often they are used, half of it at the first steps (`moments`).
+    """
+
+    problem: Problem
+    N: int
+    rate_v: float
+    rate_A: float
+    steps: int
+    omega: float = 1e-3
+    sets: str = "contiguous"
+    projected: bool = True
+    records: int = 41
+    tested: int = 10_000
+
+
+class Training(NamedTuple):
+    """A finished run: records with a test error, and what is known at every step.
+
+    Attributes
+    ----------
+    history
+        Records at `moments`, without A and v.
+    A, w_star, partition
+        Scores at the end, feature, sets.
+    control
+        Test error at the moments of the same v with A put back to its initial value, (n,).
+    association, gap
+        At every step (steps + 1,): fraction of rows with ``Top_C(A_i) = S_l(i)``, and smallest
+        off-diagonal A within sets minus largest across sets.
+    learned
+        First step with nine tenths of the fall of the test error from 1/2 to its end done, found
+        by halving the interval between two moments.
+    """
+
+    history: History
+    A: np.ndarray
+    w_star: np.ndarray
+    partition: np.ndarray
+    control: np.ndarray
+    association: np.ndarray
+    gap: np.ndarray
+    learned: float
+
+    @property
+    def window(self) -> Window:
+        """When every row has patch association."""
+        return window(self.association == 1.0)
+
+    @property
+    def separated(self) -> Window:
+        """When every entry of A within a set exceeds every entry across."""
+        return window(self.gap > 0.0)
+
+
+class Window(NamedTuple):
+    """Steps between which something is true: the first, and the first later one where it is not.
+
+    ``first`` is nan if it never is, ``lost`` infinite if it stays to the last step, nan if it never
+    is true. ``share`` is the fraction of the steps from ``first`` on at which it is true.
+    """
+
+    first: float
+    lost: float
+    share: float
+
+
+def window(true: np.ndarray) -> Window:
+    """Return the window of a property given at every step, (n,)."""
+    if not true.any():
+        return Window(math.nan, math.nan, 0.0)
+    first = int(np.argmax(true))
+    after = true[first:]
+    lost = math.inf if after.all() else float(first + np.argmin(after))
+    return Window(float(first), lost, float(after.mean()))
+
+
+#: Names of the settings of Theorem 4.2, in the order of its figures.
+PUBLIC, FAST = "public Figure 4 settings", "the same, A 100 times faster"
+LARGE, FEW = "larger problem", "few samples"
+
+#: Where the public settings come from.
+SOURCE = (
+    "The public Figure 4 settings are those of a script in a third party's repository "
+    "(github.com/D-Roberts/icd-gen, test_j/test_jelassi_theirs.py, commit c05a0a37) that looks "
+    "like the authors' own; the authors have published none, so that this cannot be verified."
+)
+
+
+def settings(quick: bool, thorough: bool = False) -> dict[str, tuple[Setting, int]]:
+    """Return the settings of Theorem 4.2 and Figure 4 by name, with the number of runs of each.
+
+    The public ones are those of a script in a third party's public repository that looks like the
+    authors' own (`SOURCE`).
+    """
+    figure_4 = Problem.figure_4()
+    public: Any = {"sets": "random", "projected": False}
+    if quick:
+        crowded = CROWDED.replace(D=32, q=16 / 32)
+        return {
+            PUBLIC: (Setting(figure_4, 3000, 0.1, 0.1, 300, **public, records=31), 2),
+            FAST: (Setting(figure_4, 3000, 0.1, 10.0, 300, **public, records=31), 1),
+            LARGE: (Setting(SMALL, 4200, 0.3, 100.0, 100, records=31, tested=5000), 2),
+            FEW: (Setting(crowded, 1500, 0.3, 64.0, 200, records=31, tested=5000), 1),
+        }
+    horizon = 2400 if thorough else 600
+    checked: Any = {"records": 35, "tested": 5000}
+    return {
+        PUBLIC: (Setting(figure_4, 50_000, 0.1, 0.1, 300, **public), 5),
+        FAST: (Setting(figure_4, 10_000, 0.1, 10.0, 300, **public), 5),
+        LARGE: (Setting(LARGER, 10_000, 0.3, 72.0, horizon, **checked), 5),
+        FEW: (Setting(CROWDED, 5_000, 0.3, 100.0, 300, **checked), 5),
+    }
+
+
+def all_trained(
+    context: Context, names: Sequence[str] = (PUBLIC, FAST, LARGE, FEW)
+) -> dict[str, list[Training]]:
+    """Return all runs of the named settings."""
+    every = settings(context.quick, context.thorough)
+    chosen = {name: entry for name, entry in every.items() if name in names}
+    total, done = sum(count for _, count in chosen.values()), 0
+    found: dict[str, list[Training]] = {name: [] for name in chosen}
+    for name, (setting, count) in chosen.items():
+        for number in range(count):
+
+            def part(fraction: float, before: int = done) -> None:
+                context.progress((before + fraction) / total)
+
+            found[name].append(trained(setting, context.seed, number, part, context.scratch))
+            done += 1
+            context.progress(done / total)
+    return found
+
+
+_finished: dict[tuple[Setting, int, int], Training] = {}
+
+
+def trained(
+    setting: Setting,
+    seed: int,
+    number: int,
+    progress: Callable[[float], None] | None = None,
+    scratch: Path | None = None,
+) -> Training:
+    """Return run ``number`` of a setting, with data, feature, sets and start drawn from its seed.
+
+    With a ``scratch`` folder an interrupted run is taken up again from its checkpoint.
+
+    Raises
+    ------
+    RuntimeError
+        If the run diverges.
+    """
+    if (setting, seed, number) in _finished:
+        return _finished[setting, seed, number]
+    problem = setting.problem
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(problem.D, number)))
+    partition = _partition(setting, rng)
+    w_star = random_feature(problem, rng)
+    X, y = sample(
+        problem, setting.N, rng, partition, w_star, dtype=np.float32, projected=setting.projected
+    )
+    held_out = HeldOut(
+        problem, setting.tested, HELD_OUT_SEED, partition, projected=setting.projected
+    )
+    name = f"D{problem.D}-N{setting.N}-{setting.rate_A:g}-{setting.sets}-{seed}-{number}.npz"
+    checkpoint = None if scratch is None else scratch / name
+    result = train(
+        problem, X, y,
+        learning_rate=setting.rate_v, learning_rate_A=setting.rate_A, steps=setting.steps,
+        rng=rng, omega=setting.omega, w_star=w_star, partition=partition,
+        record=range(setting.steps + 1), keep_states=True, progress=progress, threads=1,
+        checkpoint=checkpoint, resume=checkpoint is not None,
+    )  # fmt: skip
+    if result.status not in (Status.COMPLETED, Status.UNSTABLE):
+        raise RuntimeError(f"training of {setting} stopped early: {result.message}")
+    run = _tested(setting, result, held_out, w_star)
+    _finished[setting, seed, number] = run
+    return run
+
+
+def _tested(
+    setting: Setting, result: TrainingResult, held_out: HeldOut, w_star: np.ndarray
+) -> Training:
+    """Return a run with its test errors, at `moments` and where the error falls."""
+    every = result.history
+    assert every.A is not None
+    assert every.v is not None
+    A, v = every.A, every.v
+    chosen = moments(setting.steps, setting.records)
+    rates = [held_out.error(A[step], v[step], w_star) for step in chosen]
+    error = np.array([rate.error for rate in rates])
+    columns = {field.name: getattr(every, field.name) for field in fields(every)}
+    columns = {name: None if name in "Av" else column[chosen] for name, column in columns.items()}
+    columns |= {"test_error": error, "disagreement": np.array([one.disagreement for one in rates])}
+    return Training(
+        History(**columns), result.A, w_star, held_out.partition,
+        np.array([held_out.error(A[0], v[step], w_star).error for step in chosen]),
+        every.association, every.gap,
+        first_below(
+            chosen, error, 0.5 - 0.9 * (0.5 - error[-1]),
+            lambda step: held_out.error(A[step], v[step], w_star).error,
+        ),
+    )  # fmt: skip
+
+
+def moments(steps: int, records: int) -> np.ndarray:
+    """Return at most ``records`` steps: the first ones all, half of them, the others spread out.
+
+    What happens at once is then seen at its own step. The spacing of the others is geometric; the
+    last step is one of them.
+    """
+    dense = min(max(records // 2, 1), steps)
+    spread = np.geomspace(dense, steps, max(records - dense, 2)).round().astype(np.int64)
+    return np.unique(np.concatenate([np.arange(dense), spread, [steps]]))
+
+
+def first_below(
+    step: np.ndarray, value: np.ndarray, level: float, at: Callable[[int], float]
+) -> float:
+    """Return a step at which a quantity comes down to ``level``, nan if it does at no record.
+
+    ``value`` (n,) are records at ``step`` (n,), ``at`` gives it at any step. Between the first
+    record at or below the level and the one before it, the interval is halved.
+    """
+    below = np.asarray(value) <= level
+    if not below.any():
+        return math.nan
+    first = int(np.argmax(below))
+    low, high = (int(step[first - 1]) if first else -1), int(step[first])
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if at(middle) <= level else (middle, high)
+    return float(high)
+
+
+def _partition(setting: Setting, rng: np.random.Generator) -> np.ndarray:
+    if setting.sets == "random":
+        return at_random(setting.problem, rng)
+    return (squares if setting.sets == "squares" else contiguous)(setting.problem)
+
+
+def one_rate_problem(problem: Problem, rate_v: float, rate_A: float) -> tuple[Problem, float]:
+    r"""Return the problem whose descent with the one rate ``rate_A`` is this one's with two.
+
+    F depends on ``kappa v`` alone. With ``v = c v'`` and ``kappa' = c kappa`` a step ``-eta
+    dL/dv'`` is ``-eta c^2 dL/dv`` for v, so that ``c = sqrt(rate_v / rate_A)`` and ``eta =
+    rate_A``. The scale c is ``problem'.kappa / problem.kappa``.
+    """
+    return problem.replace(output_scale=problem.kappa * math.sqrt(rate_v / rate_A)), rate_A
+
+
+def idealized(
+    problem: Problem,
+    rate_v: float,
+    rate_A: float,
+    steps: int,
+    alpha: float | None = None,
+    tolerance: float = 1e-9,
+) -> Trajectory:
+    """Return descent on (P) from ``A = 0``, ``v = alpha w*`` with two rates, every step recorded.
+
+    ``alpha`` is that of ``problem`` (``None``: Parametrization 3.1); the trajectory is that of
+    `one_rate_problem`, whose alpha times its kappa is alpha times kappa here.
+    """
+    scaled, rate = one_rate_problem(problem, rate_v, rate_A)
+    start = problem.initial_state.alpha if alpha is None else alpha
+    return gradient_descent(
+        Population(scaled, tolerance=tolerance),
+        learning_rate=rate,
+        steps=steps,
+        initial=State(start * problem.kappa / scaled.kappa, 0.0, 0.0),
+        record="linear",
+        records=steps + 1,
+    )
+
+
+def steps_with_one_rate(problem: Problem, gap: float = 1.0) -> float:
+    """Return the steps that (T)'s ``kappa = D`` with one rate takes until gamma - rho = ``gap``.
+
+    Flow time on (P) over the largest stable learning rate where alpha has settled; nan if flow
+    time 1e5 does not suffice.
+    """
+    problem = problem.replace(output_scale=None)
+    population = Population(problem, tolerance=1e-5)
+    run = gradient_flow(population, horizon=1e5, records=200)
+    apart = run.gamma - run.rho
+    if apart.max() < gap:
+        return math.nan
+    later = int(np.argmax(apart >= gap))
+    time = np.interp(gap, apart[: later + 1], run.time[: later + 1])
+    settled = State(run.at(1.0).alpha, 0.0, 0.0)
+    return float(time / population.largest_stable_learning_rate(settled))
+
+
+def three_values(problem: Problem, gamma: float, rho: float) -> np.ndarray:
+    """Return A (D, D) of Lemma 4.1 with contiguous sets."""
+    owner = np.arange(problem.D) // problem.C
+    A = np.where(owner[:, None] == owner, gamma, rho)
+    np.fill_diagonal(A, problem.beta)
+    return np.asarray(A)

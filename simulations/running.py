@@ -1,0 +1,151 @@
+"""What every system does alike: read the settings of a solver, run it, catch its refusals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from dynamics import Interrupted, ParameterError, ToleranceError, gradient_descent, gradient_flow
+from dynamics.core.risk import Risk
+from dynamics.core.trajectory import Trajectory
+from dynamics.positional.problem import require
+from simulations.theory import FAILED, Case, Parameter, Quantity
+from simulations.values import one_of
+
+#: Records of a run: outcomes are read off these and off the dense output between them.
+RECORDS = 80
+#: Absolute tolerance of the flow relative to the relative one; correlations begin at 0.
+ABSOLUTE = 1e-3
+_RTOL, _LEARNING_RATE, _STEPS = 1e-8, 0.01, 1000
+
+
+def solver_parameters(horizon: str) -> tuple[Parameter, ...]:
+    """Return the parameters that choose a solver; ``horizon`` says what its default is."""
+    return (
+        Parameter("solver", "gradient flow or descent (default flow)", str, "flow or gd"),
+        Parameter("horizon", f"final time (default {horizon} for flow; for gd instead of steps)"),
+        Parameter("learning_rate", f"of gd (default {_LEARNING_RATE})", float, "greater than 0"),
+        Parameter("steps", f"of gd (default {_STEPS})", int, "an integer, at least 1"),
+        Parameter("rtol", f"relative tolerance of the flow (default {_RTOL:g})", float,
+                  "in [1e-13, 1)"),
+    )  # fmt: skip
+
+
+def solver_settings(values: Mapping[str, Any], horizon: float) -> tuple[str, dict[str, Any]]:
+    """Return ``flow`` or ``gd`` and its settings, all filled in.
+
+    Raises
+    ------
+    ParameterError
+        For a value that is not allowed, or one of the other solver.
+    """
+    solver = values.get("solver", "flow")
+    require(solver in ("flow", "gd"), "solver", repr(solver), "flow or gd")
+    if solver == "flow":
+        return solver, _flow_settings(values, horizon)
+    return solver, _descent_settings(values)
+
+
+def _flow_settings(values: Mapping[str, Any], horizon: float) -> dict[str, Any]:
+    for name in ("learning_rate", "steps"):
+        if name in values:
+            raise ParameterError(f"{name} is not allowed with solver = flow: set horizon")
+    settings = {
+        "horizon": float(values.get("horizon", horizon)),
+        "rtol": float(values.get("rtol", _RTOL)),
+    }
+    require(settings["horizon"] > 0.0, "horizon", settings["horizon"], "greater than 0")
+    require(1e-13 <= settings["rtol"] < 1.0, "rtol", settings["rtol"], "in [1e-13, 1)")
+    return settings | {"atol": settings["rtol"] * ABSOLUTE}
+
+
+def _descent_settings(values: Mapping[str, Any]) -> dict[str, Any]:
+    if "rtol" in values:
+        raise ParameterError("rtol is not allowed with solver = gd: it is of the flow")
+    one_of(values, ("steps", "horizon"), "steps")
+    rate = float(values.get("learning_rate", _LEARNING_RATE))
+    require(rate > 0.0, "learning_rate", rate, "greater than 0")
+    steps = int(values.get("steps", _STEPS))
+    require(steps >= 1, "steps", steps, "an integer, at least 1")
+    if "horizon" in values:
+        horizon = float(values["horizon"])
+        require(horizon >= rate, "horizon", horizon, f"at least one step of {rate:g}")
+        steps = round(horizon / rate)
+    return {"learning_rate": rate, "steps": steps}
+
+
+def tolerance_of(values: Mapping[str, Any]) -> float | None:
+    """Return the tolerance that is asked of the expectation, ``None`` if it is not given."""
+    tolerance = values.get("tolerance")
+    if tolerance is not None:
+        require(tolerance > 0.0, "tolerance", tolerance, "greater than 0")
+    return tolerance
+
+
+def horizon_of(case: Case) -> float:
+    """Return the final time that a case asks for."""
+    settings = case.settings
+    if case.solver == "gd":
+        return float(settings["learning_rate"] * settings["steps"])
+    return float(settings["horizon"])
+
+
+def solver_flags(case: Case) -> dict[str, Any]:
+    """Return the flags of the command line that ask for this solver."""
+    names = ("horizon", "rtol", "learning_rate", "steps", "tolerance", "quadrature")
+    given = {f"--{name.replace('_', '-')}": case.settings.get(name) for name in names}
+    return {"--solver": case.solver, **given}
+
+
+def follow(
+    population: Risk, case: Case, progress: Callable[[float], None] | None, initial: Any = None
+) -> Trajectory:
+    """Make the run of a case on its population risk."""
+    settings = case.settings
+    common = {"initial": initial, "records": RECORDS, "progress": progress}
+    if case.solver == "flow":
+        accuracy = {name: settings[name] for name in ("rtol", "atol")}
+        return gradient_flow(population, horizon=settings["horizon"], **accuracy, **common)
+    rate, steps = settings["learning_rate"], settings["steps"]
+    return gradient_descent(population, learning_rate=rate, steps=steps, **common)
+
+
+def measured(
+    outcomes: Iterable[Quantity], summary: Callable[[], Mapping[str, float | str]]
+) -> dict[str, float | str]:
+    """Return all outcomes, nan where ``summary()`` has none; a run that cannot be made is a status.
+
+    ``seconds`` is the wall time of ``summary``.
+    """
+    began = perf_counter()
+    found: dict[str, float | str] = {quantity.name: math.nan for quantity in outcomes}
+    try:
+        found |= summary()
+    except Interrupted:
+        raise
+    except ToleranceError as refusal:
+        found |= {"status": "inaccurate", "message": str(refusal)}
+    except (ArithmeticError, ParameterError, np.linalg.LinAlgError, MemoryError) as failure:
+        found |= {"status": FAILED, "message": f"{type(failure).__name__}: {failure}"}
+    return found | {"seconds": perf_counter() - began}
+
+
+def error_of_states(trajectory: Trajectory, values: np.ndarray) -> np.ndarray:
+    """Return the numerical error of numbers like the order parameters, to first order.
+
+    The resolution of the run and ten times its relative tolerance.
+    """
+    return np.asarray(trajectory.resolution + relative_error(trajectory) * np.abs(values))
+
+
+def relative_error(trajectory: Trajectory) -> float:
+    """Return ten times the relative tolerance of a run."""
+    return 10.0 * float(trajectory.settings.get("rtol", ROUNDING))
+
+
+#: Relative error of numbers that descent computes from its own states.
+ROUNDING = 1e-13

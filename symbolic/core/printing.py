@@ -1,0 +1,138 @@
+"""Derivations as text, as a LaTeX document, and as Python functions."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+
+import sympy as sp
+
+from symbolic.core.proof import Proof
+from symbolic.grounds import ground
+from symbolic.positional import symbols as sym
+from symbolic.positional.derivations import Derivation, Equation
+
+WIDTH = 96
+
+_PREAMBLE = r"""\documentclass{article}
+\usepackage[utf8]{inputenc}
+\usepackage[a4paper,margin=2cm]{geometry}
+\usepackage{amsmath,amssymb,graphicx}
+\newcommand{\fitted}[1]{\sbox0{$\displaystyle #1$}%
+  \ifdim\wd0>\linewidth\resizebox{\linewidth}{!}{\usebox0}\else\usebox0\fi}
+\setlength{\parindent}{0pt}
+\begin{document}
+"""
+
+
+def text(derivation: Derivation, proofs: list[Proof]) -> str:
+    """Return plain text; two-dimensional formulas where they fit, else one line, wrapped."""
+    statement = textwrap.wrap(derivation.statement, WIDTH)
+    lines = [derivation.title, f"Place: {derivation.place}", "", *statement, ""]
+    for equation in derivation.equations:
+        note = f"   ({equation.note})" if equation.note else ""
+        rests_on = ground(derivation.name, equation.name)
+        wrapped = textwrap.wrap(f"[{rests_on}]", WIDTH) if rests_on else []
+        formula = (f"    {x}" for x in (*_plain(equation), *wrapped))
+        lines += [f"{equation.name}{note}:", *formula, ""]
+    return "\n".join([*lines, *_outcome(proofs)]).rstrip() + "\n"
+
+
+def _plain(equation: Equation) -> list[str]:
+    names = {symbol: sp.Symbol(name) for symbol, name in sym.TEXT_NAMES.items()}
+    left, right = equation.left.xreplace(names), equation.shown.xreplace(names)
+    shown = sp.Eq(left, right, evaluate=False)
+    block = sp.pretty(shown, use_unicode=False, wrap_line=False).splitlines()
+    if max(map(len, block)) <= WIDTH:
+        return [line.rstrip() for line in block]
+    return textwrap.wrap(f"{sp.sstr(left)} = {sp.sstr(right)}", WIDTH, break_long_words=False)
+
+
+def _outcome(proofs: list[Proof]) -> list[str]:
+    lines = []
+    for proof in proofs:
+        lines.append(f"{proof.claim}: {proof.summary()}")
+        lines += [f"    {number:5d}  {what}" for what, number in proof.identities.items()]
+        lines += [f"    {what}: {value}" for what, value in proof.facts.items()]
+        lines += [f"    FAILS: {failure}" for failure in proof.failures]
+    return lines
+
+
+def latex(derivation: Derivation, proofs: list[Proof]) -> str:
+    """Return a LaTeX document that compiles on its own (amsmath, geometry, graphicx)."""
+    lines = [_PREAMBLE + rf"\section*{{{_escape(derivation.title)}}}"]
+    lines += [rf"\emph{{{_escape(derivation.place)}}}", "", _escape(derivation.statement), ""]
+    for equation in derivation.equations:
+        rests_on = ground(derivation.name, equation.name)
+        words = _escape(equation.note) + (rf" \emph{{[{_escape(rests_on)}]}}" if rests_on else "")
+        if words:
+            lines.append(rf"\medskip {words.strip()}:")
+        lines += [r"\begin{equation*}", rf"\fitted{{{formula(equation)}}}", r"\end{equation*}"]
+    for proof in proofs:
+        lines += [rf"\paragraph{{{_escape(proof.claim)}}} {_escape(proof.summary())}."]
+        if proof.identities:
+            items = (f"{what}: {number}" for what, number in proof.identities.items())
+            lines += [r"\begin{itemize}", *(rf"\item {_escape(item)}" for item in items)]
+            lines += [r"\end{itemize}"]
+    return "\n".join([*lines, r"\end{document}"]) + "\n"
+
+
+def formula(equation: Equation) -> str:
+    """Return an equation in LaTeX."""
+    left, right = equation.left, equation.shown
+    symbols = left.free_symbols | right.free_symbols
+    names = {x: sym.LATEX_NAMES.get(x) or _latex_name(x.name) for x in symbols}
+    return f"{sp.latex(left, symbol_names=names)} = {sp.latex(right, symbol_names=names)}"
+
+
+def _latex_name(name: str) -> str:
+    """Return ``leading_gamma`` as \\mathrm{leading}_{\\gamma}, and so on."""
+    words = [_latex_word(word) for word in name.split("_")]
+    return words[0] + (f"_{{{' '.join(words[1:])}}}" if words[1:] else "")
+
+
+def _latex_word(word: str) -> str:
+    if len(word) == 1 or word.isdigit():
+        return word
+    spelled = sp.latex(sp.Symbol(word))
+    return spelled if spelled.startswith("\\") else rf"\mathrm{{{word}}}"
+
+
+_SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+}
+
+
+def _escape(words: str) -> str:
+    return "".join(_SPECIAL.get(character, character) for character in words)
+
+
+def python(derivation: Derivation, proofs: list[Proof]) -> str:
+    """Return Python source: one function per equation; for the kernels, what is emitted."""
+    if derivation.name in ("kernels", "masked-kernels"):
+        from symbolic.emit import TARGETS, source
+
+        return source(TARGETS[derivation.name == "masked-kernels"])
+    lines = [f'"""{derivation.title} ({derivation.place})."""', "", "import math", ""]
+    for equation in derivation.equations:
+        lines += _function(equation) if equation.evaluates else _comment(equation)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _function(equation: Equation) -> list[str]:
+    arguments = sorted(symbol.name for symbol in equation.right.free_symbols)
+    body = sp.pycode(equation.right, fully_qualified_modules=True)
+    note = equation.note or str(equation.left)
+    head = f"def {equation.name}({', '.join(arguments)}):"
+    return ["", head, f'    """{note}."""', f"    return {body}", ""]
+
+
+def _comment(equation: Equation) -> list[str]:
+    shown = re.sub(r"\s+", " ", f"{equation.left} = {equation.right}")
+    return ["", f"# {equation.name}: {shown}", ""]

@@ -1,0 +1,346 @@
+"""Lemmas 4.1 and 4.2 for every D = L C, every C and d, any activation; no random points.
+
+The D x D model with A_jk and v_m as entries of arrays of unspecified length and an opaque
+activation is differentiated, which gives for any A and v
+
+    dF/dA_kl = (S_kl / tau) act'(O_k) (kappa <v, X_l> - O_k).
+
+On the manifold a patch is a pair (set, place), and its scores in the row of (g, m) are x_rho +
+(x_gamma - x_rho) [same set] + (x_beta - x_gamma) [same patch], x the exponentials. Then Z and c =
+sum_j S_ij s_j come out by summation, and the sums of S_ij (s_j - c) over the own set and over the
+others are tau dc/dgamma and tau dc/drho: so d ell/d gamma is the sum of dL/dA_ij over the D (C-1)
+pairs of one set, d ell/d rho over the D (D-C) pairs of different sets.
+
+F, the manifold and the law of the data are unchanged by exchanging two places of one set and by
+exchanging two sets. These generate S_C wr S_L, which is transitive on the pairs of different
+patches of one set and on those of different sets; E is linear. Hence E[l'(yF) y dF/dA_ij] is
+constant on each of the two, for any loss l and any law that these exchanges leave as it is, and the
+entries are the two derivatives over the two numbers of pairs. (Prose: transitivity, which
+`orbits` confirms at small sizes, and the linearity of E.)
+
+Lemma 4.2, for any A: at v_perp = 0 neither F nor act'(O_i) holds the noise, and dF/dv_perp is odd
+in it. Prose: given the coefficients s_j the noise has a symmetric law, so the mean is zero.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import sympy as sp
+
+from symbolic.core.proof import Ledger, Proof
+from symbolic.core.sums import collapse, transposed, vanishes
+from symbolic.positional.attention import Z as Z_OF_SCORES
+from symbolic.positional.lemma_4_3 import DIFFERENT, SAME
+from symbolic.positional.margins import WEIGHTED_SUM, d_gamma, d_rho
+from symbolic.positional.symbols import (
+    C,
+    D,
+    Gamma,
+    Lambda,
+    T,
+    Xi,
+    alpha,
+    beta,
+    gamma,
+    kappa,
+    n,
+    rho,
+    s,
+    tau,
+    x_beta,
+    x_gamma,
+    x_rho,
+)
+
+CLAIM_4_1 = "Lemma 4.1 for every D and C, any activation"
+CLAIM_4_2 = "Lemma 4.2 for every D, C and d, any A, any activation"
+
+L, d = sp.symbols("L d", integer=True, positive=True)
+#: Row and column of the entry of A that is varied; component of v that is varied.
+k, l, t = sp.symbols("k l t", integer=True)  # noqa: E741 (the pair is called k, l)
+_i, _j, _m = sp.symbols("i j m", integer=True)
+#: Set and place of the row, bound set and place, and the two that are exchanged.
+g_0, m_0, _g, g_1, g_2, m_1, m_2 = sp.symbols("g_0 m_0 g g_1 g_2 m_1 m_2", integer=True)
+A, x, v, xi, X, s_of, O_of = (sp.IndexedBase(name) for name in ("A", "x", "v", "xi", "X", "s", "O"))
+delta = sp.KroneckerDelta
+
+
+class act(sp.Function):
+    """Any differentiable activation."""
+
+    nargs = 1
+
+    def fdiff(self, argindex: int = 1) -> sp.Expr:
+        """Return act'."""
+        return act_slope(self.args[0])
+
+
+class act_slope(sp.Function):
+    """Its derivative, of which nothing is known."""
+
+    nargs = 1
+
+    def _latex(self, printer: Any) -> str:
+        return rf"\mathrm{{act}}'\left({printer._print(self.args[0])}\right)"
+
+
+def margin(row: sp.Expr, of: sp.IndexedBase | sp.Expr = x) -> sp.Expr:
+    """Return O of a row, kappa times the softmax mean of x_j = <v, X_j> (or of an expression)."""
+    score = sp.exp(A[row, _j] / tau)
+    seen = of if isinstance(of, sp.Expr) and not isinstance(of, sp.IndexedBase) else of[_j]
+    return kappa * sp.Sum(score * seen, (_j, 1, D)) / sp.Sum(score, (_j, 1, D))
+
+
+def output(of: sp.IndexedBase | sp.Expr = x) -> sp.Expr:
+    """Return F = sum_i act(O_i), D patches, all entries of A free."""
+    return sp.Sum(act(margin(_i, of)), (_i, 1, D))
+
+
+#: S_kl and the gradient of F in A_kl at any A, v and X.
+SOFTMAX = sp.exp(A[k, l] / tau) / sp.Sum(sp.exp(A[k, _j] / tau), (_j, 1, D))
+LOGIT_GRADIENT = SOFTMAX / tau * act_slope(margin(k)) * (kappa * x[l] - margin(k))
+
+#: <v, X_j> with every component of v free, and the gradient of F in v_t.
+PROJECTION = sp.Sum(v[_m] * X[_j, _m], (_m, 1, d))
+VALUE_GRADIENT = sp.Sum(act_slope(margin(_i, PROJECTION)) * margin(_i, X[_j, t]), (_i, 1, D))
+
+
+def gradient_identities() -> dict[str, sp.Expr]:
+    """Return the gradient of the D x D model in closed form, as expressions that must vanish."""
+    return {
+        "dF/dA_kl at any A, v and X": sp.diff(output(), A[k, l]) - LOGIT_GRADIENT,
+        "dF/dv_t at any A, v and X": sp.diff(output(PROJECTION), v[t]) - VALUE_GRADIENT,
+    }
+
+
+SAME_SET, SAME_PATCH = delta(_g, g_0), delta(_g, g_0) * delta(_m, m_0)
+#: e^{A/tau} on the manifold: row (g_0, m_0), column (g, m).
+SCORE = x_rho + (x_gamma - x_rho) * SAME_SET + (x_beta - x_gamma) * SAME_PATCH
+_SCORES = {sp.exp(name / tau): unknown
+           for name, unknown in ((beta, x_beta), (gamma, x_gamma), (rho, x_rho))}  # fmt: skip
+#: The sums of s over the own set and over all patches, by the symbols that stand for them.
+_NAMED = {
+    s: s_of[g_0, m_0],
+    n: sp.Sum(s_of[g_0, _m], (_m, 1, C)),
+    T: sp.Sum(s_of[_g, _m], (_m, 1, C), (_g, 1, L)),
+}
+
+
+def over_patches(term: sp.Expr) -> sp.Expr:
+    """Sum a term in (g, m) over all patches."""
+    return sp.Sum(sp.Sum(term, (_m, 1, C)), (_g, 1, L))
+
+
+def _named(expression: sp.Expr) -> sp.Expr:
+    """Write s, n and T as the sums they stand for, and D as L C."""
+    return expression.subs(_NAMED).subs(D, L * C)
+
+
+Z = Z_OF_SCORES.subs(_SCORES)
+_WEIGHTS = {Lambda: x_beta / Z, Gamma: x_gamma / Z, Xi: x_rho / Z}
+_C_OF_SCORES = WEIGHTED_SUM.subs(_WEIGHTS)
+
+#: What the two orbits of one row collect, over S_ij = Gamma and Xi: sum of s_j - c.
+OWN_SET = d_gamma(WEIGHTED_SUM) * tau / Gamma
+OTHER_SETS = d_rho(WEIGHTED_SUM) * tau / Xi
+
+
+def _pairs(term: sp.Expr) -> sp.Expr:
+    """Count the pairs of patches for which the term is 1."""
+    return sp.Sum(sp.Sum(over_patches(term), (m_0, 1, C)), (g_0, 1, L))
+
+
+_IN_OWN, _IN_OTHERS = SAME_SET - SAME_PATCH, 1 - SAME_SET
+#: How many pairs of different patches share gamma, and rho, counted.
+PAIRS = {gamma: collapse(_pairs(_IN_OWN)), rho: collapse(_pairs(_IN_OTHERS))}
+
+
+def manifold_identities(
+    own: sp.Expr = OWN_SET,
+    others: sp.Expr = OTHER_SETS,
+    same: sp.Expr = SAME,
+    different: sp.Expr = DIFFERENT,
+) -> dict[str, sp.Expr]:
+    """Return the sums over a row on the manifold; the arguments are there to see them fail."""
+    c = sp.Symbol("c", real=True)
+    chain = {gamma: x_gamma / tau, rho: x_rho / tau}  # d x / d gamma, d x / d rho
+    c_gamma = sp.diff(_C_OF_SCORES, x_gamma) * chain[gamma]
+    c_rho = sp.diff(_C_OF_SCORES, x_rho) * chain[rho]
+    term = s_of[_g, _m] - c
+    in_c = [e.subs(WEIGHTED_SUM, c) for e in (own, others)]
+    return {
+        "Z": over_patches(SCORE) - _named(Z),
+        "c = Lambda s + Gamma (n - s) + Xi (T - n)": over_patches(SCORE * s_of[_g, _m])
+        - _named(Z * _C_OF_SCORES),
+        "scores of the own set are x_gamma": (SCORE - x_gamma) * _IN_OWN,
+        "scores of the others are x_rho": (SCORE - x_rho) * _IN_OTHERS,
+        "sum over the own set": over_patches(_IN_OWN * term) - _named(in_c[0]),
+        "sum over the other sets": over_patches(_IN_OTHERS * term) - _named(in_c[1]),
+        "own set = tau dc/dgamma / Gamma": (Gamma / tau * own).subs(_WEIGHTS) - c_gamma,
+        "other sets = tau dc/drho / Xi": (Xi / tau * others).subs(_WEIGHTS) - c_rho,
+        "pairs of one set": PAIRS[gamma] - same.subs(D, L * C),
+        "pairs of different sets": PAIRS[rho] - different.subs(D, L * C),
+    }
+
+
+def exchange_identities() -> dict[str, sp.Expr]:
+    """Return what is unchanged when two patches, places or sets trade places.
+
+    F at exchanged A and X has the summands of F at the exchanged indices. The law of the paper
+    gives the data, given the signal set g_0, the probability ln P = sum over the patches of u_gm in
+    the signal set and w_gm elsewhere (u and w are functions of s_gm, of which nothing is used);
+    at exchanged data it is the same with the signal set exchanged, and that is uniform.
+    """
+    score = sp.exp(A[_i, _j] / tau)
+    numerator, denominator = (
+        sp.Sum(transposed(term, _j, k, l), (_j, 1, D)) for term in (score * x[_j], score)
+    )
+    exchanged = act(kappa * numerator / denominator)
+    u, w = (sp.IndexedBase(name) for name in ("u", "w"))
+    own = delta(_g, g_0)
+    log_mass = own * u[_g, _m] + (1 - own) * w[_g, _m]
+    places, sets = ({b[_g, _m]: exchange(b[_g, _m]) for b in (u, w)}
+                    for exchange in (_places_of_one_set, _whole_sets))  # fmt: skip
+    return {
+        "F, two patches exchanged": sp.Sum(transposed(exchanged, _i, k, l), (_i, 1, D)) - output(),
+        "law, two places of one set exchanged": over_patches(log_mass.xreplace(places) - log_mass),
+        "law, the signal set exchanged with another": over_patches(
+            log_mass.xreplace(sets).subs(g_0, g_1) - log_mass.subs(g_0, g_2)
+        ),
+        "law, two other sets exchanged": over_patches(log_mass.xreplace(sets) - log_mass),
+    }
+
+
+#: The two that are exchanged differ, and in the last line neither is the signal set.
+APART = ((k, l), (g_1, g_2), (m_1, m_2))
+OTHER_THAN_SIGNAL = ((g_0, g_1), (g_0, g_2))
+
+
+def _places_of_one_set(entry: sp.Expr) -> sp.Expr:
+    return entry + delta(_g, g_1) * (transposed(entry, _m, m_1, m_2) - entry)
+
+
+def _whole_sets(entry: sp.Expr) -> sp.Expr:
+    return transposed(entry, _g, g_1, g_2)
+
+
+Patch = tuple[int, int]
+
+
+def exchanges(sets: int, places: int) -> list[dict[Patch, Patch]]:
+    """Return one exchange of two places in each set, and of each two sets (all transpositions)."""
+    patches = list(product(range(sets), range(places)))
+    found = []
+    for one in range(places):
+        for other in range(one):
+            swap = {one: other, other: one}
+            found += [
+                {(g, m): (g, swap.get(m, m) if g == here else m) for g, m in patches}
+                for here in range(sets)
+            ]
+    for one in range(sets):
+        for other in range(one):
+            swap = {one: other, other: one}
+            found.append({(g, m): (swap.get(g, g), m) for g, m in patches})
+    return found
+
+
+def orbits(sets: int, places: int) -> list[set[tuple[Patch, Patch]]]:
+    """Return the orbits of the pairs of different patches under the exchanges."""
+    moves = exchanges(sets, places)
+    left = {(one, other) for one, other in product(moves[0], repeat=2) if one != other}
+    found: list[set[tuple[Patch, Patch]]] = []
+    while left:
+        orbit: set[tuple[Patch, Patch]] = set()
+        fresh = {min(left)}
+        while fresh:
+            orbit |= fresh
+            fresh = {(move[i], move[j]) for i, j in fresh for move in moves} - orbit
+        left -= orbit
+        found.append(orbit)
+    return found
+
+
+def noise_identities() -> dict[str, sp.Expr]:
+    """Return what Lemma 4.2 rests on, as expressions that must vanish.
+
+    X_j = s_j w* + xi_j and v = alpha w* + v_perp: <v, X_j> = alpha s_j + sum_m v_m xi_jm.
+    """
+    F = output(alpha * s_of[_j] + NOISE)
+    of_alpha = sp.diff(F, alpha)
+    of_logit = LOGIT_GRADIENT.xreplace({x[i]: _noisy(i) for i in (_j, l)})
+    orthogonal = on_span(sp.diff(F, v[t]))
+    without = act_slope(margin(_i, alpha * s_of[_j]))
+    along = sp.Sum(without * margin(_i, s_of[_j]), (_i, 1, D))
+    closed = sp.Sum(without * margin(_i, xi[_j, t]), (_i, 1, D))
+    return {
+        "F holds no noise at v_perp = 0": on_span(F) - output(alpha * s_of[_j]),
+        "dF/dalpha holds none": on_span(of_alpha) - along,
+        "dF/dA_kl holds none": on_span(of_logit)
+        - LOGIT_GRADIENT.xreplace({x[i]: alpha * s_of[i] for i in (_j, l)}),
+        "dF/dv_perp in closed form": orthogonal - closed,
+        "dF/dv_perp is odd in the noise": orthogonal + _opposite(orthogonal),
+    }
+
+
+NOISE = sp.Sum(v[_m] * xi[_j, _m], (_m, 1, d - 1))
+
+
+def _noisy(patch: sp.Symbol) -> sp.Expr:
+    return alpha * s_of[patch] + NOISE.subs(_j, patch)
+
+
+def on_span(expression: sp.Expr) -> sp.Expr:
+    """Put v_perp = 0."""
+    return expression.replace(lambda e: isinstance(e, sp.Indexed) and e.base == v, lambda e: 0)
+
+
+def _opposite(expression: sp.Expr) -> sp.Expr:
+    """Return the expression with every xi replaced by -xi."""
+    return expression.replace(lambda e: isinstance(e, sp.Indexed) and e.base == xi, lambda e: -e)
+
+
+def prove_4_1() -> Proof:
+    """Decide everything that Lemma 4.1 rests on, for all sizes."""
+    ledger = Ledger(CLAIM_4_1)
+    tables = gradient_identities() | manifold_identities() | exchange_identities()
+    for what, expression in tables.items():
+        different = APART + (OTHER_THAN_SIGNAL if "two other sets" in what else ())
+        ledger.equal(what, vanishes(expression, different), True)
+    _check_exchanges(ledger)
+    return ledger.close()
+
+
+def _check_exchanges(ledger: Ledger) -> None:
+    """Compare the scores of exchanged pairs of patches, and count the orbits of small sizes.
+
+    A score depends on which of its two patches, sets and places are equal. With four sets and four
+    places every pattern of equalities between two patches and the exchanged ones occurs, so that
+    the comparison there is a proof for every L and C; the orbits confirm the transitivity.
+    """
+    for move in exchanges(4, 4):
+        kept = all(_kind(move[i], move[j]) == _kind(i, j) for i, j in product(move, repeat=2))
+        ledger.equal("scores of exchanged patches", kept, True)
+    for sets, places in product((2, 3, 4), repeat=2):
+        found = orbits(sets, places)
+        kinds = sorted((len({_kind(i, j) for i, j in orbit}), len(orbit)) for orbit in found)
+        size = sets * places
+        expected = sorted([(1, size * (places - 1)), (1, size * (size - places))])
+        ledger.equal("two orbits of the exchanges", kinds, expected, (sets, places))
+
+
+def _kind(one: Patch, other: Patch) -> tuple[bool, bool]:
+    """Return whether two patches share their set, and whether they are the same."""
+    return one[0] == other[0], one == other
+
+
+def prove_4_2() -> Proof:
+    """Decide everything that Lemma 4.2 rests on, for all sizes."""
+    ledger = Ledger(CLAIM_4_2)
+    for what, expression in noise_identities().items():
+        ledger.equal(what, vanishes(expression), True)
+    off_span = output(alpha * s_of[_j] + NOISE) - output(alpha * s_of[_j])
+    ledger.equal("F holds the noise at v_perp != 0", vanishes(off_span), False)
+    return ledger.close()

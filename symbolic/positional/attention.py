@@ -1,0 +1,72 @@
+"""The softmax on the invariant manifold: Lambda, Gamma, Xi, G (Jelassi et al. 2022, Section 4.1).
+
+With A_ii = beta, A_ij = gamma inside a set and rho between sets, every row of S = softmax(A/tau)
+holds Lambda once, Gamma C - 1 times and Xi D - C times. Everything is exact for symbolic C, D, tau.
+"""
+
+from __future__ import annotations
+
+import sympy as sp
+
+from symbolic.positional.symbols import (
+    C,
+    D,
+    G,
+    Gamma,
+    Gamma_minus_Xi,
+    Lambda,
+    Lambda_minus_Gamma,
+    Xi,
+    beta,
+    gamma,
+    rho,
+    tau,
+)
+
+
+def row_sum(own: sp.Expr, same: sp.Expr, other: sp.Expr) -> sp.Expr:
+    """Sum a row that holds ``own`` once, ``same`` C - 1 times and ``other`` D - C times."""
+    return own + (C - 1) * same + (D - C) * other
+
+
+Z = row_sum(*(sp.exp(x / tau) for x in (beta, gamma, rho)))
+
+#: The weights written out in beta, gamma and rho, by the symbol that stands for them.
+WRITTEN_OUT: dict[sp.Symbol, sp.Expr] = {
+    Lambda: sp.exp(beta / tau) / Z,
+    Gamma: sp.exp(gamma / tau) / Z,
+    Xi: sp.exp(rho / tau) / Z,
+}
+G_OF_WEIGHTS = D * (Lambda + (C - 1) * Gamma)
+
+#: Rows of S sum to 1: Lambda + (C-1) Gamma + (D-C) Xi - 1.
+SUM_RULE = row_sum(Lambda, Gamma, Xi) - 1
+
+#: First derivatives, themselves in Lambda, Gamma and Xi: (weight, order parameter) -> expression.
+DERIVATIVES: dict[tuple[sp.Symbol, sp.Symbol], sp.Expr] = {
+    (Lambda, gamma): -(C - 1) * Gamma * Lambda / tau,
+    (Gamma, gamma): Gamma * (1 - (C - 1) * Gamma) / tau,
+    (Xi, gamma): -(C - 1) * Gamma * Xi / tau,
+    (Lambda, rho): -(D - C) * Xi * Lambda / tau,
+    (Gamma, rho): -(D - C) * Xi * Gamma / tau,
+    (Xi, rho): Xi * (1 - (D - C) * Xi) / tau,
+    (G, gamma): (C - 1) * Gamma * (D - G) / tau,
+    (G, rho): -(D - C) * Xi * G / tau,
+}
+
+
+def write_out(expression: sp.Expr) -> sp.Expr:
+    """Replace Lambda, Gamma, Xi, G and the differences by functions of beta, gamma and rho."""
+    in_weights = expression.subs(
+        {G: G_OF_WEIGHTS, Lambda_minus_Gamma: Lambda - Gamma, Gamma_minus_Xi: Gamma - Xi}
+    )
+    return in_weights.subs(WRITTEN_OUT)
+
+
+def identities() -> dict[str, sp.Expr]:
+    """Return every identity of this module as an expression that must vanish."""
+    claims = {"rows of S sum to 1": write_out(SUM_RULE)}
+    for (weight, parameter), derivative in DERIVATIVES.items():
+        exact = sp.diff(write_out(weight), parameter)
+        claims[f"d {weight} / d {parameter}"] = exact - write_out(derivative)
+    return claims

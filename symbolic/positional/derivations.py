@@ -1,0 +1,369 @@
+"""What `patchdyn derive` shows: the equations of each step and the proof that goes with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+import sympy as sp
+
+from symbolic.catalogue import TITLES
+from symbolic.core.proof import Proof, decide_all
+from symbolic.positional import (
+    all_sizes,
+    attention,
+    diagonal,
+    full_model,
+    kernels,
+    large_D,
+    lemma_4_1,
+    lemma_4_2,
+    lemma_4_3,
+    margins,
+    symmetric_line,
+    symmetry,
+)
+from symbolic.positional import symbols as sym
+from symbolic.positional.increments import MODEL
+
+
+@dataclass(frozen=True)
+class Equation:
+    """``left = right``; ``name`` is a Python identifier for it, ``note`` a remark.
+
+    ``compact`` is displayed in the place of a long ``right``;
+    ``evaluates`` is false for equations with expectations or sums over sets, which are displayed
+    but cannot be turned into a function of numbers.
+    """
+
+    name: str
+    left: sp.Expr
+    right: sp.Expr
+    note: str = ""
+    evaluates: bool = True
+    compact: sp.Expr | None = None
+
+    @property
+    def shown(self) -> sp.Expr:
+        """Return what text and LaTeX display on the right-hand side."""
+        return self.right if self.compact is None else self.compact
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """A step of the argument: what it says, its equations, and a function that proves it."""
+
+    name: str
+    title: str
+    place: str
+    statement: str
+    equations: tuple[Equation, ...]
+    prove: Callable[[], list[Proof]]
+
+
+@cache
+def build(name: str) -> Derivation:
+    """Build one derivation of the catalogue."""
+    if name in _BUILDERS:
+        return _BUILDERS[name](name)
+    from symbolic.masked.derivations import BUILDERS
+
+    return BUILDERS[name](name)
+
+
+def derivation(
+    name: str, statement: str | None, equations: list[Equation], prove: Callable[[], list[Proof]]
+) -> Derivation:
+    """Return a derivation with the title and the place that the catalogue gives it."""
+    title, place = TITLES[name]
+    text = " ".join((statement or "").split())
+    return Derivation(name, title, place, text, tuple(equations), prove)
+
+
+def _attention(name: str) -> Derivation:
+    written = [Equation(str(k), k, v) for k, v in attention.WRITTEN_OUT.items()]
+    equations = [*written, Equation("G", sym.G, attention.G_OF_WEIGHTS)]
+    row_sum = Equation("row_sum", attention.SUM_RULE + 1, sp.Integer(1), "rows of S sum to 1")
+    equations.append(row_sum)
+    for (weight, parameter), derivative in attention.DERIVATIVES.items():
+        label = f"d{weight}_d{parameter}"
+        equations.append(Equation(label, sp.Derivative(weight, parameter), derivative))
+    statement = """With A_ii = beta, A_ij = gamma inside a set and rho between sets, each row of
+    S = softmax(A/tau) holds Lambda once, Gamma C - 1 times and Xi D - C times."""
+    claims = attention.identities()
+    return derivation(name, statement, equations, lambda: [decide_all("Attention", claims)])
+
+
+def _over_patches(term: Callable[[int], sp.Expr]) -> sp.Expr:
+    """Return the sum of a term in s over the patches of a random set, for display."""
+    return sym.a * term(1) + sym.b * term(-1) + (sym.C - sym.a - sym.b) * term(0)
+
+
+def _margins(name: str) -> Derivation:
+    O = [sp.Symbol(f"O_{kind}") for kind in margins.PATCHES]  # noqa: E741
+    equations = [
+        Equation(left.name, left, margins.at_patch(margins.MARGIN, kind), f"{kind} patch")
+        for left, kind in zip(O, margins.PATCHES)
+    ]
+    h = sp.Function("h")(sym.a, sym.b, sym.T)
+    rows = margins.row_gradient()
+    total = margins.of_random_set(margins.activation(margins.MARGIN))
+    act, note = sp.Function("act"), "what a random set of type (a, b) adds to F"
+    compact = _over_patches(lambda s: act(O[{1: 1, -1: 2, 0: 3}[s]]))
+    equations.append(Equation("h", h, total, note, compact=compact))
+    for parameter, row in zip((sym.alpha, sym.gamma, sym.rho), rows):
+        left, term = sp.Derivative(h, parameter), sp.Function(f"k_{parameter}")
+        note = f"k_{parameter}(s) = d act(O)/d {parameter} of a patch with coefficient s"
+        total = margins.of_random_set(row)
+        compact = _over_patches(term)
+        equations.append(Equation(f"dh_d{parameter}", left, total, note, compact=compact))
+        equations.append(Equation(f"k_{parameter}", term(sym.s), row, "n = a - b"))
+    c_of = {sym.gamma: sym.c_gamma, sym.rho: sym.c_rho}
+    second = margins.second_derivatives(sym.c_gamma, sym.c_rho)
+    equations += [
+        Equation("c", sym.c, margins.WEIGHTED_SUM, "one formula for every patch"),
+        Equation("c_gamma", c_of[sym.gamma], margins.d_gamma(sym.c)),
+        Equation("c_rho", c_of[sym.rho], margins.d_rho(sym.c)),
+        Equation("c_gamma_stable", c_of[sym.gamma], margins.d_gamma_stable(), "no cancellation"),
+        Equation("c_rho_stable", c_of[sym.rho], margins.d_rho_stable(), "no cancellation"),
+    ]
+    for pair, right in zip(("gamma_gamma", "gamma_rho", "rho_rho"), second):
+        equations.append(Equation(f"c_{pair}", sp.Symbol(f"c_{pair}"), right))
+    statement = """With s the coefficient of w* in a patch, n its sum over the set of the patch and
+    T = C + R its sum over all patches: c = sum_j S_ij s_j, O = kappa alpha c, F = sum_i act(O_i),
+    act(x) = x^p + nu x. The signal set has s = 1, n = C; a random set of type (a, b) has n = a - b.
+    """
+    claims = margins.margin_identities()
+    return derivation(name, statement, equations, lambda: [decide_all("Margins", claims)])
+
+
+def _excess(name: str) -> Derivation:
+    empty = sp.Symbol("O_empty")
+    total = sp.Symbol("sum_of_margins")
+    equations = [
+        Equation("sum_of_margins", total, sym.kappa * sym.alpha * sym.T, "columns of S sum to 1"),
+        Equation("O_empty", empty, margins.EMPTY_MARGIN, "zero patch in an empty set"),
+        Equation("excess", sym.excess, sym.p * (sym.O ** (sym.p - 1) - empty ** (sym.p - 1))),
+    ]
+    scale = sym.kappa * sym.alpha * sym.excess
+    equations += [
+        Equation("d_gamma", sp.Symbol("d_gamma"), scale * sym.c_gamma, "one row"),
+        Equation("d_rho", sp.Symbol("d_rho"), scale * sym.c_rho, "one row"),
+    ]
+    claims = margins.excess_identities()
+    statement = """The sum of the margins over all rows is kappa alpha T because the columns of S
+    sum to 1. It does not depend on gamma and rho, so any constant may be taken off act'(O) in the
+    two attention gradients. Taking off its value at a zero patch in an empty set leaves nothing
+    for the D - O(C) rows of empty sets to add and no digits to cancel at large D."""
+    return derivation(name, statement, equations, lambda: [decide_all("Excess", claims)])
+
+
+def _full_model(name: str) -> Derivation:
+    i, j, k = sp.symbols("i j k", integer=True)
+    S, O, X = sp.IndexedBase("S"), sp.IndexedBase("O"), sp.IndexedBase("X")  # noqa: E741
+    v_X, act_slope, act = sp.IndexedBase("z"), sp.Function("act'"), sp.Function("act")
+    A, E, F = sp.IndexedBase("A"), sp.Function("E"), sp.Symbol("F")
+    sigmoid, L, v = sp.Function("s")(-sym.y * F), sp.Symbol("L"), sp.Symbol("v")
+    patches = (i, 1, sym.D)
+    softmax = sp.exp(A[i, j] / sym.tau) / sp.Sum(sp.exp(A[i, k] / sym.tau), (k, 1, sym.D))
+    inner = act_slope(O[i]) * (sym.kappa * v_X[j] - O[i])
+    seen = sp.Sum(act_slope(O[i]) * sp.Sum(S[i, j] * X[j], (j, 1, sym.D)), patches)
+    margin = sym.kappa * sp.Sum(S[i, j] * v_X[j], (j, 1, sym.D))
+    table = [
+        ("S_ij", S[i, j], softmax, "rows of the softmax"),
+        ("O_i", O[i], margin, ""),
+        ("F", F, sp.Sum(act(O[i]), patches), "act(x) = x^p + nu x"),
+        ("dL_dA_ij", sp.Derivative(L, sp.Symbol("A_ij")), -S[i, j] / sym.tau
+         * E(sym.y * sigmoid * inner), "s is the logistic sigmoid"),
+        ("dL_dv", sp.Derivative(L, v), -sym.kappa * E(sym.y * sigmoid * seen), ""),
+    ]  # fmt: skip
+    equations = [Equation(*row, evaluates=False) for row in table]
+    statement = """All A_ij with i != j and all v_k are free. The logistic weight s(-yF) enters as
+    one factor per data point. Patches are X_j, and z_j = <v, X_j>."""
+    claims = full_model.identities()
+    return derivation(name, statement, equations, lambda: [decide_all("Full model", claims)])
+
+
+def _symmetry(name: str) -> Derivation:
+    proofs = [(4, 3), (6, 3), (4, 5)]
+    return derivation(name, symmetry.__doc__, [], lambda: [symmetry.prove(D, p) for D, p in proofs])
+
+
+def _lemma_4_1(name: str) -> Derivation:
+    L, ell = sp.Symbol("L"), sp.Symbol("ell")
+    same, different = sp.Symbol("A_same"), sp.Symbol("A_different")
+    F, A_kl = sp.Symbol("F"), sp.Symbol("A_kl")
+    any_entry = sp.Derivative(F, A_kl), all_sizes.LOGIT_GRADIENT
+    equations = [
+        Equation("dF_dA_kl", *any_entry, "x_j = <v, X_j>; any A, v and X", evaluates=False),
+        Equation(
+            "dL_dA_same",
+            sp.Derivative(L, same),
+            sp.Derivative(ell, sym.gamma) / lemma_4_3.SAME,
+            "i, j in the same set",
+            evaluates=False,
+        ),
+        Equation(
+            "dL_dA_different",
+            sp.Derivative(L, different),
+            sp.Derivative(ell, sym.rho) / lemma_4_3.DIFFERENT,
+            "i, j in different sets",
+            evaluates=False,
+        ),
+    ]
+    return derivation(name, lemma_4_1.__doc__, equations, lambda: lemma_4_1.prove_all(quick=True))
+
+
+def _lemma_4_2(name: str) -> Derivation:
+    L, ell = sp.Symbol("L"), sp.Symbol("ell")
+    along, orthogonal = sp.Symbol("v_parallel"), sp.Symbol("v_perp")
+    F, v_t = sp.Symbol("F"), sp.Symbol("v_t")
+    any_component = sp.Derivative(F, v_t), all_sizes.VALUE_GRADIENT
+    equations = [
+        Equation("dF_dv_t", *any_component, "any A, v and X", evaluates=False),
+        Equation(
+            "dL_dv_parallel",
+            sp.Derivative(L, along),
+            sp.Derivative(ell, sym.alpha),
+            "along w*",
+            evaluates=False,
+        ),
+        Equation(
+            "dL_dv_perp",
+            sp.Derivative(L, orthogonal),
+            sp.Integer(0),
+            "orthogonal to w*",
+            evaluates=False,
+        ),
+    ]
+    return derivation(name, lemma_4_2.__doc__, equations, lemma_4_2.prove_all)
+
+
+_NOTES = {
+    "signal": "signal set, per eta and s(-F)",
+    "leading": "signal set at R = 0, per eta and E[s(-F)]",
+    "leading_gamma_excess": "the same in excess form",
+    "leading_rho_excess": "the same in excess form",
+    "leading_rho_over_gamma": "",
+    "polylog_gamma": "times eta alpha^p Gamma G^(p-1)",
+    "polylog_rho": "times eta alpha^p Gamma G^(p-1) / D",
+    "isolated": "random set of type (1, 0), Xi T dropped",
+    "ratio": "exact over leading, measured along a trajectory",
+    "measured_gamma": "the lemma's polylog(d) for gamma",
+    "measured_rho": "the least polylog(d) for rho; sign(rho) delta_rho while rho keeps its sign",
+    "delta": "to first order in delta_gamma and delta_rho: the chain rule",
+    "exact": "one step of descent",
+}
+
+
+def _lemma_4_3(name: str) -> Derivation:
+    equations = []
+    for label, right in lemma_4_3.EQUATIONS.items():
+        kind, _, parameter = label.partition("_")
+        note = _NOTES.get(label, _NOTES.get(kind, ""))
+        if kind == "h":
+            equations.append(_random_set(parameter, right))
+        elif right.has(sp.Function("E")):
+            left = getattr(sym, label)
+            equations.append(Equation(label, left, right, "exact", evaluates=False))
+        else:
+            equations.append(Equation(label, sp.Symbol(label), right, note))
+    return derivation(name, lemma_4_3.__doc__, equations, lambda: [lemma_4_3.prove()])
+
+
+def _random_set(parameter: str, right: sp.Expr) -> Equation:
+    """What a random set adds to an increment."""
+    left = sp.Function(f"h_{parameter}")(sym.a, sym.b, sym.T)
+    shared = MODEL.shared[getattr(sym, parameter)]
+    compact = _over_patches(sp.Function(f"k_{parameter}")) / shared
+    note = f"random set of type (a, b), per eta and s(-F); k_{parameter} as in `margins`"
+    return Equation(f"h_{parameter}", left, right, note, compact=compact)
+
+
+def _symmetric_line(name: str) -> Derivation:
+    E, drift = sp.Function("E"), sp.Symbol("drift")
+    y = {1: sp.Symbol("y_plus"), 0: sp.Symbol("y_zero"), -1: sp.Symbol("y_minus")}
+    velocity = sp.Derivative(sp.Symbol("gamma_minus_rho"), sp.Symbol("t"))
+    per_image = "of one image on gamma = rho = x over s(-F), Gamma = 1/(e^((beta-x)/tau) - 1 + D)"
+    equations = [
+        Equation("R", sym.R, symmetric_line.R_OF_COUNTS, "N_plus and N_minus features"),
+        *(Equation(left.name, left, symmetric_line.output(of), f"O/(kappa alpha) at s = {of}")
+          for of, left in y.items()),
+        Equation("F", sp.Symbol("F"), symmetric_line.F_ON_LINE, "on gamma = rho"),
+        Equation("mean_n", sp.Symbol("mean_n"), symmetric_line.MEAN_N, "over a random set"),
+        Equation("drift", drift, symmetric_line.DRIFT, per_image),
+        Equation("velocity", velocity, E(sym.weight * drift), "", evaluates=False),
+    ]  # fmt: skip
+    return derivation(name, symmetric_line.__doc__, equations, symmetric_line.prove_all)
+
+
+def _diagonal(name: str) -> Derivation:
+    t, row_sum = sp.Symbol("t"), sp.Symbol("row_sum")
+    velocities = {
+        sym.beta: diagonal.BETA_VELOCITY,
+        sym.gamma: diagonal.GAMMA_VELOCITY,
+        sym.rho: diagonal.RHO_VELOCITY,
+    }
+    c_beta = diagonal.d_beta(sym.c)
+    equations = [
+        Equation("c_beta", sp.Symbol("c_beta"), c_beta, "one formula for every patch"),
+        Equation("ell_beta", sp.Symbol("ell_beta"), diagonal.ELL_BETA, "rows of dL/dA sum to 0"),
+        *(Equation(f"d{x}_dt", sp.Derivative(x, t), right) for x, right in velocities.items()),
+        Equation("row_sum", row_sum, diagonal.ROW_SUM, "a constant of motion"),
+    ]
+    return derivation(name, diagonal.__doc__, equations, diagonal.prove_all)
+
+
+def _large_D(name: str) -> Derivation:
+    E, F = sp.Function("E"), sp.Symbol("F")
+    condition = E(sp.Function("s")(-F) * large_D.SCALED_SLOPE)
+    table = [
+        ("F_limit", large_D.LIMIT, "gamma = rho = 0, kappa = D, tau = 1, D -> infinity"),
+        ("A", large_D.AMPLITUDES[large_D.A], ""),
+        ("B", large_D.AMPLITUDES[large_D.B], ""),
+        ("alpha_dF_dalpha", large_D.SCALED_SLOPE, "in A and B; F = A T^p + B T"),
+        ("drift_limit", large_D.DRIFT, "d(gamma - rho)/dt on gamma = rho = 0, per s(-F)"),
+        ("drift_at_D", large_D.drift(), "the same exactly, given the numbers of features"),
+        ("attended", large_D.ATTENDED, "added to F where y = alpha G is of order 1, G >> 1"),
+    ]
+    equations = [
+        Equation("quasi_steady", condition, sp.Integer(0), "what alpha* solves", evaluates=False),
+        *(Equation(label, sp.Symbol(label), right, note) for label, right, note in table),
+        *(Equation(f"power_{label}", sp.Symbol(f"power_{label}"), right, "power of D")
+          for label, right in large_D.EXPONENTS.items()),
+    ]  # fmt: skip
+    return derivation(name, large_D.__doc__, equations, lambda: [large_D.prove()])
+
+
+def _kernels(name: str) -> Derivation:
+    equations, seen = [], set()
+    for kernel in kernels.kernels():
+        results = enumerate(right.rewrite(sp.Pow) for _, right in kernel.results)
+        for left, right in kernel.steps:
+            if (left, right) not in seen:
+                seen.add((left, right))
+                plain = right.rewrite(sp.Pow)
+                equations.append(Equation(left.name, left, plain, f"step of {kernel.name}"))
+        for index, right in results:
+            label = f"{kernel.name}_{index}"
+            note = f"result {kernel.results[index][0]} of {kernel.name}"
+            equations.append(Equation(label, sp.Symbol(label), right, note))
+    claims = kernels.identities()
+    return derivation(name, kernels.__doc__, equations, lambda: [decide_all("Kernels", claims)])
+
+
+_BUILDERS: dict[str, Callable[[str], Derivation]] = {
+    "attention": _attention,
+    "margins": _margins,
+    "excess": _excess,
+    "full-model": _full_model,
+    "symmetry": _symmetry,
+    "lemma-4.1": _lemma_4_1,
+    "lemma-4.2": _lemma_4_2,
+    "lemma-4.3": _lemma_4_3,
+    "symmetric-line": _symmetric_line,
+    "diagonal": _diagonal,
+    "large-D": _large_D,
+    "kernels": _kernels,
+}

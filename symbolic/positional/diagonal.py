@@ -1,0 +1,136 @@
+"""The diagonal trained too: a fourth order parameter, where Simplification 3.1 freezes it.
+
+"Without loss of generality" the diagonal A_ii = sigma_A is frozen (Jelassi et al. 2022,
+Simplification 3.1). Of the functions that A can express that is true: a constant added to a row of
+A changes nothing. Of the dynamics it is not. With A_ii = beta(t) trained as every other entry,
+
+    d beta/dt = -(1/D) d ell/d beta = (1/D) (d ell/d gamma + d ell/d rho),
+
+because the derivatives of a softmax in its D scores sum to zero: the row sums of dL/dA vanish. The
+same sum of the three velocities makes the row sums of A a constant of motion,
+
+    beta + (C-1) gamma + (D-C) rho = constant (derived).
+
+Proved for symbolic D, C and odd p from the weights, and from the D x D model with all D^2
+entries of A free at small sizes.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from fractions import Fraction
+
+import sympy as sp
+
+from symbolic.core.proof import Ledger, Proof
+from symbolic.core.zero import decide
+from symbolic.positional import margins
+from symbolic.positional.attention import row_sum, write_out
+from symbolic.positional.full_model import full_model
+from symbolic.positional.lemma_4_1 import CASES
+from symbolic.positional.lemma_4_3 import DIFFERENT, SAME
+from symbolic.positional.reduction import (
+    Layout,
+    RationalPoint,
+    first_and_last,
+    full_expectation,
+    reduced_expectation,
+)
+from symbolic.positional.symbols import D, Gamma, Lambda, Xi, beta, gamma, rho, s, tau
+from symbolic.positional.symmetry import random_rational
+
+CLAIM = "The trained diagonal"
+
+#: d ell/d gamma and d ell/d rho as symbols, and with them the velocities of the flow.
+ELL_GAMMA, ELL_RHO = sp.symbols("ell_gamma ell_rho", real=True)
+ELL_BETA = -(ELL_GAMMA + ELL_RHO)
+BETA_VELOCITY = -ELL_BETA / D
+GAMMA_VELOCITY, RHO_VELOCITY = -ELL_GAMMA / SAME, -ELL_RHO / DIFFERENT
+
+#: The constant of motion, a row sum of A.
+ROW_SUM = row_sum(beta, gamma, rho)
+
+
+def d_beta(c: sp.Expr) -> sp.Expr:
+    """Derivative of the weighted sum ``c`` of a patch in beta, given ``c``."""
+    return Lambda / tau * (s - c)
+
+
+def identities(velocity: sp.Expr = BETA_VELOCITY) -> dict[str, sp.Expr]:
+    """Return the identities for symbolic D, C and p as expressions that must vanish.
+
+    ``velocity`` is there to watch the proof fail.
+    """
+    c = margins.WEIGHTED_SUM
+    claims = {"d c / d beta": sp.diff(write_out(c), beta) - write_out(d_beta(c))}
+    for weight in (Lambda, Gamma, Xi):
+        moved = sum(sp.diff(write_out(weight), x) for x in (beta, gamma, rho))
+        claims[f"{weight} is unchanged by a constant added to a row of A"] = moved
+    claims["the derivatives of c in beta, gamma and rho sum to 0"] = write_out(
+        d_beta(c) + margins.d_gamma(c) + margins.d_rho(c)
+    )
+    act = write_out(margins.activation(margins.MARGIN))
+    claims["those of act(O) too, so ell_beta = -(ell_gamma + ell_rho)"] = sum(
+        sp.diff(act, x) for x in (beta, gamma, rho)
+    )
+    velocities = {beta: velocity, gamma: GAMMA_VELOCITY, rho: RHO_VELOCITY}
+    claims["a row sum of A is a constant of motion"] = sum(
+        sp.diff(ROW_SUM, x) * moves for x, moves in velocities.items()
+    )
+    return claims
+
+
+def prove(
+    D_: int, C_: int, p_: int = 3, *, seed: int = 0, entries: int | None = None,
+    partitions: Sequence[Layout] | None = None,
+) -> Proof:  # fmt: skip
+    """Compare with the gradient of the D x D model whose diagonal is trained.
+
+    One random rational point per partition (default: the contiguous one and one that is not), and
+    one where all entries of A are free. ``entries`` (default D, those of the diagonal) is there to
+    watch the proof fail.
+    """
+    ledger = Ledger(CLAIM, D=D_, C=C_, p=p_)
+    chosen = first_and_last(D_, C_) if partitions is None else partitions
+    rng = random.Random(seed)
+    model = full_model(D_, p_, train_diagonal=True)
+    _check_rows(ledger, D_, p_, rng)
+    for layout in chosen:
+        point = RationalPoint(rng)
+        full = full_expectation(model, layout, point)
+        _, d_gamma, d_rho = reduced_expectation(D_, C_, p_, point).gradient
+        expected = -(d_gamma + d_rho) / (entries or D_)
+        dA = full.mean().dA
+        for i in range(D_):
+            what = "dL/dA_ii = -(d ell/d gamma + d ell/d rho) / D"
+            ledger.equal(what, dA[i, i], expected, (layout, i))
+            row = sum(dA[i, j] for j in range(D_))
+            ledger.equal("the rows of dL/dA sum to 0", row, 0, (layout, i))
+        ledger.facts["patterns"] = full.patterns
+    ledger.points = len(chosen) + 1
+    return ledger.close()
+
+
+def prove_all() -> list[Proof]:
+    """Decide the identities for all sizes, and compare with the full model at `CASES`."""
+    ledger = Ledger(f"{CLAIM}, for every D, C and odd p")
+    for what, expression in identities().items():
+        ledger.zero(what, decide(expression))
+    return [ledger.close(), *(prove(*case) for case in CASES)]
+
+
+def _check_rows(ledger: Ledger, D_: int, p_: int, rng: random.Random) -> None:
+    """Sum the rows of dF/dA at arbitrary A, v and X: no manifold, no sets."""
+    model = full_model(D_, p_, train_diagonal=True)
+    free = [[random_rational(rng, signed=False) for _ in range(D_)] for _ in range(D_)]
+    value = model.evaluate(
+        free,
+        [random_rational(rng) for _ in range(model.d)],
+        [random_rational(rng) for _ in range(D_)],
+        [[random_rational(rng) for _ in range(model.d - 1)] for _ in range(D_)],
+        {name: random_rational(rng, signed=False) for name in ("kappa", "nu", "tau")},
+    )
+    for i in range(D_):
+        row = sum((value.dA[i, j] for j in range(D_)), Fraction(0))
+        ledger.equal("the rows of dF/dA sum to 0 at any A, v and X", row, 0, i)

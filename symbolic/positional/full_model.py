@@ -1,0 +1,151 @@
+"""The full model (T) with symbolic entries, its gradient by differentiation, compiled exactly.
+
+    F(X) = sum_i act(kappa sum_j S_ij <v, X_j>),   S_ij = e^{A_ij/tau} / sum_k e^{A_ik/tau},
+
+act(x) = x^p + nu x (Jelassi et al. 2022, equation (T) with the scale kappa and the temperature tau
+left free). All off-diagonal A_ij and all v_k are separate symbols: nothing about the partition, the
+invariant manifold or w* is built in. Coordinates are chosen so that w* is the first basis vector,
+X_j = (s_j, xi_j2, ..., xi_jd), with symbolic s_j and noise xi_jk orthogonal to w*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache, cached_property
+
+import sympy as sp
+
+from symbolic.core.zero import compile_exact
+from symbolic.positional.symbols import kappa, nu, tau, weight, y
+
+Matrix = list[list[Fraction]]
+Pair = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class OutputAndGradient:
+    """Exact values at one point: F and its derivatives in what is trained."""
+
+    F: Fraction
+    dA: dict[Pair, Fraction]
+    dv: list[Fraction]
+
+
+class FullModel:
+    """The D x D model of degree ``p`` with ``d``-dimensional patches, as exact functions.
+
+    Attributes ``A``, ``v``, ``signs``, ``noise`` are the symbols, ``F`` the output as a SymPy
+    expression in them, ``dA`` and ``dv`` its derivatives as SymPy computes them. Entry (i, j) of A
+    and coordinate k of v are counted from 0 and 1: ``A_0_1``, ``v_1``. The diagonal of A is fixed
+    (Simplification 3.1) unless it is said to be trained.
+    """
+
+    def __init__(self, D: int, p: int, d: int = 2, train_diagonal: bool = False) -> None:
+        self.D, self.p, self.d = D, p, d
+        self.A = sp.Matrix(D, D, lambda i, j: sp.Symbol(f"A_{i}_{j}", real=True))
+        self.v = sp.symbols(f"v_1:{d + 1}", real=True)
+        self.signs = sp.symbols(f"s_0:{D}", real=True)
+        self.noise = [sp.symbols(f"xi_{j}_2:{d + 1}", real=True) for j in range(D)]
+        self.F = sum(self._activation(self.margin(i)) for i in range(D))
+        every = [(i, j) for i in range(D) for j in range(D)]
+        self.pairs = [(i, j) for i, j in every if train_diagonal or i != j]
+
+    @cached_property
+    def dA(self) -> dict[Pair, sp.Expr]:
+        """Derivatives of F in the trainable entries of A."""
+        return {(i, j): sp.diff(self.F, self.A[i, j]) for i, j in self.pairs}
+
+    @cached_property
+    def dv(self) -> list[sp.Expr]:
+        """Derivatives of F in the components of v."""
+        return [sp.diff(self.F, v_k) for v_k in self.v]
+
+    def _activation(self, x: sp.Expr) -> sp.Expr:
+        return x**self.p + nu * x
+
+    def projection(self, j: int) -> sp.Expr:
+        """Return <v, X_j>."""
+        noise = sum(v * xi for v, xi in zip(self.v[1:], self.noise[j]))
+        return self.v[0] * self.signs[j] + noise
+
+    def margin(self, i: int) -> sp.Expr:
+        """Return O_i = kappa sum_j S_ij <v, X_j>."""
+        scores = [sp.exp(self.A[i, j] / tau) for j in range(self.D)]
+        seen = sum(score * self.projection(j) for j, score in enumerate(scores))
+        return kappa * seen / sum(scores)
+
+    @cached_property
+    def _exact(self) -> Callable[..., list[Fraction]]:
+        """F and its gradient, compiled with e^{A_ij/tau} as independent unknowns."""
+        unknowns = {sp.exp(entry / tau): sp.Symbol(f"x_{entry.name}") for entry in self.A}
+        expressions = [self.F, *self.dA.values(), *self.dv]
+        noise = [xi for row in self.noise for xi in row]
+        arguments = [*unknowns.values(), *self.v, *self.signs, *noise, kappa, nu, tau]
+        return compile_exact(arguments, [e.xreplace(unknowns) for e in expressions])
+
+    def evaluate(
+        self,
+        scores: Matrix,
+        v: Sequence[Fraction],
+        signs: Sequence[int | Fraction],
+        noise: Sequence[Sequence[Fraction]],
+        constants: Mapping[str, Fraction],
+    ) -> OutputAndGradient:
+        """Return exact F, dF/dA_ij and dF/dv_k at one data point.
+
+        ``scores`` (D, D) holds e^{A_ij/tau}, ``v`` (d,), ``signs`` (D,) the coefficients s_j,
+        ``noise`` (D, d-1), ``constants`` the values of kappa, nu and tau.
+        """
+        flat = [x for row in scores for x in row]
+        flat += [*v, *map(Fraction, signs), *(xi for row in noise for xi in row)]
+        F, *rest = self._exact(*flat, *(constants[k] for k in ("kappa", "nu", "tau")))
+        count = len(self.pairs)
+        return OutputAndGradient(F, dict(zip(self.pairs, rest[:count])), rest[count:])
+
+
+#: d loss/dF of log(1 + e^{-yF}), w standing for s(-yF); shown in `identities`, used wherever a
+#: gradient of F becomes one of the loss.
+LOSS_SLOPE = -y * weight
+
+
+@cache
+def full_model(D: int, p: int, d: int = 2, train_diagonal: bool = False) -> FullModel:
+    """Return the model of this size, built once per process."""
+    return FullModel(D, p, d, train_diagonal)
+
+
+def identities() -> dict[str, sp.Expr]:
+    """Return the gradient of the loss in closed form, as expressions that must vanish.
+
+    d loss/d theta = -y s(-yF) dF/d theta with the logistic sigmoid s, which is why s(-yF) enters
+    every gradient as one factor per data point; dF/dA_ij = (S_ij/tau) act'(O_i) (kappa <v, X_j> -
+    O_i); dF/dv = kappa sum_i act'(O_i) sum_j S_ij X_j. (D = 3, d = 2, p = 3; all entries free.)
+    """
+    model = FullModel(3, 3)
+    exp = {sp.exp(x / tau): sp.Symbol(f"x_{x.name}", positive=True) for x in model.A}
+    claims = {"d loss / d theta": _loss_identity()}
+    slopes = [model.p * model.margin(i) ** (model.p - 1) + nu for i in range(model.D)]
+    for i, j in model.pairs:
+        S_ij = sp.exp(model.A[i, j] / tau) / sum(sp.exp(x / tau) for x in model.A[i, :])
+        closed = S_ij / tau * slopes[i] * (kappa * model.projection(j) - model.margin(i))
+        claims[f"dF/dA_{i}_{j}"] = (model.dA[i, j] - closed).xreplace(exp)
+    for k, v_k in enumerate(model.v):
+        closed = sum(
+            slope * model.margin(i).subs({v: int(v == v_k) for v in model.v}, simultaneous=True)
+            for i, slope in enumerate(slopes)
+        )
+        claims[f"dF/dv_{k + 1}"] = (model.dv[k] - closed).xreplace(exp)
+    return claims
+
+
+def _loss_identity() -> sp.Expr:
+    theta = sp.Symbol("theta", real=True)
+    F = sp.Function("F", real=True)(theta)
+    loss = sp.log(1 + sp.exp(-y * F))
+    sigmoid = 1 / (1 + sp.exp(y * F))
+    difference = sp.diff(loss, theta) - LOSS_SLOPE.subs(weight, sigmoid) * sp.diff(F, theta)
+    unknown, slope = sp.symbols("e_F dF", positive=True)
+    replaced = difference.subs(sp.diff(F, theta), slope)
+    return replaced.subs({sp.exp(-y * F): unknown, sp.exp(y * F): 1 / unknown})

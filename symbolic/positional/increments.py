@@ -1,0 +1,197 @@
+"""One reduced model and what follows from it: the increments of alpha, gamma, rho and the weights.
+
+On the invariant manifold F is a sum over the sets, of activations of margins that are functions of
+(alpha, gamma, rho) through Lambda, Gamma and Xi. With one learning rate eta on every trained number
+and N_x of them sharing the value x (1, D (C-1), D (D-C); `symbolic.positional.all_sizes`),
+
+    Delta x = (eta / N_x) E[ s(-F) (signal set + sum over random sets) ],
+
+a set contributing sum_i act'(O_i) dO_i/dx over its patches. The attention weights follow by the
+chain rule through their eight derivatives, to first order in Delta gamma and Delta rho, and exactly
+
+    Delta Lambda = Lambda (1 / N - 1),   Delta Gamma = Gamma (e^{Delta gamma/tau} / N - 1), ...,
+    N = Lambda + (C-1) Gamma e^{Delta gamma/tau} + (D-C) Xi e^{Delta rho/tau}.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+
+import sympy as sp
+
+from symbolic.positional import margins
+from symbolic.positional.attention import DERIVATIVES, G_OF_WEIGHTS, WRITTEN_OUT, write_out
+from symbolic.positional.full_model import LOSS_SLOPE
+from symbolic.positional.symbols import (
+    C,
+    D,
+    G,
+    Gamma,
+    Lambda,
+    R,
+    T,
+    Xi,
+    a,
+    alpha,
+    b,
+    delta_alpha,
+    delta_gamma,
+    delta_rho,
+    eta,
+    gamma,
+    rho,
+    tau,
+    weight,
+    y,
+)
+
+#: How many entries of A share gamma, and rho.
+SAME, DIFFERENT = D * (C - 1), D * (D - C)
+
+
+@dataclass(frozen=True)
+class ReducedModel:
+    """The margin of a patch in (s, n, T), and how many trained numbers share each parameter."""
+
+    margin: sp.Expr = margins.MARGIN
+    shared: Mapping[sp.Symbol, sp.Expr] = field(
+        default_factory=lambda: {alpha: sp.Integer(1), gamma: SAME, rho: DIFFERENT}
+    )
+
+    def output(self, types: list[tuple[sp.Expr, sp.Expr]]) -> sp.Expr:
+        """Return F of the signal set and random sets of these types, weights written out."""
+        row = margins.activation(self.margin)
+        total = margins.of_signal_set(row)
+        for kind in types:
+            total += margins.of_random_set(row).subs(dict(zip((a, b), kind)), simultaneous=True)
+        return write_out(total.subs(T, C + sum(plus - minus for plus, minus in types)))
+
+    def signal_set(self, parameter: sp.Symbol) -> sp.Expr:
+        """Return what the signal set adds to an increment, per eta and s(-F), with T = C + R."""
+        row = _ROWS[parameter]
+        return margins.of_signal_set(row).subs(T, C + R) / self.shared[parameter]
+
+    def random_set(self, parameter: sp.Symbol) -> sp.Expr:
+        """Return what a random set of type (a, b) adds, per eta and s(-F)."""
+        return margins.of_random_set(_ROWS[parameter]) / self.shared[parameter]
+
+    def increment(self, parameter: sp.Symbol) -> sp.Expr:
+        """Return an increment as an expectation, for display; h is `random_set`."""
+        index = sp.Symbol("l", integer=True)
+        kind = sp.IndexedBase("a")[index], sp.IndexedBase("b")[index]
+        others = sp.Sum(_h(parameter)(*kind, C + R), (index, 1, D / C - 1))
+        return eta * _E(weight * (self.signal_set(parameter) + others))
+
+
+_ROWS = dict(zip((alpha, gamma, rho), margins.row_gradient()))
+_E = sp.Function("E")
+
+
+def _h(parameter: sp.Symbol) -> sp.Function:
+    return sp.Function(f"h_{parameter}")
+
+
+MODEL = ReducedModel()
+INCREMENTS = {alpha: delta_alpha, gamma: delta_gamma, rho: delta_rho}
+
+
+def _chain(of: sp.Symbol) -> sp.Expr:
+    moves = {gamma: delta_gamma, rho: delta_rho}
+    return sum(DERIVATIVES[of, parameter] * moved for parameter, moved in moves.items())
+
+
+#: First order in Delta gamma and Delta rho.
+WEIGHT_INCREMENTS = {x: _chain(x) for x in (Lambda, Gamma, Xi, G)}
+
+_GROW = {gamma: sp.exp(delta_gamma / tau), rho: sp.exp(delta_rho / tau)}
+_NORM = Lambda + (C - 1) * Gamma * _GROW[gamma] + (D - C) * Xi * _GROW[rho]
+#: The step of descent itself.
+EXACT_WEIGHT_INCREMENTS = {
+    Lambda: Lambda * (1 / _NORM - 1),
+    Gamma: Gamma * (_GROW[gamma] / _NORM - 1),
+    Xi: Xi * (_GROW[rho] / _NORM - 1),
+    G: D * (Lambda + (C - 1) * Gamma * _GROW[gamma]) / _NORM - G,
+}
+
+
+def _equations() -> dict[str, sp.Expr]:
+    found = {}
+    for parameter in INCREMENTS:
+        found[f"delta_{parameter}"] = MODEL.increment(parameter)
+        found[f"signal_{parameter}"] = MODEL.signal_set(parameter)
+        found[f"h_{parameter}"] = MODEL.random_set(parameter)
+    found |= {f"delta_{x}": right for x, right in WEIGHT_INCREMENTS.items()}
+    return found | {f"exact_{x}": right for x, right in EXACT_WEIGHT_INCREMENTS.items()}
+
+
+#: Every right-hand side by name: what is printed and what is proved.
+EQUATIONS = _equations()
+
+
+def identities(equations: Mapping[str, sp.Expr] = EQUATIONS) -> dict[str, sp.Expr]:
+    """Return that the equations follow from the model, as expressions that must vanish."""
+    claims: dict[str, sp.Expr] = {}
+    for parameter in MODEL.shared:
+        claims |= parameter_identities(parameter, equations)
+    return claims | weight_identities(equations)
+
+
+def parameter_identities(
+    parameter: sp.Symbol, equations: Mapping[str, sp.Expr] = EQUATIONS
+) -> dict[str, sp.Expr]:
+    """Return the identities of one of alpha, gamma and rho.
+
+    The increment is compared with the derivative of F of a signal set and two random sets of
+    arbitrary types, D = 3 C; a set adds to it on its own, given T.
+    """
+    a_1, b_1, a_2, b_2 = sp.symbols("a_1 b_1 a_2 b_2", integer=True, nonnegative=True)
+    types = ((a_1, b_1), (a_2, b_2))
+    outside = a_1 - b_1 + a_2 - b_2
+    shown = equations[f"delta_{parameter}"].subs(D, 3 * C).doit().replace(_E, lambda x: x)
+    for index, (plus, minus) in enumerate(types, start=1):
+        term = _h(parameter)(sp.IndexedBase("a")[index], sp.IndexedBase("b")[index], C + R)
+        here = equations[f"h_{parameter}"].subs({a: plus, b: minus, T: C + R}, simultaneous=True)
+        shown = shown.subs(term, here.subs(D, 3 * C))
+    shown = write_out(shown).subs({R: outside, D: 3 * C})
+    signal = eta * weight * write_out(equations[f"signal_{parameter}"].subs(R, 0))
+    return {
+        f"Delta {parameter} = -(eta/N) d ell, three sets": shown
+        - _descent(parameter, types).subs(D, 3 * C),
+        f"signal set alone, {parameter}": signal - _descent(parameter, ()),
+    }
+
+
+@cache
+def _descent(parameter: sp.Symbol, types: tuple[tuple[sp.Expr, sp.Expr], ...]) -> sp.Expr:
+    """Return what descent adds at one image with the signal set and sets of these types."""
+    slope = LOSS_SLOPE.subs(y, 1) * sp.diff(MODEL.output(list(types)), parameter)
+    return write_out(-eta * slope / MODEL.shared[parameter])
+
+
+def weight_identities(
+    equations: Mapping[str, sp.Expr] = EQUATIONS,
+) -> dict[str, sp.Expr]:
+    """Return the identities of Lambda, Gamma, Xi and G."""
+    written = dict(WRITTEN_OUT) | {G: write_out(G_OF_WEIGHTS)}
+    step = sp.Symbol("step", real=True)
+    moved = {gamma: gamma + step * delta_gamma, rho: rho + step * delta_rho}
+    claims = {}
+    for x, function in written.items():
+        slope = sp.diff(function.subs(moved, simultaneous=True), step).subs(step, 0)
+        claims[f"Delta {x}, chain rule"] = slope - write_out(equations[f"delta_{x}"])
+        after = function.subs({k: v.subs(step, 1) for k, v in moved.items()}, simultaneous=True)
+        exact = after - function - write_out(equations[f"exact_{x}"])
+        claims[f"Delta {x}, one step of descent"] = _with_unknown_growth(exact)
+    totals = [equations[f"delta_{x}"] for x in (Lambda, Gamma, Xi)]
+    claims["Delta of the sum of a row is 0"] = write_out(
+        totals[0] + (C - 1) * totals[1] + (D - C) * totals[2]
+    )
+    return claims
+
+
+def _with_unknown_growth(expression: sp.Expr) -> sp.Expr:
+    """Write e^{Delta gamma/tau} and e^{Delta rho/tau} as unknowns of their own."""
+    apart = sp.expand_power_exp(expression.replace(sp.exp, lambda x: sp.exp(sp.expand(x))))
+    return apart.subs({grown: sp.Symbol(f"grow_{x}", positive=True) for x, grown in _GROW.items()})

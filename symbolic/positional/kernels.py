@@ -1,0 +1,318 @@
+"""What is emitted: the scalar kernels as named steps, derived from `margins` and `lemma_4_3`.
+
+Algebra is not arithmetic: each kernel names the steps that keep its rounding errors small, and
+`identities` shows that these steps are the same functions as the plain formulas.
+"""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import sympy as sp
+
+from symbolic import scalars
+from symbolic.kernel import Kernel, Step, copysign, expm1, power, power_difference, powers
+from symbolic.positional import attention, lemma_4_3, margins
+from symbolic.positional import symbols as sym
+from symbolic.positional.increments import MODEL
+from symbolic.positional.symbols import (
+    C,
+    D,
+    Gamma,
+    Gamma_minus_Xi,
+    Lambda,
+    Lambda_minus_Gamma,
+    O,
+    T,
+    Xi,
+    alpha,
+    bend,
+    beta,
+    c,
+    c_gamma,
+    c_rho,
+    excess,
+    gamma,
+    kappa,
+    n,
+    nu,
+    p,
+    rho,
+    s,
+    slope,
+    tau,
+)
+
+_DIFFERENCES = (Lambda_minus_Gamma, Gamma_minus_Xi)
+_ROW_ARGUMENTS = (s, n, T, alpha, Lambda, Gamma, Xi, *_DIFFERENCES, C, D, kappa, tau, p, nu)
+_scale = kappa * alpha
+_same, _other, _g = sp.symbols("same_set other_sets g", positive=True)
+_Gamma_over_tau, _Xi_over_tau = sp.symbols("Gamma_over_tau Xi_over_tau", positive=True)
+_c_gamma_gamma, _c_gamma_rho, _c_rho_rho = _SECOND = sp.symbols(
+    "c_gamma_gamma c_gamma_rho c_rho_rho", real=True
+)
+_own, _balance, _top = sp.symbols("own balance top", real=True)
+
+
+def attention_weights() -> Kernel:
+    """Softmax shifted by its maximum, differences through expm1."""
+    Z = sp.Symbol("Z", positive=True)
+    order = {beta: sym.x_beta, gamma: sym.x_gamma, rho: sym.x_rho}
+    steps = [(_top, sp.Max(beta, gamma, rho))]
+    steps += [(x, sp.exp((name - _top) / tau)) for name, x in order.items()]
+    steps += [(Z, sym.x_beta + (C - 1) * sym.x_gamma + (D - C) * sym.x_rho)]
+    differences = []
+    for one, other in ((beta, gamma), (gamma, rho)):
+        relative = sp.Symbol(f"relative_{one}_{other}", real=True)
+        size = -expm1(-sp.Abs(one - other) / tau)
+        steps.append((relative, copysign(size, one - other)))
+        difference = sp.Symbol(f"x_{one}_minus_x_{other}", real=True)
+        steps.append((difference, sp.exp((sp.Max(one, other) - _top) / tau) * relative))
+        differences.append(difference / Z)
+    results = [*(x / Z for x in order.values()), *differences]
+    names = ("Lambda", "Gamma", "Xi", "Lambda_minus_Gamma", "Gamma_minus_Xi")
+    doc = """Attention weights on the invariant manifold (Section 4.1, above Lemma 4.3).
+
+    Lambda = e^(beta/tau) / Z, Gamma = e^(gamma/tau) / Z, Xi = e^(rho/tau) / Z with
+    Z = e^(beta/tau) + (C-1) e^(gamma/tau) + (D-C) e^(rho/tau). The exponents are shifted by their
+    maximum; the differences Lambda - Gamma and Gamma - Xi keep their digits when they are small."""
+    arguments = (beta, gamma, rho, tau, C, D)
+    return Kernel("attention_weights", arguments, tuple(steps), tuple(zip(names, results)), doc)
+
+
+class _act(sp.Function):
+    """The activation, kept as a name while the chain rule is applied."""
+
+    def fdiff(self, argindex: int = 1) -> sp.Expr:
+        return _act_slope(self.args[0])
+
+
+class _act_slope(sp.Function):
+    def fdiff(self, argindex: int = 1) -> sp.Expr:
+        return _act_bend(self.args[0])
+
+
+class _act_bend(sp.Function):
+    pass
+
+
+def _chain_rule(*parameters: sp.Symbol) -> sp.Expr:
+    """Differentiate act(kappa alpha c(gamma, rho)) and name the pieces.
+
+    A factor act'(O) in front of an attention derivative becomes the excess: those are derivatives
+    of kappa alpha c whose sum over all rows vanishes (`margins.excess_identities`).
+    """
+    c_function = sp.Function("c")(gamma, rho)
+    row = sp.diff(_act(_scale * c_function), *parameters) if parameters else _act(c_function)
+    attention_enters = any(parameter != alpha for parameter in parameters)
+    names: dict[sp.Expr, sp.Expr] = {
+        sp.diff(c_function, gamma, gamma): _c_gamma_gamma,
+        sp.diff(c_function, gamma, rho): _c_gamma_rho,
+        sp.diff(c_function, rho, rho): _c_rho_rho,
+        sp.diff(c_function, gamma): c_gamma,
+        sp.diff(c_function, rho): c_rho,
+        _act_slope(_scale * c_function): excess if attention_enters else slope,
+        _act_bend(_scale * c_function): bend,
+    }
+    for what, name in names.items():
+        row = row.subs(what, name)
+    return row.subs(c_function, c).subs(_scale * c, O)
+
+
+def _row_steps() -> list[Step]:
+    empty = margins.EMPTY_MARGIN
+    same_sets = {(C - 1) * Gamma: _same, (D - C) * Xi: _other}
+    c_gamma_stable = margins.d_gamma_stable(_balance).subs(Gamma / tau, _Gamma_over_tau)
+    c_rho_stable = margins.d_rho_stable(_balance).subs(Xi / tau, _Xi_over_tau)
+    second = [e.subs(same_sets) for e in margins.second_derivatives(c_gamma, c_rho)]
+    return [
+        (_same, (C - 1) * Gamma),
+        (_other, (D - C) * Xi),
+        (_own, margins.OWN_PART),
+        (c, _own + Xi * T),
+        (_Gamma_over_tau, Gamma / tau),
+        (_Xi_over_tau, Xi / tau),
+        (_balance, margins.BALANCE),
+        (c_gamma, c_gamma_stable),
+        (c_rho, c_rho_stable),
+        *zip(_SECOND, second),
+        (O, _scale * c),
+        (slope, p * power(O, p - 1) + nu),
+        (excess, p * power_difference(O, empty, _scale * _own, p - 1)),
+        (bend, p * (p - 1) * power(O, p - 2)),
+    ]
+
+
+_SHARED_NAMES: dict[sp.Expr, str] = {
+    _scale: "scale",
+    Xi * T: "c_empty",
+    power(O, p - 1): "O_power",
+    _scale * excess: "pull",
+    _scale * bend: "scaled_bend",
+    kappa * (bend * O + excess): "mixed",
+}
+
+_ROW_DOC = """The row has coefficient s of w*, its set sums to n and all patches to T (label +1):
+    c = Lambda s + Gamma (n - s) + Xi (T - n), O = kappa alpha c, act(x) = x^p + nu x.
+    """
+_EXCESS_DOC = """\
+Where gamma or rho enters, act'(O) is replaced by its excess act'(O) - act'(O_empty) over a
+    zero patch in an empty set, O_empty = kappa alpha Xi T: exact once summed over all rows,
+    because the sum of all O does not depend on gamma and rho, and free of cancellation."""
+
+
+def _used(steps: list[Step], results: list[sp.Expr]) -> tuple[Step, ...]:
+    """Drop the steps that no result needs."""
+    needed = set().union(*(r.free_symbols for r in results))
+    kept = []
+    for name, expression in reversed(steps):
+        if name in needed:
+            kept.append((name, expression))
+            needed |= expression.free_symbols
+    return tuple(reversed(kept))
+
+
+def row_gradient() -> Kernel:
+    """act(O) of one row and its first derivatives."""
+    value = O * (power(O, p - 1) + nu)
+    results = [value, *(_chain_rule(x) for x in (alpha, gamma, rho))]
+    names = ("act(O)", "d_alpha", "d_gamma", "d_rho")
+    doc = f"""Activation of one row of the attention and its derivatives in alpha, gamma, rho.
+
+    {_ROW_DOC}{_EXCESS_DOC}"""
+    steps = _used(_row_steps(), results)
+    return Kernel(
+        "row_gradient", _ROW_ARGUMENTS, steps, tuple(zip(names, results)), doc, _SHARED_NAMES
+    )
+
+
+def row_hessian() -> Kernel:
+    """Second derivatives of act(O) of one row."""
+    pairs = [(alpha, alpha), (alpha, gamma), (alpha, rho), (gamma, gamma), (gamma, rho), (rho, rho)]
+    results = [_chain_rule(*pair) for pair in pairs]
+    doc = f"""Second derivatives of the activation of one row in alpha, gamma, rho.
+
+    Order: (alpha alpha, alpha gamma, alpha rho, gamma gamma, gamma rho, rho rho).
+    {_ROW_DOC}{_EXCESS_DOC}"""
+    names = [f"{one} {other}" for one, other in pairs]
+    steps = _used(_row_steps(), results)
+    return Kernel(
+        "row_hessian", _ROW_ARGUMENTS, steps, tuple(zip(names, results)), doc, _SHARED_NAMES
+    )
+
+
+def gamma_leading_term() -> Kernel:
+    """Lemma 4.3, leading term for gamma."""
+    steps = ((_g, Lambda + (C - 1) * Gamma), (O, _scale * _g))
+    result = powers(lemma_4_3.gamma_leading(O, _g))
+    doc = """Leading term of the gamma increment per learning rate and E[s(-F)] (Lemma 4.3).
+
+    (C Gamma / tau) (kappa / D) alpha (1 - G/D) (p (kappa alpha G/D)^(p-1) + nu), the share of the
+    signal set when the random sets cancel; g = G/D = Lambda + (C-1) Gamma."""
+    arguments = (alpha, Lambda, Gamma, C, D, kappa, tau, p, nu)
+    return Kernel("gamma_leading_term", arguments, steps, (("gamma", result),), doc)
+
+
+def rho_leading_term() -> Kernel:
+    """Lemma 4.3, leading signal-set term for rho."""
+    steps = ((_g, Lambda + (C - 1) * Gamma), (O, _scale * _g))
+    result = powers(lemma_4_3.rho_leading(O, _g))
+    doc = """Leading signal term of the rho increment per learning rate and E[s(-F)] (Lemma 4.3).
+
+    -(C Xi / tau) (kappa / D) alpha (G/D) (p (kappa alpha G/D)^(p-1) + nu), the share of the signal
+    set when the random sets cancel; g = G/D = Lambda + (C-1) Gamma."""
+    arguments = (alpha, Lambda, Gamma, Xi, C, D, kappa, tau, p, nu)
+    return Kernel("rho_leading_term", arguments, steps, (("rho", result),), doc)
+
+
+def kernels() -> tuple[Kernel, ...]:
+    """Return every kernel in the order in which it is emitted."""
+    builders = (attention_weights, row_gradient, row_hessian, gamma_leading_term, rho_leading_term)
+    return (*(build() for build in builders), *scalars.kernels())
+
+
+def _in_order(expression: sp.Expr, order: tuple[sp.Symbol, ...]) -> sp.Expr:
+    """Resolve Max, Abs and sign for beta, gamma, rho in this descending order."""
+
+    def first(difference: sp.Expr) -> sp.Expr:
+        return next(name for name in order if difference.has(name))
+
+    return (
+        expression.replace(sp.Max, lambda *names: min(names, key=order.index))
+        .replace(sp.sign, lambda x: x.coeff(first(x)))
+        .replace(sp.Abs, lambda x: x * x.coeff(first(x)))
+    )
+
+
+def identities() -> dict[str, sp.Expr]:
+    """Return, per emitted result, its difference from the plain formula; all must vanish."""
+    claims: dict[str, sp.Expr] = {}
+    for kernel in kernels():
+        for index in range(len(kernel.results)):
+            claims |= result_identities(kernel, index)
+    for degree in (3, 5, 7):
+        claims[f"power_difference at p = {degree}"] = _power_difference_identity(degree - 1)
+    return claims
+
+
+def result_identities(kernel: Kernel, index: int) -> dict[str, sp.Expr]:
+    """Return the difference of one result from what it should be, by the name of the kernel."""
+    name = kernel.results[index][0]
+    if kernel.name == "attention_weights":
+        plain, claims = attention.write_out(getattr(sym, name)), {}
+        for order in permutations((beta, gamma, rho)):
+            stable = _in_order(kernel.expanded(index), order)
+            where = f"where {' >= '.join(map(str, order))}"
+            largest = kernel.in_arguments(getattr(sym, f"x_{order[0]}"))
+            claims[f"{name} {where}"] = stable - plain
+            claims[f"largest exponential is 1 {where}"] = _in_order(largest, order) - 1
+        return claims
+    if kernel.name.endswith("_leading_term"):  # from the model, not from what is emitted
+        plain = MODEL.signal_set(getattr(sym, name)).subs(sym.R, 0)
+        margin = margins.at_patch(margins.MARGIN, "signal").subs(sym.R, 0)
+        return {
+            kernel.name: attention.write_out(kernel.expanded(index) - plain),
+            f"{kernel.name}, margin of the signal": kernel.in_arguments(O) - margin,
+        }
+    if not kernel.name.startswith("row_") or kernel.name == "row_sum":
+        return scalars.identities(kernel, index)
+    claims = {f"{kernel.name}, {name}": _row_identity(kernel, index)}
+    if kernel.name == "row_hessian":
+        claims[f"{kernel.name}, {name}, of the model"] = _model_identity(kernel, index)
+    return claims
+
+
+def _model_identity(kernel: Kernel, index: int) -> sp.Expr:
+    """Emitted second derivatives summed over three sets minus those of F of the model, D = 3 C."""
+    types = [sp.symbols(f"a_{i} b_{i}", integer=True, nonnegative=True) for i in (1, 2)]
+    row = kernel.expanded(index)
+    total = margins.of_signal_set(row)
+    for kind in types:
+        at = dict(zip((sym.a, sym.b), kind))
+        total += margins.of_random_set(row).subs(at, simultaneous=True)
+    total = attention.write_out(total.subs(T, C + sum(plus - minus for plus, minus in types)))
+    one, other = (getattr(sym, x) for x in kernel.results[index][0].split())
+    return (total - sp.diff(MODEL.output(types), one, other)).subs(D, 3 * C)
+
+
+def _row_identity(kernel: Kernel, index: int) -> sp.Expr:
+    """Emitted row result minus the derivative of act(O), excess form where attention enters."""
+    name = kernel.results[index][0]
+    by_name = {"act(O)": (), "d_alpha": (alpha,), "d_gamma": (gamma,), "d_rho": (rho,)}
+    parameters = by_name.get(name) or tuple(getattr(sym, x) for x in name.split() if "(" not in x)
+    row = attention.write_out(margins.activation(margins.MARGIN))
+    plain = sp.diff(row, *parameters) if parameters else row
+    if any(parameter != alpha for parameter in parameters):
+        margin = sp.diff(attention.write_out(margins.MARGIN), *parameters)
+        plain -= attention.write_out(margins.activation_slope(margins.EMPTY_MARGIN)) * margin
+    return attention.write_out(kernel.expanded(index)) - plain
+
+
+def _power_difference_identity(degree: int) -> sp.Expr:
+    """Run the steps of the emitted loop on symbols and compare with x^n - y^n."""
+    x, y = x_0, y_0 = sp.symbols("x y", real=True)
+    difference, n = x - y, degree
+    while n % 2 == 0:
+        difference, x, y, n = difference * (x + y), x**2, y**2, n // 2
+    total = sum(x ** (n - 1 - j) * y**j for j in range(n))
+    return difference * total - power_difference(x_0, y_0, x_0 - y_0, degree).rewrite(sp.Pow)

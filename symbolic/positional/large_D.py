@@ -1,0 +1,209 @@
+"""The limit of many patches: D -> infinity at a fixed number qD of features, kappa = D, tau = 1.
+
+Derived here; the paper's regime (Assumption 2, Parametrization 3.1: q = poly(C)/D, nu = 1/poly(d),
+sigma_A = polyloglog(d)) leaves it implicit. With h = e^beta - 1 and eps = 1/D, on gamma = rho = 0,
+
+    O_s = alpha (T + h s) / (1 + h eps),      F = sum_s n_s act(O_s),
+
+n_1 and n_-1 the numbers of patches with a feature, the signal set included, and n_1 - n_-1 = T.
+While these stay bounded, F -> D (alpha^p T^p + nu alpha T) = A T^p + B T with A = D alpha^p and
+B = D nu alpha. Everything below follows.
+
+Quasi-steady alpha: alpha settles where E[s(-F) (p A T^p + B T)] = 0. In alpha = a D^(-1/p) and
+nu = n D^(-(p-1)/p) this is one equation for a and n, free of D. For n -> 0, alpha* = a_0 D^(-1/p);
+for n -> infinity, alpha* = b_0/(nu D). They meet at n ~ 1: nu ~ D^(-(p-1)/p), D ~ nu^(-p/(p-1)).
+
+One curve: along a ray (A, B) = u (A', B') the expectation falls strictly in u, as F and its weight
+have one sign. So there is one solution for each ratio B/A, and no branching.
+
+Attention: on gamma = rho, d(gamma - rho)/dt -> (p C alpha^p/D) E[s(-F) ((T + h)^(p-1) - T^(p-1))];
+at p = 3 the bracket is h^2 + 2 h T. With max |rho| = r/D, T1 ~ D for n -> 0 and T1 ~ D^p at fixed
+nu, for every odd p.
+
+Jumps: once the sets attend to themselves, Lambda << Gamma and 1 << G << D, with features in
+different sets, O(1) patches have margins of the order y = alpha G. They add
+y^p (C + R (C-1)^(1-p)) to F. This may have the opposite sign of T: the argument for one solution a
+ratio fails, and alpha can have several quasi-steady values between which it jumps.
+"""
+
+from __future__ import annotations
+
+import sympy as sp
+
+from symbolic.core.proof import Proof, decide_all
+from symbolic.positional import margins
+from symbolic.positional.attention import WRITTEN_OUT
+from symbolic.positional.symbols import (
+    C,
+    D,
+    Gamma,
+    Lambda,
+    R,
+    T,
+    Xi,
+    alpha,
+    beta,
+    gamma,
+    kappa,
+    n,
+    nu,
+    p,
+    rho,
+    s,
+    tau,
+)
+
+eps, h, a, b, y, A, B = sp.symbols("eps h a b y A B", positive=True)
+#: Patches outside the signal set with coefficient +1 and -1; their difference is R.
+plus, minus = sp.symbols("n_plus n_minus", integer=True, nonnegative=True)
+#: n = nu D^((p-1)/p), and D^(1/p).
+nu_hat, root_of_D = sp.symbols("nu_hat D_root", positive=True)
+#: D max |rho|, and the expectation in the drift.
+r, mean = sp.symbols("r mean", positive=True)
+#: D Lambda and D Xi where they stay bounded while G grows.
+D_Lambda, D_Xi = sp.symbols("D_Lambda D_Xi", positive=True)
+
+#: F in the limit; in the two amplitudes A and B; and alpha dF/d alpha.
+LIMIT = D * (alpha**p * T**p + nu * alpha * T)
+SCALED = A * T**p + B * T
+SCALED_SLOPE = p * A * T**p + B * T
+AMPLITUDES = {A: D * alpha**p, B: D * nu * alpha}
+#: The drift d(gamma - rho)/dt on gamma = rho = 0 in the limit, per data point and s(-F).
+DRIFT = p * C * alpha**p / D * ((T + h) ** (p - 1) - T ** (p - 1))
+#: What patches add to F whose margins the attention has raised to the order y = alpha G.
+ATTENDED = y**p * (C + R * (C - 1) ** (1 - p))
+
+#: Powers of D: alpha* and T1 on the branch of the p-th power and on the linear one, and the nu at
+#: which the two meet.
+EXPONENTS: dict[str, sp.Expr] = {
+    "alpha_power": -1 / p,
+    "alpha_linear": sp.Integer(-1),
+    "nu_crossover": -(p - 1) / p,
+    "T1_power": sp.Integer(1),
+    "T1_linear": p,
+}
+
+
+def margin(sign: int) -> sp.Expr:
+    """Return O on gamma = rho = 0 of a patch with coefficient ``sign``, exactly, in h and eps."""
+    return alpha * (T + h * sign) / (1 + h * eps)
+
+
+def output(zeros: sp.Expr) -> sp.Expr:
+    """Return ``zeros`` zero patches' and all other patches' share of F on gamma = rho = 0."""
+    counts = {1: plus + C, -1: minus, 0: zeros}
+    terms = (count * margins.activation(margin(sign)) for sign, count in counts.items())
+    return sp.Add(*terms)
+
+
+def _written_out(expression: sp.Expr) -> sp.Expr:
+    """Put gamma = rho = 0, tau = 1, kappa = D, e^beta = 1 + h."""
+    at = {gamma: 0, rho: 0, tau: 1, kappa: D}
+    weights = {weight: right.subs(at) for weight, right in WRITTEN_OUT.items()}
+    return expression.subs(weights).subs(at).subs(sp.exp(beta), 1 + h)
+
+
+def _row_weight(sign: sp.Expr, set_sum: sp.Expr) -> sp.Expr:
+    """Return (c_gamma/(C-1) - c_rho/(D-C)) / Gamma of a row on gamma = rho, tau = 1."""
+    c = margins.WEIGHTED_SUM
+    difference = margins.d_gamma(c) / (C - 1) - margins.d_rho(c) / (D - C)
+    return (difference / Gamma).subs({Xi: Gamma, tau: 1}).subs(
+        {s: sign, n: set_sum}, simultaneous=True
+    )  # fmt: skip
+
+
+def _balance(sign: sp.Expr) -> sp.Expr:
+    """Return how much of a signal row a patch with this coefficient outside the set balances."""
+    return 1 - (R - sign) / (D - C - 1)
+
+
+def drift() -> sp.Expr:
+    """Return d(gamma - rho)/dt on gamma = rho = 0 given the numbers of features, per s(-F).
+
+    Exact at every D; the positions of the features are averaged over (`identities`).
+    """
+    counts = {1: plus, -1: minus, 0: D - C - plus - minus}
+    slope = {k: margins.activation_slope(margin(k)) for k in counts}
+    share = sp.Add(*(c * _balance(sp.Integer(k)) * (slope[1] - slope[k])
+                     for k, c in counts.items()))  # fmt: skip
+    scale = D * alpha / (D + h) * C / (D * (D - C))  # kappa alpha Gamma C/(D (D - C))
+    return (scale * share).subs({R: plus - minus, T: C + plus - minus}).subs(eps, 1 / D)
+
+
+def scaled_drift() -> sp.Expr:
+    """Return D times the drift in eps = 1/D, in a form that has a value at eps = 0."""
+    counts = {-1: eps * minus, 0: 1 - eps * (C + plus + minus)}
+    slope = {k: margins.activation_slope(margin(k)) for k in (1, -1, 0)}
+    share = sp.Add(*(
+        c * (1 - (R - k) * eps / (1 - (C + 1) * eps)) * (slope[1] - slope[k])
+        for k, c in counts.items()
+    ))  # fmt: skip
+    scale = alpha * C / ((1 + h * eps) * (1 - C * eps))
+    return (scale * share).subs(R, T - C)
+
+
+def _attended_sets() -> sp.Expr:
+    """Return the p-th powers of a signal set and of R random sets with one feature each, exactly.
+
+    The features' own set mates and the patches with the features; kappa = D, in eps = 1/G.
+    """
+    c = margins.WEIGHTED_SUM
+    at = {Lambda: D_Lambda / D, Xi: D_Xi / D, Gamma: (1 / eps - D_Lambda) / ((C - 1) * D)}
+
+    def power(sign: int, set_sum: sp.Expr) -> sp.Expr:
+        row = c.subs({s: sign, n: set_sum}, simultaneous=True).subs(at)
+        return (sp.expand(D * eps * row) * y) ** p  # kappa alpha c with alpha = y eps
+
+    one = sp.Integer(1)
+    isolated = (power(1, one) + (C - 1) * power(0, one)).subs(T, 1)
+    return C * power(1, C) + R * isolated
+
+
+def identities() -> dict[str, sp.Expr]:
+    """Return every identity of this module as an expression that must vanish."""
+    exact = {sign: _written_out(margins.MARGIN.subs({s: sign, n: sign})) for sign in (1, -1, 0)}
+    N = D - C
+    zeros = 1 / eps - C - plus - minus
+    difference = {minus: C + plus - T}  # T = C + plus - minus
+    mates = s + (C - 1) * (R - s) / (N - 1)  # E[n] given the numbers of features, by exchange
+    scaling = {alpha: a / root_of_D, nu: nu_hat / root_of_D ** (p - 1), D: root_of_D**p}
+    balanced = sp.Add(*(c * _balance(sp.Integer(k)) for k, c in
+                        {1: plus, -1: minus, 0: N - plus - minus}.items()))  # fmt: skip
+    over_D = sp.Add(  # eps F, with eps times the number of zero patches written out
+        eps * output(sp.Integer(0)),
+        (1 - eps * (C + plus + minus)) * margins.activation(margin(0)),
+    )
+    rate = (DRIFT / ((T + h) ** (p - 1) - T ** (p - 1)) * mean).subs(T, 2)
+    claims = {
+        **{f"margin of a patch {sign:+d}": margin(sign).subs(eps, 1 / D) - exact[sign]
+           for sign in exact},
+        "F over D": over_D - eps * output(zeros),
+        "limit of F over D": over_D.subs(eps, 0) - LIMIT / D,
+        "nu enters F by D nu alpha T, exactly": (
+            sp.diff(output(zeros), nu) - alpha * T / eps
+        ).subs(difference),
+        "A T^p + B T": SCALED.subs(AMPLITUDES) - LIMIT,
+        "alpha dF/d alpha": alpha * sp.diff(LIMIT, alpha) - SCALED_SLOPE.subs(AMPLITUDES),
+        "scaling of A": AMPLITUDES[A].subs(scaling) - a**p,
+        "scaling of B": AMPLITUDES[B].subs(scaling) - nu_hat * a,
+        "F and its weight have one sign": SCALED * SCALED_SLOPE
+        - T**2 * (A * T ** (p - 1) + B) * (p * A * T ** (p - 1) + B),
+        "weight of a signal row": _row_weight(sp.Integer(1), C) - (1 - (T - C) / N),
+        "weight of another row": (_row_weight(s, mates) + C / N * _balance(s)).subs(T, C + R),
+        "the weights cancel": (balanced - (N - R)).subs(R, plus - minus),
+        "drift in 1/D": scaled_drift().subs({T: C + plus - minus}).subs(eps, 1 / D)
+        - D * drift(),
+        "limit of the drift": scaled_drift().subs(eps, 0) - D * DRIFT,
+        "drift at p = 3": (DRIFT - 3 * C * alpha**3 / D * (h**2 + 2 * h * T)).subs(p, 3),
+        "T1 on the branch of the power": r / D / rate.subs(alpha, a / root_of_D)
+        - r * root_of_D**p / (p * C * a**p * mean),
+        "T1 on the linear branch": r / D / rate.subs(alpha, b / (nu * D))
+        - r * (nu / b) ** p * D ** EXPONENTS["T1_linear"] / (p * C * mean),
+        "sets that attend to themselves": _attended_sets().subs(eps, 0) - ATTENDED,
+    }  # fmt: skip
+    return claims
+
+
+def prove() -> Proof:
+    """Decide every identity of this module."""
+    return decide_all("The limit of many patches", identities())

@@ -1,0 +1,127 @@
+"""Lemma 4.1: on the manifold the attention matrix keeps three values, and how they move.
+
+"There exist beta = sigma_A, gamma, rho such that for all t: A_ii = beta; A_ij = gamma for i, j in
+the same set; A_ij = rho for i, j in different sets." (Jelassi et al. 2022, Lemma 4.1.) By induction
+over t it is enough that the population gradient at such an A and v = alpha w* has one value on all
+same-set entries and one on all others; the diagonal is not trained. Proved for every D and C in
+`symbolic.positional.all_sizes`, together with the values,
+
+    dL/dA_ij = (1 / (D (C-1))) d ell/d gamma   (same set),
+    dL/dA_ij = (1 / (D (D-C))) d ell/d rho     (different sets),
+
+and checked here by other means: the gradient of the full model with numbered entries, summed over
+all patterns of the data at small D and C, in exact arithmetic at a random rational point. A false
+comparison passes one point with a probability of at most
+`symbolic.positional.reduction.error_bound`.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+from symbolic.core.proof import Ledger, Proof
+from symbolic.positional import all_sizes, symmetry
+from symbolic.positional.full_model import Pair, full_model
+from symbolic.positional.reduction import (
+    FullExpectation,
+    Layout,
+    RationalPoint,
+    ReducedExpectation,
+    error_bound,
+    first_and_last,
+    full_expectation,
+    layouts,
+    reduced_expectation,
+)
+
+CLAIM = "Lemma 4.1: three values of A, and the gradient of each"
+#: (D, C, p) at which the full model is small enough to be summed over all patterns.
+CASES = ((4, 2, 3), (6, 2, 3), (6, 3, 3), (4, 2, 5), (6, 2, 5), (6, 3, 5))
+#: Those that `prove_all` runs beside the proof for all sizes.
+CROSS_CHECKS = ((4, 2, 3), (6, 3, 3))
+
+
+def prove(
+    D: int,
+    C: int,
+    p: int = 3,
+    *,
+    seed: int = 0,
+    partitions: Sequence[Layout] | None = None,
+    multiplicities: tuple[int, int] | None = None,
+    perturbed_entry: Pair | None = None,
+) -> Proof:
+    """Run the proof at one fresh random rational point per partition (default: all partitions).
+
+    ``multiplicities`` (default ``(D(C-1), D(D-C))``) and ``perturbed_entry`` (an entry of A moved
+    off the manifold) are there to watch the proof fail.
+    """
+    counts = multiplicities or (D * (C - 1), D * (D - C))
+    chosen = layouts(D, C) if partitions is None else partitions
+    ledger = Ledger(CLAIM, D=D, C=C, p=p)
+    rng = random.Random(seed)
+    symmetry.check(ledger, D, p, rng)
+    for layout in chosen:
+        point = RationalPoint(rng)
+        full = full_expectation(full_model(D, p), layout, point, perturbed_entry=perturbed_entry)
+        reduced = reduced_expectation(D, C, p, point)
+        check_outputs(ledger, full, reduced)
+        _check_entries(ledger, layout, full, reduced, counts)
+        _count_values(ledger, layout, full)
+        ledger.facts["patterns"] = full.patterns
+    ledger.points = len(chosen)
+    ledger.facts["partitions"] = len(chosen)
+    ledger.facts["Schwartz-Zippel error of one comparison"] = f"{float(error_bound(p)):.1e}"
+    return ledger.close()
+
+
+def prove_all(*, quick: bool = False) -> list[Proof]:
+    """Prove it for all sizes and run the cross-checks, all partitions (if quick: two of each)."""
+    proofs = [all_sizes.prove_4_1()]
+    for D, C, p in CROSS_CHECKS:
+        proofs.append(prove(D, C, p, partitions=first_and_last(D, C) if quick else None))
+    return proofs
+
+
+def check_outputs(ledger: Ledger, full: FullExpectation, reduced: ReducedExpectation) -> None:
+    """Compare F of every pattern with the reduced F of its multiset of set types."""
+    what = "F depends on the data only through the types of the sets"
+    for key, values in full.margins.items():
+        ledger.equal(what, values, {reduced.margins[key]}, key)
+
+
+def _check_entries(
+    ledger: Ledger,
+    layout: Layout,
+    full: FullExpectation,
+    reduced: ReducedExpectation,
+    counts: tuple[int, int],
+) -> None:
+    _, d_gamma, d_rho = reduced.gradient
+    set_of = {j: index for index, members in enumerate(layout) for j in members}
+    for (i, j), value in full.mean().dA.items():
+        if set_of[i] == set_of[j]:
+            what, expected = "dL/dA_ij, same set = (d ell/d gamma) / (D (C-1))", d_gamma / counts[0]
+        else:
+            what, expected = (
+                "dL/dA_ij, different sets = (d ell/d rho) / (D (D-C))",
+                d_rho / counts[1],
+            )
+        ledger.equal(what, value, expected, (layout, i, j))
+    for one, other in zip(reduced.excess_gradient, reduced.gradient):
+        ledger.equal("the excess form gives the same sums", one, other)
+
+
+def _count_values(ledger: Ledger, layout: Layout, full: FullExpectation) -> None:
+    """Count distinct gradient entries, given one signal set and after averaging over it."""
+    set_of = {j: index for index, members in enumerate(layout) for j in members}
+    for name, gradients in (("given", full.by_signal_set), ("averaged", [full.mean()])):
+        for kind in ("same set", "different sets"):
+            for gradient in gradients:
+                same = kind == "same set"
+                values = {
+                    g for (i, j), g in gradient.dA.items() if (set_of[i] == set_of[j]) == same
+                }
+                fact = f"distinct dL/dA_ij, {kind}, signal set {name}"
+                ledger.facts[fact] = max(ledger.facts.get(fact, 0), len(values))

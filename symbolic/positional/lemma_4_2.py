@@ -1,0 +1,99 @@
+"""Lemma 4.2: the value vector stays in the span of w*.
+
+"For all t there exists alpha such that v = alpha w*." (Jelassi et al. 2022, Lemma 4.2.) By
+induction over t it is enough that at v = alpha w* on the manifold of Lemma 4.1 the population
+gradient in every direction orthogonal to w* vanishes. F and all its other derivatives do not
+contain the noise, and dF/dv_k is odd in the noise for k orthogonal to w*; since s(-F) is then
+independent of the noise, whose law is symmetric, the expectation is zero. Along w* the gradient is
+d ell/d alpha. Proved for every D and d and any A in `symbolic.positional.all_sizes`, and checked
+here by other means: the full model with numbered entries, at small sizes and random rational points
+(`symbolic.positional.lemma_4_1` says with which error).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from fractions import Fraction
+
+from symbolic.core.proof import Ledger, Proof
+from symbolic.positional import all_sizes
+from symbolic.positional.full_model import FullModel, full_model
+from symbolic.positional.lemma_4_1 import CROSS_CHECKS, check_outputs
+from symbolic.positional.reduction import (
+    Layout,
+    RationalPoint,
+    first_and_last,
+    full_expectation,
+    reduced_expectation,
+)
+from symbolic.positional.symmetry import random_rational
+
+CLAIM = "Lemma 4.2: v stays in span(w*), and the gradient of alpha"
+NOISE_DIMENSIONS = 2
+
+
+def prove(
+    D: int,
+    C: int,
+    p: int = 3,
+    *,
+    seed: int = 0,
+    partitions: Sequence[Layout] | None = None,
+    off_span: Fraction = Fraction(0),
+) -> Proof:
+    """Run the proof (default: on the contiguous partition and on one that is not).
+
+    ``off_span`` gives v a component orthogonal to w*, to watch the proof fail.
+    """
+    chosen = first_and_last(D, C) if partitions is None else partitions
+    ledger = Ledger(CLAIM, D=D, C=C, p=p)
+    rng = random.Random(seed)
+    for layout in chosen:
+        point = RationalPoint(rng)
+        _check_noise(ledger, full_model(D, p, 1 + NOISE_DIMENSIONS), layout, point, off_span)
+        full = full_expectation(full_model(D, p), layout, point, off_span=off_span)
+        reduced = reduced_expectation(D, C, p, point)
+        check_outputs(ledger, full, reduced)
+        ledger.equal(
+            "dL/dv along w* = d ell/d alpha", full.mean().dv[0], reduced.gradient[0], layout
+        )
+        ledger.facts["patterns"] = full.patterns
+    ledger.points = len(chosen)
+    ledger.facts["partitions"] = len(chosen)
+    return ledger.close()
+
+
+def prove_all() -> list[Proof]:
+    """Prove it for all sizes and run the cross-checks of Lemma 4.1."""
+    return [all_sizes.prove_4_2(), *(prove(*case) for case in CROSS_CHECKS)]
+
+
+def _check_noise(
+    ledger: Ledger, model: FullModel, layout: Layout, point: RationalPoint, off_span: Fraction
+) -> None:
+    """Compare noise xi, -xi and 0 at arbitrary coefficients s_j, not only -1, 0 and 1."""
+    rng = point.rng
+    signs = [random_rational(rng) for _ in range(model.D)]
+    noise = [[random_rational(rng) for _ in range(model.d - 1)] for _ in range(model.D)]
+    v = [point.alpha, off_span, *[Fraction(0)] * (model.d - 2)]
+    plus, minus, none = (
+        model.evaluate(
+            point.score_matrix(layout),
+            v,
+            signs,
+            [[sign * xi for xi in row] for row in noise],
+            point.constants,
+        )
+        for sign in (1, -1, 0)
+    )
+    for other in (plus, minus):
+        what = "F, dF/dA_ij and dF/dv along w* do not contain the noise"
+        ledger.equal(what, other.F, none.F, "(F)")
+        ledger.equal(what, other.dv[0], none.dv[0], "(v)")
+        for pair in model.pairs:
+            ledger.equal(what, other.dA[pair], none.dA[pair], pair)
+    for k in range(1, model.d):
+        what = "dF/dv orthogonal to w* is odd in the noise"
+        ledger.equal(what, plus.dv[k], -minus.dv[k], k)
+        ledger.equal("noise moves dF/dv orthogonal to w*", plus.dv[k] != 0, True, k)

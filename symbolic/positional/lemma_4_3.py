@@ -1,0 +1,212 @@
+"""Lemma 4.3: the increments, exactly, and what its polylog(d) hides.
+
+"gamma(t+1) = gamma(t) + eta polylog(d) alpha^p Gamma G^(p-1),
+|rho(t+1)| <= |rho(t)| + eta polylog(d) alpha^p (1/D + Gamma G^(p-1) / D)"  (Jelassi et al. 2022).
+
+Exactly, with one learning rate eta on every entry of A (Lemma 4.1),
+
+    Delta gamma = eta / (D (C-1)) E[ s(-F) (signal set + sum over random sets) ],
+
+and likewise for alpha with 1 and for rho with D (D-C); those of Lambda, Gamma, Xi and G follow
+(`symbolic.positional.increments`). The leading term is that of the signal set when the random sets
+cancel each other, R = 0. Written in the form of the lemma its factor is an explicit expression
+(polylog_gamma, polylog_rho); what it leaves out is measured along a trajectory as the ratio of the
+exact to the leading increment. The linear part nu of the activation moves neither gamma nor rho:
+its shares cancel over the sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import sympy as sp
+
+from symbolic.core.proof import Ledger, Proof
+from symbolic.core.zero import decide
+from symbolic.positional import increments, margins
+from symbolic.positional import symbols as sym
+from symbolic.positional.attention import write_out
+from symbolic.positional.increments import DIFFERENT, MODEL, SAME
+from symbolic.positional.symbols import (
+    C,
+    D,
+    G,
+    Gamma,
+    Lambda,
+    R,
+    T,
+    Xi,
+    a,
+    alpha,
+    b,
+    delta_gamma,
+    delta_rho,
+    eta,
+    gamma,
+    kappa,
+    mean_weight,
+    nu,
+    p,
+    rho,
+    tau,
+)
+
+#: Row contributions to d F/d gamma and d F/d rho: as they are, and in excess form.
+_GAMMA, _RHO = margins.row_gradient()[1:]
+_GAMMA_EXCESS, _RHO_EXCESS = margins.row_gradient(margins.excess_slope)[1:]
+
+#: What the signal set and a random set add to the increments, per learning rate and s(-F).
+SIGNAL_GAMMA, SIGNAL_RHO = MODEL.signal_set(gamma), MODEL.signal_set(rho)
+
+#: The same in excess form: equal once summed over all sets, and zero for an empty set.
+RANDOM_GAMMA_EXCESS = margins.of_random_set(_GAMMA_EXCESS) / SAME
+RANDOM_RHO_EXCESS = margins.of_random_set(_RHO_EXCESS) / DIFFERENT
+
+#: Margin of the signal patches when R = 0.
+SIGNAL_MARGIN = kappa * alpha * G / D
+
+
+def gamma_leading(margin: sp.Expr = SIGNAL_MARGIN, g: sp.Expr = G / D) -> sp.Expr:
+    """Leading term of the gamma increment, per learning rate and E[s(-F)]."""
+    return C * Gamma / tau * kappa / D * alpha * (1 - g) * (p * margin ** (p - 1) + nu)
+
+
+def rho_leading(margin: sp.Expr = SIGNAL_MARGIN, g: sp.Expr = G / D) -> sp.Expr:
+    """Leading signal-set term of the rho increment, per learning rate and E[s(-F)]."""
+    return -C * Xi / tau * kappa / D * alpha * g * (p * margin ** (p - 1) + nu)
+
+
+#: Exactly nothing of nu survives the sum over all sets (`identities`), so the leading terms are
+#: closer to the increments in excess form, where the random sets' share of this is taken off.
+_SIGNAL_EXCESS = p * (SIGNAL_MARGIN ** (p - 1) - (kappa * alpha * Xi * C) ** (p - 1))
+GAMMA_LEADING_EXCESS = C * Gamma / tau * kappa / D * alpha * (1 - G / D) * _SIGNAL_EXCESS
+RHO_LEADING_EXCESS = -C * Xi / tau * kappa / D * alpha * (G / D) * _SIGNAL_EXCESS
+
+#: The leading terms in the form of the lemma: factor times alpha^p Gamma G^(p-1), and times
+#: alpha^p Gamma G^(p-1) / D for rho. These factors are what polylog(d) stands for.
+GAMMA_FORM = alpha**p * Gamma * G ** (p - 1)
+RHO_FORM = alpha**p * (1 / D + Gamma * G ** (p - 1) / D)
+_PER_SLOPE = (1 + nu / (p * SIGNAL_MARGIN ** (p - 1))) * mean_weight
+GAMMA_FACTOR = p * C / tau * (kappa / D) ** p * (1 - G / D) * _PER_SLOPE
+RHO_FACTOR = -p * C / tau * (kappa / D) ** p * (Xi * G / Gamma) * _PER_SLOPE
+
+#: Leading rho over leading gamma increment: small as soon as Gamma exceeds G / D^2.
+RHO_OVER_GAMMA = -Xi * G / (Gamma * (D - G))
+
+#: Measured along a trajectory: exact over leading increment, and the lemma's own factors.
+RATIO = delta_gamma / (eta * mean_weight * gamma_leading())
+MEASURED_GAMMA_FACTOR = delta_gamma / (eta * GAMMA_FORM)
+#: |rho + delta_rho| - |rho| while rho keeps its sign; from rho = 0 it grows either way.
+GROWTH_OF_RHO = sp.Piecewise((sp.Abs(delta_rho), sp.Eq(rho, 0)), (sp.sign(rho) * delta_rho, True))
+MEASURED_RHO_FACTOR = GROWTH_OF_RHO / (eta * RHO_FORM)
+
+#: Leading terms of a random set with one feature +1: the influence Xi T of all sets on it dropped.
+#: A set with one feature -1 adds the opposite, so only the difference of their weights s(-F) acts.
+ISOLATED_GAMMA = (p * (kappa * alpha) ** p * Gamma / (tau * D)) * (
+    (Gamma - Xi) ** (p - 1) * (1 - (C - 1) * (Gamma - Xi)) - (Lambda - Xi) ** p
+)
+ISOLATED_RHO = -(p * (kappa * alpha) ** p * Xi / (tau * DIFFERENT)) * (
+    (Lambda - Xi) ** (p - 1) * (1 + (D - C) * (Lambda - Xi))
+    + (C - 1) * (Gamma - Xi) ** (p - 1) * (1 + (D - C) * (Gamma - Xi))
+)
+
+
+#: Every right-hand side by name: what is printed and what is proved. Those of the increments and of
+#: what a set adds to them come from `symbolic.positional.increments`.
+EQUATIONS: dict[str, sp.Expr] = increments.EQUATIONS | {
+    "leading_gamma": gamma_leading(),
+    "leading_rho": rho_leading(),
+    "leading_gamma_excess": GAMMA_LEADING_EXCESS,
+    "leading_rho_excess": RHO_LEADING_EXCESS,
+    "polylog_gamma": GAMMA_FACTOR,
+    "polylog_rho": RHO_FACTOR,
+    "leading_rho_over_gamma": RHO_OVER_GAMMA,
+    "isolated_gamma": ISOLATED_GAMMA,
+    "isolated_rho": ISOLATED_RHO,
+    "ratio": RATIO,
+    "measured_gamma": MEASURED_GAMMA_FACTOR,
+    "measured_rho": MEASURED_RHO_FACTOR,
+}
+
+
+def identities(equations: Mapping[str, sp.Expr] = EQUATIONS) -> dict[str, sp.Expr]:
+    """Return every identity of this module as an expression that must vanish.
+
+    ``equations`` is there to see the proof fail where one of them is altered.
+    """
+    claims = factor_identities(equations)
+    for name, row, excess in (("gamma", _GAMMA, _GAMMA_EXCESS), ("rho", _RHO, _RHO_EXCESS)):
+        linear = sp.diff(row, nu)
+        claims[f"nu moves {name} by nothing, summed over three sets"] = _three_sets(linear)
+        claims[f"excess form, {name}, summed over three sets"] = _three_sets(row - excess)
+    return increments.identities(equations) | claims
+
+
+def factor_identities(equations: Mapping[str, sp.Expr] = EQUATIONS) -> dict[str, sp.Expr]:
+    """Return the identities of the leading terms and of the factors of the lemma."""
+    claims = _leading_identities(equations) | _isolated_identities(equations)
+    claims |= _measured_identities(equations)
+    return {what: write_out(expression) for what, expression in claims.items()}
+
+
+def _leading_identities(equations: Mapping[str, sp.Expr]) -> dict[str, sp.Expr]:
+    excess = {"gamma": (_GAMMA_EXCESS, SAME), "rho": (_RHO_EXCESS, DIFFERENT)}
+    claims = {"1 - G/D = (D - C) Xi": 1 - G / D - (D - C) * Xi}
+    for name, (row, shared) in excess.items():
+        signal = MODEL.signal_set(getattr(sym, name)).subs(R, 0)
+        over_D = sp.Integer(1) if name == "gamma" else D
+        factor = equations[f"polylog_{name}"]
+        claims |= {
+            f"signal set at R = 0, {name}": signal - equations[f"leading_{name}"],
+            f"signal set at R = 0, {name}, excess form": margins.of_signal_set(row).subs(T, C)
+            / shared
+            - equations[f"leading_{name}_excess"],
+            f"form of Lemma 4.3, {name}": GAMMA_FORM / over_D * factor - signal * mean_weight,
+        }
+    of_gamma, of_rho = (MODEL.signal_set(x).subs(R, 0) for x in (gamma, rho))
+    claims["leading rho over gamma"] = equations["leading_rho_over_gamma"] * of_gamma - of_rho
+    return claims
+
+
+def _isolated_identities(equations: Mapping[str, sp.Expr]) -> dict[str, sp.Expr]:
+    claims, sets = {}, {"gamma": RANDOM_GAMMA_EXCESS, "rho": RANDOM_RHO_EXCESS}
+    for name, random_set in sets.items():
+        plus, minus = (
+            random_set.subs({a: one, b: 1 - one, T: 0}, simultaneous=True) for one in (1, 0)
+        )
+        claims[f"isolated random set, {name}"] = plus - equations[f"isolated_{name}"]
+        claims[f"opposite types cancel, {name}"] = plus + minus
+    return claims
+
+
+def _measured_identities(equations: Mapping[str, sp.Expr]) -> dict[str, sp.Expr]:
+    """Return that the measured factors are the lemma's, |rho| while rho keeps its sign."""
+    growth, start = sp.symbols("growth start", positive=True)
+    lemma = {
+        "gamma": delta_gamma - eta * alpha**p * Gamma * G ** (p - 1) * equations["measured_gamma"],
+        "ratio": equations["ratio"] * equations["polylog_gamma"] - equations["measured_gamma"],
+    }
+    bound = eta * alpha**p * (1 / D + Gamma * G ** (p - 1) / D)
+    for sign, what in ((1, "rho > 0"), (-1, "rho < 0")):
+        measured = equations["measured_rho"].subs(
+            {rho: sign * start, delta_rho: sign * growth}, simultaneous=True
+        )
+        lemma[f"|rho|, {what}"] = growth - bound * measured
+    return {f"measured factor of the lemma, {what}": x for what, x in lemma.items()}
+
+
+def _three_sets(row: sp.Expr) -> sp.Expr:
+    """Sum a row contribution over the signal set and two random sets of arbitrary type, D = 3 C."""
+    a_1, b_1, a_2, b_2 = sp.symbols("a_1 b_1 a_2 b_2", integer=True, nonnegative=True)
+    random_set = margins.of_random_set(row)
+    total = margins.of_signal_set(row)
+    total += random_set.subs({a: a_1, b: b_1}) + random_set.subs({a: a_2, b: b_2})
+    return write_out(total.subs(T, C + a_1 - b_1 + a_2 - b_2)).subs(D, 3 * C)
+
+
+def prove(points: int = 6, seed: int = 0) -> Proof:
+    """Decide every identity of this module."""
+    ledger = Ledger("Lemma 4.3: increments of gamma and rho and their leading terms")
+    for what, expression in identities().items():
+        ledger.zero(what, decide(expression, points=points, seed=seed))
+    return ledger.close()

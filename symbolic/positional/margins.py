@@ -1,0 +1,202 @@
+"""Margins of the patches, what a set adds to F, and their derivatives on the invariant manifold.
+
+One formula serves every patch of every set. With ``s`` its coefficient of w*, ``n`` the sum of s
+over its set and ``T`` the sum over all patches,
+
+    c = Lambda s + Gamma (n - s) + Xi (T - n),   O = kappa alpha c,   F = sum_i act(O_i),
+
+act(x) = x^p + nu x. The signal set has s = 1 and n = C. (Label +1; Jelassi et al. 2022, Section
+4.1. The closed forms are derived here; the paper states only their leading orders, in Lemma 4.3.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import sympy as sp
+
+from symbolic.positional.attention import write_out
+from symbolic.positional.symbols import (
+    C,
+    D,
+    Gamma,
+    Gamma_minus_Xi,
+    Lambda,
+    Lambda_minus_Gamma,
+    R,
+    T,
+    Xi,
+    a,
+    alpha,
+    b,
+    gamma,
+    kappa,
+    n,
+    nu,
+    p,
+    rho,
+    s,
+    tau,
+)
+
+#: Weighted sum of the coefficients seen by one row, sum_j S_ij s_j.
+WEIGHTED_SUM = Lambda * s + Gamma * (n - s) + Xi * (T - n)
+MARGIN = kappa * alpha * WEIGHTED_SUM
+
+#: The part that a patch owes to its own set, and the weighted sum through it: no cancellation
+#: when Lambda, Gamma and Xi are close, given their differences.
+OWN_PART = Lambda_minus_Gamma * s + Gamma_minus_Xi * n
+WEIGHTED_SUM_STABLE = OWN_PART + Xi * T
+
+#: Margin of a zero patch in an empty set.
+EMPTY_MARGIN = kappa * alpha * Xi * T
+
+#: (s, n) of every kind of patch; random sets are of type (a, b).
+PATCHES: dict[str, tuple[sp.Expr, sp.Expr]] = {
+    "signal": (sp.Integer(1), C),
+    "plus": (sp.Integer(1), a - b),
+    "minus": (sp.Integer(-1), a - b),
+    "zero": (sp.Integer(0), a - b),
+}
+
+
+def d_gamma(c: sp.Expr) -> sp.Expr:
+    """Derivative of the weighted sum ``c`` in gamma, given ``c``."""
+    return Gamma / tau * ((n - s) - (C - 1) * c)
+
+
+def d_rho(c: sp.Expr) -> sp.Expr:
+    """Derivative of the weighted sum ``c`` in rho, given ``c``."""
+    return Xi / tau * ((T - n) - (D - C) * c)
+
+
+#: The two derivatives again, with 1 written as Lambda + (C-1) Gamma + (D-C) Xi: weights times whole
+#: numbers. Above, 1 - G/D cancels once a set attends to itself, and T - n against (D-C) c for large
+#: D; here whole numbers cancel, exactly. Both derivatives share one of them, the balance.
+BALANCE = (D - C) * (n - s) - (C - 1) * (T - n)
+
+
+def d_gamma_stable(balance: sp.Expr = BALANCE) -> sp.Expr:
+    """Derivative of the weighted sum in gamma, free of cancellation."""
+    return Gamma / tau * (Lambda * (n - C * s) + Xi * balance)
+
+
+def d_rho_stable(balance: sp.Expr = BALANCE) -> sp.Expr:
+    """Derivative of the weighted sum in rho, free of cancellation."""
+    return Xi / tau * (Lambda * (T - n - (D - C) * s) - Gamma * balance)
+
+
+def second_derivatives(c_gamma: sp.Expr, c_rho: sp.Expr) -> tuple[sp.Expr, sp.Expr, sp.Expr]:
+    """Second derivatives (gamma gamma, gamma rho, rho rho) of ``c`` given its first ones."""
+    same, other = (C - 1) * Gamma, (D - C) * Xi
+    return (
+        c_gamma * (1 - 2 * same) / tau,
+        -(other * c_gamma + same * c_rho) / tau,
+        c_rho * (1 - 2 * other) / tau,
+    )
+
+
+def activation(x: sp.Expr) -> sp.Expr:
+    """Return act(x) = x^p + nu x, equation (T)."""
+    return x**p + nu * x
+
+
+def activation_slope(x: sp.Expr) -> sp.Expr:
+    """Return act'(x) = p x^(p-1) + nu."""
+    return p * x ** (p - 1) + nu
+
+
+def excess_slope(x: sp.Expr) -> sp.Expr:
+    """Return act'(x) - act'(margin of a zero patch in an empty set); nu cancels."""
+    return p * (x ** (p - 1) - EMPTY_MARGIN ** (p - 1))
+
+
+def row_gradient(slope: Callable[[sp.Expr], sp.Expr] = activation_slope) -> tuple[sp.Expr, ...]:
+    """Derivatives of act(O) of one row in alpha, gamma and rho.
+
+    With ``slope=excess_slope`` the two attention derivatives are in excess form: different for a
+    row, the same once summed over all rows (`excess_identities`).
+    """
+    c = WEIGHTED_SUM
+    return (
+        activation_slope(MARGIN) * kappa * c,
+        slope(MARGIN) * kappa * alpha * d_gamma(c),
+        slope(MARGIN) * kappa * alpha * d_rho(c),
+    )
+
+
+def at_patch(expression: sp.Expr, kind: str) -> sp.Expr:
+    """Specialise an expression in (s, n) to a kind of patch, and T to C + R."""
+    s_value, n_value = PATCHES[kind]
+    return expression.subs({s: s_value, n: n_value}, simultaneous=True).subs(T, C + R)
+
+
+def of_random_set(expression: sp.Expr) -> sp.Expr:
+    """Sum an expression in (s, n) over the C patches of a random set of type (a, b)."""
+    at = {k: expression.subs(dict(zip((s, n), v)), simultaneous=True) for k, v in PATCHES.items()}
+    return a * at["plus"] + b * at["minus"] + (C - a - b) * at["zero"]
+
+
+def of_signal_set(expression: sp.Expr) -> sp.Expr:
+    """Sum an expression in (s, n) over the C patches of the signal set."""
+    return C * expression.subs(dict(zip((s, n), PATCHES["signal"])), simultaneous=True)
+
+
+def margin_identities() -> dict[str, sp.Expr]:
+    """Return the identities about single patches as expressions that must vanish."""
+    c = WEIGHTED_SUM
+    first = {gamma: d_gamma(c), rho: d_rho(c)}
+    second = dict(
+        zip([(gamma, gamma), (gamma, rho), (rho, rho)], second_derivatives(*first.values()))
+    )
+    claims = {
+        "signal margin": at_patch(MARGIN, "signal")
+        - kappa * alpha * (Lambda + (C - 1) * Gamma + Xi * R),
+        "weighted sum through differences": write_out(c - WEIGHTED_SUM_STABLE),
+        "stable gamma derivative": write_out(first[gamma] - d_gamma_stable()),
+        "stable rho derivative": write_out(first[rho] - d_rho_stable()),
+        "slope of the activation": sp.diff(activation(s), s) - activation_slope(s),
+    }
+    for parameter, formula in first.items():
+        claims[f"d c / d {parameter}"] = sp.diff(write_out(c), parameter) - write_out(formula)
+    for (one, other), formula in second.items():
+        exact = sp.diff(write_out(c), one, other)
+        claims[f"d2 c / d {one} d {other}"] = exact - write_out(formula)
+    for parameter, formula in zip((alpha, gamma, rho), row_gradient()):
+        exact = sp.diff(write_out(activation(MARGIN)), parameter)
+        claims[f"d act(O) / d {parameter}"] = exact - write_out(formula)
+    return claims
+
+
+def excess_identities() -> dict[str, sp.Expr]:
+    """Return the proof that the excess form is exact, as expressions that must vanish.
+
+    The sum of the margins over all rows is kappa alpha T because the columns of S sum to 1. It does
+    not depend on gamma and rho, so any constant may be taken off act'(O_i) in these derivatives.
+    Per set the sum of an affine function of (s, n) is affine in n alone, C k_0 + n k_1; over the
+    D/C sets, whose n sum to T, it is D k_0 + T k_1.
+    """
+    claims = {}
+    sums = {"margins": (MARGIN, kappa * alpha * T)}
+    for parameter, first in ((gamma, d_gamma), (rho, d_rho)):
+        sums[f"d margins / d {parameter}"] = (kappa * alpha * first(WEIGHTED_SUM), sp.Integer(0))
+    for label, (row, total) in sums.items():
+        per_set = sp.expand(of_random_set(row))
+        signal = sp.expand(of_signal_set(row))
+        k_0 = row.subs({s: 0, n: 0})
+        k_1 = sp.expand(per_set.subs({a: 1, b: 0}) - C * k_0)
+        claims[f"{label}, one random set"] = per_set - C * k_0 - (a - b) * k_1
+        claims[f"{label}, signal set"] = signal - C * k_0 - C * k_1
+        claims[f"{label}, all sets"] = write_out(D * k_0 + T * k_1 - total)
+    empty = {s: 0, n: 0}
+    claims["an empty set adds nothing (gamma)"] = row_gradient(excess_slope)[1].subs(empty)
+    claims["an empty set adds nothing (rho)"] = row_gradient(excess_slope)[2].subs(empty)
+    claims["excess = slope - slope of the empty set"] = (
+        activation_slope(MARGIN) - excess_slope(MARGIN) - activation_slope(EMPTY_MARGIN)
+    )
+    return claims
+
+
+def identities() -> dict[str, sp.Expr]:
+    """Return every identity of this module as an expression that must vanish."""
+    return margin_identities() | excess_identities()

@@ -1,0 +1,60 @@
+"""The one table of symbols, with the assumptions under which everything is derived.
+
+Names follow Jelassi et al. 2022, Section 4.1, Greek letters spelled as words. What the paper does
+not name: ``kappa`` is the output scale in front of the attention (D in equation (T)), ``tau`` the
+temperature of the softmax (sqrt(d) in equation (T), 1 in Section 4), ``s`` the coefficient of w*
+in a patch (+1, -1 or 0), ``n`` the sum of ``s`` over the set of that patch, ``T`` its sum over all
+patches and ``R = T - C`` its sum outside the signal set; a set of type ``(a, b)`` holds ``a``
+coefficients +1 and ``b`` coefficients -1. The label is +1 unless ``y`` is written.
+"""
+
+from __future__ import annotations
+
+import sympy as sp
+
+# Constants of the problem.
+D, C = sp.symbols("D C", integer=True, positive=True)
+p = sp.Symbol("p", integer=True, odd=True, positive=True)
+q, nu, tau, kappa, eta = sp.symbols("q nu tau kappa eta", positive=True)
+beta = sp.Symbol("beta", real=True)
+
+# Order parameters of Lemmas 4.1 and 4.2.
+alpha, gamma, rho = sp.symbols("alpha gamma rho", real=True)
+
+# The attention weights, wherever they need not be written out in beta, gamma and rho.
+Lambda, Gamma, Xi, G = sp.symbols("Lambda Gamma Xi G", positive=True)
+Lambda_minus_Gamma, Gamma_minus_Xi = sp.symbols("Lambda_minus_Gamma Gamma_minus_Xi", real=True)
+
+# Data.
+s, n, T, R = sp.symbols("s n T R", integer=True)
+a, b = sp.symbols("a b", integer=True, nonnegative=True)
+y = sp.Symbol("y", integer=True, nonzero=True)
+
+# One row: its weighted sum c = sum_j S_ij s_j, its margin O = kappa alpha c, and what follows.
+c, c_gamma, c_rho = sp.symbols("c c_gamma c_rho", real=True)
+O = sp.Symbol("O", real=True)  # noqa: E741 (the margin is called O)
+slope, excess, bend = sp.symbols("slope excess bend", real=True)
+
+# The logistic weight s(-F) = 1 / (1 + e^F) and its expectation.
+weight = sp.Symbol("w", positive=True)
+mean_weight = sp.Symbol("mean_weight", positive=True)
+delta_alpha, delta_gamma, delta_rho = sp.symbols("delta_alpha delta_gamma delta_rho", real=True)
+
+# e^{beta/tau}, e^{gamma/tau}, e^{rho/tau} as independent unknowns (see `symbolic.core.zero`).
+x_beta, x_gamma, x_rho = sp.symbols("x_beta x_gamma x_rho", positive=True)
+
+LATEX_NAMES = {
+    Lambda_minus_Gamma: r"(\Lambda - \Gamma)",
+    Gamma_minus_Xi: r"(\Gamma - \Xi)",
+    c_gamma: r"c_\gamma",
+    c_rho: r"c_\rho",
+    slope: r"\mathrm{act}'(O)",
+    bend: r"\mathrm{act}''(O)",
+    excess: r"\left[\mathrm{act}'(O) - \mathrm{act}'(O_\emptyset)\right]",
+    weight: r"\mathfrak{s}(-F)",
+    mean_weight: r"\mathbb{E}[\mathfrak{s}(-F)]",
+    delta_alpha: r"\Delta\alpha",
+    delta_gamma: r"\Delta\gamma",
+    delta_rho: r"\Delta\rho",
+}
+TEXT_NAMES = {weight: "s(-F)", mean_weight: "E[s(-F)]"}

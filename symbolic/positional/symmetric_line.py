@@ -1,0 +1,246 @@
+"""The drift of gamma - rho where the flow meets gamma = rho, for every D, C and odd p.
+
+"This implies gamma(t) >= rho(t) for all t" (Jelassi et al. 2022, after Lemma 4.3): the half plane
+gamma >= rho is forward invariant if and only if the drift is not negative on its boundary. There
+Gamma = Xi = r and Lambda = 1 - (D-1) r, so that the margin of a patch is kappa alpha y_s,
+
+    y_s = r T + (1 - D r) s,
+
+whatever its set holds, and F depends on the image only through the numbers N_+ and N_- of features
+among the N = D - C patches outside the signal set. A patch enters d(gamma - rho)/dt linearly in the
+sum n over its set. Given N_+ and N_- the random patches are exchangeable, so the C - 1 others of
+its set have the mean (C-1)(R-s)/(N-1). What is left is (derived)
+
+    d(gamma - rho)/dt = E[ s(-F) p (kappa alpha)^p C r (1 - D r) / (tau D N (N-1))
+        sum over s = 0, -1 of N_s (1-s) (N-1-R+s) (y_1^(p-1) - y_s^(p-1)) / (y_1 - y_s) ].
+
+Proved from the reduced gradients for symbolic D, C and odd p, the mean by enumeration, and
+the whole from the D x D model at small sizes.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import permutations
+from math import factorial
+
+import sympy as sp
+
+from symbolic.core.proof import Ledger, Proof
+from symbolic.core.zero import decide, evaluate, rationalize
+from symbolic.positional import margins
+from symbolic.positional.attention import write_out
+from symbolic.positional.full_model import full_model
+from symbolic.positional.lemma_4_1 import CASES
+from symbolic.positional.lemma_4_3 import DIFFERENT, SAME
+from symbolic.positional.reduction import (
+    FullExpectation,
+    Layout,
+    Multiset,
+    RationalPoint,
+    first_and_last,
+    full_expectation,
+)
+from symbolic.positional.symbols import (
+    C,
+    D,
+    Gamma,
+    T,
+    alpha,
+    gamma,
+    kappa,
+    n,
+    nu,
+    p,
+    rho,
+    s,
+    slope,
+    tau,
+)
+
+CLAIM = "gamma = rho: the drift of gamma - rho"
+
+#: Numbers of features +1 and -1 outside the signal set, and what follows from them.
+N_PLUS, N_MINUS = sp.symbols("N_plus N_minus", integer=True, nonnegative=True)
+N = D - C
+R_OF_COUNTS = N_PLUS - N_MINUS
+T_OF_COUNTS = C + R_OF_COUNTS
+#: How many patches outside the signal set have the coefficient s.
+COUNTS: dict[int, sp.Expr] = {1: N_PLUS, 0: N - N_PLUS - N_MINUS, -1: N_MINUS}
+
+
+def output(coefficient: sp.Expr | int) -> sp.Expr:
+    """Return y_s, the margin over kappa alpha of a patch with this coefficient; Gamma is r."""
+    return Gamma * T_OF_COUNTS + (1 - D * Gamma) * coefficient
+
+
+def factor(coefficient: int) -> sp.Expr:
+    """Return N_s (1-s) (N-1-R+s) (y_1^(p-1) - y_s^(p-1)) / (y_1 - y_s), of one s in {0, -1}."""
+    one, other = output(1), output(coefficient)
+    slopes = (one ** (p - 1) - other ** (p - 1)) / (one - other)
+    weight = (1 - coefficient) * (N - 1 - R_OF_COUNTS + coefficient)
+    return COUNTS[coefficient] * weight * slopes
+
+
+#: What an image with these numbers of features adds to d(gamma - rho)/dt, over s(-F); certified
+#: boxes give the sign of the sum of the two factors.
+FACTORS = factor(0) + factor(-1)
+SCALE = p * (kappa * alpha) ** p * C * Gamma / (tau * D * N * (N - 1))
+DRIFT = SCALE * (1 - D * Gamma) * FACTORS
+
+#: F in the same numbers: the signal set adds C patches with s = 1.
+SUM_OF_POWERS = (
+    sum(count * output(coefficient) ** p for coefficient, count in COUNTS.items())
+    + C * output(1) ** p
+)
+F_ON_LINE = (kappa * alpha) ** p * SUM_OF_POWERS + kappa * alpha * nu * T_OF_COUNTS
+
+#: Mean of n over the arrangements of the features, for a patch outside with coefficient s.
+MEAN_N = s + (C - 1) * (R_OF_COUNTS - s) / (N - 1)
+
+
+def on_line(expression: sp.Expr) -> sp.Expr:
+    """Return an expression at gamma = rho, the weights written out, T in the counts."""
+    return write_out(expression.subs(T, T_OF_COUNTS)).subs(rho, gamma)
+
+
+def _row(row_slope: sp.Expr | None = None) -> sp.Expr:
+    """Return what one patch adds to d(gamma - rho)/dt over s(-F), from the reduced gradients.
+
+    Both logits move against their gradients, entrywise (Lemma 4.1); d loss = -s(-F) dF.
+    """
+    of_slope = margins.activation_slope if row_slope is None else (lambda margin: row_slope)
+    _, of_gamma, of_rho = margins.row_gradient(of_slope)
+    return of_gamma / SAME - of_rho / DIFFERENT
+
+
+def identities(drift: sp.Expr = DRIFT) -> dict[str, sp.Expr]:
+    """Return the steps of the argument as expressions that must vanish, for symbolic D, C and p.
+
+    ``drift`` is there to watch the proof fail.
+    """
+    signal = on_line(_row()).subs({s: 1, n: C}, simultaneous=True)
+    outside = [
+        count * on_line(_row()).subs(n, MEAN_N).subs(s, coefficient)
+        for coefficient, count in COUNTS.items()
+    ]
+    linear = ((n - s) / (C - 1) - (T - n) / N) * kappa * alpha * Gamma / (tau * D) * slope
+    mean = on_line(linear.subs(n, MEAN_N))
+    no_set = on_line(kappa * alpha * Gamma / (tau * D) * slope * C / N)
+    activations = [
+        count * margins.activation(kappa * alpha * output(coefficient))
+        for coefficient, count in {**COUNTS, 1: COUNTS[1] + C}.items()
+    ]
+    return {
+        "margin of a patch = kappa alpha y_s": on_line(margins.MARGIN - kappa * alpha * output(s)),
+        "one patch, linear in n": on_line(_row(slope) - linear),
+        "one patch of a random set, on average": mean + no_set * (1 - (R_OF_COUNTS - s) / (N - 1)),
+        "one patch of the signal set": on_line(linear).subs({s: 1, n: C}, simultaneous=True)
+        - no_set / C * (N - R_OF_COUNTS),
+        "all patches = d(gamma - rho)/dt": C * signal + sum(outside) - on_line(drift),
+        "F in the numbers of features": on_line(sum(activations) - F_ON_LINE),
+    }
+
+
+@dataclass
+class LinePoint(RationalPoint):
+    """A rational point with gamma = rho, where s(-F) depends on the numbers of features only."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        beta, both, _ = self.scores
+        self.scores = (beta, both, both)
+
+    def weight(self, key: Multiset) -> Fraction:
+        """Return the number that stands for s(-F) at these numbers of features."""
+        return super().weight((_counts(key),))
+
+
+def _counts(key: Multiset) -> tuple[int, int]:
+    return sum(a for a, _ in key), sum(b for _, b in key)
+
+
+def prove(
+    D_: int, C_: int, p_: int = 3, *, seed: int = 0, drift: sp.Expr = DRIFT,
+    partitions: Sequence[Layout] | None = None,
+) -> Proof:  # fmt: skip
+    """Compare with the gradient of the D x D model, and the mean of n with all arrangements.
+
+    One random rational point per partition (default: the contiguous one and one that is not).
+    ``drift`` is there to watch the proof fail.
+    """
+    ledger = Ledger(CLAIM, D=D_, C=C_, p=p_)
+    chosen = first_and_last(D_, C_) if partitions is None else partitions
+    rng = random.Random(seed)
+    for layout in chosen:
+        point = LinePoint(rng)
+        full = full_expectation(full_model(D_, p_), layout, point)
+        _check_gradients(ledger, layout, full, point, drift)
+        ledger.facts["patterns"] = full.patterns
+    _check_means(ledger, D_, C_)
+    ledger.points = len(chosen)
+    return ledger.close()
+
+
+def prove_all() -> list[Proof]:
+    """Decide the identities for all sizes, and compare with the full model at `CASES`."""
+    ledger = Ledger(f"{CLAIM}, for every D, C and odd p")
+    for what, expression in identities().items():
+        ledger.zero(what, decide(expression))
+    return [ledger.close(), *(prove(*case) for case in CASES)]
+
+
+def _check_gradients(
+    ledger: Ledger, layout: Layout, full: FullExpectation, point: LinePoint, drift: sp.Expr
+) -> None:
+    members = len(layout[0])
+    outside = members * (len(layout) - 1)
+    beta, both, _ = point.scores
+    size = {D: Fraction(outside + members), C: Fraction(members)}
+    here = size | {
+        p: Fraction(ledger.parameters["p"]), alpha: point.alpha,
+        Gamma: both / (beta + (outside + members - 1) * both),
+        kappa: point.constants["kappa"], nu: point.constants["nu"], tau: point.constants["tau"],
+    }  # fmt: skip
+    outputs, drifts = rationalize(F_ON_LINE), rationalize(drift)
+    total = Fraction(0)
+    for counts in sorted({_counts(key) for key in full.margins}):
+        at = here | dict(zip((N_PLUS, N_MINUS), map(Fraction, counts)))
+        mass = _patterns(outside, *counts) * point.probability((counts,), outside)
+        total += mass * point.weight((counts,)) * evaluate(drifts, at)
+        margins_here = [full.margins[key] for key in full.margins if _counts(key) == counts]
+        what = "F depends on the data only through the numbers of features"
+        ledger.equal(what, set().union(*margins_here), {evaluate(outputs, at)}, counts)
+    set_of = {j: index for index, some in enumerate(layout) for j in some}
+    dA = full.mean().dA
+    kinds: dict[bool, list[Fraction]] = {True: [], False: []}
+    for (i, j), value in dA.items():
+        kinds[set_of[i] == set_of[j]].append(value)
+    for same in kinds[True]:
+        for different in kinds[False]:
+            what = "dL/dA_ij (different sets) - dL/dA_ij (same set) = d(gamma - rho)/dt"
+            ledger.equal(what, different - same, total, layout)
+
+
+def _patterns(outside: int, plus: int, minus: int) -> int:
+    """Number of ways to place the features."""
+    rest = outside - plus - minus
+    return factorial(outside) // (factorial(plus) * factorial(minus) * factorial(rest))
+
+
+def _check_means(ledger: Ledger, D_: int, C_: int) -> None:
+    """Average n of a patch over all arrangements of given features outside the signal set."""
+    outside = D_ - C_
+    for plus in range(outside + 1):
+        for minus in range(outside + 1 - plus):
+            signs = [1] * plus + [-1] * minus + [0] * (outside - plus - minus)
+            for coefficient in set(signs):
+                found = [x for x in set(permutations(signs)) if x[0] == coefficient]
+                mean = Fraction(sum(sum(x[:C_]) for x in found), len(found))
+                at = {D: D_, C: C_, N_PLUS: plus, N_MINUS: minus, s: coefficient}
+                expected = evaluate(MEAN_N, {x: Fraction(value) for x, value in at.items()})
+                what = "mean of n over the arrangements of the features"
+                ledger.equal(what, mean, expected, (plus, minus, coefficient))

@@ -1,0 +1,78 @@
+"""The compile cache: used by the next process, never stale."""
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dynamics
+from dynamics import precompile
+from dynamics.core import descent
+from dynamics.core import jit as _jit
+
+PROGRAM = """
+from dynamics.truncation import group_bounds, nothing
+from dynamics.expectation import Constants
+from dynamics import Problem
+group_bounds(nothing(), Constants.of(Problem(D=8, C=2, q=0.1)), 0.1, 0.0, 0.0)
+stats = group_bounds.stats
+print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
+"""
+
+
+def run(cache, folder):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        env=environment, cwd=folder, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return done.stdout.split()
+
+
+@pytest.mark.slow
+def test_the_next_process_compiles_nothing_until_a_callee_changes(tmp_path):
+    """A caller must not keep a stale copy of a callee from another file."""
+    copy, cache = tmp_path / "copy", tmp_path / "cache"
+    shutil.copytree(Path(dynamics.__file__).parent, copy / "dynamics")
+    assert run(cache, copy) == ["0", "1"]
+    assert run(cache, copy) == ["1", "0"]
+    append(copy / "dynamics" / "descent.py")  # not imported by the kernel
+    assert run(cache, copy) == ["1", "0"]
+    append(copy / "dynamics" / "_emitted.py")  # holds a callee
+    assert run(cache, copy) == ["0", "1"]
+
+
+def append(path):
+    with path.open("a") as source:
+        source.write("# changed\n")
+
+
+def test_a_kernel_specialised_for_a_class_is_cached_under_the_source_of_both(tmp_path, monkeypatch):
+    """The descent loop does not import the theories whose gradients it is compiled with."""
+
+    def entries():
+        _jit._digest.cache_clear()
+        spec = importlib.util.spec_from_file_location("plan_of_a_theory", tmp_path / "theory.py")
+        module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, "plan_of_a_theory", module)
+        spec.loader.exec_module(module)
+        loops = [_jit.kernel(descent._descend, specialised_for=c) for c in (module.A, module.B)]
+        return [loop._cache._cache_file._index_name for loop in loops]
+
+    (tmp_path / "theory.py").write_text("class A: ...\nclass B: ...\n")
+    first = entries()
+    assert first[0] != first[1]
+    assert entries() == first
+    append(tmp_path / "theory.py")
+    assert not set(entries()) & set(first)
+
+
+def test_precompile_knows_both_certified_methods():
+    assert [precompile.compile_method(m) for m in ("enumeration", "fourier")] == [
+        "enumeration",
+        "fourier",
+    ]

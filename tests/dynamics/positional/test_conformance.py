@@ -1,0 +1,314 @@
+"""One suite over every system: what any theory owes the solvers, and they owe it.
+
+Each system is one line of ``SYSTEMS``: a risk, a state away from its start, a fixed point (``None``
+if none is at hand), a learning rate at which it diverges or jumps (``None``: it never does), and a
+horizon that moves it.
+Trusts: the theory's own gradient, as a right-hand side.
+"""
+
+import pickle
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from dynamics import (
+    Interrupted,
+    ParameterError,
+    Population,
+    Problem,
+    Risk,
+    Status,
+    gradient_descent,
+    gradient_flow,
+)
+from dynamics.core.crossing import first_passage
+from dynamics.core.invariants import loss_non_increasing
+from dynamics.core.jit import kernel
+from dynamics.core.plans import gradient_of
+from dynamics.masked import MaskedPopulation, MaskedProblem
+from dynamics.positional.diagonal import DiagonalPopulation
+from tests.closeness import close, within
+
+
+@dataclass(frozen=True)
+class Bowl:
+    """The problem of the plain and of the compiled toy."""
+
+    curvature: tuple[float, ...]
+    initial_state: tuple[float, ...]
+
+
+class Quadratic(Risk):
+    """``sum_k c_k theta_k^2 / 2``, the smallest theory: plain Python, arrays as states."""
+
+    tolerance, method = 1e-15, "exact"
+
+    def __init__(self, curvature, start):
+        self.problem = Bowl(tuple(curvature), tuple(start))
+        self.order_parameters = tuple(f"x{k}" for k in range(len(curvature)))
+        self.evaluations = 0
+
+    def gradient(self, state):
+        self.evaluations += 1
+        with np.errstate(over="ignore"):
+            return np.multiply(self.problem.curvature, state)
+
+    def jacobian(self, state):
+        return np.diag(self.problem.curvature)
+
+    def evaluate(self, state):
+        with np.errstate(over="ignore"):
+            return Loss(0.5 * float(np.dot(self.gradient(state), state)), 0.0)
+
+
+class Loss(NamedTuple):
+    loss: float
+    bound: float
+
+
+class BowlPlan(NamedTuple):
+    curvature: np.ndarray
+
+
+@gradient_of(BowlPlan)
+@kernel
+def bowl_gradient(plan, theta, out):
+    for k in range(theta.size):
+        out[k] = plan.curvature[k] * theta[k]
+    return True
+
+
+class CompiledQuadratic(Quadratic):
+    """The same with a gradient that the compiled loop takes up."""
+
+    @property
+    def plan(self):
+        return BowlPlan(np.array(self.problem.curvature))
+
+
+class System(NamedTuple):
+    risk: Risk
+    elsewhere: tuple[float, ...]
+    fixed: tuple[float, ...] | None
+    too_fast: float | None
+    horizon: float
+
+
+SMALL = Problem(D=8, C=2, q=0.3, p=3, nu=0.01, beta=1.0, temperature=1.3)
+CURVED, START = (1.0, 0.3, 0.1, 2.0), (1.0, -1.0, 0.5, 2.0)
+SYSTEMS = {
+    "positional, enumeration": lambda: System(
+        Population(SMALL, tolerance=1e-12), (0.2, 0.1, -0.05), None, 30.0, 2.0
+    ),
+    "positional, fourier": lambda: System(
+        Population(SMALL, "fourier", 1e-10), (0.2, 0.1, -0.05), None, 30.0, 1.0
+    ),
+    "positional, trained diagonal": lambda: System(
+        DiagonalPopulation(Population(SMALL, tolerance=1e-12)),
+        (0.2, 0.1, -0.05, 0.9),
+        None,
+        30.0,
+        2.0,
+    ),
+    "masked, enumeration": lambda: System(
+        MaskedPopulation(MaskedProblem(P=8, partitions=(((0, 1, 2, 3), (4, 5), (6, 7)),), query=4)),
+        (0.1, 0.3, -0.1, 0.05, 0.1, 0.0, -0.1),
+        None,
+        None,
+        20.0,
+    ),
+    "quadratic, plain": lambda: System(
+        Quadratic(CURVED, START), (0.1, 0.2, 0.3, 0.4), (0.0,) * 4, 30.0, 2.0
+    ),
+    "quadratic, compiled": lambda: System(
+        CompiledQuadratic(CURVED, START), (0.1, 0.2, 0.3, 0.4), (0.0,) * 4, 30.0, 2.0
+    ),
+}
+
+
+@pytest.fixture(scope="module", params=SYSTEMS)
+def system(request):
+    return SYSTEMS[request.param]()
+
+
+def tight_flow(system, horizon, initial=None):
+    return gradient_flow(system.risk, horizon=horizon, initial=initial, rtol=1e-10, atol=1e-13)
+
+
+def test_at_time_zero_a_run_is_where_it_starts(system):
+    start = np.array(system.risk.problem.initial_state, float)
+    for run in (
+        gradient_descent(system.risk, learning_rate=1e-3, steps=2),
+        gradient_flow(system.risk, horizon=1e-3),
+    ):
+        assert run.time[0] == 0.0
+        np.testing.assert_array_equal(run.states[0], start)
+        assert run.states.shape == (run.time.size, len(run.order_parameters))
+        assert run.order_parameters == tuple(system.risk.order_parameters)
+
+
+def test_a_step_is_minus_the_learning_rate_times_the_gradient(system):
+    start = np.array(system.elsewhere)
+    gradient = np.array(system.risk.gradient(system.risk.state(start)))
+    run = gradient_descent(system.risk, learning_rate=0.01, steps=1, initial=system.elsewhere)
+    np.testing.assert_allclose(run.final, start - 0.01 * gradient, rtol=1e-15, atol=1e-17)
+
+
+def test_descent_restarted_from_the_middle_is_the_same_run(system):
+    whole = gradient_descent(system.risk, learning_rate=0.01, steps=50)
+    half = gradient_descent(system.risk, learning_rate=0.01, steps=20)
+    rest = gradient_descent(system.risk, learning_rate=0.01, steps=30, initial=half.final)
+    np.testing.assert_array_equal(rest.final, whole.final)
+
+
+def test_flow_restarted_from_the_middle_ends_in_the_same_place(system):
+    whole = tight_flow(system, system.horizon)
+    half = tight_flow(system, 0.4 * system.horizon)
+    rest = tight_flow(system, 0.6 * system.horizon, half.final)
+    within(rest.final, whole.final, 1e-8)
+    within(whole.at(0.4 * system.horizon), half.final, 1e-7)
+
+
+def test_descent_tends_to_the_flow_with_slope_one(system):
+    exact = np.array(tight_flow(system, system.horizon, system.elsewhere).final)
+    steps = np.array([100, 200, 400])
+    errors = [
+        np.abs(
+            np.subtract(
+                gradient_descent(
+                    system.risk,
+                    learning_rate=system.horizon / n, steps=n, initial=system.elsewhere,
+                ).final,
+                exact,
+            )
+        ).max()
+        for n in steps.tolist()
+    ]  # fmt: skip
+    assert np.polyfit(-np.log(steps), np.log(errors), 1)[0] == pytest.approx(1.0, abs=0.06)
+
+
+def test_a_fixed_point_stays(system):
+    if system.fixed is None:
+        pytest.skip("no state of this theory is known to stay")
+    assert not np.any(system.risk.gradient(system.risk.state(np.array(system.fixed))))
+    for run in (
+        gradient_descent(system.risk, learning_rate=0.1, steps=20, initial=system.fixed),
+        gradient_flow(system.risk, horizon=10.0, initial=system.fixed),
+    ):
+        np.testing.assert_array_equal(run.final, system.fixed)
+
+
+def test_the_jacobian_is_the_derivative_of_the_gradient(system):
+    here, step = np.array(system.elsewhere), 1e-5
+    for k, row in enumerate(np.eye(here.size)):
+        ahead = system.risk.gradient(system.risk.state(here + step * row))
+        behind = system.risk.gradient(system.risk.state(here - step * row))
+        column = system.risk.jacobian(system.risk.state(here))[:, k]
+        slope = np.subtract(ahead, behind) / (2 * step)
+        np.testing.assert_allclose(slope, column, rtol=1e-5, atol=2e-6)
+
+
+def test_beyond_the_stable_rate_a_status_says_so(system):
+    if system.too_fast is None:
+        pytest.skip("its loss is bounded and falls at any learning rate tried")
+    run = gradient_descent(system.risk, learning_rate=system.too_fast, steps=2000)
+    assert run.status in (Status.DIVERGED, Status.UNSTABLE)
+    assert "lower the learning rate" in run.message
+    assert "at step" in run.message
+    assert "largest stable one" in run.message
+    assert np.isfinite(run.states).all()
+
+
+def test_invariants_are_named_and_hold(system):
+    run = gradient_flow(system.risk, horizon=system.horizon)
+    names = [invariant.name for invariant in run.invariants]
+    assert len(names) == len(set(names)) > 0
+    assert loss_non_increasing.name in names
+    assert run.violations() == dict.fromkeys(names, 0.0)
+    assert all(invariant.statement and invariant.place for invariant in run.invariants)
+
+
+def test_a_state_of_the_wrong_shape_is_refused_in_one_sentence(system):
+    names = ", ".join(system.risk.order_parameters)
+    for wrong in ((1.0,), 3.0, (*system.elsewhere, 0.0), "9" * 5000):
+        with pytest.raises(ParameterError) as caught:
+            gradient_flow(system.risk, horizon=1.0, initial=wrong)
+        assert names in str(caught.value)
+        assert len(str(caught.value)) < 200 + len(names)
+    with pytest.raises(ParameterError, match=f"^{system.risk.order_parameters[0]} = nan"):
+        gradient_descent(
+            system.risk, learning_rate=0.1, steps=1, initial=(np.nan, *system.elsewhere[1:])
+        )
+
+
+def test_ctrl_c_keeps_what_was_computed(system):
+    def stop(fraction):
+        raise KeyboardInterrupt
+
+    for solve in (
+        lambda: gradient_descent(system.risk, learning_rate=0.01, steps=10, progress=stop),
+        lambda: gradient_flow(system.risk, horizon=1.0, progress=stop),
+    ):
+        with pytest.raises(Interrupted) as caught:
+            solve()
+        assert caught.value.trajectory.status is Status.INTERRUPTED
+        assert caught.value.trajectory.time.size == 2
+
+
+def test_a_first_passage_is_where_the_quantity_passes(system):
+    run = tight_flow(system, system.horizon)
+    name = run.order_parameters[0]
+    level = float(run.column(name)[[0, -1]].mean())
+    sign = np.sign(run.column(name)[-1] - level)
+    time = first_passage(run, lambda state: sign * state[0], sign * level)
+    close(run.at(time)[0], level, rel=1e-5)
+    assert run.at(0.9 * time)[0] * sign < level * sign
+    assert np.isnan(first_passage(run, lambda state: 0.0, 1.0))
+
+
+def test_a_run_can_be_pickled(system):
+    run = gradient_flow(system.risk, horizon=system.horizon, records=20)
+    back = pickle.loads(pickle.dumps(run))
+    np.testing.assert_array_equal(back.states, run.states)
+    np.testing.assert_array_equal(back.loss, run.loss)
+    np.testing.assert_array_equal(back.at(0.5 * system.horizon), run.at(0.5 * system.horizon))
+    assert back.violations() == run.violations()
+
+
+def test_a_system_without_a_certified_loss_is_cut_where_it_refuses():
+    class Overflowing(Quadratic):
+        def evaluate(self, state):
+            if abs(state[0]) < 0.5:
+                raise OverflowError("too small")
+            return super().evaluate(state)
+
+    run = gradient_flow(Overflowing(CURVED, START), horizon=2.0)
+    assert run.status is Status.OVERFLOW
+    assert run.message == "too small"
+    assert (run.column("x0") >= 0.5).all()
+    assert run.time.size > 2
+
+
+@pytest.mark.parametrize("method", ["LSODA", "Radau", "BDF"])
+def test_a_jacobian_that_is_not_finite_is_a_status(method):
+    """A theory whose second derivatives overflow before its gradient does."""
+
+    class Bent(Quadratic):
+        def jacobian(self, state):
+            return np.full((len(state), len(state)), np.nan)
+
+    run = gradient_flow(Bent(CURVED, START), horizon=1e6, method=method)
+    assert run.status in (Status.OVERFLOW, Status.COMPLETED)
+    assert np.isfinite(run.states).all()
+    if method != "LSODA":  # which asks for it only where the problem is stiff
+        assert run.status is Status.OVERFLOW
+
+
+def test_the_curvature_of_an_overflow_gives_no_learning_rate():
+    class Bent(Quadratic):
+        def jacobian(self, state):
+            return np.full((len(state), len(state)), np.nan)
+
+    assert np.isnan(Bent(CURVED, START).largest_stable_learning_rate(START))

@@ -1,0 +1,227 @@
+"""Events on trajectories whose course is known, and the labelling function's own error."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dynamics import Population, Problem, SlowManifold, State, gradient_descent, gradient_flow
+from dynamics.core.crossing import stretches, turning_values
+from dynamics.positional.events import ARRIVAL, _turning_points, attention_leads, find_events
+from dynamics.positional.labelling import label_error
+from tests.closeness import close, within
+
+
+@pytest.fixture(scope="module")
+def rising():
+    """D=64, C=2, qD=8: alpha falls, rises by about a half around time 1e5, then falls."""
+    problem = Problem(D=64, C=2, q=8 / 64, nu=0.001, beta=0.5)
+    population = Population(problem, tolerance=1e-7)
+    run = gradient_flow(population, horizon=1e8)
+    return population, run, find_events(run, population)
+
+
+@pytest.fixture(scope="module")
+def falling():
+    """D=64, C=4, qD=0.5: alpha only falls after Event I."""
+    population = Population(Problem(D=64, C=4, q=0.5 / 64), tolerance=1e-8)
+    run = gradient_flow(population, horizon=1e7)
+    return population, run, find_events(run, population)
+
+
+class TestT0:
+    def test_alpha_is_within_one_per_cent_of_the_root(self, falling):
+        population, run, events = falling
+        state = run.at(events.T0.time)
+        root = SlowManifold(population).alpha(state.gamma, state.rho)
+        close(abs(state.alpha / root - 1.0), ARRIVAL, rel=1e-3)
+
+    def test_alpha_star_at_the_start(self, falling, rising):
+        assert falling[2].alpha_star == pytest.approx(0.352, abs=1e-3)
+        assert rising[2].alpha_star == pytest.approx(0.0736, abs=1e-4)
+
+    def test_a_start_on_the_manifold_has_arrived(self, falling):
+        population = falling[0]
+        start = State(falling[2].alpha_star, 0.0, 0.0)
+        run = gradient_flow(population, horizon=10.0, initial=start)
+        assert find_events(run, population).T0.time == 0.0
+
+    def test_a_run_that_is_too_short_never_arrives(self, falling):
+        run = gradient_flow(falling[0], horizon=0.1)
+        events = find_events(run, falling[0])
+        assert not events.T0.happens
+        assert events.alpha_after_event_I == "does not settle"
+
+
+class TestT1:
+    def test_gamma_equals_the_largest_rho(self, falling):
+        _, run, events = falling
+        close(events.T1.state.gamma, np.abs(run.rho).max(), rel=1e-5)
+        assert 1e4 < events.T1.time < 1e6
+
+    def test_never_where_rho_runs_away(self, rising):
+        assert not rising[2].T1.happens
+        assert math.isnan(rising[2].T1.time)
+
+    def test_depends_on_the_horizon_as_a_run_that_ends_there(self, falling):
+        population, run, events = falling
+        shorter = attention_leads(run, 1e5)
+        ended = find_events(gradient_flow(population, horizon=1e5), population).T1
+        close(shorter.time, ended.time, rel=1e-4)
+        assert shorter.time < events.T1.time
+        assert attention_leads(run, 10.0).time < 10.0  # |rho| has hardly moved by then
+        assert attention_leads(run, 1e99) == events.T1
+
+
+class TestStretches:
+    """Passages of known functions of time, on the dense output of a run that serves as a clock."""
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def clock(cls):
+        """A run with few records: gamma grows steadily, so it can stand for time."""
+        population = Population(Problem(D=8, C=2, q=0.3), tolerance=1e-9)
+        return gradient_flow(population, horizon=100.0, records=12)
+
+    def test_ends_are_where_the_level_is_passed(self, clock):
+        low, high = 0.3 * clock.final.gamma, 0.7 * clock.final.gamma
+
+        def bump(state):
+            return (state.gamma - low) * (high - state.gamma)
+
+        (one,) = stretches(clock, bump)
+        close(clock.at(one.start).gamma, low, rel=1e-5)
+        close(clock.at(one.end).gamma, high, rel=1e-5)
+        close(one.largest, (high - low) ** 2 / 4, rel=1e-6)
+
+    def test_a_passage_between_two_records_is_seen(self, clock):
+        gammas = clock.gamma
+        centre = (gammas[5] + gammas[6]) / 2
+        width = (gammas[6] - gammas[5]) / 20
+
+        def needle(state):
+            return width**2 - (state.gamma - centre) ** 2
+
+        assert all(needle(State(*row)) < 0.0 for row in clock.states)
+        (one,) = stretches(clock, needle)
+        assert clock.time[5] < one.start < one.end < clock.time[6]
+        close(one.largest, width**2, rel=1e-3)
+
+    def test_nothing_and_everything(self, clock):
+        assert stretches(clock, lambda state: -1.0) == []
+        (one,) = stretches(clock, lambda state: 1.0)
+        assert (one.start, one.end, one.largest) == (0.0, 100.0, 1.0)
+
+    def test_turning_values_are_in_order_and_hold_the_records(self, clock):
+        gamma = clock.gamma[4]
+        times, values = turning_values(clock, lambda state: -((state.gamma - 1.01 * gamma) ** 2))
+        assert (np.diff(times) >= 0.0).all()
+        assert set(clock.time) <= set(times)
+        assert values.max() == pytest.approx(0.0, abs=1e-9 * gamma**2)
+
+
+class TestEventIII:
+    def test_a_bounded_rise(self, rising):
+        _, run, events = rising
+        assert events.alpha_after_event_I == "falls, then rises, then falls"
+        assert 3e4 < events.onset.time < events.end_of_rise.time < 3e5
+        assert events.rise == pytest.approx(1.4976, abs=2e-3)
+        inside = (run.time > events.onset.time) & (run.time < events.end_of_rise.time)
+        assert (np.diff(run.alpha[inside]) > 0).all()
+
+    def test_no_rise(self, falling):
+        _, run, events = falling
+        assert events.alpha_after_event_I == "falls"
+        assert events.rise == 1.0
+        assert not events.onset.happens
+        settled = run.time > 10.0 * events.T0.time  # at T0 alpha is still 1 per cent below alpha*
+        assert (np.diff(run.alpha[settled]) < 0).all()
+
+
+def test_turning_points_are_where_values_turn_not_where_they_tremble():
+    time = np.linspace(0.0, 3.0, 601)
+    noise = 1e-6 * (-1.0) ** np.arange(601)
+    values = 2.0 + np.cos(np.pi * time) + noise  # falls to t = 1, rises to t = 2, falls
+    within(time[_turning_points(values, 1e-4)], [1.0, 2.0], 0.011)
+    assert _turning_points(3.0 - time / 3 + noise, 1e-4).size == 0
+    assert _turning_points(2.0 + noise, 1e-4).size == 0
+
+
+def test_events_of_descent_agree_with_those_of_the_flow():
+    population = Population(Problem(D=8, C=2, q=0.3), tolerance=1e-9)
+    flow = find_events(gradient_flow(population, horizon=2000.0), population)
+    steps = find_events(
+        gradient_descent(population, learning_rate=0.005, steps=400_000, records=2000), population
+    )
+    # descent lags the flow by a few learning rates, here 0.005 against T0 of 0.45
+    assert steps.T0.time == pytest.approx(flow.T0.time, abs=0.015)
+    close(steps.T1.time, flow.T1.time, rel=0.01)
+
+
+@pytest.mark.parametrize(("D", "C", "q"), [(8, 2, 0.3), (9, 3, 0.9), (8, 4, 1.0)])
+def test_label_error_equals_the_sum_over_all_patterns(D, C, q):
+    wrong = ties = 0.0
+    for pattern in itertools.product((1, -1, 0), repeat=D - C):
+        features = sum(map(abs, pattern))
+        chance = (q / 2) ** features * (1 - q) ** (D - C - features)
+        sums = [sum(pattern[i : i + C]) for i in range(0, D - C, C)]
+        label = C + sum(n for n in sums if abs(n) > 0.9 * C)
+        wrong += chance * (label <= 0)
+        ties += chance * (label == 0)
+    found = label_error(Problem(D=D, C=C, q=q))
+    close(found.error, wrong, rel=1e-12)
+    close(found.ties, ties, rel=1e-12)
+
+
+def test_label_error_of_a_large_problem_is_the_chance_of_one_negated_set():
+    problem = Problem(D=10**6, C=4, q=2e-3)
+    expected = (problem.L - 1) * 1e-3**4
+    close(label_error(problem).error, expected, rel=1e-3)
+
+
+def test_threshold_sees_nearly_full_sets_when_C_is_large():
+    """At C = 20 a sum of 19 is beyond 0.9 C = 18."""
+    law = label_error(Problem(D=40, C=20, q=1.0))
+    imitations = (1 + 20 * 0) / 2**20  # with q = 1 the sum is even: only -20 cancels +20
+    close(law.error, imitations, rel=1e-12)
+
+
+@pytest.mark.parametrize(("L", "C", "q"), [(6, 2, "1/3"), (12, 4, "1/64"), (9, 5, "1/1000"),
+                                           (7, 11, "1/10"), (4, 20, "1/7")])  # fmt: skip
+def test_label_error_in_rational_arithmetic(L, C, q):
+    """A second road: the law of f* set by set, in fractions; relative accuracy, however small."""
+    q, exact = Fraction(q), {C: Fraction(1)}
+    law = {}
+    for plus in range(C + 1):
+        for minus in range(C + 1 - plus):
+            ways = math.comb(C, plus) * math.comb(C - plus, minus)
+            n = plus - minus if 10 * abs(plus - minus) > 9 * C else 0
+            chance = ways * (q / 2) ** (plus + minus) * (1 - q) ** (C - plus - minus)
+            law[n] = law.get(n, 0) + chance
+    for _ in range(L - 1):
+        after = {}
+        for (total, chance), (n, step) in itertools.product(exact.items(), law.items()):
+            after[total + n] = after.get(total + n, 0) + chance * step
+        exact = after
+    wrong = float(sum(chance for total, chance in exact.items() if total <= 0))
+    found = label_error(Problem(D=L * C, C=C, q=float(q)))
+    close(found.error, wrong, rel=1e-12)
+    close(found.ties, float(exact.get(0, 0)), rel=1e-12)
+    assert found.bound < 1e-11 * found.error
+
+
+def test_label_error_agrees_with_samples():
+    """A third road: the labelling function on drawn coefficients, within five standard errors."""
+    problem, number = Problem(D=32, C=4, q=0.6), 40_000
+    rng = np.random.default_rng(5)
+    s = rng.choice((1, -1, 0), p=(0.3, 0.3, 0.4), size=(number, problem.L - 1, 4))
+    sums = s.sum(axis=2)
+    wrong = float(np.mean(4 + np.where(np.abs(sums) > 3.6, sums, 0).sum(axis=1) <= 0))
+    exact = label_error(problem).error
+    assert abs(wrong - exact) < 5.0 * math.sqrt(exact / number)
+
+
+def test_label_error_can_be_zero_to_rounding():
+    assert label_error(Problem(D=8, C=4, q=1e-200)).error == 0.0

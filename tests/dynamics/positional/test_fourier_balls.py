@@ -1,0 +1,213 @@
+"""Every certified number of the Fourier method against an exact evaluation in balls: no slack.
+
+``python -m tests.dynamics.positional.test_fourier_balls 10000 --seed 1`` draws as many problems.
+"""
+
+import argparse
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dynamics import Problem, State
+from dynamics.core.errors import ToleranceError
+from dynamics.positional.population.fourier import FourierExpectation
+from tests.closeness import close
+from tests.dynamics.positional.ball_reference import contains, reference
+
+SHAPES = [(4, 2), (6, 2), (8, 2), (10, 2), (6, 3), (9, 3), (8, 4), (12, 4), (10, 5)]
+TOLERANCES = [1e-3, 1e-6, 1e-9, 1e-11]
+
+
+def drawn(seed):
+    """A problem, a state and a tolerance, with extremes of every parameter."""
+    random = np.random.default_rng(seed)
+    D, C = SHAPES[random.integers(len(SHAPES))]
+
+    def one_of(*values):
+        return values[random.integers(len(values))]
+
+    def size(low, high):
+        return 10.0 ** random.uniform(low, high)
+
+    def logit():
+        return one_of(0.0, random.normal(), random.uniform(-40, 40), one_of(-1e3, 1e3))
+
+    beta, tau = one_of(1.0, logit()), one_of(1.0, size(-2, 2))
+    problem = Problem(
+        D=D, C=C, q=one_of(random.uniform(0, 1), size(-3, 0), 1e-12, 1 - 1e-14, 1.0),
+        p=one_of(3, 3, 5, 7, 9, 21), nu=one_of(size(-3, 1), size(-300, 1)), beta=beta,
+        temperature=tau, output_scale=one_of(None, 1.0, size(-1, 2)),
+    )  # fmt: skip
+    scale = one_of(1.0, problem.tau)
+    gamma, rho = (one_of(scale * logit(), beta, 0.0) for _ in range(2))
+    gamma = one_of(gamma, gamma, rho, rho + 1e-9)
+    alpha = one_of(1.0, 1.0, -1.0) * one_of(size(-14, 1), size(-2, 0.5), size(-2, 0.5) / D)
+    return problem, State(float(alpha), float(gamma), float(rho)), one_of(*TOLERANCES)
+
+
+def outside(problem, state, value, exact=None):
+    """The names of all results whose exact value is not within its bound."""
+    exact = reference(problem, state) if exact is None else exact
+    claims = [
+        ("loss", exact.loss, value.loss, value.loss_bound),
+        ("mean sigmoid", exact.mean_sigmoid, value.mean_sigmoid, value.mean_sigmoid_bound),
+        ("test error", exact.test_error, value.test_error, value.test_error_bound),
+        ("ties", exact.ties, value.ties, value.ties_bound),
+        *zip(State._fields, exact.derivatives, value.derivatives, value.derivative_bound),
+        *zip(State._fields, exact.gradient, value.gradient, value.gradient_bound),
+    ]
+    return [name for name, *claim in claims if not contains(*claim)]
+
+
+def verdict(seed, relative=False):
+    """What a drawn problem showed: "held", "refused", "overflow", or what lay outside."""
+    problem, state, tolerance = drawn(seed)
+    try:
+        value = FourierExpectation(problem, tolerance, relative=relative).evaluate(state)
+    except ToleranceError as refusal:
+        assert len(str(refusal)) > 20  # noqa: PT017
+        assert not refusal.reachable <= tolerance  # noqa: PT017
+        return "refused"
+    except OverflowError:
+        return "overflow"
+    found = outside(problem, state, value)
+    if relative:
+        errors = np.array([value.loss_bound, *value.derivative_bound])
+        sizes = np.abs([value.loss, *value.derivatives])
+        found += ["tolerance"] if np.any(errors > tolerance * sizes) else []
+    return "held" if not found else f"outside: {', '.join(found)}: {problem}, {state}, {tolerance}"
+
+
+class TestInsideBalls:
+    @settings(max_examples=300, deadline=None)
+    @given(seed=st.integers(0, 2**32 - 1))
+    def test_every_bound_holds(self, seed):
+        assert verdict(seed) in ("held", "refused", "overflow")
+
+    @settings(max_examples=60, deadline=None)
+    @given(seed=st.integers(0, 2**32 - 1))
+    def test_relative_accuracy(self, seed):
+        assert verdict(seed, relative=True) in ("held", "refused", "overflow")
+
+    def test_most_are_not_refused(self):
+        verdicts = [verdict(seed) for seed in range(100)]
+        assert verdicts.count("held") >= 70
+
+    @pytest.mark.parametrize(
+        ("problem", "state"),
+        [
+            (Problem(D=8, C=2, q=1, p=7, nu=0.000904, beta=34.58), State(0.07177, 36.41, 0)),
+            (Problem(D=4, C=2, q=1, nu=0.0507, beta=52.27), State(0.1649, 0, 0)),
+        ],
+    )
+    @pytest.mark.parametrize("tolerance", [1e-6, 1e-10])
+    def test_tables_that_cancel_inside_a_set(self, problem, state, tolerance):
+        """-5.522e-17 for -5.610e-17 and a wrong sign, both with bounds far below the error."""
+        value = FourierExpectation(problem, tolerance).evaluate(state)
+        assert outside(problem, state, value) == []
+
+
+class TestSigns:
+    """Exact ties and tiny nonlinear parts: the sign of F is that of T, or of a sum of powers."""
+
+    @pytest.mark.parametrize(
+        ("problem", "states", "error", "ties"),
+        [
+            (Problem(D=8, C=2, q=0.5), [State(1e-10, 0.2, -0.03)], 0.123535, 0.050537),
+            (
+                Problem(D=10, C=2, q=0.5187, p=5, nu=1e-15, beta=0, temperature=58),
+                [State(0.1, 0.2, -0.03), State(1e-3, 5.0, -3.0)], 0.1626, None,
+            ),
+            (
+                Problem(D=9, C=3, q=0.5, p=9, nu=10, beta=0, output_scale=71.2),
+                [State(0.1, 0.2, -0.03), State(-0.1, 0.2, 0.0), State(1e-3, 0.0, 0.4)], None, None,
+            ),
+        ],
+    )  # fmt: skip
+    def test_named_problems(self, problem, states, error, ties):
+        for state in states:
+            value = FourierExpectation(problem, 1e-9).evaluate(state)
+            assert outside(problem, state, value) == []
+            assert value.test_error_bound < 1e-11
+            if error is not None and state.alpha > 0:
+                assert value.test_error == pytest.approx(error, abs=1e-4)
+            if ties is not None:
+                assert value.ties == pytest.approx(ties, abs=1e-6)
+
+    @pytest.mark.parametrize("q", [0.05, 0.4, 1.0])
+    @pytest.mark.parametrize(
+        ("beta", "state"),
+        [
+            (1.0, State(0.3, 0.2, 0.2)),  # gamma = rho: T = 0 ties
+            (0.2, State(0.3, 0.2, -0.1)),  # beta = gamma: sums of n^p
+            (-0.1, State(0.3, 0.2, -0.1)),  # beta = rho: sums of (n - s)^p
+            (0.2, State(-0.3, 0.2, 0.2)),  # all equal: the sign of T
+            (1.0, State(-0.3, 0.2, -0.1)),
+            (1.0, State(0.0, 0.2, -0.1)),
+        ],
+    )
+    def test_equal_logits(self, q, beta, state):
+        for D, C in ((8, 2), (12, 4), (10, 5)):
+            problem = Problem(D=D, C=C, q=q, nu=1e-12, beta=beta, p=5)
+            value = FourierExpectation(problem, 1e-9).evaluate(state)
+            assert outside(problem, state, value) == []
+            assert value.test_error_bound < 1e-10
+            assert value.ties_bound < 1e-10
+
+
+class TestRelative:
+    def test_small_losses(self):
+        """Late in training: the loss far below the absolute tolerance, to six digits of itself."""
+        problem = Problem(D=8, C=2, q=1e-12, nu=0.5)
+        for alpha, most in ((0.2, 1e-4), (0.24, 1e-6), (0.28, 1e-10)):
+            state = State(alpha, 6.0, -1.0)
+            value = FourierExpectation(problem, 1e-6, relative=True).evaluate(state)
+            assert value.loss < most
+            assert outside(problem, state, value) == []
+            assert value.loss_bound <= 1e-6 * value.loss
+            for entry, bound in zip(value.gradient, value.gradient_bound):
+                assert bound <= 1e-6 * abs(entry)
+
+    def test_exact_zeros_are_no_error(self):
+        value = FourierExpectation(Problem(D=8, C=2, q=0.3), 1e-9, relative=True).evaluate(
+            State(0.0, 0.3, -0.1)
+        )
+        assert value.gradient[1:] == (0.0, 0.0)
+        assert value.gradient_bound[1:] == (0.0, 0.0)
+        close(value.loss, math.log(2), rel=1e-9)
+
+    def test_out_of_reach_is_refused_with_what_can_be_reached(self):
+        expectation = FourierExpectation(Problem(D=8, C=2, q=0.3), 1e-15, relative=True)
+        with pytest.raises(ToleranceError, match="certified relative error") as refusal:
+            expectation.evaluate(State(0.3, 0.2, -0.1))
+        assert 1e-15 < refusal.value.reachable < 1e-10
+
+    def test_below_the_old_limit(self):
+        value = FourierExpectation(Problem(D=8, C=2, q=0.3), 5e-12).evaluate(State(0.3, 0.2, -0.1))
+        assert value.bound <= 5e-12
+
+
+def main():
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("draws", type=int)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--relative", action="store_true")
+    given = parser.parse_args()
+    counts = {}
+    for i in range(given.draws):
+        seed = given.seed * 10**6 + i
+        found = verdict(seed, given.relative)
+        kind = found.split(":")[0]
+        counts[kind] = counts.get(kind, 0) + 1
+        if kind == "outside":
+            print(f"seed {seed} {found}", flush=True)
+        if (i + 1) % 500 == 0:
+            print(i + 1, counts, flush=True)
+    print(f"{given.draws} draws from seed {given.seed}: {counts}")
+
+
+if __name__ == "__main__":
+    main()

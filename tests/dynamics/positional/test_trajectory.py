@@ -1,0 +1,142 @@
+"""What a trajectory says about itself: invariants, datasets, provenance."""
+
+import dataclasses
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+from dynamics import (
+    Population,
+    Problem,
+    State,
+    Status,
+    ToleranceError,
+    gradient_descent,
+    gradient_flow,
+)
+from dynamics.positional.trajectory import REDUCED_INVARIANTS, patch_association_fails
+from tests.closeness import close, within
+
+
+@pytest.fixture(scope="module")
+def run():
+    return gradient_flow(Population(Problem(D=8, C=2, q=0.3), tolerance=1e-9), horizon=100.0)
+
+
+def with_states(run, **columns):
+    states = run.states.copy()
+    for name, values in columns.items():
+        states[:, ("alpha", "gamma", "rho").index(name)] = values
+    return dataclasses.replace(run, states=states)
+
+
+class TestViolations:
+    def test_names(self, run):
+        assert set(run.violations()) == {invariant.name for invariant in REDUCED_INVARIANTS}
+        assert all(value == 0.0 for value in run.violations().values())
+
+    def test_gamma_below_rho_is_measured(self, run):
+        broken = with_states(run, gamma=0.2, rho=np.linspace(0.0, 0.5, run.time.size))
+        close(broken.violations()["gamma >= rho"], 0.3, rel=1e-12)
+        assert broken.violations()["patch association"] == 1.0
+
+    def test_noise_is_not_a_violation(self, run):
+        assert with_states(run, gamma=0.2, rho=0.2 + 1e-14).violations()["gamma >= rho"] == 0.0
+
+    def test_a_rising_loss_is_measured(self, run):
+        loss = run.loss.copy()
+        loss[3:] += 0.25
+        broken = dataclasses.replace(run, loss=loss)
+        assert broken.violations()["loss non-increasing"] == pytest.approx(0.25, abs=0.1)
+
+    def test_a_failing_region_is_found_by_the_flow(self):
+        """A known counterexample to gamma >= rho, far outside q D <= C."""
+        problem = Problem(D=16, C=2, q=0.5, nu=0.001, beta=0.5)
+        run = gradient_flow(Population(problem, tolerance=1e-8), horizon=1e5)
+        assert run.violations()["gamma >= rho"] == pytest.approx(1.394, abs=2e-3)
+        assert run.violations()["patch association"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("beta", "gamma", "rho", "fails"),
+    [
+        (1.0, 0.5, 0.1, False),
+        (1.0, 0.1, 0.1, True),  # a tie
+        (1.0, 0.0, 0.1, True),
+        (0.1, 0.5, 0.2, True),  # the patch itself is not among its own Top_C
+        (-1.0, 0.5, -2.0, False),
+    ],
+)
+def test_patch_association_by_exact_comparison(beta, gamma, rho, fails):
+    assert bool(patch_association_fails(beta, np.array(gamma), np.array(rho))) is fails
+    row = np.array([beta, gamma, gamma, rho, rho, rho])  # the row of A, sorted as Top_3 would
+    top = set(np.argsort(-row, kind="stable")[:3])
+    reversed_ties = {5 - i for i in np.argsort(-row[::-1], kind="stable")[:3]}
+    assert (top == reversed_ties == {0, 1, 2}) is not fails
+
+
+class TestFirstAccess:
+    """Test errors are computed when asked for, and are those of a full evaluation."""
+
+    def test_they_are_not_computed_before(self):
+        population = Population(Problem(D=64, C=4, q=8 / 64), "fourier", tolerance=1e-6)
+        run = gradient_flow(population, horizon=10.0, records=12)
+        assert "_observed" not in vars(run)
+        assert population.expectation._signs is None
+        last = run.value(-1)
+        assert run.test_error.shape == run.mean_sigmoid.shape == (12,)
+        assert (run.test_error[-1], run.mean_sigmoid[-1]) == (last.test_error, last.mean_sigmoid)
+        assert run.loss[-1] == last.loss
+        assert run.bound[-1] == last.bound
+
+    def test_changed_states_have_their_own(self, run):
+        before = run.test_error[-1]
+        assert with_states(run, alpha=-0.3).test_error[-1] != before
+
+    def test_they_survive_a_pickle_that_carries_no_table(self, run):
+        back = pickle.loads(pickle.dumps(run))
+        within(back.test_error, run.test_error, 1e-9)
+        assert back.problem == run.problem
+        assert back.final == run.final
+
+
+class TestDataset:
+    def test_labels_and_provenance(self, run):
+        data = run.to_dataset()
+        assert data.sizes == {"time": run.time.size}
+        for name in ("alpha", "gamma", "rho", "loss", "test_error", "Lambda", "Gamma", "Xi", "G"):
+            assert data[name].dims == ("time",)
+            assert data[name].attrs["long_name"]
+        np.testing.assert_array_equal(data["alpha"], run.alpha)
+        assert json.loads(data.attrs["problem"])["D"] == 8
+        assert "numpy" in json.loads(data.attrs["provenance"])
+        assert data.attrs["status"] == "completed"
+
+    def test_it_survives_netcdf(self, run, tmp_path):
+        import xarray
+
+        path = tmp_path / "run.nc"
+        run.to_dataset().to_netcdf(path, engine="h5netcdf")
+        with xarray.open_dataset(path, engine="h5netcdf") as back:
+            np.testing.assert_array_equal(back["gamma"], run.gamma)
+            assert json.loads(back.attrs["settings"])["expectation"] == "enumeration"
+
+
+def test_interpolation_between_records_of_descent():
+    population = Population(Problem(D=8, C=2, q=0.3), tolerance=1e-9)
+    run = gradient_descent(population, learning_rate=0.01, steps=100, record="linear", records=101)
+    middle = run.at(0.505)
+    close(middle.alpha, (run.alpha[50] + run.alpha[51]) / 2, rel=1e-12)
+    assert run.status is Status.COMPLETED
+    assert isinstance(run.final, State)
+
+
+def test_a_run_without_a_state_says_so():
+    """The loss overflows at the start itself."""
+    population = Population(Problem(D=8, C=2, q=0.3), tolerance=1e-6)
+    run = gradient_flow(population, horizon=1.0, initial=(3e80, 7e17, 1.4))
+    assert run.time.size == 0
+    with pytest.raises(ToleranceError, match="the run holds no state: tolerance = 1e-06"):
+        _ = run.final

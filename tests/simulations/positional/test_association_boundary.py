@@ -1,0 +1,100 @@
+"""The boundary of gamma >= rho: its equations on other roads, its curve, its verdict."""
+
+import math
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from dynamics import Population, SlowManifold, State
+from simulations.positional.association_boundary import (
+    Family,
+    boundary,
+    conditions,
+    leaves_upwards,
+    limit_boundary,
+    limit_drift,
+    quasi_steady,
+)
+from simulations.positional.claims.gamma_ge_rho_boundary import Cell, Panel, judge
+from simulations.positional.symmetric_line import critical_alpha
+from simulations.reproduction.claim import Verdict
+from tests.closeness import close
+from tests.simulations.quick import assert_complete, outcome
+
+FAMILY = Family(16, 2, 3, 1e-3)
+
+
+class TestConditions:
+    @pytest.mark.parametrize("family", [FAMILY, Family(12, 3, 5, 0.05)])
+    def test_signs_are_those_of_the_population_gradient(self, family):
+        population = Population(family.problem(1.1, 0.7), tolerance=1e-10)
+        settled = quasi_steady(family, 1.1, 0.7)
+        close(settled, SlowManifold(population).alpha(0.0, 0.0), rel=1e-6)
+        for alpha in np.geomspace(0.3, 3.0, 8) * settled:
+            found = conditions(family, float(alpha), 1.1, 0.7)
+            gradient = population.gradient(State(float(alpha), 0.0, 0.0))
+            assert found.slope * -gradient.alpha > 0.0
+            assert found.drift * (gradient.rho - gradient.gamma) > 0.0
+
+    def test_drift_vanishes_at_the_critical_alpha(self):
+        critical = critical_alpha(FAMILY.problem(1.5, 0.5))
+        assert abs(conditions(FAMILY, critical, 1.5, 0.5).drift) < 1e-8
+        assert conditions(FAMILY, 0.99 * critical, 1.5, 0.5).drift > 1e-5
+
+
+class TestCurve:
+    def test_critical_alpha_is_alpha_star_along_it(self):
+        curve = boundary(FAMILY, (0.1, 1.0), (0.2, 10.0), step=0.2)
+        assert curve[-1, 2] >= 1.0
+        for alpha, density, beta in curve[[0, len(curve) // 2, -1]].tolist():
+            close(critical_alpha(FAMILY.problem(density, beta)), alpha, rel=1e-5)
+            close(quasi_steady(FAMILY, density, beta), alpha, rel=1e-5)
+            assert leaves_upwards(FAMILY, 0.97 * density, beta)
+            assert not leaves_upwards(FAMILY, 1.03 * density, beta)
+
+    def test_nothing_where_no_sign_changes(self):
+        assert boundary(FAMILY, (0.1, 1.0), (0.2, 0.5)).shape == (0, 3)
+
+
+class TestLimit:
+    def test_cubic_activation_has_none(self):
+        for density in (0.05, 1.0, 20.0):
+            for linear in (True, False):
+                assert limit_drift(4, 3, density, 1e-3, linear) > 0.0
+        assert np.isnan(limit_boundary(4, 3, np.array([0.1, 1.0]))).all()
+
+    def test_finite_sizes_approach_it(self):
+        """At fixed nu alpha is on the linear branch from D = 10^6 on."""
+        beta = float(limit_boundary(2, 5, np.array([2.0]))[0])
+        assert 0.05 < beta < 0.15
+        family = Family(10**6, 2, 5, 0.1)
+        assert leaves_upwards(family, 2.0, 1.05 * beta)
+        assert not leaves_upwards(family, 2.0, 0.95 * beta)
+
+
+class TestVerdict:
+    def cells(self, wrong_far):
+        good = [Cell(1.0, 1.0, True, True, False), Cell(4.0, 1.0, False, False, False)]
+        return [*good, Cell(2.0, 1.0, True, False, True), Cell(5.0, 1.0, wrong_far, False, False)]
+
+    @pytest.mark.parametrize(
+        ("wrong", "verdict"), [(False, Verdict.HOLDS), (True, Verdict.FINDING)]
+    )
+    def test_one_far_cell_on_the_wrong_side_is_a_finding(self, wrong, verdict):
+        panel = Panel(FAMILY, "", {16.0: np.array([[0.1, 2.0, 1.0]])}, self.cells(wrong))
+        assert judge([panel], {})[0] is verdict
+
+    def test_a_map_without_both_sides_decides_nothing(self):
+        panel = Panel(FAMILY, "", {}, self.cells(False)[:1])
+        assert judge([panel], {})[0] is Verdict.FINDING
+
+
+@pytest.mark.slow
+def test_quick_run():
+    assert_complete("gamma-ge-rho-boundary")
+    found = outcome("gamma-ge-rho-boundary")
+    assert math.isfinite(found.measured["least scaled drift for D -> infinity (p=3, fixed nu)"])
+    canvas = Figure(figsize=found.figures[0].size, layout="constrained")
+    found.figures[0].draw(canvas)
+    assert len(canvas.axes) == 1

@@ -1,0 +1,85 @@
+"""The claim on the frozen diagonal: complete, drawn from its file, able to come out otherwise."""
+
+import math
+
+import pytest
+import xarray
+from matplotlib.figure import Figure as Canvas
+
+from dynamics import Problem
+from simulations.files.store import write_dataset
+from simulations.positional.claims.diagonal import Compared, Conclusions, Ending, judge
+from simulations.positional.figures import diagonal
+from simulations.reproduction.claim import Verdict
+from simulations.reproduction.run import render
+from tests.simulations.quick import assert_complete, outcome
+
+BASE, SMALL = Problem(D=64, C=4, q=1 / 32), Problem(D=8, C=2, q=0.5)
+YES = Conclusions(True, True, True)
+
+
+def ending(late=YES, early=YES, violation=0.0):
+    return Ending(late, early, 1.0, 0.1, violation, 10.0, (0.1, 1.0, -0.1, 1.0))
+
+
+def compared(meets=True, frozen=YES, trained=YES, early=YES):
+    return Compared(ending(frozen, early), ending(trained), meets, 1e-6)
+
+
+class TestVerdict:
+    @pytest.mark.parametrize("item", ["associates", "learns", "ordered"])
+    def test_hangs_on_each_conclusion(self, item):
+        other = YES._replace(**{item: False})
+        inside, outside = compared(), compared(meets=False, frozen=other)
+        assert judge({BASE: inside}, 1e-15)[0] is Verdict.HOLDS
+        verdict, summary = judge({BASE: inside, SMALL: outside}, 1e-15)
+        assert verdict is Verdict.FINDING
+        assert "1 of 1 problems that meet" in summary
+        assert "0 of 1 others" in summary
+        assert judge({BASE: compared(frozen=other)}, 1e-15)[0] is Verdict.FAILS
+        assert judge({BASE: compared(early=other)}, 1e-15)[0] is Verdict.FAILS
+        both = compared(frozen=other, trained=other)
+        assert judge({BASE: both}, 1e-15)[0] is Verdict.HOLDS
+
+    def test_a_wrong_reduction_fails(self):
+        assert judge({BASE: compared()}, 1e-11)[0] is Verdict.FAILS
+
+
+@pytest.mark.slow
+class TestOutcome:
+    def test_is_complete(self):
+        assert_complete("diagonal")
+
+    def test_numbers(self):
+        found = outcome("diagonal")
+        assert found.verdict is Verdict.FINDING
+        tiny = "D=8, C=2, qD=4, nu=0.001, beta=0.5"
+        crowded = "D=16, C=2, qD=8, nu=0.001, beta=0.5"
+        measured = found.measured
+        assert not measured[f"same conclusions ({tiny})"]
+        assert measured[f"trained: test error at the end ({tiny})"] == pytest.approx(
+            0.1079, abs=1e-4
+        )
+        assert measured[f"frozen: test error at the end ({tiny})"] == pytest.approx(
+            0.1235, abs=1e-4
+        )
+        assert measured[f"frozen: largest rho - gamma ({crowded})"] == pytest.approx(
+            1.394, abs=1e-3
+        )
+        assert measured[f"trained: largest rho - gamma ({crowded})"] == pytest.approx(
+            0.00596, abs=1e-5
+        )
+        assert measured[f"same conclusions ({crowded})"]
+        for name, value in measured.items():
+            if name.startswith("reduced against full matrix"):
+                assert value < 1e-13
+            assert not isinstance(value, float) or math.isfinite(value)
+
+    def test_figure_draws_again_from_its_file(self, tmp_path):
+        (figure,) = outcome("diagonal").figures
+        assert render(figure).startswith(b"\x89PNG")
+        write_dataset(tmp_path / "data.nc", figure.data)
+        canvas = Canvas(figsize=figure.size, layout="constrained")
+        with xarray.open_dataset(tmp_path / "data.nc", engine="h5netcdf") as data:
+            assert diagonal.draw(data.load(), canvas)
+        canvas.draw_without_rendering()

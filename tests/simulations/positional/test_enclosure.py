@@ -1,0 +1,220 @@
+"""Certified boxes hold every point of themselves: no slack, against the proved formula.
+
+Trusts: the SymPy expressions of `symbolic.positional.symmetric_line`, evaluated exactly or to 200
+digits.
+"""
+
+import itertools
+import math
+from fractions import Fraction
+from functools import cache
+
+import pytest
+import sympy as sp
+from flint import arb
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+from mpmath import mp
+
+from simulations.positional.invariance.balls import ball, least_value, outputs, state_terms
+from simulations.positional.invariance.box import Box, Witness, exact, read_box, written
+from simulations.positional.invariance.certified import bounds
+from simulations.positional.symmetric_line import most_features
+from symbolic.core.zero import evaluate, rationalize
+from symbolic.positional import symbols as sym
+from symbolic.positional import symmetric_line as line
+
+SIZES = ((4, 2), (6, 2), (6, 3), (8, 2), (8, 4), (9, 3))
+DIGITS = 200
+ARGUMENTS = (sym.D, sym.C, sym.p, sym.Gamma, sym.alpha, sym.kappa, sym.nu, line.N_PLUS,
+             line.N_MINUS)  # fmt: skip
+
+
+@cache
+def proved_terms():
+    """The sum over s of one image, and F, as functions of numbers of any precision."""
+    return sp.lambdify(ARGUMENTS, [line.FACTORS, line.F_ON_LINE], "mpmath")
+
+
+def drift(point):
+    """sign(1 - D r) B / N^2 at a point, by the plain sum over all images, to `DIGITS` digits."""
+    D, C, p = point.D, point.C, point.p
+    N = D - C
+    contrast = float((point.beta - point.x) / point.tau)
+    lost = -2 * min(math.log10(abs(contrast) or 1e-323), 0.0)  # in 1 - D r, and in y_1 - y_s
+    with mp.workdps(DIGITS + int(lost)):
+        q, nu, beta, x, tau, kappa, alpha = (
+            mp.mpf(number.numerator) / number.denominator
+            for number in (point.q, point.nu, point.beta, point.x, point.tau, point.kappa,
+                           point.alpha)
+        )  # fmt: skip
+        r = 1 / (mp.expm1((beta - x) / tau) + D)
+        total = mp.mpf(0)
+        for plus, minus in itertools.product(range(N + 1), repeat=2):
+            zero = N - plus - minus
+            if zero >= 0:
+                ways = math.comb(N, zero) * math.comb(N - zero, plus)
+                factors, F = proved_terms()(D, C, p, r, alpha, kappa, nu, plus, minus)
+                law = ways * (q / 2) ** (plus + minus) * (1 - q) ** zero
+                total += law * factors / (1 + mp.exp(F))
+        return total / N**2 * (1 if point.beta > point.x else -1)
+
+
+def numbers(low, high):
+    """Exact numbers as users give them: floats, short decimals, ratios."""
+    return st.one_of(
+        st.floats(low, high).map(Fraction),
+        st.decimals(low, high, places=3).map(lambda number: exact(str(number))),
+        st.fractions(Fraction(low), Fraction(high), max_denominator=64),
+    )
+
+
+def pair(ends):
+    return st.tuples(ends, ends).map(lambda two: (min(two), max(two)))
+
+
+#: Parts of an interval, its ends among them.
+PARTS = st.one_of(st.sampled_from((0.0, 1.0)), st.floats(0.0, 1.0)).map(Fraction)
+
+
+@st.composite
+def boxes_and_points(draw):
+    (D, C), wide = draw(st.sampled_from(SIZES)), draw(st.booleans())
+    intervals = {
+        "alpha": draw(pair(numbers(0, draw(st.sampled_from((1, 10)))))),
+        "q": draw(pair(st.one_of(numbers(0, 1), st.sampled_from((exact("1e-12"), Fraction(1)))))),
+        "x": draw(pair(numbers(-3, 3))),
+        "nu": draw(pair(st.one_of(numbers(0, 10), st.just(exact("1e-300"))))),
+        "beta": draw(pair(numbers(*((-1000, 1000) if wide else (-3, 3))))),
+        "tau": draw(pair(numbers(*((1, 100) if wide else (0.25, 4))))),
+        "kappa": draw(pair(numbers(0.5, 16))),
+    }
+    if draw(st.booleans()):  # a point, or thin where ends are equal
+        intervals = {name: (low, low) for name, (low, _) in intervals.items()}
+    assume(intervals["q"][1] > 0 and intervals["nu"][1] > 0)
+    box = Box(D, C, **intervals, p=draw(st.sampled_from((3, 3, 5, 7, 21))))
+    place = {name: low + draw(PARTS) * (high - low) for name, (low, high) in intervals.items()}
+    return box, Witness(D, C, box.p, **place)
+
+
+def holds(box, point, precision=96):
+    """Whether the value at a point lies in the bounds of every cell of its box that holds it."""
+    value, found = drift(point), 0
+    for cell in box.cells():
+        inside = all(low <= at <= high for (low, high), (at, _) in zip(cell, point.cell))
+        if inside:
+            low, high, _ = bounds(box, cell, precision)
+            if not low <= value <= high:
+                return False
+            found += 1
+    return found > 0
+
+
+def written_box(text, **at):
+    """A box and the point at its lower ends, but for what is given."""
+    box = read_box(text)
+    names = ("q", "nu", "beta", "tau", "kappa", "alpha", "x")
+    place = {name: box.ends(name)[0] for name in names}
+    return box, Witness(box.D, box.C, box.p, **place | at)
+
+
+class TestEnclosure:
+    @settings(max_examples=200)
+    @given(boxes_and_points(), st.sampled_from((40, 96, 96)))
+    @example(written_box("D=6, C=2, q=.3, alpha=.1, x=.207, beta=.462, tau=1.443"), 96)
+    @example(written_box("D=6, C=2, q=.1..1, alpha=0..10, nu=1e-300, kappa=1..16, p=21"), 96)
+    def test_points_of_a_box_lie_in_its_bounds(self, drawn, precision):
+        box, point = drawn
+        assert box.contains(point)
+        assume(point.beta != point.x)
+        assert holds(box, point, precision)
+
+    @settings(max_examples=50)
+    @given(boxes_and_points())
+    def test_the_four_numbers_of_a_point_lie_in_a_cell(self, drawn):
+        """No point of a box is lost on the way to its cells: exactly."""
+        box, point = drawn
+        assert any(
+            all(low <= at <= high for (low, high), (at, _) in zip(cell, point.cell))
+            for cell in box.cells()
+        )
+
+    def test_the_corner_that_one_rounding_for_two_had_lost(self):
+        """(beta - x)/tau of these floats is no point of the float interval widened by one unit."""
+        beta, x, tau = 0.462, 0.207, 1.443
+        exactly = (Fraction(beta) - Fraction(x)) / Fraction(tau)
+        rounded = (beta - x) / tau
+        assert not math.nextafter(rounded, -1) <= exactly <= math.nextafter(rounded, 1)
+        box = Box(6, 2, (0, 1), (0, 1), x=(x, x), beta=(beta, beta), tau=(tau, tau))
+        (cell,) = box.cells()
+        assert cell.contrast == (exactly, exactly)
+        written_ones = read_box("D=6, C=2, q=.3, alpha=.1, x=.207, beta=.462, tau=1.443")
+        assert next(written_ones.cells()).contrast == (Fraction(255, 1443),) * 2
+
+    @pytest.mark.parametrize("wrong", ["factor", "shift"])
+    def test_a_broken_formula_is_seen(self, wrong, monkeypatch):
+        def broken(D, C, k, plus, one):
+            M, g = state_terms(D, C, k, plus, one)
+            return (M, g * (1 + Fraction(1, 10**13)).numerator) if wrong == "factor" else (M + 1, g)
+
+        monkeypatch.setattr("simulations.positional.invariance.balls.state_terms", broken)
+        from simulations.positional.invariance.balls import coefficients
+
+        coefficients.cache_clear()
+        assert not holds(*written_box("D=6, C=2, q=.3, alpha=.1, beta=1"))
+        coefficients.cache_clear()
+
+
+class TestFormula:
+    """What the balls are summed from equals the proved expressions, exactly, at rational points."""
+
+    @pytest.mark.parametrize("p", [3, 5, 7, 9])
+    @pytest.mark.parametrize(("D", "C"), SIZES)
+    def test_is_the_proved_one(self, D, C, p):
+        N, r = D - C, Fraction(3, 5 * D + 7)
+        sizes = {sym.D: D, sym.C: C, sym.p: p, sym.Gamma: r}
+        plain = [rationalize(x) for x in (line.FACTORS, line.SUM_OF_POWERS)]
+        for k in range(N + 1):
+            for plus in range(k + 1):
+                M, g = state_terms(D, C, k, plus, outputs(D, C + 2 * plus - k, r, p))
+                at = sizes | {line.N_PLUS: plus, line.N_MINUS: k - plus}
+                at = {name: Fraction(value) for name, value in at.items()}
+                assert [g, M] == [evaluate(expression, at) for expression in plain]
+
+
+class TestNumbers:
+    @given(st.fractions())
+    def test_a_ball_holds_its_fraction(self, number):
+        assert ball(number).contains(arb(number.numerator) / number.denominator) or (
+            ball(number) * number.denominator
+        ).contains(arb(number.numerator))
+
+    @given(st.one_of(numbers(-1000, 1000), st.floats(-1e300, 1e300).map(Fraction)))
+    def test_written_numbers_are_read_back_exactly(self, number):
+        assume(number == 0 or abs(number) > Fraction(1, 10**300))
+        assert exact(written(number)) == number
+
+    @pytest.mark.parametrize("N", [40, 300, 3000])
+    @pytest.mark.parametrize("mean", [1e-9, 0.01, 0.3, 2.0, 16.0])
+    def test_features_beyond_the_cut_are_as_rare_as_stated(self, N, mean):
+        q = mean / N
+        cut = most_features(N, q)
+        with mp.workdps(60):
+            chance = mp.mpf(q)
+            tail = mp.fsum(
+                mp.binomial(N, k) * chance**k * (1 - chance) ** (N - k)
+                for k in range(cut + 1, min(N, cut + 200) + 1)
+            )
+            assert tail <= mp.mpf("1e-26")
+
+    @settings(max_examples=60)
+    @given(st.lists(st.fractions(-3, 3), min_size=1, max_size=8), pair(numbers(0, 1)), PARTS)
+    def test_a_polynomial_is_above_its_least_value(self, coefficients, ends, part):
+        low, place = least_value(tuple(map(ball, coefficients)), *ends)
+        degree, q = len(coefficients) - 1, ends[0] + part * (ends[1] - ends[0])
+        value = sum(
+            c * math.comb(degree, k) * q**k * (1 - q) ** (degree - k)
+            for k, c in enumerate(coefficients)
+        )
+        assert low <= value
+        assert ends[0] <= place <= ends[1]

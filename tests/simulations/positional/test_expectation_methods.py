@@ -1,0 +1,129 @@
+"""The claim on the three methods, judged on made-up numbers, and its figure's data."""
+
+import numpy as np
+import pytest
+import xarray
+from matplotlib.figure import Figure as Canvas
+
+from dynamics import Problem, State
+from simulations.positional.claims import expectation_methods
+from simulations.positional.figures import time_to_equal_error
+from simulations.reproduction.claim import Verdict
+from tests.closeness import close
+
+RUNS = [  # method, setting, certified, measured, error, bound, seconds
+    ("fourier", 1e-2, True, True, 1e-4, 2e-3, 2e-4),
+    ("fourier", 1e-6, True, True, 1e-9, 5e-7, 4e-4),
+    ("enumeration", 1e-2, True, True, 1e-3, 4e-3, 1e-2),
+    ("enumeration", 1e-6, True, False, 3e-6, 3e-6, 5e3),
+    ("sampling", 1e4, False, True, 1e-2, 3e-2, 1e-3),
+]
+
+
+def panel(qD=16.0, z=1.5, **changed):
+    """A panel of made-up runs; ``changed`` replaces the error of the first run of a method."""
+    names = ("method", "setting", "certified", "measured", "error", "bound", "seconds")
+    columns = {name: list(column) for name, column in zip(names, zip(*RUNS))}
+    for method, error in changed.items():
+        columns["error"][columns["method"].index(method)] = error
+    return xarray.Dataset(
+        {name: ("run", column) for name, column in columns.items()},
+        attrs={"D": 64, "C": 4, "qD": qD, "sampling_z": z, "reference_bound": 1e-10},
+    )
+
+
+class TestJudge:
+    def test_holds_within_bounds(self):
+        verdict, text = expectation_methods.judge([panel(2.0), panel(16.0)])
+        assert verdict is Verdict.HOLDS
+        assert "All 6 certified values" in text
+        # 1e-3 s at error 1e-2 is 1e5 s at 1e-6: 2.5e8 Fourier gradients of 0.4 ms
+        assert "0.4 ms" in text
+        assert "2e+08" in text
+
+    @pytest.mark.parametrize("method", ["fourier", "enumeration"])
+    def test_fails_outside_a_bound(self, method):
+        verdict, text = expectation_methods.judge([panel(2.0, **{method: 0.1}), panel(16.0)])
+        assert verdict is Verdict.FAILS
+        assert text.startswith("1 of 6")
+
+    def test_the_reference_has_an_error_of_its_own(self):
+        inside, outside = 2e-3 + 0.9e-10, 2e-3 + 2e-10
+        assert expectation_methods.judge([panel(fourier=inside)])[0] is Verdict.HOLDS
+        assert expectation_methods.judge([panel(fourier=outside)])[0] is Verdict.FAILS
+
+    def test_fails_where_samples_deviate(self):
+        assert expectation_methods.judge([panel(z=2.9), panel()])[0] is Verdict.HOLDS
+        verdict, text = expectation_methods.judge([panel(z=7.0), panel()])
+        assert verdict is Verdict.FAILS
+        assert "7.0 standard errors" in text
+
+    def test_predicted_costs_are_not_judged(self):
+        data = panel()
+        data["error"] = data["error"].where(data["measured"], 1.0)
+        assert expectation_methods.judge([data])[0] is Verdict.HOLDS
+
+    def test_numbers_of_a_panel(self):
+        numbers = expectation_methods._numbers(panel())
+        assert numbers["fourier: seconds to certified error 1e-06 (qD = 16)"] == 4e-4
+        assert numbers["fourier: seconds to certified error 0.001 (qD = 16)"] == 4e-4
+        assert "enumeration: seconds to certified error 1e-06 (qD = 16)" not in numbers
+        worst = numbers["largest true error over bound, certified methods (qD = 16)"]
+        close(worst, 0.25, rel=1e-12)
+
+
+class TestGather:
+    @pytest.fixture(scope="class")
+    @classmethod
+    def data(cls):
+        problem, state = Problem(D=16, C=4, q=2 / 16), State(0.2, 0.5, -0.05)
+        return time_to_equal_error.gather(
+            problem, state, 1e-10, (1e-2, 1e-6), (200, 3200), range(12), 0.0
+        )
+
+    def test_every_method_and_setting(self, data):
+        assert list(data["method"].values) == [*["fourier", "enumeration"] * 2, *["sampling"] * 2]
+        assert bool(data["measured"].all())
+        assert bool((data["seconds"] > 0).all())
+
+    def test_errors_against_the_oracle_of_all_states(self, data):
+        """Two certified roads: each within its own bound, and both the same number."""
+        certified = data.isel(run=data["certified"].values)
+        room = certified["bound"] + data.attrs["reference_bound"]
+        assert bool((certified["error"] <= room).all())
+        assert data.attrs["enumeration_difference"] < 1e-8
+
+    def test_sampling_errors_fall_with_the_root_of_the_number(self, data):
+        few, many = data.isel(run=(data["method"] == "sampling").values)["error"].values
+        # sixteen times the images: a quarter of the error, give or take that of twelve seeds
+        assert 2.0 < few / many < 8.0
+        assert data.attrs["sampling_z"] < 5.0
+
+    def test_enumeration_out_of_reach_is_predicted(self):
+        problem, state = Problem(D=64, C=4, q=16 / 64), State(0.05, 1.0, -0.06)
+        data = time_to_equal_error.gather(problem, state, 1e-8, (1e-6,), (100,), (0,), 0.0)
+        row = data.isel(run=(data["method"] == "enumeration").values).isel(run=0)
+        assert not bool(row["measured"])
+        assert float(row["seconds"]) > 0.1
+        close(float(row["error"]), 1e-6 / data.attrs["largest_entry"], rel=1e-12)
+
+
+def test_seconds_of_takes_the_shortest_after_one_uncounted_call():
+    calls = []
+    seconds = time_to_equal_error.seconds_of(lambda: calls.append(1), patience=0.0)
+    assert len(calls) >= 2
+    assert 0.0 <= seconds < 1.0
+
+
+def test_the_figure_draws_every_method_in_every_panel():
+    attrs = {"largest_entry": 1.0}
+    data = time_to_equal_error.join([panel(q).assign_attrs(attrs) for q in (2.0, 16.0)])
+    assert list(data["qD"].values) == [2.0, 16.0]
+    canvas = Canvas(figsize=(7.4, 4.4), layout="constrained")
+    artists = time_to_equal_error.draw(data, canvas)
+    canvas.draw_without_rendering()
+    assert set(artists) == set(time_to_equal_error.METHODS)
+    assert [ax.get_title() for ax in canvas.axes] == ["$qD=2$", "$qD=16$"]
+    assert all(ax.get_xlabel() for ax in canvas.axes)
+    errors = np.concatenate([line.get_xdata() for line in canvas.axes[0].get_lines()])
+    close(min(e for e in errors if e > 1e-13), 1e-9, rel=1e-12)

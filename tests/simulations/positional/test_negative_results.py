@@ -1,0 +1,130 @@
+"""The claims of Section 3 and Figure 2: complete outcomes, verdicts that can turn out otherwise."""
+
+import importlib
+
+import numpy as np
+import pytest
+import xarray
+from matplotlib.figure import Figure as Canvas
+
+from simulations.files.store import write_dataset
+from simulations.positional.claims import figure_2, figure_3, theorem_3_1, theorem_3_2
+from simulations.reproduction.claim import Verdict
+from simulations.reproduction.registry import CLAIM_IDS
+from simulations.reproduction.run import render
+from tests.simulations.quick import assert_complete, outcome
+
+CLAIMS = {
+    "theorem-3.1": "linear_models",
+    "theorem-3.2": "explicit_transformer",
+    "figure-2": "gaussian_patches",
+    "figure-3": "data_point",
+}
+pytestmark = pytest.mark.slow
+
+
+def test_stand_in_the_papers_order():
+    assert tuple(one for one in CLAIM_IDS if one in CLAIMS) == tuple(CLAIMS)
+
+
+@pytest.mark.parametrize("claim_id", CLAIMS)
+class TestOutcome:
+    def test_is_complete_and_can_be_stored(self, claim_id):
+        assert_complete(claim_id)
+
+    def test_figure_draws_again_from_its_file(self, claim_id, tmp_path):
+        (figure,) = outcome(claim_id).figures
+        assert render(figure).startswith(b"\x89PNG")
+        assert len(figure.caption) > 100
+        write_dataset(tmp_path / "data.nc", figure.data)
+        module = importlib.import_module(f"simulations.figures.{CLAIMS[claim_id]}")
+        canvas = Canvas(figsize=figure.size, layout="constrained")
+        with xarray.open_dataset(tmp_path / "data.nc", engine="h5netcdf") as data:
+            assert module.draw(data.load(), canvas)
+        canvas.draw_without_rendering()
+        for ax in canvas.axes:
+            assert ax.get_xlabel() or ax.get_label() == "<colorbar>"
+            for label in (ax.xaxis.label, ax.yaxis.label, *ax.get_xticklabels()):
+                assert label.get_fontsize() >= 9
+
+
+class TestNumbers:
+    def test_linear_models(self):
+        found = outcome("theorem-3.1")
+        assert found.verdict is Verdict.FINDING
+        measured = found.measured
+        assert measured["error at qD = C^2, ties by a coin (D=1024, C=8)"] == pytest.approx(
+            0.1578, abs=1e-4
+        )
+        assert measured["qD/C^2 where the error is 1/8, ties by a coin (D=1024, C=8)"] == (
+            pytest.approx(0.761, abs=1e-3)
+        )
+        assert measured["error at q = C^1/D (C=16)"] < 1e-4
+        assert measured["k where the error is 1/8 (C=16, D=4096)"] < 2.0
+
+    def test_explicit_transformer(self):
+        found = outcome("theorem-3.2")
+        assert found.verdict is Verdict.FINDING
+        exact = found.measured["P[f* F <= 0], exact, next set (D=64, C=4, qD=16)"]
+        linear = found.measured["P[f* F <= 0], exact, uniform weights (D=64, C=4, qD=16)"]
+        assert exact == pytest.approx(0.00422, abs=1e-5)
+        assert linear > 40.0 * exact
+        assert exact >= found.measured["P[f* = 0], lost by every rule (D=64, C=4, qD=16)"]
+
+    def test_gaussian_patches(self):
+        found = outcome("figure-2")
+        assert found.verdict is Verdict.FINDING
+        assert found.measured["6 heads, 4 filters: worst test error"] < 0.03
+        assert found.measured["linear level, L = 4 sets"] == pytest.approx(0.0956, abs=0.002)
+        mean = found.measured["A = P^T P, 1 filter: share of rows that associate, mean of 2"]
+        assert mean == 1.0
+
+    def test_data_point(self):
+        found = outcome("figure-3")
+        assert found.verdict is Verdict.HOLDS
+        data = found.figures[0].data
+        s, sets = data["coefficient"].values, data["set"].values.reshape(8, 8)
+        assert s.sum() < 0
+        assert np.all(s[data["set"].values == data.attrs["signal_set"]] == 1)
+        assert sets[0, 0] == sets[1, 1] != sets[2, 0]
+
+
+class TestVerdictsCouldComeOutOtherwise:
+    def test_theorem_3_1(self):
+        judge = theorem_3_1.judge
+        found = theorem_3_1.Evidence(0.75, 0.76, 0.01, 1.9, 0.01, 0.05, 0.2, 1.0)
+        verdict, summary = judge(found)
+        assert verdict is Verdict.FINDING
+        assert "base 3" in summary
+        assert "base 3" not in judge(found._replace(decoded=0.2))[1]
+        assert judge(found._replace(below=0.13, decoded=0.2))[0] is Verdict.HOLDS
+        assert judge(found._replace(deviation=9.0))[0] is Verdict.FAILS
+
+    def test_theorem_3_2(self):
+        judge = theorem_3_2.judge
+        found = theorem_3_2.Evidence(
+            20.0, 1e-16, 1.0, (0.8, 1.7), 1e-5, 256, -1e-11, 1.0, 0.05, 256
+        )
+        assert judge(found)[0] is Verdict.FINDING
+        assert judge(found._replace(gram=0.1))[0] is Verdict.HOLDS
+        for change in ({"margin": 0.0}, {"mismatch": 1e-3}, {"deviation": 5.0},
+                       {"exponents": (1.7, 1.7)}):  # fmt: skip
+            assert judge(found._replace(**change))[0] is Verdict.FAILS
+
+    def test_figure_2(self):
+        judge = figure_2.judge
+        first = figure_2.Trained("heads", 0.01, 0.0956, 0.4, 0.6, 0.0)
+        showing = figure_2.Trained("gram", 0.01, 0.0956, 0.95, 1.0, 1.0)
+        assert judge([first, showing])[0] is Verdict.FINDING
+        assert judge([first, showing._replace(least_auc=0.6)])[0] is Verdict.HOLDS
+        assert judge([first, showing._replace(worst_error=0.09)])[0] is Verdict.HOLDS
+        assert judge([first._replace(worst_error=0.0956), showing])[0] is Verdict.FAILS
+        assert judge([first._replace(most_auc=0.95), showing])[0] is Verdict.FAILS
+
+    def test_figure_3(self):
+        judge = figure_3.judge
+        point = figure_3.Point(5, 9, 4.0, 1, 0.16, 0.1626, 1.0)
+        assert judge(point)[0] is Verdict.HOLDS
+        assert judge(point._replace(plus=10))[0] is Verdict.FAILS
+        assert judge(point._replace(f_star=-4.0))[0] is Verdict.FAILS
+        assert judge(point._replace(deviation=-7.0))[0] is Verdict.FAILS

@@ -1,0 +1,207 @@
+"""The theorem at finite size: hypotheses, conclusions, regime; verdicts on made-up numbers."""
+
+import itertools
+import math
+
+import pytest
+from matplotlib.figure import Figure as Canvas
+
+from dynamics import Problem
+from dynamics.positional.labelling import label_error
+from simulations.positional import theorem_4_1 as theorem
+from simulations.positional.claims.regime_of_theorem_4_1 import (
+    PAPER,
+    Edge,
+    Scaling,
+    _figure,
+    exponent,
+    judge,
+    limit,
+    locate,
+)
+from simulations.positional.claims.theorem_4_1 import Inside, Outside
+from simulations.positional.claims.theorem_4_1 import judge as judge_theorem
+from simulations.reproduction.claim import Verdict
+from tests.closeness import close
+
+LEARNED = theorem.Conclusions(True, 1e-3, 5e-4, 2e-3, 1 / 256)
+
+
+class TestHypotheses:
+    def test_the_papers_parametrization_meets_them_from_some_size_on(self):
+        met = {
+            (problem.D, round(problem.q * problem.D))
+            for problem in theorem.paper_problems()
+            if not theorem.hypotheses(problem).broken
+        }
+        sparse = {(D, features) for D in (256, 512, 1024, 2048) for features in (4, 8)}
+        assert met == sparse | {(1024, 16), (2048, 16)}
+
+    @pytest.mark.parametrize(
+        ("change", "text"),
+        [
+            ({"C": 2}, "P[y f* <= 0]"),
+            ({"C": 256, "q": 0.1}, "C = 256"),
+            ({"D": 32, "q": 0.2, "d": 8}, "q = 0.2"),
+            ({"q": 2 / 1024}, "qD = 2 < C"),
+            ({"nu": 0.05}, "nu = 0.05"),
+            ({"beta": 0.0}, "sigma_A = 0"),
+        ],
+    )
+    def test_each_can_be_missed(self, change, text):
+        problem = Problem(**({"D": 1024, "C": 4, "q": 4 / 1024, "nu": 1e-3} | change))
+        assert any(text in why for why in theorem.hypotheses(problem).broken)
+        good = Problem(D=1024, C=4, q=4 / 1024, nu=1e-3)
+        assert theorem.hypotheses(good).broken == ()
+
+    def test_the_named_problems_miss_some(self):
+        from simulations.positional import runs
+
+        for problem in (runs.FEW_FEATURES, runs.BASE, runs.WIDE, runs.MANY_FEATURES, runs.CROWDED,
+                        runs.TINY):  # fmt: skip
+            assert theorem.hypotheses(problem).broken
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({}, ""),
+        ({"associates": False}, "patch association"),
+        ({"disagreement": 0.004}, "P[f* F <= 0]"),
+        ({"disagreement": math.nan}, "P[f* F <= 0]"),
+        ({"risk": 0.004}, "risk"),
+        ({"risk": math.nan}, "risk"),
+    ],
+)
+def test_every_conclusion_can_fail(change, why):
+    assert LEARNED._replace(**change).failing == why
+
+
+def test_conclusions_of_a_run():
+    """Against the full expectation at the state; a run that has only begun fails."""
+    problem = Problem(D=16, C=4, q=0.25)
+    path = theorem.flow(problem, 1e-8)
+    found = theorem.conclusions(path, 1e3)
+    value = path.population.evaluate(path.at(1e3))
+    assert found.disagreement == value.test_error + label_error(problem).error
+    assert found.risk == value.loss
+    assert theorem.conclusions(path, 0.0).failing == "patch association"
+    assert theorem.conclusions(path, 1e99) == theorem.conclusions(path, float(path.time[-1]))
+
+
+class TestTheoremVerdict:
+    @staticmethod
+    def inside(D, scale=1.0, **late):
+        problem = Problem.parametrization_3_1(D, 4, q=4 / D)
+        at = {
+            k: LEARNED._replace(disagreement=scale * D**-1.5 / k, risk=scale * D**-1.5 / k)
+            for k in theorem.HORIZONS
+        }
+        at[4] = at[4]._replace(**late)
+        return problem, Inside(theorem.hypotheses(problem), at, math.nan, math.nan, "")
+
+    def test_holds_where_everything_falls(self):
+        verdict, text = judge_theorem(dict([self.inside(256), self.inside(1024)]), {})
+        assert verdict is Verdict.HOLDS
+        assert "in 2 of 2 problems that meet the hypotheses (D = 256 to 1024)" in text
+
+    @pytest.mark.parametrize("late", [{"associates": False}, {"disagreement": 1.0}, {"risk": 1.0}])
+    def test_a_conclusion_that_fails_late_is_a_finding(self, late):
+        assert judge_theorem(dict([self.inside(256, **late)]), {})[0] is Verdict.FINDING
+
+    def test_what_does_not_fall_with_D_is_a_finding(self):
+        some = dict([self.inside(256), self.inside(1024, scale=9.0)])
+        verdict, text = judge_theorem(some, {})
+        assert verdict is Verdict.FINDING
+        assert "to D = 1024 it does not fall" in text
+
+    def test_nothing_judged_is_no_verdict_for_the_theorem(self):
+        assert judge_theorem({}, {})[0] is Verdict.FINDING
+
+    def test_what_lies_outside_is_told_and_does_not_enter(self):
+        tiny = Problem(D=8, C=2, q=0.5)
+        end = LEARNED._replace(associates=False)
+        outside = {tiny: Outside(theorem.hypotheses(tiny), end, -1.0, 0.1, 0.2)}
+        verdict, text = judge_theorem(dict([self.inside(256)]), outside)
+        assert verdict is Verdict.HOLDS
+        assert "in 0 of 1 named problems; association is never learned at D=8" in text
+
+
+class TestBisection:
+    def test_brackets_a_known_boundary(self):
+        inside, outside, why = locate(lambda x: "risk" if x > 1.7 else "", 0.5, 16.0, 6)
+        assert inside <= 1.7 < outside
+        close(outside / inside, 32 ** (1 / 64), rel=1e-12)
+        assert why == "risk"
+
+    def test_boundary_at_either_end(self):
+        inside, outside, why = locate(lambda x: "", 0.5, 16.0, 6)
+        assert (outside, why) == (16.0, "P[y f* <= 0]")
+        assert 14.0 < inside < 16.0
+        inside, outside, _ = locate(lambda x: "risk", 0.5, 16.0, 6)
+        assert math.isnan(inside)
+        assert Edge(inside, outside, "risk", 16.0, 0.1).middle == outside == 0.5
+
+    @pytest.mark.parametrize("D", [64, 1024])
+    def test_limit_is_where_the_labelling_function_errs_so(self, D):
+        at = limit(D, 1 / D)
+        close(label_error(PAPER.problem(D, at)).error, 1 / D, rel=1e-6)
+        # one negated set costs about (D/C) (q/2)^C
+        close(at, (4 / D**2) ** 0.25 * D / 8, rel=0.05)
+
+    def test_limit_where_q_ends_first(self):
+        assert limit(16, 1.0) == 1.0
+
+
+def edges(scaling, *rows):
+    return {(scaling, D): Edge(*row) for D, row in zip((64, 256, 1024), rows)}
+
+
+class TestRegimeVerdict:
+    GROWING = ((1.4, 1.7, "risk", 2.0, 0.5), (2.0, 2.5, "risk", 3.0, 0.7))
+
+    def test_growing_region_that_contains_the_hypotheses_holds(self):
+        verdict, text = judge(edges(PAPER, *self.GROWING))
+        assert verdict is Verdict.HOLDS
+        assert "nu = 1/D: 1.5 (D = 64), 2.2 (D = 256), exponent 0.27 in D" in text
+
+    def test_hypotheses_outside_is_a_finding(self):
+        verdict, text = judge(edges(PAPER, (math.nan, 0.5, "risk", 1.4, 0.5)))
+        assert verdict is Verdict.FINDING
+        assert "less than 0.5 (D = 64), inside the hypotheses on the data it fails" in text
+
+    def test_shrinking_region_is_a_finding(self):
+        verdict, text = judge(edges(PAPER, *reversed(self.GROWING)))
+        assert verdict is Verdict.FINDING
+        assert "it shrinks from D = 64 to 256" in text
+
+    def test_overlapping_brackets_decide_nothing(self):
+        rows = ((1.2, 3.5, "risk", 4.0, 0.5), (1.1, 2.5, "risk", 4.0, 0.7))
+        assert judge(edges(PAPER, *rows))[0] is Verdict.HOLDS
+
+    def test_fixed_nu_is_told_and_not_judged(self):
+        bad = edges(Scaling(1.0), *reversed(self.GROWING))
+        verdict, text = judge(edges(PAPER, *self.GROWING) | bad)
+        assert verdict is Verdict.HOLDS
+        assert "; nu = 1: 2.2 (D = 64), 1.5 (D = 256)" in text
+
+    def test_the_figure_draws_every_scaling(self):
+        reached = {
+            (nu, x): LEARNED._replace(associates=nu < 1.0, disagreement=x * nu / 64)
+            for nu in (0.1, 1.0)
+            for x in (0.5, 1.0)
+        }
+        below = edges(Scaling(1.0), (math.nan, 0.5, "risk", 1.4, 0.5))
+        figure = _figure(64, reached, edges(PAPER, *self.GROWING) | below)
+        canvas = Canvas(figsize=figure.size, layout="constrained")
+        figure.draw(canvas)
+        canvas.draw_without_rendering()
+        (legend,) = canvas.legends
+        assert len(legend.get_texts()) == 3  # two scalings and the labelling function
+        assert figure.data["boundary"].sel(scaling="nu = 1", D=64) == 0.5
+        assert figure.data["inside"].sum() == 2.0
+
+    def test_exponent_of_a_power(self):
+        made = {D: Edge(0.1 * D**0.5, 0.1 * D**0.5, "", 9.0, 0.1) for D in (64, 256, 1024)}
+        close(exponent(made), 0.5, rel=1e-12)
+        assert all(a < b for a, b in itertools.pairwise(edge.middle for edge in made.values()))

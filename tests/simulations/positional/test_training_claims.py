@@ -1,0 +1,714 @@
+"""Claims that train on finite samples: outcomes, verdicts both ways, and the runs behind them."""
+
+import importlib
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import xarray
+from matplotlib.figure import Figure as Canvas
+
+from dynamics import Population, Problem, gradient_descent, gradient_flow
+from dynamics.positional.baselines.linear_models import uniform_error
+from dynamics.positional.oracle.descent import FullPopulation
+from dynamics.positional.samples import (
+    EmpiricalRisk,
+    HeldOut,
+    initial_weights,
+    random_feature,
+    sample,
+    train,
+)
+from simulations.files.store import write_dataset
+from simulations.positional import (
+    partial_transfer,
+    sample_sizes,
+    start_runs,
+    training_runs,
+    transfer_runs,
+)
+from simulations.positional import transfer_statistics as statistics
+from simulations.positional.claims import (
+    encodings,
+    figure_1b,
+    figure_4,
+    random_initialization,
+    realistic_tracks_idealized,
+    theorem_4_2,
+    theorem_5_1,
+    theorem_5_2,
+    transfer_partial,
+)
+from simulations.positional.start_runs import Start
+from simulations.positional.training_runs import Setting, idealized, one_rate_problem, trained
+from simulations.positional.transfer_runs import (
+    FINDER,
+    LOGISTIC,
+    PRETRAINED,
+    SCRATCH,
+    UNIFORM,
+    Entry,
+)
+from simulations.positional.transfer_statistics import Interval, Sweep
+from simulations.reproduction import intervals
+from simulations.reproduction.claim import Verdict
+from simulations.reproduction.registry import CLAIM_IDS, load
+from tests.closeness import close, within
+from tests.simulations.quick import assert_complete, outcome
+
+DRAWN = {
+    "figure-1b": ("grid_sets.draw",),
+    "theorem-4.2": ("training.draw_control", "sample_sizes.draw"),
+    "figure-4": ("training.draw_figure_4",),
+    "realistic-tracks-idealized": ("realistic_tracks.draw",),
+    "random-initialization": ("starts.draw_draws",),
+    "encodings": ("starts.draw_encodings",),
+    "theorem-5.1": ("transfer.draw_few_samples",),
+    "theorem-5.2": ("transfer.draw_learners",),
+    "transfer-partial": ("partial_transfer.draw",),
+}
+OWN_CRITERION = (
+    "theorem-4.2", "figure-4", "realistic-tracks-idealized", "random-initialization", "encodings",
+    "figure-2",
+)  # fmt: skip
+SMALL = Problem(D=8, C=2, q=2 / 8, nu=0.1, output_scale=1.0, d=12)
+SETTING = Setting(SMALL, 400, 0.3, 8.0, 40, records=9, tested=500)
+
+
+def test_stand_in_the_papers_order():
+    assert tuple(one for one in CLAIM_IDS if one in DRAWN) == tuple(DRAWN)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("claim_id", DRAWN)
+class TestOutcome:
+    def test_is_complete_and_can_be_stored(self, claim_id):
+        assert_complete(claim_id)
+
+    def test_figure_draws_again_from_its_file_and_no_legend_covers_data(self, claim_id, tmp_path):
+        for figure, name in zip(outcome(claim_id).figures, DRAWN[claim_id], strict=True):
+            assert len(figure.caption) > 100
+            path = tmp_path / f"{figure.name}.nc"
+            write_dataset(path, figure.data)
+            module, function = name.split(".")
+            draw = getattr(importlib.import_module(f"simulations.figures.{module}"), function)
+            canvas = Canvas(figsize=figure.size, layout="constrained")
+            with xarray.open_dataset(path, engine="h5netcdf") as data:
+                assert draw(data.load(), canvas)
+            assert_no_legend_covers_data(canvas)
+
+
+def assert_no_legend_covers_data(canvas):
+    canvas.draw_without_rendering()
+    for ax in canvas.axes:
+        if ax.get_legend() is not None:
+            box = ax.get_legend().get_window_extent()
+            for line in ax.lines:
+                points = ax.transData.transform(np.column_stack(line.get_data()))
+                inside = box.count_contains(points[np.isfinite(points).all(axis=1)])
+                assert len(points) <= 2 or not inside
+
+
+@pytest.mark.parametrize("claim_id", OWN_CRITERION)
+def test_criterion_names_all_three_verdicts(claim_id):
+    text = load(claim_id).criterion
+    assert "HOLDS" in text
+    assert "FAILS" in text
+    assert "finding" in text.lower()
+
+
+@pytest.mark.slow
+class TestNumbers:
+    def test_the_small_error_is_due_to_patch_association(self):
+        measured = outcome("theorem-4.2").measured
+        larger = {key: value for key, value in measured.items() if "(larger problem)" in key}
+        (error,) = (value for key, value in larger.items() if "test error at the end" in key)
+        (control,) = (value for key, value in larger.items() if "A put back" in key)
+        assert error < 0.01
+        floor = uniform_error(training_runs.SMALL).coin  # exact, without any training
+        assert control == pytest.approx(floor, abs=0.012)
+
+    def test_at_the_public_settings_the_error_falls_before_any_patch_association(self):
+        measured = outcome("figure-4").measured
+        public = {key.split(" (")[0]: value for key, value in measured.items() if "(public" in key}
+        fall = public["step at which 90% of the fall of the error is done"]
+        assert 1 <= fall <= 4  # the step itself, not a record after it
+        assert public["step at which every run has patch association"] > 50 * fall
+        assert "cannot be verified" in measured["source of the public settings"]
+        assert public["test error at the end, mean"] == pytest.approx(
+            public["test error with A put back, mean"], abs=0.01
+        )
+
+    def test_distance_from_the_semi_realistic_process_falls_like_a_root(self):
+        measured = outcome("realistic-tracks-idealized").measured
+        common = measured["exponent in N of max |A_hat - A|, semi-realistic, step 20"]
+        paper = measured["exponent in N of max |A_hat - A|, paper's start, step 20"]
+        assert common == pytest.approx(-0.5, abs=0.12)
+        assert paper == pytest.approx(0.0, abs=0.12)
+
+    def test_association_is_lost_later_with_more_samples_and_comes_before_the_fall(self):
+        measured = outcome("theorem-4.2").measured
+        assert measured["exponent in N of the step at which it is lost"] > 0.0
+        assert measured["exponent in D of the samples that association needs"] > 0.0
+        assert measured["hypotheses met (larger problem)"]
+        assert not measured["hypotheses met (public Figure 4 settings)"]
+        larger = {k: v for k, v in outcome("figure-4").measured.items() if "(larger" in k}
+        fall = larger["step at which 90% of the fall of the error is done (larger problem)"]
+        assert larger["step at which every run has patch association (larger problem)"] < fall
+
+    def test_random_scores_keep_rows_from_associating_but_not_the_error(self):
+        runs = outcome("random-initialization")
+        measured = runs.measured
+        assert runs.verdict is Verdict.FINDING
+        assert measured["runs in which all do at some step (D = 16, c = 0)"] == 5
+        assert measured["runs in which all do at some step (D = 16, c = 1)"] == 0
+        key = "test error at the end (D = 16, c = {})"
+        error = {c: float(measured[key.format(c)].split()[0]) for c in (0, 1)}
+        assert error[1] < 2.0 * error[0] < uniform_error(training_runs.SMALL).coin
+
+    def test_encodings_learn_the_sets_where_their_scores_start_at_zero(self):
+        measured = outcome("encodings").measured
+        key = "runs in which all do at some step ({}, D = 16)"
+        assert measured[key.format("P from the identity")] == 5
+        assert measured[key.format("A from 0")] == 5
+        assert measured[key.format("A from the same P^T P")] == 0
+
+    def test_both_partitions_are_read_off_the_attention(self):
+        assert outcome("figure-1b").verdict is Verdict.HOLDS
+
+    def test_transfer_needs_few_samples_and_training_from_scratch_many(self):
+        measured = outcome("theorem-5.1").measured
+        few = measured["samples needed for error 0.025 (pre-trained A, D = 32)"]
+        many = measured["samples needed for error 0.025 (everything from scratch, D = 32)"]
+        assert few <= 4.0
+        assert many > 20.0 * few
+
+
+class TestVerdictsCouldComeOutOtherwise:
+    def test_theorem_4_2(self):
+        good = theorem_4_2.Ending(
+            5, True, 5, 5, (30.0,) * 5, (math.inf,) * 5, 600, 1.0, 0.005, 0.1, 18.0, 0.006, 0.1, 0.1
+        )
+        growing, flat = (0.7, 0.5, 0.9), (0.1, -0.2, 0.4)
+        judge = theorem_4_2.judge
+        assert judge([("a", good)], True, growing)[0] is Verdict.HOLDS
+        outside = good._replace(within=False, once=0, associated=0, disagreement=0.5, ratio=1.0)
+        assert judge([("a", good), ("b", outside)], True, flat)[0] is Verdict.HOLDS
+        gone = good._replace(lost=(math.inf,) * 4 + (250.0,), associated=4)
+        verdict, summary = judge([("a", gone)], True, growing)
+        assert verdict is Verdict.FINDING
+        assert "1 lose it again at steps 250 to 250 of 600" in summary
+        assert "N^0.70 (0.50 to 0.90)" in summary
+        assert judge([("a", gone)], True, flat)[0] is Verdict.FAILS
+        assert judge([("a", good)], False, growing)[0] is Verdict.FINDING  # lost at another N
+        never = good._replace(once=2, associated=2, lost=(math.nan,) * 3 + (math.inf,) * 2)
+        assert judge([("a", never)], True, growing)[0] is Verdict.FAILS
+        assert judge([("a", good._replace(disagreement=0.03))], True, growing)[0] is Verdict.FAILS
+        verdict, summary = judge([("a", good._replace(ratio=1.5))], True, growing)
+        assert verdict is Verdict.FINDING
+        assert "not small because of the attention" in summary
+
+    def test_figure_4(self):
+        good = figure_4.Panels(True, True, 0.5, 0.7, 0.999, 0.01, 0.1, 20.0, 40.0)
+        assert figure_4.judge([("a", good)])[0] is Verdict.HOLDS
+        late = good._replace(associated=80.0)
+        assert figure_4.judge([("a", good), ("b", late)])[0] is Verdict.FINDING
+        assert figure_4.judge([("a", good._replace(associated=math.inf))])[0] is Verdict.FINDING
+        assert figure_4.judge([("a", good._replace(gap=-0.145))])[0] is Verdict.FINDING
+        assert figure_4.judge([("a", good._replace(matches=False))])[0] is Verdict.FAILS
+        assert figure_4.judge([("a", good._replace(cosine=0.5))])[0] is Verdict.FAILS
+
+    def test_random_initialization(self):
+        def summary(best, error):
+            return start_runs.Summary(np.full(5, best), np.full(5, best), np.full(5, error))
+
+        zero = {("D = 16", 0.0): summary(1.0, 0.01)}
+        for best, error, verdict in (
+            (1.0, 0.015, Verdict.HOLDS), (0.5, 0.015, Verdict.FINDING),
+            (1.0, 0.05, Verdict.FINDING), (0.5, 0.05, Verdict.FAILS),
+        ):  # fmt: skip
+            found = zero | {("D = 16", 1.0): summary(best, error)}
+            assert random_initialization.judge(found)[0] is verdict
+
+    def test_encodings(self):
+        good = start_runs.Summary(np.ones(5), np.ones(5), np.full(5, 0.01))
+        found = {(16, name): good for name in encodings.starts()}
+        key = (16, encodings.P_DRAWN)
+        assert encodings.judge(found)[0] is Verdict.HOLDS
+        most = good._replace(best=np.array([1.0, 0.9, 1.0, 0.8, 1.0]))
+        assert encodings.judge(found | {key: most})[0] is Verdict.FINDING
+        few = good._replace(best=np.array([0.3, 0.2, 0.3, 0.2, 0.1]))
+        assert encodings.judge(found | {key: few})[0] is Verdict.FAILS
+        assert encodings.judge(found | {key: good._replace(error=np.ones(5))})[0] is Verdict.FAILS
+
+    @pytest.mark.parametrize(
+        ("common", "paper", "verdict"),
+        [
+            (-0.5, -0.5, Verdict.HOLDS),
+            (-0.5, -0.05, Verdict.FINDING),
+            (-0.33, -0.33, Verdict.HOLDS),
+            (-0.27, -0.5, Verdict.FINDING),  # the interval reaches over the criterion
+            (-0.1, -0.1, Verdict.FAILS),
+        ],
+    )
+    def test_realistic_tracks_idealized(self, common, paper, verdict):
+        module = realistic_tracks_idealized
+        others = dict.fromkeys((module.SEMI, module.SAME, module.SHIFTED), common)
+        others[module.PAPER] = paper
+        slopes = {
+            (name, t): (value, value - 0.05, value + 0.05)
+            for name, value in others.items()
+            for t in (1, 2)
+        }
+        assert module.judge(slopes, 1, 2, 5.0)[0] is verdict
+
+    def test_figure_1b(self):
+        good = figure_1b.Found(1.0, 5.0, 0.5, 0.5, 1.0)
+        judge = figure_1b.judge
+        assert judge({"squares": [good] * 5, "random": [good] * 5})[0] is Verdict.HOLDS
+        one_off = [good._replace(recovered=0.97), *[good] * 4]
+        assert judge({"squares": one_off})[0] is Verdict.HOLDS  # one run does not decide
+        spread = [good._replace(recovered=share) for share in (1.0, 0.7, 1.0, 0.8, 0.9)]
+        assert judge({"squares": spread})[0] is Verdict.FINDING
+        assert judge({"squares": [good._replace(recovered=0.1)] * 5})[0] is Verdict.FAILS
+
+    def test_theorem_5_1(self):
+        point = theorem_5_1.Judged(
+            PRETRAINED, 32, 4, 800, Interval(0.008, 0.005, 0.02), Interval(0.001, 0.0, 0.01),
+            0.001, 0.25, 0.002, Interval(0.006, 0.005, 0.01),
+        )  # fmt: skip
+        needs = [theorem_5_1.Needed(PRETRAINED, 32, Interval(2.0, 1.5, 2.5), (2.0,) * 5)]
+        powers = {PRETRAINED: Interval(0.1, 0.0, 0.2)}
+
+        def verdict(*points):
+            return theorem_5_1.judge(points, needs, powers)[0]
+
+        assert verdict(point, point) is Verdict.HOLDS
+        unsure = point._replace(error=Interval(0.008, 0.005, 0.0235))  # 0.0235 + 0.002 > 0.025
+        assert verdict(point, unsure) is Verdict.FINDING
+        more = point._replace(error=Interval(0.04, 0.03, 0.05))
+        assert verdict(point, more) is Verdict.FINDING
+        hopeless = more._replace(more=Interval(0.03, 0.026, 0.04))
+        assert verdict(point, hopeless) is Verdict.FAILS
+        assert verdict(point, hopeless._replace(q=0.5)) is Verdict.HOLDS  # outside the hypotheses
+        assert verdict(hopeless._replace(misfit=0.01)) is Verdict.FINDING  # nothing to judge
+
+    def test_theorem_5_2(self):
+        many = Interval(300.0, 200.0, 400.0)
+        power = Interval(1.0, 0.8, 1.2)
+        none = Interval(math.nan, math.nan, math.nan)
+        own = theorem_5_2.Need(
+            PRETRAINED, 8.0, 32, 0.025, Interval(2.0, 1.0, 3.0), none, 0.07, 3, (2.0,) * 5
+        )
+        scratch = own._replace(learner=SCRATCH, samples=many, power=power)
+        finder = scratch._replace(learner=FINDER)
+        never = own._replace(learner=UNIFORM, samples=Interval(*(math.inf,) * 3))
+
+        def verdict(*needs):
+            return theorem_5_2.judge(needs)[0]
+
+        assert verdict(own, scratch, finder, never) is Verdict.HOLDS
+        flat = finder._replace(power=Interval(0.5, -0.1, 1.1))
+        assert verdict(own, scratch, flat, never) is Verdict.FINDING
+        unsure = scratch._replace(samples=Interval(15.0, 11.0, 19.0))  # log^2 32 = 12
+        assert verdict(own, unsure, finder) is Verdict.FINDING
+        easy = never._replace(
+            qD=4.0, threshold=0.05, samples=Interval(3.0, 2.0, 4.0), floor=0.02, least=0
+        )
+        found, summary = theorem_5_2.judge([own, scratch, never, easy])
+        assert found is Verdict.FINDING
+        assert "Uniform attention needs 3 (2 to 4) samples" in summary
+        miracle = never._replace(samples=Interval(4.0, 3.5, 5.0))
+        assert verdict(own, miracle) is Verdict.FAILS  # below the linear rule without the sets
+        impossible = many._replace(high=4.0)
+        assert verdict(own, finder._replace(samples=impossible, least=7)) is Verdict.FAILS
+
+    def test_transfer_partial(self):
+        def point(share, floor, deviation=0.0):
+            around = Interval(floor, 0.95 * floor, 1.05 * floor)
+            off = Interval(deviation, deviation - 0.05, deviation + 0.05)
+            return transfer_partial.Shared(share, around, around, around, off, floor, floor)
+
+        def verdict(*points):
+            return transfer_partial.judge(points)[0]
+
+        first, half, none = point(1.0, 0.005), point(0.5, 0.06), point(0.0, 0.11)
+        assert verdict(first, half, none) is Verdict.HOLDS
+        assert verdict(first, point(0.5, 0.06, 0.08), none) is Verdict.FINDING
+        assert verdict(point(1.0, 0.0245), half, none) is Verdict.FINDING
+        assert verdict(point(1.0, 0.03), half, none) is Verdict.FAILS
+        assert verdict(first, half, point(0.0, 0.01)) is Verdict.FAILS
+
+
+class TestTwoLearningRates:
+    """One rate in a rescaled problem is two rates, checked on samples and on the population."""
+
+    def test_of_training_on_samples(self):
+        rng = np.random.default_rng(0)
+        X, y = sample(SMALL, 300, rng)
+        A, v = initial_weights(SMALL, rng)
+        two = train(SMALL, X, y, learning_rate=0.3, learning_rate_A=8.0, steps=30, initial=(A, v))
+        scaled, rate = one_rate_problem(SMALL, 0.3, 8.0)
+        c = scaled.kappa / SMALL.kappa
+        one = train(scaled, X, y, learning_rate=rate, steps=30, initial=(A, v / c))
+        assert np.abs(one.A - two.A).max() < 1e-11
+        assert np.abs(c * one.v - two.v).max() < 1e-11
+
+    def test_of_the_idealized_process_against_the_full_matrix(self):
+        population = FullPopulation(SMALL, np.eye(1, 12)[0], None)
+        alpha = SMALL.initial_state.alpha
+        A, v = SMALL.beta * np.eye(8), alpha * np.eye(1, 12)[0]
+        for _ in range(20):
+            value = population.evaluate(A, v)
+            A, v = A - 8.0 * value.dA, v - 0.3 * value.dv
+        path = idealized(SMALL, 0.3, 8.0, 20)
+        last = path.final
+        assert np.abs(training_runs.three_values(SMALL, last.gamma, last.rho) - A).max() < 1e-8
+        assert path.alpha[-1] * path.problem.kappa == pytest.approx(v[0], abs=1e-8)
+        assert last.gamma > 0.01  # something has moved
+
+    def test_steps_with_one_rate_are_those_of_descent(self):
+        problem = SMALL.replace(output_scale=None)
+        needed = training_runs.steps_with_one_rate(SMALL, gap=0.1)
+        population = Population(problem, tolerance=1e-6)
+        settled = gradient_flow(population, horizon=1.0).final._replace(gamma=0.0, rho=0.0)
+        rate = population.largest_stable_learning_rate(settled) / 2
+        path = gradient_descent(
+            population, learning_rate=rate, steps=int(2.5 * needed), record="linear", records=2000
+        )
+        step = np.interp(0.1, path.gamma - path.rho, path.time / rate)
+        close(step, 2.0 * needed, rel=0.02)
+
+
+class TestTrainedRuns:
+    def test_interrupted_and_taken_up_again_is_the_same_run(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(training_runs, "_finished", {})
+        whole = trained(SETTING, 0, 0)
+        training_runs._finished.clear()
+        calls, gradient = SimpleNamespace(left=5), EmpiricalRisk.gradient
+
+        def interrupted(*arguments):
+            calls.left -= 1
+            if calls.left == 0:
+                raise KeyboardInterrupt
+            return gradient(*arguments)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(EmpiricalRisk, "gradient", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                trained(SETTING, 0, 0, scratch=tmp_path)
+        assert list(tmp_path.iterdir())
+        resumed = trained(SETTING, 0, 0, scratch=tmp_path)
+        assert np.array_equal(resumed.A, whole.A)
+        assert np.array_equal(resumed.history.test_error, whole.history.test_error)
+        assert np.array_equal(resumed.control, whole.control)
+
+    def test_control_starts_at_the_error_and_runs_differ(self, monkeypatch):
+        monkeypatch.setattr(training_runs, "_finished", {})
+        first, second = trained(SETTING, 0, 0), trained(SETTING, 0, 1)
+        assert first.control[0] == first.history.test_error[0]
+        assert trained(SETTING, 0, 0) is first
+        assert not np.array_equal(first.A, second.A)
+        assert not np.array_equal(first.w_star, second.w_star)
+
+    def test_records_are_those_of_training_and_every_step_is_known(self, monkeypatch):
+        monkeypatch.setattr(training_runs, "_finished", {})
+        run = trained(SETTING, 0, 0)
+        step = run.history.step
+        assert step.tolist() == training_runs.moments(SETTING.steps, SETTING.records).tolist()
+        assert run.association.shape == run.gap.shape == (SETTING.steps + 1,)
+        np.testing.assert_array_equal(run.association[step], run.history.association)
+        np.testing.assert_array_equal(run.gap[step], run.history.gap)
+        held_out = HeldOut(SMALL, SETTING.tested, training_runs.HELD_OUT_SEED)
+        fresh = np.random.default_rng(np.random.SeedSequence(0, spawn_key=(SMALL.D, 0)))
+        w = random_feature(SMALL, fresh)
+        X, y = sample(SMALL, SETTING.N, fresh, None, w, dtype=np.float32)
+        path = train(
+            SMALL, X, y, learning_rate=SETTING.rate_v, learning_rate_A=SETTING.rate_A,
+            steps=SETTING.steps, rng=fresh, w_star=w, held_out=held_out,
+            record=range(SETTING.steps + 1), threads=1,
+        ).history  # fmt: skip
+        np.testing.assert_array_equal(path.test_error[step], run.history.test_error)
+        fallen = path.test_error <= 0.5 - 0.9 * (0.5 - path.test_error[-1])
+        at = int(run.learned)
+        assert fallen[at]
+        assert at == 0 or not fallen[at - 1]  # it is a step at which the fall gets there
+
+    def test_moments_are_dense_at_first_and_end_at_the_end(self):
+        found = training_runs.moments(600, 41)
+        assert found[:21].tolist() == list(range(21))
+        assert found[-1] == 600
+        assert 38 <= found.size <= 42
+        assert training_runs.moments(3, 41).tolist() == [0, 1, 2, 3]
+
+    def test_window(self):
+        def found(*values):
+            return tuple(training_runs.window(np.array(values, dtype=bool)))
+
+        assert found(0, 1, 1, 1) == (1.0, math.inf, 1.0)
+        assert found(0, 1, 1, 0, 1, 0) == (1.0, 3.0, 0.6)
+        first, lost, share = found(0, 0)
+        assert math.isnan(first)
+        assert math.isnan(lost)
+        assert share == 0.0
+
+    def test_first_below_is_the_step_itself(self):
+        course = np.array([5.0, 4.0, 3.5, 3.0, 2.0, 1.0, 0.5])
+        step = np.array([0, 6])
+        for expected, value in enumerate(course):
+            for level in (value, value + 0.1):
+                found = training_runs.first_below(step, course[step], level, lambda s: course[s])
+                assert found == expected
+        assert math.isnan(training_runs.first_below(step, course[step], 0.1, lambda s: course[s]))
+
+
+class TestSampleSizes:
+    def test_pieces_are_one_run(self):
+        problem = SMALL.replace(d=None)
+        key = np.random.SeedSequence(0, spawn_key=(problem.D, 300, 1))
+        rng = np.random.default_rng(key)
+        A, v = initial_weights(problem, rng)
+        X, y = sample(problem, 300, rng, dtype=np.float32)
+        whole = train(
+            problem, X, y, learning_rate=0.3, learning_rate_A=0.5, steps=250, initial=(A, v),
+            record=range(251),
+        ).history.association  # fmt: skip
+        found = sample_sizes.follow(problem, 300, 0.3, 0.5, 250, 0, 1, lambda seen: False)
+        assert found == training_runs.window(whole == 1.0)
+        assert 50 < found.lost < 250  # in a later piece than the first
+
+    def test_samples_needed_suffice_and_fewer_did_not(self):
+        problem = training_runs.SMALL.replace(D=16, q=0.5)
+        N = sample_sizes.samples_needed(problem, 0, 0)
+        tried = [round(32 * math.sqrt(2.0) ** k) for k in range(20)]
+        assert N in tried
+        for size in (one for one in tried if one <= N):
+            found = sample_sizes.follow(problem, size, 0.3, 32.0, 300, 0, 0, lambda seen: False)
+            assert math.isfinite(found.first) == (size == N)
+
+    def test_exponents_of_a_made_up_scan(self):
+        loss = sample_sizes.Loss(SMALL, 0.3, 8.0, (100, 200, 400), 10_000, 5)
+        need = sample_sizes.Need((16, 32), 8.0, 5)
+        noise = np.random.default_rng(0).uniform(0.9, 1.1, (3, 5))
+        lost = 3.0 * np.array(loss.sizes)[:, None] ** 0.5 * noise
+        needed = np.array([[100.0] * 5, [400.0] * 4 + [math.inf]])
+        scan = sample_sizes.Scan(loss, need, lost / 2, lost, needed)
+        power, low, high = scan.growth
+        assert low < 0.5 < high
+        assert low < power < high
+        assert scan.growth_of_need[0] > 2.0  # the infinite one counts as the largest tried
+        lost[0, :3] = math.nan  # never associated: no step at which it is lost
+        assert scan._replace(lost=lost).growth[0] == pytest.approx(0.5, abs=0.15)
+        lost[:2] = math.nan
+        assert math.isnan(scan._replace(lost=lost).growth[0])
+
+    def test_scan_is_kept_and_takes_what_is_known(self, tmp_path, monkeypatch):
+        plan = (
+            sample_sizes.Loss(SMALL, 0.3, 8.0, (100, 200), 60, 1),
+            sample_sizes.Need((16,), 8.0, 1),
+        )
+        known = {200: [training_runs.Window(7.0, math.inf, 1.0)]}
+        seen = []
+        first = sample_sizes.scan(plan, 0, seen.append, tmp_path, known)
+        assert first.first[1, 0] == 7.0
+        assert math.isinf(first.lost[1, 0])
+        assert first.timed[1, 0] == 60
+        close(seen[-1], 1.0, rel=1e-12)
+        monkeypatch.setattr(sample_sizes, "follow", None)  # nothing is followed again
+        again = sample_sizes.scan(plan, 0, seen.append, tmp_path, known)
+        np.testing.assert_array_equal(again.lost, first.lost)
+        np.testing.assert_array_equal(again.needed, first.needed)
+
+
+class TestStarts:
+    def test_draws_have_the_size_of_the_text(self):
+        problem = start_runs.problem_of(64)
+        off = ~np.eye(64, dtype=bool)
+        expected = problem.beta / 8.0
+        for start in (Start(scale=1.0), Start(start_runs.ENCODINGS)):
+            A = start_runs.scores(problem, start, np.random.default_rng(0))
+            close(A[off].std(), expected, rel=0.1)
+            assert np.all(np.diag(A) == problem.beta)
+        P = start_runs.scores(
+            problem, Start(start_runs.IDENTITY, trains_P=True), np.random.default_rng(0)
+        )
+        within(P.T @ P, problem.beta * np.eye(64), 1e-15)
+        assert np.all(start_runs.scores(problem, Start(), np.random.default_rng(0))[off] == 0.0)
+
+    def test_on_the_population_zero_is_the_idealized_process(self):
+        problem = training_runs.SMALL.replace(D=8, C=2, q=2 / 8)
+        found = start_runs.on_population(problem, Start(), 15, 0, 0)
+        path = idealized(problem, start_runs.RATE, start_runs.RATE_A * 8, 15)
+        gap = path.gamma - path.rho
+        within(found.gap, gap, 1e-8)
+        assert gap[-1] > 0.1
+
+    def test_runs_are_paired(self, monkeypatch):
+        seen = []
+
+        def sampled(*arguments, **options):
+            seen.append(sample(*arguments, **options)[0])
+            return seen[-1], np.ones(len(seen[-1]), np.float32)
+
+        monkeypatch.setattr(start_runs, "sample", sampled)
+        problem = start_runs.problem_of(16)
+        for start in (Start(), Start(scale=1.0), Start(start_runs.ENCODINGS, trains_P=True)):
+            start_runs.followed(problem, start, 2, 0, 3)
+        assert np.array_equal(seen[0], seen[1])
+        assert np.array_equal(seen[0], seen[2])
+
+
+class TestIntervals:
+    def test_of_mean_covers_as_often_as_it_says(self):
+        rng = np.random.default_rng(0)
+        found = [intervals.of_mean(rng.normal(2.0, 3.0, 5)) for _ in range(500)]
+        assert np.mean([low < 2.0 < high for low, high in found]) == pytest.approx(0.95, abs=0.02)
+
+    def test_of_exponent(self):
+        x = np.array([10.0, 20.0, 40.0])
+        rng = np.random.default_rng(0)
+        sure = np.repeat(x[:, None] ** 1.5, 4, axis=1)
+        close(intervals.exponent(x, sure), 1.5, rel=1e-12)
+        close(intervals.of_exponent(x, sure), (1.5, 1.5), rel=1e-12)
+        runs = np.exp(rng.normal(0.0, 0.3, 6))
+        low, high = intervals.of_exponent(x, sure[:, :1] * runs, paired=True)
+        close(low, high, rel=1e-12)  # a factor of the whole run does not move its exponent
+        low, high = intervals.of_exponent(x, sure[:, :1] * runs)
+        assert high - low > 0.1
+
+
+class TestTransfer:
+    @pytest.mark.parametrize(
+        ("means", "needed"),
+        [
+            ((0.4, 0.1, 0.01), 2.0 * 2.0 ** (math.log(4.0) / math.log(10.0))),
+            ((0.02, 0.01, 0.01), 1.0),
+            ((0.4, 0.3, 0.1), math.inf),
+            ((0.01, 0.1, 0.025), 4.0),  # what counts is where it stays below
+        ],
+    )
+    def test_samples_needed(self, means, needed):
+        problem = transfer_runs.downstream(16, 4.0)
+        sweep = Sweep(PRETRAINED, problem, (1, 2, 4), np.array(means)[:, None])
+        close(sweep.needed(0.025), needed, rel=1e-12)
+
+    def test_exponent(self):
+        close(statistics.exponent((16, 32, 64), (4, 8, 16)), 1.0, rel=1e-12)
+        assert math.isnan(statistics.exponent((16, 32), (4, math.inf)))
+
+    def test_interval_of_the_exponent_holds_the_exponent_and_knows_certainty(self):
+        rng = np.random.default_rng(0)
+        made = []
+        for D in (16, 32):
+            problem = transfer_runs.downstream(D, 4.0)
+            means = np.array([0.4, 0.1 * D / 16, 0.005])[:, None]
+            made.append(Sweep(SCRATCH, problem, (1, 2, 4), means * rng.uniform(0.5, 1.5, (3, 30))))
+        power, low, high = statistics.exponent_interval(made, 0.025, 0)
+        assert low < power < high
+        sure = [sweep._replace(errors=sweep.errors[:, :1]) for sweep in made]
+        power, low, high = statistics.exponent_interval(sure, 0.025, 0)
+        close(low, high, rel=1e-12)
+
+    def test_groups_that_differ_widen_the_interval_of_the_samples_needed(self):
+        rng = np.random.default_rng(1)
+        problem = transfer_runs.downstream(16, 4.0)
+        errors = np.array([0.2, 0.02])[:, None] * rng.uniform(0.8, 1.2, (2, 50))
+        same = Sweep(PRETRAINED, problem, (1, 8), errors)
+        scale = np.array([0.5, 0.8, 1.0, 1.2, 1.6])[np.arange(50) % 5]
+        apart = same._replace(errors=errors * scale)
+        narrow, wide = (sweep.interval(0.05, 0) for sweep in (same, apart))
+        assert narrow.low <= narrow.value <= narrow.high
+        assert wide.high - wide.low > 3.0 * (narrow.high - narrow.low)
+        assert np.ptp(apart.needed_by_seed(0.05)) > np.ptp(same.needed_by_seed(0.05))
+
+    def test_binomial_interval_ends_where_the_tails_are_a_fortieth(self):
+        share = statistics.binomial_interval(0, 100)
+        assert (share.value, share.low) == (0.0, 0.0)
+        close(share.high, 1.0 - 0.025**0.01, rel=1e-9)
+        share = statistics.binomial_interval(3, 400)
+        tail = sum(
+            math.comb(400, k) * share.high**k * (1 - share.high) ** (400 - k) for k in range(4)
+        )
+        close(tail, 0.025, rel=1e-9)
+
+    def test_mean_error_without_a_failed_run_is_not_called_certain(self):
+        problem = transfer_runs.downstream(16, 4.0)
+        good = Sweep(PRETRAINED, problem, (3,), np.full((1, 400), 0.01))
+        error = good.error_interval(3)
+        close(error.value, 0.01, rel=1e-12)
+        share = statistics.binomial_interval(0, 400).high
+        close(error.high, 0.01 * (1 - share) + share, rel=1e-12)
+        failed = good._replace(errors=np.where(np.arange(400) < 4, 1.0, 0.01)[None])
+        assert failed.error_interval(3).low > 0.01
+        assert failed.error_interval(3).high > error.high
+
+    def test_interval_of_groups_is_students(self):
+        value, low, high = statistics.group_interval(np.array([1.0, 2.0, 3.0, 4.0, 5.0]))
+        assert value == 3.0
+        # t(0.975, 4), which is algebraic: 2.776445 in the tables
+        root = math.sqrt(4 * 0.975 * 0.025)
+        quantile = 2 * math.sqrt(math.cos(math.acos(root) / 3) / root - 1)
+        half = quantile * math.sqrt(2.5 / 5)
+        close((low, high), (3.0 - half, 3.0 + half), rel=1e-12)
+
+    def test_sign_failure_against_sums_of_drawn_features(self):
+        problem = transfer_runs.downstream(16, 8.0)
+        rng = np.random.default_rng(0)
+        for N in (1, 2):
+            signs = rng.choice([-1, 0, 1], p=[0.25, 0.5, 0.25], size=(40_000, 12 * N)).sum(axis=1)
+            drawn = np.mean(signs < -4 * N) + 0.5 * np.mean(signs == -4 * N)
+            exact = transfer_runs.sign_failure(problem, N)
+            assert drawn == pytest.approx(exact, abs=4 * math.sqrt(exact / 40_000))
+
+    def test_partial_transfer_with_perfect_training_is_the_exact_line(self, monkeypatch):
+        """Scores that know the old sets; v along the feature but for a trace that parts ties."""
+        problem = transfer_runs.downstream(32, 8.0)
+        known = training_runs.three_values(problem, 20.0, 0.0)
+        np.fill_diagonal(known, 20.0)
+
+        def perfect(problem, A, v, X, y, w_star, tested):
+            return tested.error(A, partial_transfer.ALPHA * w_star + 0.01 * v, w_star).error
+
+        monkeypatch.setattr(partial_transfer, "pretrained", lambda *_: known)
+        monkeypatch.setattr(partial_transfer, "fine_tuned_error", perfect)
+        partial_transfer.test_error.cache_clear()
+        shares = (1.0, 0.5, 0.0)
+        errors = [
+            np.mean([partial_transfer.test_error(problem, share, 1, run, 0) for run in range(10)])
+            for share in shares
+        ]
+        partial_transfer.test_error.cache_clear()
+        exact = partial_transfer.hard_attention(problem, shares)
+        tested = 5 * partial_transfer.TESTED
+        assert np.all(np.abs(errors - exact) < 4.0 * np.sqrt(exact / tested))
+        bound = partial_transfer.least(problem, shares)
+        assert np.all(bound <= exact)
+        assert bound[0] < bound[1] < bound[2]
+
+    def test_error_of_logistic_regression_is_that_on_fresh_data(self):
+        """With a huge penalty the weights are those of the difference of means."""
+        problem = Problem(D=16, C=4, q=4 / 16, nu=0.1, output_scale=1.0)
+        rng = np.random.default_rng(0)
+        w = random_feature(problem, rng)
+        X, y = sample(problem, 40, rng, w_star=w)
+        found = transfer_runs.logistic_error(problem, X, y, w, 1e4)
+        fresh, labels = sample(problem, 20_000, rng, w_star=w)
+        score = np.einsum("njk,jk->n", fresh, (X * y[:, None, None]).mean(axis=0))
+        direct = float(np.mean(score * labels <= 0.0))
+        assert found == pytest.approx(direct, abs=4 * math.sqrt(direct / 4000))
+        assert transfer_runs.logistic_error(problem, X, y, w, 1e-2) < 0.5
+
+    def test_uniform_attention_ends_at_the_exact_linear_error(self):
+        problem = transfer_runs.downstream(32, 8.0)
+        errors = [transfer_runs.test_error(UNIFORM, problem, 128, run, 0) for run in range(4)]
+        assert np.mean(errors) == pytest.approx(uniform_error(problem).coin, abs=0.012)
+
+    def test_sweeps_are_kept_and_do_not_depend_on_it(self, tmp_path, monkeypatch):
+        entries = [Entry(LOGISTIC, 4.0, 16, (8, 16), 2)]
+        seen = []
+        first = transfer_runs.sweeps(entries, 0, seen.append, tmp_path)
+        monkeypatch.setattr(transfer_runs, "test_error", None)  # nothing is computed again
+        second = transfer_runs.sweeps(entries, 0, seen.append, tmp_path)
+        assert np.array_equal(first[entries[0]].errors, second[entries[0]].errors)
+        assert seen == [1.0, 1.0]

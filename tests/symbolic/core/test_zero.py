@@ -1,0 +1,171 @@
+"""The decision procedure itself: it must see a zero, and it must see what is not one."""
+
+import random
+from fractions import Fraction
+
+import pytest
+import sympy as sp
+
+from symbolic.core.proof import Ledger, decide_all
+from symbolic.core.zero import (
+    NotRationalError,
+    ZeroError,
+    compile_exact,
+    decide,
+    evaluate,
+    random_point,
+    rationalize,
+    require_zero,
+)
+from symbolic.positional import symbols as sym
+
+BETA, GAMMA, RHO = (sp.exp(x / sym.tau) for x in (sym.beta, sym.gamma, sym.rho))
+
+
+class TestDecide:
+    def test_accepts_an_identity_and_simplify_agrees(self) -> None:
+        decision = decide(
+            (BETA + GAMMA) ** 2 - BETA**2 - 2 * BETA * GAMMA - GAMMA**2, simplify=True
+        )
+        assert decision.zero
+        assert decision.simplified
+        assert decision.points == 6
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            (BETA + GAMMA) ** 2 - BETA**2 - GAMMA**2,
+            sp.exp((sym.beta - sym.gamma) / sym.tau) - GAMMA / BETA,
+            sp.Rational(1, 10**30) * BETA,
+            sym.alpha**sym.p - sym.alpha**3,
+            sym.D * (sym.C - 1) - sym.D * sym.C + sym.C,
+            1 / (sym.C + sym.D) - 1 / sym.C - 1 / sym.D,
+        ],
+    )
+    def test_rejects_a_wrong_identity_with_a_counterexample(self, wrong: sp.Expr) -> None:
+        decision = decide(wrong)
+        assert not decision.zero
+        assert decision.value
+        assert decision.counterexample
+        assert evaluate(rationalize(wrong), decision.counterexample) == decision.value
+
+    @pytest.mark.parametrize("zeros", [(3,), (3, 5), (3, 5, 7), tuple(range(3, 41, 2))])
+    def test_the_degree_is_any_odd_number(self, zeros: tuple[int, ...]) -> None:
+        """What vanishes at some degrees is no identity, and the next degree is named."""
+        wrong = sp.Mul(*(sym.p - degree for degree in zeros)) * sym.alpha
+        decision = decide(wrong)
+        assert not decision.zero
+        assert decision.counterexample
+        assert decision.counterexample[sym.p] == zeros[-1] + 2
+        assert evaluate(wrong, decision.counterexample) == decision.value
+
+    @pytest.mark.parametrize(
+        "right",
+        [
+            (-sym.alpha) ** sym.p + sym.alpha**sym.p,
+            (sym.alpha * sym.rho) ** (sym.p - 1)
+            - sym.alpha ** (sym.p - 1) * sym.rho ** (sym.p - 1),
+            (2 * sym.alpha) ** (sym.p + 1) - 4 * 2 ** (sym.p - 1) * sym.alpha ** (sym.p + 1),
+            (sym.alpha - sym.rho) ** (sym.p - 1) - (sym.rho - sym.alpha) ** (sym.p - 1),
+            sym.alpha ** (2 * sym.p) / sym.alpha**sym.p - sym.alpha**sym.p,
+            1 / (sym.p * sym.alpha ** (sym.p - 1)) - sym.alpha ** (1 - sym.p) / sym.p,
+            1 / (sym.alpha**sym.p + sym.rho) - (sym.alpha**sym.p + sym.rho) ** -1,
+        ],
+    )
+    def test_powers_of_odd_degree(self, right: sp.Expr) -> None:
+        assert decide(right).zero
+        assert not decide(right + sym.nu**sym.p / 10**9).zero
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            (sym.alpha + sym.rho) ** sym.p - sym.alpha**sym.p - sym.rho**sym.p,
+            (-sym.alpha) ** (sym.p - 1) + sym.alpha ** (sym.p - 1),
+            sym.alpha ** (sym.p + 2) - sym.alpha**sym.p,
+            2**sym.p - 8,
+        ],
+    )
+    def test_wrong_powers(self, wrong: sp.Expr) -> None:
+        decision = decide(wrong)
+        assert not decision.zero
+        assert decision.value == evaluate(wrong, decision.counterexample or {})
+
+    def test_an_exponent_that_is_not_whole_is_refused(self) -> None:
+        with pytest.raises(NotRationalError, match="every odd p"):
+            decide(sym.alpha ** (sym.p / 2))
+
+    def test_given_values_are_kept(self) -> None:
+        assert decide(sym.alpha**sym.p - sym.alpha**3, given={sym.p: Fraction(3)}).zero
+
+    def test_vanishing_denominator_is_drawn_again(self) -> None:
+        assert decide(1 / (sym.p - 3) + 1 / (3 - sym.p)).zero
+
+    def test_denominator_that_always_vanishes_is_refused(self) -> None:
+        with pytest.raises(NotRationalError, match="denominator vanishes"):
+            decide(1 / ((sym.C + 1) ** 2 - sym.C**2 - 2 * sym.C - 1))
+
+    def test_require_zero_names_the_point(self) -> None:
+        with pytest.raises(ZeroError, match=r"a wrong sign: .* instead of 0"):
+            require_zero(sym.alpha + sym.alpha, "a wrong sign")
+        assert require_zero(sym.alpha - sym.alpha, "fine").zero
+
+
+class TestExactness:
+    def test_exponentials_become_monomials(self) -> None:
+        x = sp.exp((2 * sym.beta - sym.gamma) / sym.tau) * sym.tau
+        assert rationalize(x) == sym.x_beta**2 / sym.x_gamma * sym.tau
+
+    @pytest.mark.parametrize(
+        "expression", [sp.exp(sym.alpha), sp.exp(sym.beta), sp.exp(sym.beta / (2 * sym.tau))]
+    )
+    def test_other_exponentials_are_refused(self, expression: sp.Expr) -> None:
+        with pytest.raises(NotRationalError):
+            rationalize(expression)
+
+    @pytest.mark.parametrize("expression", [sp.sqrt(sym.alpha), sp.log(sym.nu), sp.pi * sym.nu])
+    def test_irrational_values_are_refused(self, expression: sp.Expr) -> None:
+        with pytest.raises(NotRationalError):
+            decide(expression)
+
+    def test_points_honour_assumptions(self) -> None:
+        rng = random.Random(1)
+        for _ in range(200):
+            point = random_point([sym.nu, sym.C, sym.p, sym.alpha, sym.a, sym.R], rng)
+            assert point[sym.nu] > 0
+            assert point[sym.C] > 0
+            assert point[sym.C].denominator == point[sym.R].denominator == 1
+            assert point[sym.p] in (3, 5, 7)
+            assert point[sym.a] >= 0
+
+    def test_compiled_functions_are_exact(self) -> None:
+        function = compile_exact(
+            [sym.alpha, sym.nu], [sym.alpha**3 / 3 + sym.nu / 7, sp.Integer(2)]
+        )
+        assert function(Fraction(1, 3), Fraction(2)) == [Fraction(1, 81) + Fraction(2, 7), 2]
+
+    def test_floats_and_fractional_powers_are_refused(self) -> None:
+        function = compile_exact([sym.alpha], [sym.alpha * 2])
+        with pytest.raises(NotRationalError, match="inexact"):
+            function(0.1)
+        with pytest.raises(NotRationalError):
+            compile_exact([sym.nu], [sp.sqrt(sym.nu)])
+
+
+class TestRecord:
+    def test_nothing_checked_is_not_a_proof(self) -> None:
+        assert not Ledger("empty").close().all_zero
+
+    def test_failures_are_counted_and_shown(self) -> None:
+        ledger = Ledger("counting", D=4)
+        for index in range(10):
+            ledger.equal("one", index, 0, index)
+        proof = ledger.close()
+        assert (proof.count, proof.failed, len(proof.failures)) == (10, 9, 3)
+        assert not proof.all_zero
+        assert proof.summary().startswith("D = 4: 9 of 10 identities")
+        assert "FAIL" in proof.summary()
+
+    def test_a_false_claim_fails_in_a_table(self) -> None:
+        proof = decide_all("table", {"right": sym.C - sym.C, "wrong": sym.C - 1})
+        assert (proof.count, proof.failed) == (2, 1)
+        assert proof.failures[0].startswith("wrong")

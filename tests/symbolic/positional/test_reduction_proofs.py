@@ -1,0 +1,107 @@
+"""Lemmas 4.1 and 4.2 from the gradient of the full model, and the same proofs failing.
+
+Trusts nothing but SymPy's differentiation and exact rational arithmetic.
+"""
+
+from fractions import Fraction
+from math import factorial
+
+import pytest
+
+from symbolic.positional import lemma_4_1, lemma_4_2, lemma_4_3, symmetry
+from symbolic.positional.reduction import first_and_last, layouts
+
+SMALL = (4, 2)
+
+
+class TestLayouts:
+    @pytest.mark.parametrize(("D", "C", "number"), [(4, 2, 3), (6, 2, 15), (6, 3, 10)])
+    def test_every_partition_once(self, D: int, C: int, number: int) -> None:
+        found = layouts(D, C)
+        assert len(found) == len(set(found)) == number
+        assert number == factorial(D) // (factorial(C) ** (D // C) * factorial(D // C))
+        assert all(sorted(j for members in x for j in members) == list(range(D)) for x in found)
+
+    def test_first_is_contiguous_and_last_is_not(self) -> None:
+        first, last = first_and_last(6, 2)
+        assert first == ((0, 1), (2, 3), (4, 5))
+        assert all(j - i > 1 for i, j in last if (i, j) != (2, 3))
+
+
+class TestSymmetry:
+    @pytest.mark.parametrize(("D", "p"), [(4, 3), (6, 3), (4, 5)])
+    def test_holds(self, D: int, p: int) -> None:
+        proof = symmetry.prove(D, p)
+        assert proof.all_zero, proof.failures
+        assert proof.count > 100
+
+    def test_even_degree_is_not_odd_in_the_data(self) -> None:
+        proof = symmetry.prove(4, 4)
+        assert not proof.all_zero
+        assert all("odd in X" in failure for failure in proof.failures)
+
+
+class TestLemma41:
+    @pytest.mark.parametrize(("D", "C", "p"), lemma_4_1.CASES)
+    def test_holds(self, D: int, C: int, p: int) -> None:
+        """Every partition for p = 3 and two for p = 5, each at its own random point."""
+        partitions = None if p == 3 else first_and_last(D, C)
+        proof = lemma_4_1.prove(D, C, p, partitions=partitions)
+        assert proof.all_zero, proof.failures
+        assert proof.points == (len(layouts(D, C)) if p == 3 else 2)
+        assert proof.facts["patterns"] == D // C * 3 ** (D - C)
+
+    def test_expectation_over_the_signal_set_is_needed(self) -> None:
+        """Given the signal set there are more values; averaging leaves one of each kind."""
+        facts = lemma_4_1.prove(6, 2, 3, partitions=first_and_last(6, 2)).facts
+        assert facts["distinct dL/dA_ij, same set, signal set given"] == 2
+        assert facts["distinct dL/dA_ij, different sets, signal set given"] == 3
+        assert facts["distinct dL/dA_ij, same set, signal set averaged"] == 1
+        assert facts["distinct dL/dA_ij, different sets, signal set averaged"] == 1
+
+    @pytest.mark.parametrize("wrong", [(8, 8), (4, 4), (4, 9)])
+    def test_fails_with_wrong_multiplicities(self, wrong: tuple[int, int]) -> None:
+        proof = lemma_4_1.prove(*SMALL, multiplicities=wrong)
+        assert not proof.all_zero
+        assert all("dL/dA_ij" in failure for failure in proof.failures)
+
+    @pytest.mark.parametrize("entry", [(0, 1), (1, 2)])
+    def test_fails_off_the_manifold(self, entry: tuple[int, int]) -> None:
+        proof = lemma_4_1.prove(*SMALL, perturbed_entry=entry)
+        assert not proof.all_zero
+        assert any("types of the sets" in failure for failure in proof.failures)
+
+    def test_fails_for_even_degree(self) -> None:
+        assert not lemma_4_1.prove(*SMALL, 4).all_zero
+
+    def test_another_seed_gives_other_points_and_the_same_answer(self) -> None:
+        assert lemma_4_1.prove(*SMALL, seed=7).all_zero
+
+    def test_all_is_the_proof_for_all_sizes_and_the_cross_checks(self) -> None:
+        general, *proofs = lemma_4_1.prove_all(quick=True)
+        cases = [tuple(proof.parameters.values()) for proof in proofs]
+        assert cases == list(lemma_4_1.CROSS_CHECKS)
+        assert general.all_sizes
+        assert all(proof.all_zero and not proof.all_sizes for proof in proofs)
+        errors = [proof.facts["Schwartz-Zippel error of one comparison"] for proof in proofs]
+        assert errors == ["2.0e-03"] * 2
+
+
+class TestLemma42:
+    @pytest.mark.parametrize(("D", "C", "p"), lemma_4_1.CASES)
+    def test_holds(self, D: int, C: int, p: int) -> None:
+        proof = lemma_4_2.prove(D, C, p)
+        assert proof.all_zero, proof.failures
+        assert proof.identities["noise moves dF/dv orthogonal to w*"] == 2 * proof.points
+
+    def test_fails_when_v_leaves_the_span(self) -> None:
+        proof = lemma_4_2.prove(*SMALL, off_span=Fraction(1, 3))
+        assert not proof.all_zero
+        assert any("do not contain the noise" in failure for failure in proof.failures)
+
+
+class TestLemma43:
+    def test_holds(self) -> None:
+        proof = lemma_4_3.prove()
+        assert proof.all_zero, proof.failures
+        assert proof.count == len(lemma_4_3.identities())
