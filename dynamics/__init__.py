@@ -1,20 +1,18 @@
 """Learning dynamics of attention in numbers.
 
-Any theory
-    `risk` (what a theory tells the solvers), `descent` and `flow` with `plans` and `integrate`,
-    `trajectory`, `invariants`, `crossing` (events), `diversity` (of attention maps).
-Jelassi, Sander, Li 2022, the idealized process (Section 4.1)
-    `problem`, `attention`, `population` with its three methods `enumeration` (`states`,
-    `expectation`, `truncation`), `fourier` and `sampling`, `reduced` (its trajectory), `events`,
-    `slow_manifold`; `diagonal` trains the diagonal of A too; `full` is the D x D oracle; `large_D`
-    is the limit of many patches, its branches followed by `continuation`.
-The same paper, finite samples (Sections 4.2 and 5)
-    `empirical`: data, full-batch descent, checkpoints, test error.
-The same paper, Sections 2 and 3
-    `linear_models` (Theorem 3.1) with `set_sums`, `explicit_transformer` (Theorem 3.2),
-    `gaussian_patches` (Figure 2), `labelling`.
-Huang, Wen, Chi, Liang 2024
-    `masked`: problem, population, phases, and its own oracle.
+`core`
+    What every theory computes with: `risk` (what a theory tells the solvers), `descent` and `flow`
+    with `plans` and `integrate`, `trajectory`, `invariants`, `crossing` (events).
+`positional`: Jelassi, Sander, Li 2022
+    The idealized process (Section 4.1): `problem`, `attention`, `population` with its three methods
+    (`enumeration`, `fourier`, `sampling`), `trajectory`, `events`, `slow_manifold`; `diagonal`
+    trains the diagonal of A too; `oracle` is the D x D model; `large_D` is the limit of many
+    patches. Finite samples (Sections 4.2 and 5): `samples`. Sections 2 and 3: `baselines`,
+    `labelling`.
+`masked`: Huang, Wen, Chi, Liang 2024
+    Problem, population, phases, and its own oracle.
+
+`full`, `empirical`, `events` and `diversity` are public names of modules of these.
 """
 
 from dynamics.core.descent import gradient_descent

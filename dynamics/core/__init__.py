@@ -1,0 +1,1 @@
+"""What every theory computes with: solvers, trajectories, checks. Knows no paper."""

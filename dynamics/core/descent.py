@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numba.extending import overload
 
+from dynamics.core.checks import finite, require, whole
 from dynamics.core.errors import ToleranceError
 from dynamics.core.invariants import loss_non_increasing
 from dynamics.core.jit import kernel
 from dynamics.core.plans import compiled_gradient
 from dynamics.core.risk import Risk
 from dynamics.core.trajectory import Interrupted, Status, Trajectory, assemble
-from dynamics.positional.problem import finite, require, whole
 
 _RUNNING, _NOT_FINITE, _INACCURATE = 0, 1, 2
 _SECONDS_BETWEEN_REPORTS = 0.2

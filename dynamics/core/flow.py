@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from dynamics.core.checks import finite, require, whole
 from dynamics.core.descent import MOST_RECORDS
 from dynamics.core.integrate import Path, PathInterrupted, check_method, integrate
 from dynamics.core.risk import Risk
 from dynamics.core.trajectory import Interrupted, Trajectory, assemble
-from dynamics.positional.problem import finite, require, whole
 
 
 def gradient_flow(

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from scipy.integrate import BDF, LSODA, OdeSolver, Radau
 
+from dynamics.core.checks import finite, require
 from dynamics.core.errors import ToleranceError
 from dynamics.core.trajectory import Status
-from dynamics.positional.problem import finite, require
 
 _LEAST_SHRINK = 1e-12  # of the last good step: a failure at smaller steps is final
 _MOST_STEPS = 100_000  # runs that get anywhere take hundreds to a few thousand

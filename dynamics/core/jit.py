@@ -27,7 +27,7 @@ REORDER = frozenset({"contract", "reassoc", "nsz", "arcp"})
 #: Options of Numba that leave out the entry points for Python and C.
 _NO_ENTRY = ("no_cpython_wrapper", "no_cfunc_wrapper")
 
-_PACKAGE = Path(__file__).parent
+_PACKAGE = Path(__file__).parents[1]
 
 
 @cache

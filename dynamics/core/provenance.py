@@ -7,6 +7,9 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+#: The folder that holds the packages: of a checkout, or of an installation.
+ROOT = Path(__file__).resolve().parents[2]
+
 
 @cache
 def provenance() -> dict[str, str]:
@@ -20,13 +23,12 @@ def provenance() -> dict[str, str]:
 
 
 def _commit() -> str:
-    root = Path(__file__).resolve().parent.parent
-    if not (root / ".git").exists():
+    if not (ROOT / ".git").exists():
         return ""
     try:
         answer = subprocess.run(
             ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"],
-            cwd=root, capture_output=True, text=True, timeout=5, check=True,
+            cwd=ROOT, capture_output=True, text=True, timeout=5, check=True,
         )  # fmt: skip
     except (OSError, subprocess.SubprocessError):
         return ""

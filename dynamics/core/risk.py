@@ -12,9 +12,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from dynamics.core.checks import finite, shown
 from dynamics.core.errors import ParameterError, ToleranceError
 from dynamics.core.trajectory import Trajectory
-from dynamics.positional.problem import finite, shown
 
 
 class Certified(Protocol):

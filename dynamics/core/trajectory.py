@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +16,6 @@ from dynamics.core.provenance import provenance
 
 if TYPE_CHECKING:
     import xarray
-
-    from dynamics.core.risk import Risk
 
 
 class Status(Enum):
@@ -116,6 +114,11 @@ class Trajectory:
         columns = [float(np.interp(time, self.time, column)) for column in self.states.T]
         return self.population.state(np.array(columns))
 
+    def at_records(self, indices: list[int]) -> Trajectory:
+        """Return the run with some of its records only."""
+        kept = {name: getattr(self, name)[indices] for name in ("time", "states", "loss", "bound")}
+        return replace(self, **kept)
+
     def violations(self) -> dict[str, float]:
         """Return the worst violation of each invariant, 0.0 where it holds."""
         return {invariant.name: invariant.worst(self) for invariant in self.invariants}
@@ -155,7 +158,7 @@ def _listed(value: Any) -> Any:
 
 
 def assemble(
-    population: Risk,
+    population: Any,
     solver: str,
     time: np.ndarray,
     states: np.ndarray,
@@ -163,7 +166,10 @@ def assemble(
     message: str,
     **rest: Any,
 ) -> Any:
-    """Evaluate loss and bound at the recorded states; cut the trajectory where that fails."""
+    """Evaluate loss and bound at the recorded states; cut the trajectory where that fails.
+
+    ``population`` is a :class:`dynamics.core.risk.Risk`.
+    """
     rows = []
     for row in states:
         try:

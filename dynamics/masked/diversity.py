@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from dynamics.core.checks import require
 from dynamics.core.errors import ParameterError
-from dynamics.positional.problem import require
+
+__all__ = ["attention_diversity"]
 
 
 def attention_diversity(attention: Any, n: int = 10) -> np.ndarray:

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from dynamics.core.checks import finite, require
 from dynamics.core.crossing import Event, first_passage
 from dynamics.core.errors import ParameterError
 from dynamics.masked.problem import MaskedProblem
 from dynamics.masked.trajectory import MaskedTrajectory
-from dynamics.positional.problem import finite, require
 
 HALF = 0.5  # attention to p's own area at which it is called found
 

@@ -14,9 +14,9 @@ from math import comb
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynamics.core.checks import finite, require
 from dynamics.core.errors import ParameterError
 from dynamics.masked.problem import MaskedProblem
-from dynamics.positional.problem import finite, require
 
 Array = NDArray[np.float64]
 MAX_NUMBERS = 2**24  # in the tensor of all masked images: 128 MiB

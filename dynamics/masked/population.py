@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from dynamics.core.checks import finite, require, scale
 from dynamics.core.errors import ParameterError, ToleranceError
 from dynamics.core.risk import Risk
 from dynamics.core.trajectory import Trajectory
@@ -17,8 +17,7 @@ from dynamics.masked.control import Control, all_moments, change
 from dynamics.masked.expectation import ScenarioPlan, gradient_within, hessian
 from dynamics.masked.problem import MaskedProblem
 from dynamics.masked.trajectory import MaskedTrajectory
-from dynamics.positional.population.value import scale
-from dynamics.positional.problem import finite, require
+from dynamics.masked.value import MaskedValue
 
 MOVING = ("all", "features", "positions")
 METHODS = ("auto", "enumeration", "sampling", "mean_field")
@@ -27,47 +26,6 @@ _MOST_VECTORS = 2e5  # vectors of counts that "auto" still enumerates
 _FIRST_NODES, _MOST_NODES = 4, 64  # of the quadrature over each scale
 _SAFETY = 2.0  # fluctuations are estimated to second order: leave room for the higher ones
 _ROUNDING = 64 * 2.0**-52  # of sums over a few cells, weights good to a few ulp
-
-
-@dataclass(frozen=True, slots=True)
-class MaskedValue:
-    """Loss of the query patch and its gradient, with the error they may carry.
-
-    Attributes
-    ----------
-    loss
-        ``L_p = (1/2K) sum_k E_k[1{p masked} |X_p - F_p|^2]``, equation (4.2).
-    gradient
-        Derivatives with respect to one entry of ``e_p^T Q`` per order parameter, (slots,).
-    floor
-        What no attention removes: all patches of p's area masked, under the method's own counts.
-    attention
-        Mean unmasked area attention per feature correlation and given that p is masked, (phi
-        slots,); equal areas together.
-    own_attention, shortfall
-        Per cluster, given that p is masked: mean attention to p's own area, and mean of
-        (1 - attention)^2 less the share of the masks that hide the whole area, (K,).
-    bound
-        Absolute error of loss and gradient: rounding and quadrature; with sampling three standard
-        errors; with the mean field estimates of what fluctuations of the counts add (twice the
-        second order) and masks that hide the whole area.
-    bounds
-        The named parts whose sum is ``bound``.
-    """
-
-    loss: float
-    gradient: np.ndarray
-    floor: float
-    attention: np.ndarray
-    own_attention: np.ndarray
-    shortfall: np.ndarray
-    bound: float
-    bounds: Mapping[str, float]
-
-    @property
-    def excess(self) -> float:
-        """Loss above its floor."""
-        return self.loss - self.floor
 
 
 class MaskedPopulation(Risk):

@@ -12,7 +12,7 @@ from dynamics.core.invariants import Invariant, loss_non_increasing
 from dynamics.core.trajectory import Trajectory
 
 if TYPE_CHECKING:
-    from dynamics.masked.population import MaskedValue
+    from dynamics.masked.value import MaskedValue
 
 
 def _own_falls(run: Any) -> np.ndarray:

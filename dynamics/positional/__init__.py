@@ -1,0 +1,1 @@
+"""Positional attention (Jelassi, Sander, Li 2022): problem, reduced dynamics, what happens."""

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dynamics._sizes import set_mass
 from dynamics.positional._emitted import attention_weights
+from dynamics.positional._sizes import set_mass
 from dynamics.positional.problem import Problem, State
 
 

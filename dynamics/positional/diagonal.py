@@ -21,11 +21,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dynamics._sizes import row_sum
 from dynamics.core.errors import ParameterError
 from dynamics.core.invariants import Invariant, loss_non_increasing
 from dynamics.core.risk import Certified, Risk
 from dynamics.core.trajectory import Trajectory
+from dynamics.positional._sizes import row_sum
 from dynamics.positional.attention import attention_along
 from dynamics.positional.population.population import Population
 from dynamics.positional.population.value import Value

@@ -17,6 +17,8 @@ from dynamics.positional.population.population import Population
 from dynamics.positional.problem import State
 from dynamics.positional.slow_manifold import SlowManifold
 
+__all__ = ["ARRIVAL", "LEAST_RISE", "Event", "Events", "attention_leads", "find_events"]
+
 ARRIVAL = 0.01  # alpha has arrived once it is within this fraction of the quasi-steady value
 LEAST_RISE = 1e-4  # a second rise of alpha by a smaller fraction counts as none
 _FORGOTTEN = 12.0  # relaxation times after which alpha has forgotten that it was off by ARRIVAL

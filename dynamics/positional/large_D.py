@@ -22,8 +22,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import optimize, special
 
+from dynamics.core.checks import finite, require
 from dynamics.core.continuation import folds, follow_curve
-from dynamics.positional.problem import Problem, finite, require
+from dynamics.positional.problem import Problem
 
 Array = NDArray[np.float64]
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import numbers
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from dynamics._sizes import multiplicity
-from dynamics.core.errors import ParameterError
+from dynamics.core.checks import finite, integer, require
+from dynamics.positional._sizes import multiplicity
 
 
 class State(NamedTuple):
@@ -67,10 +66,10 @@ class Problem:
 
     def __post_init__(self) -> None:
         for name in ("D", "C", "p"):
-            object.__setattr__(self, name, _integer(name, getattr(self, name)))
+            object.__setattr__(self, name, integer(name, getattr(self, name)))
         for name in ("q", "nu", "beta", "temperature"):
             object.__setattr__(self, name, finite(name, getattr(self, name)))
-        for name, convert in (("output_scale", finite), ("d", _integer), ("sigma", finite)):
+        for name, convert in (("output_scale", finite), ("d", integer), ("sigma", finite)):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, convert(name, getattr(self, name)))
         require(4 <= self.D <= 10**9, "D", self.D, "at least 4 and at most 10^9")
@@ -130,7 +129,7 @@ class Problem:
         ``q = C^2 / D`` (the paper: poly(C)/D), ``nu = 1/d`` (1/poly(d)), ``d = D``
         (Simplification 3.1), ``beta = log log d`` (polyloglog(d)), ``tau = 1`` as in Section 4.
         """
-        d = _integer("d", overrides.pop("d", D))
+        d = integer("d", overrides.pop("d", D))
         require(d >= 3, "d", d, "at least 3, so that log log d is positive")
         scalings = {"q": min(1.0, C**2 / D), "nu": 1.0 / d, "beta": math.log(math.log(d))}
         return cls(D=D, C=C, d=d, **(scalings | overrides))
@@ -138,7 +137,7 @@ class Problem:
     @classmethod
     def equation_T(cls, D: int, C: int, q: float, **overrides: Any) -> Problem:
         """Return the model exactly as printed in (T): ``kappa = D`` and ``tau = sqrt(d)``."""
-        d = _integer("d", overrides.pop("d", D))
+        d = integer("d", overrides.pop("d", D))
         require(d >= 1, "d", d, "at least 1")
         return cls(D=D, C=C, q=q, d=d, **({"temperature": math.sqrt(d)} | overrides))
 
@@ -165,57 +164,3 @@ class Problem:
             "d": 100,
         }
         return cls(**(facts | overrides))
-
-
-def require(condition: bool, name: str, value: object, allowed: str) -> None:
-    """Raise one clear sentence unless the condition holds."""
-    if not condition:
-        raise ParameterError(f"{name} = {shown(value)} is not allowed: {name} must be {allowed}")
-
-
-def shown(value: object) -> str:
-    """Return a value as a sentence shows it: never longer than a line."""
-    if isinstance(value, int) and value.bit_length() > 200:
-        return f"(an integer of {int(value.bit_length() * math.log10(2)) + 1} digits)"
-    text = str(value)
-    return text if len(text) <= 80 else text[:77] + "..."
-
-
-def finite(name: str, value: Any) -> float:
-    """Return ``value`` as a finite float or raise one clear sentence."""
-    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    require(real, name, repr(value) if not real else value, "a real number")
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
-    require(math.isfinite(number), name, value, "finite")
-    return number
-
-
-def whole(name: str, value: Any, least: int, most: int) -> int:
-    """Return ``value`` as an integer between two others, or raise one clear sentence."""
-    allowed = (
-        f"an integer from {least} to {most:g}"
-        if most >= 10**6
-        else (f"an integer from {least} to {most}")
-    )
-    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    require(real, name, repr(value) if not real else value, allowed)
-    require(least <= value <= most and value == int(value), name, value, allowed)
-    return int(value)
-
-
-def int_or_nan(value: Any) -> float:
-    """Return the integer part, or nan where there is none (so that it equals nothing)."""
-    if isinstance(value, numbers.Integral):
-        return int(value)
-    return int(value) if math.isfinite(value) else math.nan
-
-
-def _integer(name: str, value: Any) -> int:
-    if isinstance(value, numbers.Integral) and not isinstance(value, bool):
-        return int(value)
-    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    require(real and float(value).is_integer(), name, repr(value), "an integer")
-    return int(value)

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import optimize
 
+from dynamics.core.checks import finite, require
 from dynamics.core.integrate import check_method, integrate
 from dynamics.core.trajectory import assemble
-from dynamics.positional.problem import State, finite, require
+from dynamics.positional.problem import State
 
 if TYPE_CHECKING:
-    from dynamics.positional.population.population import Population
+    from dynamics.core.risk import Risk
     from dynamics.positional.trajectory import ReducedTrajectory
 
 
@@ -34,8 +35,8 @@ class Drift(NamedTuple):
 class SlowManifold:
     r"""The quasi-steady :math:`\alpha^*(\gamma,\rho)`: where :math:`\partial_\alpha\ell=0`."""
 
-    def __init__(self, population: Population) -> None:
-        self.population = population
+    def __init__(self, population: Risk) -> None:
+        self.population: Any = population  # its gradient has named entries
 
     def alpha(
         self, gamma: float, rho: float, guess: float | None = None, accuracy: float = 1e-13
@@ -143,3 +144,18 @@ class SlowManifold:
         """Return the (2, 2) Jacobian of the velocity (gamma, rho) along the manifold."""
         full = -self.population.jacobian(state)
         return full[1:, 1:] - np.outer(full[1:, 0], full[0, 1:]) / full[0, 0]
+
+
+def largest_stable_learning_rate(population: Risk, start: State) -> float:
+    """Return the largest learning rate that is stable both at a state and where alpha settles.
+
+    Both matter: alpha relaxes to its quasi-steady value at the given (gamma, rho) long before the
+    attention moves, and the curvature there is what descent lives with.
+    """
+    rates = [population.largest_stable_learning_rate(start)]
+    try:
+        settled = SlowManifold(population).alpha(start.gamma, start.rho, guess=start.alpha)
+        rates.append(population.largest_stable_learning_rate(start._replace(alpha=settled)))
+    except ArithmeticError:
+        pass  # no quasi-steady value: the start alone decides
+    return min(rates)

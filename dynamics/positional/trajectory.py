@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from dynamics._sizes import row_sum
 from dynamics.core.invariants import Invariant, loss_non_increasing
 from dynamics.core.trajectory import Trajectory
+from dynamics.positional._sizes import row_sum
 from dynamics.positional.attention import attention_along
 from dynamics.positional.population.value import Value
 from dynamics.positional.problem import State

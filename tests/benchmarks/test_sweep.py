@@ -17,6 +17,7 @@ from scipy.special import expit
 
 from simulations.sweep import cells
 from simulations.sweep.config import parse
+from simulations.theories import load
 
 CELLS, CORES, GOAL = 1000, 2, 120.0
 SETTINGS = {"D": 64, "C": 4, "horizon": 1e6, "rtol": 1e-6, "tolerance": 1e-6}
@@ -84,7 +85,8 @@ def naive_cell(values, samples=4096):
 
 
 def sweep_cells(chosen):
-    return [cells.measure_cell("positional", values) for values in chosen]
+    theory = load("positional")
+    return [cells.measure_cell(theory, values) for values in chosen]
 
 
 def spent(function, *arguments):
@@ -120,7 +122,6 @@ def test_same_sweep_with_scipy_and_numpy(benchmark):
 
 
 def test_peer_solves_the_same_problem():
-    from simulations.theories import load
 
     values = {**SETTINGS, "D": 16, "C": 4, "qD/C^2": 0.1, "nu": 0.01, "horizon": 1.0}
     found = naive_cell(values, samples=20_000)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dynamics import gradient_descent, gradient_flow
-from dynamics.positional.population.population import largest_stable_learning_rate
+from dynamics.positional.slow_manifold import largest_stable_learning_rate
 
 HORIZON = 1e5
 

@@ -1,0 +1,1 @@
+"""What Section 3, 5 and the figures compare with: linear models, learners, explicit weights."""

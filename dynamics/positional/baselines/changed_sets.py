@@ -17,9 +17,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from dynamics.core.checks import require
 from dynamics.positional.baselines.linear_models import LinearError
 from dynamics.positional.baselines.set_sums import Law, joint_law, set_law
-from dynamics.positional.problem import Problem, require
+from dynamics.positional.problem import Problem
 from dynamics.positional.samples.data import count
 
 _ROUNDING = 1e-13

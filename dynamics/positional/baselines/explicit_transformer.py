@@ -27,10 +27,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import optimize
 
+from dynamics.core.checks import require
 from dynamics.core.errors import ParameterError
 from dynamics.positional.baselines.set_sums import joint_law, labelling_statistic, set_law
 from dynamics.positional.labelling import threshold
-from dynamics.positional.problem import Problem, require
+from dynamics.positional.problem import Problem
 from dynamics.positional.samples.data import draw_coefficients
 from dynamics.positional.samples.partitions import contiguous
 

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from scipy import optimize
 from scipy.cluster import hierarchy
 
-from dynamics.positional.problem import require
+from dynamics.core.checks import require
 
 Array = NDArray[np.float64]
 Parameters = dict[str, Array]

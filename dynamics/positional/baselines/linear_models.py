@@ -33,6 +33,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import optimize, special
 
+from dynamics.core.checks import require
 from dynamics.core.errors import ParameterError
 from dynamics.positional.baselines.set_sums import (
     joint_law,
@@ -40,7 +41,7 @@ from dynamics.positional.baselines.set_sums import (
     set_law,
     sum_of_signs,
 )
-from dynamics.positional.problem import Problem, require
+from dynamics.positional.problem import Problem
 
 Array = NDArray[np.float64]
 

@@ -14,8 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dynamics.core.checks import require
 from dynamics.core.errors import ParameterError
-from dynamics.positional.problem import Problem, require
+from dynamics.positional.problem import Problem
 from dynamics.positional.samples.data import check_data
 
 Array = NDArray[np.float64]

@@ -31,8 +31,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
 
+from dynamics.core.checks import require
 from dynamics.positional.baselines.set_sums import sum_of_signs
-from dynamics.positional.problem import Problem, require
+from dynamics.positional.problem import Problem
 from dynamics.positional.samples.data import count
 
 Array = NDArray[np.float64]

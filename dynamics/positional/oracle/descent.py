@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynamics.core.checks import finite, require
 from dynamics.core.errors import ParameterError
 from dynamics.positional.oracle.expectation import (
     MAX_PATTERNS,
@@ -22,7 +23,7 @@ from dynamics.positional.oracle.expectation import (
     real_array,
     unit_vector,
 )
-from dynamics.positional.problem import Problem, State, finite, require
+from dynamics.positional.problem import Problem, State
 
 __all__ = [
     "MAX_PATTERNS",

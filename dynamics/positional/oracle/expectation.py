@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynamics.core.checks import require
 from dynamics.core.errors import ParameterError
-from dynamics.positional.problem import Problem, require
+from dynamics.positional.problem import Problem
 
 Array = NDArray[np.float64]
 

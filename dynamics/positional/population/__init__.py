@@ -1,0 +1,1 @@
+"""The population expectation: enumeration, Fourier integrals, sampling, and who chooses."""

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dynamics.core.checks import scale
 from dynamics.core.errors import ToleranceError
 from dynamics.core.jit import kernel
 from dynamics.core.plans import gradient_of
@@ -38,7 +39,7 @@ from dynamics.positional.population.truncation import (
     groups_by_sum,
     state_bounds,
 )
-from dynamics.positional.population.value import Value, require_finite, scale
+from dynamics.positional.population.value import Value, require_finite
 from dynamics.positional.problem import Problem, State
 
 SECONDS_PER_STATE = 1.5e-8  # of one gradient, on one thread

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from dynamics.core.checks import finite, require
 from dynamics.core.errors import ParameterError, ToleranceError
 from dynamics.core.risk import Risk
 from dynamics.positional.population.enumeration import (
@@ -22,8 +23,8 @@ from dynamics.positional.population.enumeration import (
 from dynamics.positional.population.fourier import FourierExpectation, predicted_cost
 from dynamics.positional.population.sampling import Sampling
 from dynamics.positional.population.value import Loss, Value
-from dynamics.positional.problem import Problem, State, finite, require
-from dynamics.positional.slow_manifold import SlowManifold
+from dynamics.positional.problem import Problem, State
+from dynamics.positional.slow_manifold import largest_stable_learning_rate
 from dynamics.positional.trajectory import ReducedTrajectory
 
 METHODS = ("auto", "enumeration", "fourier", "sampling")
@@ -242,21 +243,6 @@ def _again(
     )  # fmt: skip
     vars(population).update(kept)
     return population
-
-
-def largest_stable_learning_rate(population: Population, start: State) -> float:
-    """Return the largest learning rate that is stable both at a state and where alpha settles.
-
-    Both matter: alpha relaxes to its quasi-steady value at the given (gamma, rho) long before the
-    attention moves, and the curvature there is what descent lives with.
-    """
-    rates = [population.largest_stable_learning_rate(start)]
-    try:
-        settled = SlowManifold(population).alpha(start.gamma, start.rho, guess=start.alpha)
-        rates.append(population.largest_stable_learning_rate(start._replace(alpha=settled)))
-    except ArithmeticError:
-        pass  # no quasi-steady value: the start alone decides
-    return min(rates)
 
 
 def _milliseconds(seconds: float) -> str:

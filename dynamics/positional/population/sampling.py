@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from dynamics.core.checks import scale
 from dynamics.core.errors import ToleranceError
 from dynamics.positional.population.enumeration import StatePlan
 from dynamics.positional.population.expectation import Constants, certified_sums, hessian_sum
@@ -14,7 +15,7 @@ from dynamics.positional.population.rounding import UNIT
 from dynamics.positional.population.states import LARGEST_SET, sample_states
 from dynamics.positional.population.ties import tie_law
 from dynamics.positional.population.truncation import group_bounds, nothing
-from dynamics.positional.population.value import Value, require_finite, scale
+from dynamics.positional.population.value import Value, require_finite
 from dynamics.positional.problem import Problem, State
 
 _PILOT = 20_000

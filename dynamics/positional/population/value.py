@@ -67,8 +67,3 @@ def require_finite(numbers: tuple[float, ...], state: State) -> None:
             f"the output F or its derivatives overflow at alpha = {state.alpha:.6g}, "
             f"gamma = {state.gamma:.6g}, rho = {state.rho:.6g}: alpha^p must stay below about 1e300"
         )
-
-
-def scale(numbers: tuple[float, ...]) -> float:
-    """Return max(1, largest modulus): tolerances are absolute for small values, else relative."""
-    return max(1.0, *(abs(number) for number in numbers))

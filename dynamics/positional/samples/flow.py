@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dynamics.core.checks import finite, require
 from dynamics.core.integrate import Path, PathInterrupted, check_method, integrate
-from dynamics.positional.problem import Problem, finite, require
+from dynamics.positional.problem import Problem
 from dynamics.positional.samples.data import count, feature
 from dynamics.positional.samples.gradient import EmpiricalRisk
 from dynamics.positional.samples.held_out import HeldOut

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dynamics.core.checks import require
 from dynamics.core.provenance import provenance
 from dynamics.core.trajectory import Interrupted, Status
-from dynamics.positional.problem import Problem, require
+from dynamics.positional.problem import Problem
 from dynamics.positional.samples.held_out import HeldOut
 from dynamics.positional.samples.partitions import association_gap, patch_association
 

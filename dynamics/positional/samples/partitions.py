@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dynamics.core.checks import require
 from dynamics.positional.oracle.expectation import checked_partition
-from dynamics.positional.problem import Problem, require
+from dynamics.positional.problem import Problem
 
 Partition = NDArray[np.intp]
 

@@ -11,10 +11,11 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dynamics.core.checks import finite, require
 from dynamics.core.errors import ParameterError
 from dynamics.core.trajectory import Status
 from dynamics.positional.oracle.expectation import checked_partition, real_array
-from dynamics.positional.problem import Problem, finite, require
+from dynamics.positional.problem import Problem
 from dynamics.positional.samples.checkpoint import Checkpoint, fingerprint
 from dynamics.positional.samples.curvature import stability
 from dynamics.positional.samples.data import count, feature, fits_into_memory

@@ -15,8 +15,8 @@ from dynamics.core import descent
 from dynamics.core import jit as _jit
 
 PROGRAM = """
-from dynamics.truncation import group_bounds, nothing
-from dynamics.expectation import Constants
+from dynamics.positional.population.truncation import group_bounds, nothing
+from dynamics.positional.population.expectation import Constants
 from dynamics import Problem
 group_bounds(nothing(), Constants.of(Problem(D=8, C=2, q=0.1)), 0.1, 0.0, 0.0)
 stats = group_bounds.stats
@@ -40,15 +40,14 @@ def test_the_next_process_compiles_nothing_until_a_callee_changes(tmp_path):
     shutil.copytree(Path(dynamics.__file__).parent, copy / "dynamics")
     assert run(cache, copy) == ["0", "1"]
     assert run(cache, copy) == ["1", "0"]
-    append(copy / "dynamics" / "descent.py")  # not imported by the kernel
+    append(copy / "dynamics" / "core" / "descent.py")  # not imported by the kernel
     assert run(cache, copy) == ["1", "0"]
-    append(copy / "dynamics" / "_emitted.py")  # holds a callee
+    append(copy / "dynamics" / "positional" / "_emitted.py")  # holds a callee
     assert run(cache, copy) == ["0", "1"]
 
 
 def append(path):
-    with path.open("a") as source:
-        source.write("# changed\n")
+    path.write_text(path.read_text() + "# changed\n")
 
 
 def test_a_kernel_specialised_for_a_class_is_cached_under_the_source_of_both(tmp_path, monkeypatch):

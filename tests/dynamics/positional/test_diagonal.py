@@ -10,14 +10,21 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 
-from dynamics import ParameterError, Population, Problem, State, gradient_descent, gradient_flow
-from dynamics.positional import attention
+from dynamics import (
+    ParameterError,
+    Population,
+    Problem,
+    State,
+    attention,
+    gradient_descent,
+    gradient_flow,
+)
 from dynamics.positional.diagonal import DiagonalPopulation, DiagonalProblem, DiagonalState
 from dynamics.positional.oracle.descent import FullPopulation, embed
 from dynamics.positional.oracle.descent import gradient_descent as full_descent
 from simulations.strategies import problems, reals, states
 from tests.closeness import close, within
-from tests.dynamics.oracle_rounding import oracle_rounding
+from tests.dynamics.positional.oracle_rounding import oracle_rounding
 
 SMALL = Problem(D=8, C=2, q=0.3, temperature=1.3, output_scale=5.0, beta=0.7)
 #: Three shapes: tau and kappa away from their defaults, C = 3, and p = 5.

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from dynamics import ParameterError, Population, Problem, SlowManifold, State
-from dynamics.positional import attention
+from dynamics import ParameterError, Population, Problem, SlowManifold, State, attention
 from dynamics.positional.large_D import (
     Limit,
     attended_slope,

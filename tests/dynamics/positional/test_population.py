@@ -23,7 +23,7 @@ from dynamics import (
 from dynamics.positional.oracle.descent import embed, population_gradient
 from dynamics.positional.population.expectation import Constants, gradient_sum, hessian_sum
 from tests.closeness import close, within
-from tests.dynamics.oracle_rounding import oracle_rounding
+from tests.dynamics.positional.oracle_rounding import oracle_rounding
 
 CHECK = Problem(D=8, C=2, q=0.3, p=3, nu=0.01, beta=1.0, temperature=1.3)
 CHECK_STATE = State(0.37, 0.2, -0.03)

@@ -3,8 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from dynamics import ParameterError, Problem, State
-from dynamics.positional import attention
+from dynamics import ParameterError, Problem, State, attention
 from tests.closeness import close
 
 VALID = {"D": 64, "C": 4, "q": 2 / 64}

@@ -6,7 +6,6 @@ Trusts: the full-matrix oracle and, for the flow, descent with small learning ra
 
 import math
 
-import dynamics.integrate as integrate
 import numpy as np
 import pytest
 
@@ -21,6 +20,7 @@ from dynamics import (
     gradient_descent,
     gradient_flow,
 )
+from dynamics.core import integrate
 from dynamics.positional.oracle import descent as full
 from tests.closeness import close, within
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dynamics.core.checks import require
 from dynamics.core.errors import ToleranceError
 from dynamics.positional._emitted import attention_weights, row_sum
 from dynamics.positional.population.fourier.curvature import curvature
@@ -32,7 +33,7 @@ from dynamics.positional.population.fourier.prepare import FLOOR, prepare
 from dynamics.positional.population.fourier.rounding import weight_errors
 from dynamics.positional.population.fourier.sign import SignLaw, Signs, sign_law, sign_probabilities
 from dynamics.positional.population.value import Loss, Value, require_finite
-from dynamics.positional.problem import Problem, State, require
+from dynamics.positional.problem import Problem, State
 
 _JACOBIAN_TOLERANCE = 1e-7
 

@@ -1,0 +1,69 @@
+"""Checks of arguments: one clear sentence that names the parameter, its value, what is allowed."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import Any
+
+from dynamics.core.errors import ParameterError
+
+
+def require(condition: bool, name: str, value: object, allowed: str) -> None:
+    """Raise one clear sentence unless the condition holds."""
+    if not condition:
+        raise ParameterError(f"{name} = {shown(value)} is not allowed: {name} must be {allowed}")
+
+
+def shown(value: object) -> str:
+    """Return a value as a sentence shows it: never longer than a line."""
+    if isinstance(value, int) and value.bit_length() > 200:
+        return f"(an integer of {int(value.bit_length() * math.log10(2)) + 1} digits)"
+    text = str(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def finite(name: str, value: Any) -> float:
+    """Return ``value`` as a finite float or raise one clear sentence."""
+    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    require(real, name, repr(value) if not real else value, "a real number")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    require(math.isfinite(number), name, value, "finite")
+    return number
+
+
+def whole(name: str, value: Any, least: int, most: int) -> int:
+    """Return ``value`` as an integer between two others, or raise one clear sentence."""
+    allowed = (
+        f"an integer from {least} to {most:g}"
+        if most >= 10**6
+        else (f"an integer from {least} to {most}")
+    )
+    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    require(real, name, repr(value) if not real else value, allowed)
+    require(least <= value <= most and value == int(value), name, value, allowed)
+    return int(value)
+
+
+def int_or_nan(value: Any) -> float:
+    """Return the integer part, or nan where there is none (so that it equals nothing)."""
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    return int(value) if math.isfinite(value) else math.nan
+
+
+def integer(name: str, value: Any) -> int:
+    """Return ``value`` as an integer or raise one clear sentence."""
+    if isinstance(value, numbers.Integral) and not isinstance(value, bool):
+        return int(value)
+    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    require(real and float(value).is_integer(), name, repr(value), "an integer")
+    return int(value)
+
+
+def scale(numbers: tuple[float, ...]) -> float:
+    """Return max(1, largest modulus): tolerances are absolute for small values, else relative."""
+    return max(1.0, *(abs(number) for number in numbers))
