@@ -1,9 +1,9 @@
-"""What the paper says, exactly: the derivations of Jelassi, Sander, Li (2022) in SymPy.
+"""What the papers say, exactly: derivations in SymPy, without floats and NumPy.
 
-No floats and no NumPy. One module per step of the argument: ``attention`` (Lambda, Gamma, Xi),
-``margins`` (the margin O of a patch and what a set adds to F), ``full_model`` (D x D attention)
-with its ``symmetry``, ``reduction`` (exact expectations of both models), ``lemma_4_1``,
-``lemma_4_2``, ``lemma_4_3``. ``zero`` decides identities and ``proof`` keeps the record. ``emit``
-turns the result into ``dynamics/positional/_emitted.py``; ``catalogue`` prints it. ``masked`` holds
-the second theory, masked image modelling.
+`core` decides identities (`zero`), keeps the record (`proof`), sums over symbolic sizes (`sums`),
+and writes kernels (`source`). A theory is a folder: `positional` (Jelassi, Sander, Li 2022) with
+one module per step of the argument, `attention` (Lambda, Gamma, Xi), `margins` (the margin O of a
+patch and what a set adds to F), `full_model` (D x D attention) with its `symmetry`, `reduction`
+(exact expectations of both models), `lemma_4_1`, `lemma_4_2`, `lemma_4_3`; and `masked` (Huang et
+al. 2024). `emit` writes the compiled modules of `dynamics`; `catalogue` prints derivations.
 """

@@ -1,0 +1,1 @@
+"""Deciding identities, proofs, and sums over symbolic sizes. Knows no paper."""

@@ -7,10 +7,8 @@ import textwrap
 
 import sympy as sp
 
+from symbolic.core.derivation import Derivation, Equation, Notation
 from symbolic.core.proof import Proof
-from symbolic.grounds import ground
-from symbolic.positional import symbols as sym
-from symbolic.positional.derivations import Derivation, Equation
 
 WIDTH = 96
 
@@ -31,15 +29,15 @@ def text(derivation: Derivation, proofs: list[Proof]) -> str:
     lines = [derivation.title, f"Place: {derivation.place}", "", *statement, ""]
     for equation in derivation.equations:
         note = f"   ({equation.note})" if equation.note else ""
-        rests_on = ground(derivation.name, equation.name)
+        rests_on = equation.ground
         wrapped = textwrap.wrap(f"[{rests_on}]", WIDTH) if rests_on else []
-        formula = (f"    {x}" for x in (*_plain(equation), *wrapped))
+        formula = (f"    {x}" for x in (*_plain(equation, derivation.notation), *wrapped))
         lines += [f"{equation.name}{note}:", *formula, ""]
     return "\n".join([*lines, *_outcome(proofs)]).rstrip() + "\n"
 
 
-def _plain(equation: Equation) -> list[str]:
-    names = {symbol: sp.Symbol(name) for symbol, name in sym.TEXT_NAMES.items()}
+def _plain(equation: Equation, notation: Notation) -> list[str]:
+    names = {symbol: sp.Symbol(name) for symbol, name in notation.text.items()}
     left, right = equation.left.xreplace(names), equation.shown.xreplace(names)
     shown = sp.Eq(left, right, evaluate=False)
     block = sp.pretty(shown, use_unicode=False, wrap_line=False).splitlines()
@@ -63,11 +61,15 @@ def latex(derivation: Derivation, proofs: list[Proof]) -> str:
     lines = [_PREAMBLE + rf"\section*{{{_escape(derivation.title)}}}"]
     lines += [rf"\emph{{{_escape(derivation.place)}}}", "", _escape(derivation.statement), ""]
     for equation in derivation.equations:
-        rests_on = ground(derivation.name, equation.name)
+        rests_on = equation.ground
         words = _escape(equation.note) + (rf" \emph{{[{_escape(rests_on)}]}}" if rests_on else "")
         if words:
             lines.append(rf"\medskip {words.strip()}:")
-        lines += [r"\begin{equation*}", rf"\fitted{{{formula(equation)}}}", r"\end{equation*}"]
+        lines += [
+            r"\begin{equation*}",
+            rf"\fitted{{{formula(equation, derivation.notation)}}}",
+            r"\end{equation*}",
+        ]
     for proof in proofs:
         lines += [rf"\paragraph{{{_escape(proof.claim)}}} {_escape(proof.summary())}."]
         if proof.identities:
@@ -77,11 +79,11 @@ def latex(derivation: Derivation, proofs: list[Proof]) -> str:
     return "\n".join([*lines, r"\end{document}"]) + "\n"
 
 
-def formula(equation: Equation) -> str:
+def formula(equation: Equation, notation: Notation) -> str:
     """Return an equation in LaTeX."""
     left, right = equation.left, equation.shown
     symbols = left.free_symbols | right.free_symbols
-    names = {x: sym.LATEX_NAMES.get(x) or _latex_name(x.name) for x in symbols}
+    names = {x: notation.latex.get(x) or _latex_name(x.name) for x in symbols}
     return f"{sp.latex(left, symbol_names=names)} = {sp.latex(right, symbol_names=names)}"
 
 
@@ -115,10 +117,8 @@ def _escape(words: str) -> str:
 
 def python(derivation: Derivation, proofs: list[Proof]) -> str:
     """Return Python source: one function per equation; for the kernels, what is emitted."""
-    if derivation.name in ("kernels", "masked-kernels"):
-        from symbolic.emit import TARGETS, source
-
-        return source(TARGETS[derivation.name == "masked-kernels"])
+    if derivation.emitted is not None:
+        return derivation.emitted()
     lines = [f'"""{derivation.title} ({derivation.place})."""', "", "import math", ""]
     for equation in derivation.equations:
         lines += _function(equation) if equation.evaluates else _comment(equation)

@@ -1,7 +1,7 @@
 """Deciding whether an expression is zero: exact rational evaluation at random points.
 
 ``simplify`` may fail to see a zero and floats cannot tell a zero from a small number. Here the
-exponentials e^{beta/tau}, e^{gamma/tau}, e^{rho/tau} are replaced by independent positive unknowns
+exponentials such as e^{beta/tau} and e^{gamma/tau} are replaced by independent positive unknowns
 (they are algebraically independent of each other and of beta, gamma, rho, tau, so no true identity
 is lost and no false one gained), integers such as C and D get integer values, and what remains is a
 rational function of the unknowns and of the powers b^p. It is evaluated in exact arithmetic, for
@@ -24,9 +24,8 @@ import sympy as sp
 from sympy.printing.pycode import PythonCodePrinter
 
 from symbolic.core import odd_degree
-from symbolic.positional import symbols as sym
+from symbolic.core.symbols import p, tau, unknown_of
 
-EXPONENTIALS = {sym.beta: sym.x_beta, sym.gamma: sym.x_gamma, sym.rho: sym.x_rho}
 DEGREES = (3, 5, 7)
 LARGEST_DEGREE = 999
 DRAWS_PER_POINT = 10
@@ -56,15 +55,15 @@ class Decision:
 
 
 def rationalize(expression: Any) -> sp.Expr:
-    """Replace e^{(i beta + j gamma + k rho)/tau} by x_beta^i x_gamma^j x_rho^k (i, j, k whole)."""
+    """Replace e^{(i beta + j gamma + ...)/tau} by x_beta^i x_gamma^j ... (i, j, ... whole)."""
 
     def monomial(argument: sp.Expr) -> sp.Expr:
-        exponents = sp.expand(argument * sym.tau)
-        factors = [x ** exponents.coeff(name) for name, x in EXPONENTIALS.items()]
-        rest = exponents - sum(exponents.coeff(name) * name for name in EXPONENTIALS)
-        if sp.expand(rest) != 0 or not all(f.as_base_exp()[1].is_Integer for f in factors):
-            raise NotRationalError(f"exp({argument}) is not a product of the three exponentials")
-        return sp.Mul(*factors)
+        exponents = sp.expand(argument * tau)
+        counts = {name: exponents.coeff(name) for name in exponents.free_symbols - {tau}}
+        rest = exponents - sum(count * name for name, count in counts.items())
+        if sp.expand(rest) != 0 or not all(count.is_Integer for count in counts.values()):
+            raise NotRationalError(f"exp({argument}) is not a product of exponentials e^(x/tau)")
+        return sp.Mul(*(unknown_of(name) ** count for name, count in counts.items()))
 
     return sp.sympify(expression, strict=True).replace(sp.exp, monomial)
 
@@ -124,7 +123,7 @@ def decide(
     for _ in range(DRAWS_PER_POINT * points):
         point = random_point(rational.free_symbols, rng) | (given or {})
         try:
-            point, value = _value_at(rational, point, sym.p in (given or {}))
+            point, value = _value_at(rational, point, p in (given or {}))
         except ZeroDivisionError:
             continue
         done += 1
@@ -137,16 +136,16 @@ def decide(
 
 def _value_at(expression: sp.Expr, point: Point, fixed: bool) -> tuple[Point, Fraction]:
     """Return the point with a degree, and the value: 0 only if it is 0 for every odd degree."""
-    if fixed or sym.p not in expression.free_symbols:
+    if fixed or p not in expression.free_symbols:
         return point, evaluate(expression, point)
-    point = {name: x for name, x in point.items() if name != sym.p}
-    general = odd_degree.evaluate(expression, point, sym.p)
+    point = {name: x for name, x in point.items() if name != p}
+    general = odd_degree.evaluate(expression, point, p)
     if general is None:
         raise NotRationalError(f"{expression} has no exact value for every odd p")
     if general.zero:
         return point, Fraction(0)
     for degree in range(3, LARGEST_DEGREE + 1, 2):
-        here = point | {sym.p: Fraction(degree)}
+        here = point | {p: Fraction(degree)}
         try:
             value = evaluate(expression, here)
         except ZeroDivisionError:

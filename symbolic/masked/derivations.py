@@ -6,14 +6,29 @@ from collections.abc import Callable
 
 import sympy as sp
 
-from symbolic.core.proof import decide_all
+from symbolic.core.derivation import Derivation, Equation
+from symbolic.core.proof import Proof, decide_all
+from symbolic.core.source import source
 from symbolic.masked import all_sizes, area_form, kernels, lemma_5_1, lemma_5_2, reduction
 from symbolic.masked import symbols as sym
-from symbolic.positional.derivations import Derivation, Equation, derivation
+from symbolic.masked.contents import TITLES
 
 _z_n, _a_n, _z_m, _a_m, _s_q = sp.symbols("z_n a_n z_m a_m s_q", positive=True)
 _H, _g_n, _g_m = sp.symbols("H g_n g_m", real=True)
 _others = sp.Symbol("others", positive=True)
+
+
+def derivation(
+    name: str,
+    statement: str | None,
+    equations: list[Equation],
+    prove: Callable[[], list[Proof]],
+    emitted: Callable[[], str] | None = None,
+) -> Derivation:
+    """Return a derivation with the title and the place that the contents give it."""
+    title, place = TITLES[name]
+    text = " ".join((statement or "").split())
+    return Derivation(name, title, place, text, tuple(equations), prove, emitted=emitted)
 
 
 def _area_form(name: str) -> Derivation:
@@ -92,7 +107,8 @@ def _kernels(name: str) -> Derivation:
     ]  # fmt: skip
     claims = kernels.identities()
     return derivation(name, kernels.__doc__, equations, lambda: [
-        decide_all("Kernels", claims), all_sizes.prove_hessian()])  # fmt: skip
+        decide_all("Kernels", claims), all_sizes.prove_hessian()],
+        lambda: source(kernels.TARGETS[0]))  # fmt: skip
 
 
 BUILDERS: dict[str, Callable[[str], Derivation]] = {

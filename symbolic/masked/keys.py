@@ -18,7 +18,7 @@ from itertools import combinations_with_replacement
 
 import sympy as sp
 
-from symbolic.kernel import Kernel
+from symbolic.core.kernel import Kernel
 from symbolic.masked.area_form import AreaForm
 from symbolic.masked.symbols import a, advantage, copies, g_mean, z
 

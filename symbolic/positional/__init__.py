@@ -1,0 +1,1 @@
+"""The derivations for positional attention (Jelassi, Sander, Li 2022)."""

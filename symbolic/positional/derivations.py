@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import replace
 
 import sympy as sp
 
-from symbolic.catalogue import TITLES
+from symbolic.core.derivation import Derivation, Equation, Notation
 from symbolic.core.proof import Proof, decide_all
+from symbolic.core.source import source
 from symbolic.positional import (
     all_sizes,
     attention,
@@ -25,60 +25,25 @@ from symbolic.positional import (
     symmetry,
 )
 from symbolic.positional import symbols as sym
+from symbolic.positional.contents import TITLES
+from symbolic.positional.grounds import ground
 from symbolic.positional.increments import MODEL
 
-
-@dataclass(frozen=True)
-class Equation:
-    """``left = right``; ``name`` is a Python identifier for it, ``note`` a remark.
-
-    ``compact`` is displayed in the place of a long ``right``;
-    ``evaluates`` is false for equations with expectations or sums over sets, which are displayed
-    but cannot be turned into a function of numbers.
-    """
-
-    name: str
-    left: sp.Expr
-    right: sp.Expr
-    note: str = ""
-    evaluates: bool = True
-    compact: sp.Expr | None = None
-
-    @property
-    def shown(self) -> sp.Expr:
-        """Return what text and LaTeX display on the right-hand side."""
-        return self.right if self.compact is None else self.compact
-
-
-@dataclass(frozen=True)
-class Derivation:
-    """A step of the argument: what it says, its equations, and a function that proves it."""
-
-    name: str
-    title: str
-    place: str
-    statement: str
-    equations: tuple[Equation, ...]
-    prove: Callable[[], list[Proof]]
-
-
-@cache
-def build(name: str) -> Derivation:
-    """Build one derivation of the catalogue."""
-    if name in _BUILDERS:
-        return _BUILDERS[name](name)
-    from symbolic.masked.derivations import BUILDERS
-
-    return BUILDERS[name](name)
+NOTATION = Notation(sym.LATEX_NAMES, sym.TEXT_NAMES)
 
 
 def derivation(
-    name: str, statement: str | None, equations: list[Equation], prove: Callable[[], list[Proof]]
+    name: str,
+    statement: str | None,
+    equations: list[Equation],
+    prove: Callable[[], list[Proof]],
+    emitted: Callable[[], str] | None = None,
 ) -> Derivation:
-    """Return a derivation with the title and the place that the catalogue gives it."""
+    """Return a derivation with the title and the place that the contents give it."""
     title, place = TITLES[name]
     text = " ".join((statement or "").split())
-    return Derivation(name, title, place, text, tuple(equations), prove)
+    shown = tuple(replace(one, ground=ground(name, one.name)) for one in equations)
+    return Derivation(name, title, place, text, shown, prove, NOTATION, emitted)
 
 
 def _attention(name: str) -> Derivation:
@@ -350,10 +315,13 @@ def _kernels(name: str) -> Derivation:
             note = f"result {kernel.results[index][0]} of {kernel.name}"
             equations.append(Equation(label, sp.Symbol(label), right, note))
     claims = kernels.identities()
-    return derivation(name, kernels.__doc__, equations, lambda: [decide_all("Kernels", claims)])
+    return derivation(
+        name, kernels.__doc__, equations, lambda: [decide_all("Kernels", claims)],
+        lambda: source(kernels.TARGETS[0]),
+    )  # fmt: skip
 
 
-_BUILDERS: dict[str, Callable[[str], Derivation]] = {
+BUILDERS: dict[str, Callable[[str], Derivation]] = {
     "attention": _attention,
     "margins": _margins,
     "excess": _excess,

@@ -12,10 +12,13 @@ from __future__ import annotations
 
 import sympy as sp
 
+from symbolic.core.symbols import p as p
+from symbolic.core.symbols import tau as tau
+from symbolic.core.symbols import unknown_of
+
 # Constants of the problem.
 D, C = sp.symbols("D C", integer=True, positive=True)
-p = sp.Symbol("p", integer=True, odd=True, positive=True)
-q, nu, tau, kappa, eta = sp.symbols("q nu tau kappa eta", positive=True)
+q, nu, kappa, eta = sp.symbols("q nu kappa eta", positive=True)
 beta = sp.Symbol("beta", real=True)
 
 # Order parameters of Lemmas 4.1 and 4.2.
@@ -41,7 +44,7 @@ mean_weight = sp.Symbol("mean_weight", positive=True)
 delta_alpha, delta_gamma, delta_rho = sp.symbols("delta_alpha delta_gamma delta_rho", real=True)
 
 # e^{beta/tau}, e^{gamma/tau}, e^{rho/tau} as independent unknowns (see `symbolic.core.zero`).
-x_beta, x_gamma, x_rho = sp.symbols("x_beta x_gamma x_rho", positive=True)
+x_beta, x_gamma, x_rho = map(unknown_of, (beta, gamma, rho))
 
 LATEX_NAMES = {
     Lambda_minus_Gamma: r"(\Lambda - \Gamma)",

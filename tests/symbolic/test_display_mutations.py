@@ -13,9 +13,9 @@ import pytest
 import sympy as sp
 
 from symbolic.catalogue import CATALOGUE
+from symbolic.core.kernel import Kernel
 from symbolic.core.sums import vanishes
 from symbolic.core.zero import NotRationalError, decide
-from symbolic.kernel import Kernel
 from symbolic.masked.area_form import symbolic_form
 from symbolic.positional import all_sizes, attention, kernels, margins
 from symbolic.positional import symbols as sym

@@ -240,7 +240,7 @@ class TestPowers:
 
 _PLAIN = """
 import json, sys
-from dynamics import _emitted
+from dynamics.positional import _emitted
 calls = json.load(sys.stdin)
 results = []
 for name, arguments in calls:

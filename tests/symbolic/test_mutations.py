@@ -123,8 +123,9 @@ def _right_kernel(name: str) -> dict[str, sp.Expr]:
 @pytest.mark.parametrize(("name", "how"), _cases(list(KERNELS)))
 def test_an_altered_kernel_fails(name: str, how: str) -> None:
     kernel, index = KERNELS[name]
-    wrong = kernels.result_identities(_altered(kernel, index, how), index)
-    assert fails(_right_kernel(name), wrong)
+    assert fails(
+        _right_kernel(name), kernels.result_identities(_altered(kernel, index, how), index)
+    )
 
 
 MASKED = [(number, index) for number, kernel in enumerate(masked.kernels())

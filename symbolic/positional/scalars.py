@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 import sympy as sp
 
+from symbolic.core.kernel import Kernel, copysign, powers
 from symbolic.core.sums import collapse
-from symbolic.kernel import Kernel, copysign, powers
 from symbolic.positional import all_sizes, lemma_4_3
 from symbolic.positional.attention import G_OF_WEIGHTS, row_sum, write_out
 from symbolic.positional.full_model import LOSS_SLOPE

@@ -7,7 +7,7 @@ from typing import Any
 
 import sympy as sp
 
-from symbolic.positional.symbols import p
+from symbolic.core.symbols import p
 
 
 class power(sp.Function):
