@@ -52,13 +52,16 @@ class _Version(argparse.Action):
 
 
 def build_parser(arguments: Sequence[str] = ()) -> Parser:
-    """Return the parser with all commands; what is asked of one of them may change its flags."""
+    """Return the parser of a command line: all commands, and the flags of the one asked for."""
     parser = Parser(prog="patchdyn", description=_DESCRIPTION, epilog=_EPILOG)
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     for name in COMMANDS:
         module: Any = import_module(f"simulations.commands.{name}")
-        if hasattr(module, "variant") and name in arguments[:1]:
+        if name not in arguments[:1]:
+            commands.add_parser(name, help=module.HELP)
+            continue
+        if hasattr(module, "variant"):
             module = module.variant(list(arguments))
         command = commands.add_parser(
             name, help=module.HELP, description=module.DESCRIPTION, epilog=module.EPILOG

@@ -10,15 +10,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dynamics.core.checks import finite
 from dynamics.core.errors import ParameterError
-from dynamics.positional.problem import finite
-from simulations import theories as systems
+from simulations import theories
 from simulations.files.store import StoreError, read_sealed_dataset
 from simulations.sweep.config import Config
 from simulations.sweep.store import MANIFEST, RESULT, netcdf_name
@@ -98,7 +97,7 @@ class Sweep:
 
     def case(self, cell: int) -> Case:
         """Return the run behind a cell; raises ParameterError if it is invalid."""
-        return systems.load(self.config.system).build(self.config.values(cell))
+        return theories.load(self.config.system).build(self.config.values(cell))
 
     def slice(self, at: Mapping[str, Any]) -> tuple[xarray.Dataset, list[str]]:
         """Return the plane that remains when axes are fixed, and the names of its two axes."""
@@ -139,7 +138,7 @@ def read(folder: Path) -> Sweep:
         plain = json.loads(data.attrs["configuration"])
         axes = {name: tuple(values) for name, values in plain["axes"]}
         config = Config(plain["system"], plain["fixed"], axes, tuple(plain["list"]))
-        systems.load(config.system)
+        theories.load(config.system)
         if data["status"].shape != config.shape:
             raise ValueError("shape")
     except Exception as failure:  # sealed, but not by this code
@@ -149,7 +148,7 @@ def read(folder: Path) -> Sweep:
 
 def maps_of(sweep: Sweep) -> tuple[Map, ...]:
     """Return the maps that make sense for a sweep: those of its system."""
-    of_system = import_module(f"simulations.theories.{sweep.config.system}_maps")
+    of_system = theories.room(sweep.config.system, "maps")
     maps: tuple[Map, ...] = of_system.maps_of(sweep)
     return maps
 
@@ -167,7 +166,7 @@ def _plain_map(sweep: Sweep, name: str) -> Map:
 
 def outcome_map(sweep: Sweep, name: str) -> Map:
     """Return the map of an outcome asked for by name."""
-    known = [q.name for q in systems.load(sweep.config.system).outcomes]
+    known = [q.name for q in theories.load(sweep.config.system).outcomes]
     if name not in known:
         raise ParameterError(f"{name} is not an outcome: choose among {', '.join(known)}")
     return _plain_map(sweep, name)

@@ -1,23 +1,18 @@
-"""What every system does alike: read the settings of a solver, run it, catch its refusals."""
+"""Reading the settings of a solver, alike in every theory, and the numerical error of a run."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping
-from time import perf_counter
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from dynamics import Interrupted, ParameterError, ToleranceError, gradient_descent, gradient_flow
-from dynamics.core.risk import Risk
+from dynamics import ParameterError
+from dynamics.core.checks import require
 from dynamics.core.trajectory import Trajectory
-from dynamics.positional.problem import require
-from simulations.theory import FAILED, Case, Parameter, Quantity
+from simulations.theory import Case, Parameter
 from simulations.values import one_of
 
-#: Records of a run: outcomes are read off these and off the dense output between them.
-RECORDS = 80
 #: Absolute tolerance of the flow relative to the relative one; correlations begin at 0.
 ABSOLUTE = 1e-3
 _RTOL, _LEARNING_RATE, _STEPS = 1e-8, 0.01, 1000
@@ -92,46 +87,6 @@ def horizon_of(case: Case) -> float:
     if case.solver == "gd":
         return float(settings["learning_rate"] * settings["steps"])
     return float(settings["horizon"])
-
-
-def solver_flags(case: Case) -> dict[str, Any]:
-    """Return the flags of the command line that ask for this solver."""
-    names = ("horizon", "rtol", "learning_rate", "steps", "tolerance", "quadrature")
-    given = {f"--{name.replace('_', '-')}": case.settings.get(name) for name in names}
-    return {"--solver": case.solver, **given}
-
-
-def follow(
-    population: Risk, case: Case, progress: Callable[[float], None] | None, initial: Any = None
-) -> Trajectory:
-    """Make the run of a case on its population risk."""
-    settings = case.settings
-    common = {"initial": initial, "records": RECORDS, "progress": progress}
-    if case.solver == "flow":
-        accuracy = {name: settings[name] for name in ("rtol", "atol")}
-        return gradient_flow(population, horizon=settings["horizon"], **accuracy, **common)
-    rate, steps = settings["learning_rate"], settings["steps"]
-    return gradient_descent(population, learning_rate=rate, steps=steps, **common)
-
-
-def measured(
-    outcomes: Iterable[Quantity], summary: Callable[[], Mapping[str, float | str]]
-) -> dict[str, float | str]:
-    """Return all outcomes, nan where ``summary()`` has none; a run that cannot be made is a status.
-
-    ``seconds`` is the wall time of ``summary``.
-    """
-    began = perf_counter()
-    found: dict[str, float | str] = {quantity.name: math.nan for quantity in outcomes}
-    try:
-        found |= summary()
-    except Interrupted:
-        raise
-    except ToleranceError as refusal:
-        found |= {"status": "inaccurate", "message": str(refusal)}
-    except (ArithmeticError, ParameterError, np.linalg.LinAlgError, MemoryError) as failure:
-        found |= {"status": FAILED, "message": f"{type(failure).__name__}: {failure}"}
-    return found | {"seconds": perf_counter() - began}
 
 
 def error_of_states(trajectory: Trajectory, values: np.ndarray) -> np.ndarray:

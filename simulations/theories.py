@@ -1,30 +1,94 @@
-"""Systems: what sweeps, maps and the search for counterexamples know about a theory.
+"""The theories by name: the one place where a theory enters.
 
-A system is a module here with a constant ``SYSTEM`` (:class:`simulations.theory.System`)
-and its name in :mod:`simulations.theories.names`; :func:`load` imports it when it is asked for. Its
-regime maps are in the module of the same name with ``_maps`` behind it (``maps_of(sweep)``).
+A theory is a folder of the same name in `symbolic`, `dynamics`, `simulations` and `tests`. The one
+in `simulations` holds, for the tools that run many problems,
+
+``theory``
+    ``THEORY``, a :class:`simulations.theory.Theory`;
+``maps``
+    ``maps_of(sweep)``, its regime maps;
+``claims``
+    ``CLAIMS``, the ids of its claims in the order of the paper, and the module of each.
+
+Nothing of a theory is imported before it is asked for, so that listing names stays quick.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
 
-from simulations.systems.names import DEFAULT, NAMES
-from simulations.theory import Case, Parameter, Quantity, System
+if TYPE_CHECKING:
+    from simulations.theory import Case, Theory
 
-__all__ = ["DEFAULT", "NAMES", "Case", "Parameter", "Quantity", "System", "load"]
+#: Name -> package of its folder in `simulations` and in `symbolic`; the first is the default.
+_PACKAGES = {name: (f"simulations.{name}", f"symbolic.{name}") for name in ("positional", "masked")}
+DEFAULT = next(iter(_PACKAGES))
 
 
-def load(name: str) -> System:
-    """Return the system with this name.
+def names() -> tuple[str, ...]:
+    """Return the names of all theories, the default first."""
+    return tuple(_PACKAGES)
+
+
+def room(name: str, module: str) -> ModuleType:
+    """Import one module of a theory's folder in `simulations`, such as ``maps``."""
+    return import_module(f"{_PACKAGES[name][0]}.{module}")
+
+
+def symbolic_rooms() -> tuple[str, ...]:
+    """Return the packages of the theories' derivations."""
+    return tuple(derivations for _, derivations in _PACKAGES.values())
+
+
+def folders() -> tuple[str, ...]:
+    """Return the theories' folders in `simulations`, relative to the folder of the packages."""
+    return tuple(tools.replace(".", "/") for tools, _ in _PACKAGES.values())
+
+
+def load(name: str) -> Theory:
+    """Return the theory with this name.
 
     Raises
     ------
     ParameterError
         If there is none.
     """
-    from dynamics.positional.problem import require
+    from dynamics.core.checks import require
 
-    require(name in NAMES, "system", repr(name), f"one of {', '.join(NAMES)}")
-    system: System = import_module(f"simulations.theories.{name}").SYSTEM
-    return system
+    require(name in _PACKAGES, "system", repr(name), f"one of {', '.join(_PACKAGES)}")
+    theory: Theory = room(name, "theory").THEORY
+    return theory
+
+
+def command(case: Case) -> str:
+    """Return the shell command that makes a run."""
+    theory = load(case.system)
+    names = ("horizon", "rtol", "learning_rate", "steps", "tolerance", "quadrature")
+    values = {
+        **theory.flags(case),
+        "solver": case.solver,
+        **{name: case.settings.get(name) for name in names},
+    }
+    words = [] if theory.name == DEFAULT else [f"--system {theory.name}"]
+    for name, value in values.items():
+        parameter = theory.parameter(name)
+        if value is not None and parameter is not None:
+            words.append(f"{parameter.flag} {value}")
+    return " ".join(["patchdyn run", *words])
+
+
+@contextmanager
+def registered(name: str, package: str) -> Iterator[None]:
+    """Add a theory for the length of a ``with`` block; its folders are subpackages of
+    ``package``."""
+    if name in _PACKAGES:
+        raise ValueError(f"a theory named {name!r} is there already")
+    _PACKAGES[name] = f"{package}.simulations", f"{package}.symbolic"
+    try:
+        yield
+    finally:
+        del _PACKAGES[name]

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
+import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from dynamics import Trajectory
+    from dynamics import Risk, Trajectory
 
+#: Records of a run: outcomes are read off these and off the dense output between them.
+RECORDS = 80
 #: What became of a run, beside the names of :class:`dynamics.Status` in lower case.
 INVALID, FAILED = "invalid", "failed"
 
@@ -23,6 +30,12 @@ class Parameter:
     meaning: str
     kind: type = float  # int, float or str
     allowed: str = ""
+    short: str = ""  # the flag of `patchdyn run` where it is not the name
+
+    @property
+    def flag(self) -> str:
+        """The flag of `patchdyn run` that sets it."""
+        return "--" + (self.short or self.name).replace("_", "-")
 
 
 @dataclass(frozen=True)
@@ -49,40 +62,30 @@ class Case:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class System:
-    """A theory as the tools see it.
+class Theory(ABC):
+    """A theory as the tools see it: names, and how to run one of its problems.
+
+    A theory gives the class attributes and the abstract methods; how a run is made, measured and
+    written down is the same for all.
 
     Attributes
     ----------
+    name, title
+        The name of its folders, and what people call it.
     parameters
-        What may be set.
+        What may be set, in a configuration, a grid, a search and on the command line.
     outcomes
         One number per run; nan where it does not exist. ``status`` and ``message`` come with them.
     observables
-        One number per record of a run.
+        One number per record of a run; the first is the time.
     constants
         One number per case.
-    build
-        ``build(values) -> Case``; raises :class:`dynamics.ParameterError` with one sentence.
-    solve
-        ``solve(case, progress=None) -> Trajectory``; raises what the solver and the expectation
-        raise (:class:`dynamics.ToleranceError`, Ctrl-C as :class:`dynamics.Interrupted`).
-    measure
-        ``measure(case) -> outcomes`` of a run made from scratch. Never raises for a run that fails:
-        its ``status`` says so. A pure function of the case but for ``seconds``.
-    summarize
-        ``summarize(case, trajectory) -> outcomes`` of a run at hand.
-    observe
-        ``observe(case, trajectory) -> {observable: array over the records}``.
-    errors
-        ``errors(case, trajectory) -> {observable: numerical error}`` of these, to first order.
-    describe
-        ``describe(case) -> {constant: number}``.
-    cases
-        ``cases(**fixed)`` is a Hypothesis strategy of mappings that `build` accepts.
-    command
-        ``command(case)`` is the shell command that makes this run.
+    tolerance
+        Accuracy asked of the expectation unless a case says otherwise.
+    estimates
+        Methods of the expectation whose bound is none but an estimate: name -> what it is.
+    examples
+        Flags of `patchdyn run` that are worth trying, with a few words each.
     """
 
     name: str
@@ -91,15 +94,69 @@ class System:
     outcomes: tuple[Quantity, ...]
     observables: tuple[Quantity, ...]
     constants: tuple[Quantity, ...]
-    build: Callable[[Mapping[str, Any]], Case]
-    solve: Callable[..., Trajectory]
-    measure: Callable[[Case], dict[str, float | str]]
-    summarize: Callable[[Case, Trajectory], dict[str, float | str]]
-    observe: Callable[[Case, Trajectory], dict[str, np.ndarray]]
-    errors: Callable[[Case, Trajectory], Mapping[str, np.ndarray | float]]
-    describe: Callable[[Case], dict[str, float]]
-    cases: Callable[..., Any]
-    command: Callable[[Case], str]
+    estimates: Mapping[str, str] = {}
+    tolerance: float
+    examples: tuple[tuple[str, str], ...] = ()
+
+    @abstractmethod
+    def build(self, values: Mapping[str, Any]) -> Case:
+        """Return the case that these values describe.
+
+        Raises
+        ------
+        ParameterError
+            With one sentence, for a name or a value that is not allowed.
+        """
+
+    @abstractmethod
+    def population(self, case: Case) -> Risk:
+        """Return the risk that the run descends."""
+
+    @abstractmethod
+    def observe(self, case: Case, trajectory: Trajectory) -> dict[str, np.ndarray]:
+        """Return the observables at the records of a run."""
+
+    @abstractmethod
+    def errors(self, case: Case, trajectory: Trajectory) -> Mapping[str, np.ndarray | float]:
+        """Return the numerical error of each observable, to first order."""
+
+    @abstractmethod
+    def describe(self, case: Case) -> dict[str, float]:
+        """Return the constants of a case."""
+
+    @abstractmethod
+    def cases(self, **fixed: Any) -> Any:
+        """Return a Hypothesis strategy of values that `build` accepts, the simplest first."""
+
+    @abstractmethod
+    def flags(self, case: Case) -> Mapping[str, Any]:
+        """Return the parameters, beside those of the solver, that ask for this case again."""
+
+    @abstractmethod
+    def summary(self, case: Case, trajectory: Trajectory) -> dict[str, Any]:
+        """Return the outcomes of a run that exist, ``status`` and ``message`` with them."""
+
+    def start(self, case: Case) -> Any:
+        """Return the initial state; ``None`` for that of the problem."""
+        return None
+
+    def certify(
+        self, conjecture: str, box: str, precision: int, progress: Callable[[float], None] | None
+    ) -> tuple[dict[str, Any], str]:
+        """Prove or refute a conjecture on a box; return the certificate as data and as text.
+
+        Raises
+        ------
+        ParameterError
+            If the theory has no certificates, or none for this conjecture.
+        """
+        from dynamics import ParameterError
+
+        raise ParameterError(f"--certify is not allowed with --system {self.name}: it has none")
+
+    def details(self, case: Case, trajectory: Trajectory) -> dict[str, Any]:
+        """Return what `patchdyn run --json` tells beside what it tells of every theory."""
+        return {}
 
     def parameter(self, name: str) -> Parameter | None:
         """Return the parameter with this name, ``None`` if there is none."""
@@ -109,6 +166,67 @@ class System:
     def accuracy(self) -> str | None:
         """The parameter that makes the expectation more accurate at its cost, if there is one."""
         return next((n for n in ("quadrature", "tolerance") if self.parameter(n)), None)
+
+    def solve(
+        self,
+        case: Case,
+        progress: Callable[[float], None] | None = None,
+        records: int = RECORDS,
+    ) -> Trajectory:
+        """Make the run of a case.
+
+        Raises
+        ------
+        ToleranceError
+            If the expectation cannot be had to its tolerance at the start.
+        Interrupted
+            On Ctrl-C, with what had been computed.
+        """
+        from dynamics import gradient_descent, gradient_flow
+
+        population, settings = self.population(case), case.settings
+        common = {"initial": self.start(case), "records": records, "progress": progress}
+        if case.solver == "flow":
+            accuracy = {name: settings[name] for name in ("rtol", "atol")}
+            return gradient_flow(population, horizon=settings["horizon"], **accuracy, **common)
+        rate, steps = settings["learning_rate"], settings["steps"]
+        return gradient_descent(population, learning_rate=rate, steps=steps, **common)
+
+    def refuse_hopeless(self, case: Case) -> None:
+        """Raise ToleranceError if the expectation cannot be had even at the start."""
+        population, start = self.population(case), self.start(case)
+        with contextlib.suppress(OverflowError):  # the solver tells it with its status
+            population.evaluate(case.problem.initial_state if start is None else start)
+
+    def measure(self, case: Case) -> dict[str, float | str]:
+        """Return the outcomes of a run made from scratch: pure but for ``seconds``.
+
+        A run that cannot be made is not an error: its ``status`` says so.
+        """
+        with warnings.catch_warnings():  # an expectation that is estimated is told by its bound
+            warnings.simplefilter("ignore", UserWarning)
+            return self._outcomes(lambda: self.summary(case, self.solve(case)))
+
+    def summarize(self, case: Case, trajectory: Trajectory) -> dict[str, float | str]:
+        """Return the outcomes of a run at hand."""
+        return self._outcomes(lambda: self.summary(case, trajectory))
+
+    def _outcomes(self, summary: Callable[[], Mapping[str, Any]]) -> dict[str, float | str]:
+        from numpy.linalg import LinAlgError
+
+        from dynamics import Interrupted, ParameterError, ToleranceError
+
+        began = perf_counter()
+        found: dict[str, float | str] = {quantity.name: math.nan for quantity in self.outcomes}
+        try:
+            found |= summary()
+        except Interrupted:
+            raise
+        except ToleranceError as refusal:
+            found |= {"status": "inaccurate", "message": str(refusal)}
+        except (ArithmeticError, ParameterError, LinAlgError, MemoryError) as failure:
+            found |= {"status": FAILED, "message": f"{type(failure).__name__}: {failure}"}
+        return found | {"seconds": perf_counter() - began}
 
 
 #: Outcomes that tell of the cost of a run and differ from one run to the next.

@@ -6,8 +6,8 @@ import numbers
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from dynamics.core.checks import finite, require
 from dynamics.core.errors import ParameterError
-from dynamics.positional.problem import finite, require
 from simulations.theory import Parameter
 
 

@@ -12,8 +12,15 @@ import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
-from dynamics import ParameterError, Population, Problem, SlowManifold, State, gradient_flow
-from dynamics.positional import attention
+from dynamics import (
+    ParameterError,
+    Population,
+    Problem,
+    SlowManifold,
+    State,
+    attention,
+    gradient_flow,
+)
 from dynamics.positional.oracle.descent import embed, population_gradient, project
 from simulations.positional.symmetric_line import critical_alpha, line_drift
 from simulations.strategies import invalid_problem_arguments, problems, reals, states

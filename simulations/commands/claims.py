@@ -30,9 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Print the claims."""
     from simulations.files.as_json import to_json
-    from simulations.reproduction.registry import CLAIM_IDS, load
+    from simulations.reproduction.registry import claim_ids, load
 
-    claims = [load(claim) for claim in CLAIM_IDS]
+    claims = [load(claim) for claim in claim_ids()]
     if args.json:
         keys = (
             "place",
@@ -43,14 +43,15 @@ def execute(args: argparse.Namespace) -> int:
             "thorough_note",
             "depends",
         )
-        listed = [{"claim": c.id, "paper": c.paper.name} for c in claims]
+        listed = [{"claim": c.id, "paper": c.paper.name if c.paper else ""} for c in claims]
         for entry, claim in zip(listed, claims):
             entry |= {key: getattr(claim, key) for key in keys}
         print(to_json(listed))
         return DONE
     width = min(max(shutil.get_terminal_size().columns, 40), 100)
     for paper, chapter in groupby(claims, key=lambda claim: claim.paper):
-        print(f"{paper.name}: {paper.title}\n")
+        if paper is not None:
+            print(f"{paper.name}: {paper.title}\n")
         for claim in chapter:
             print(f"{claim.id}  ({claim.place})")
             print(textwrap.indent(textwrap.fill(claim.measures, width - 4), "    "))

@@ -35,20 +35,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Print a derivation, or the list of them in the order of the argument."""
+    from simulations import theories
     from symbolic import catalogue
+
+    known = catalogue.Catalogue(theories.symbolic_rooms())
 
     if args.format not in catalogue.FORMATS:
         raise BadInput(
             f"--format {args.format} is not allowed: choose one of {', '.join(catalogue.FORMATS)}"
         )
     if args.name is None:
-        width = max(map(len, catalogue.TITLES))
-        for name, (title, place) in catalogue.TITLES.items():
+        titles = known.titles
+        width = max(map(len, titles))
+        for name, (title, place) in titles.items():
             print(f"{name:<{width}} {title} ({place})")
         return DONE
-    if args.name not in catalogue.TITLES:
-        raise BadInput(
-            f"NAME = {args.name} is not allowed: choose one of {', '.join(catalogue.TITLES)}"
-        )
-    print(catalogue.render(args.name, args.format))
+    if args.name not in known:
+        raise BadInput(f"NAME = {args.name} is not allowed: choose one of {', '.join(known)}")
+    print(known.render(args.name, args.format))
     return DONE

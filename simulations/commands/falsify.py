@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from simulations.commands import DONE, INTERRUPTED, BadInput
 from simulations.commands.arguments import EXIT_CODES, number
+from simulations.theories import DEFAULT
 
 if TYPE_CHECKING:
     from simulations.falsify import Report
-    from simulations.positional.invariance.certified import Certificate
 
 HELP = "search for a counterexample to a conjecture of your own"
 DESCRIPTION = """\
@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--seed", type=int, default=0, metavar="N", help="of the search (default 0)"
     )
     parser.add_argument(
-        "--system", default="positional", metavar="NAME", help="default: positional"
+        "--system", default=DEFAULT, metavar="NAME", help=f"the theory (default: {DEFAULT})"
     )
     parser.add_argument(
         "--fix", action="append", default=[], metavar="NAME=VALUE",
@@ -110,62 +110,21 @@ def _search(args: argparse.Namespace) -> int:
 
 
 def _certify(args: argparse.Namespace) -> int:
+    from simulations import theories
     from simulations.display import progress_bar
-    from simulations.falsify import parse
     from simulations.files.as_json import to_json
-    from simulations.positional.invariance.box import read_box
-    from simulations.positional.invariance.certified import certify, population_drift
 
-    text = args.conjecture
-    tree = parse(text, {"gamma", "rho"})
-    if "".join(text.split()) not in ("gamma>=rho", "rho<=gamma"):
-        raise BadInput(f"CONJECTURE = {text!r} is not allowed with --certify: only {_ONLY!r} is")
-    assert tree is not None
-    if args.box is None:
-        raise BadInput("--certify needs a --box, such as --box 'D=16, C=4, qD=0..2, alpha=0..0.2'")
     for flag in ("where", "budget", "horizon"):
         if getattr(args, flag) is not None:
             raise BadInput(f"--{flag} is not allowed with --certify")
     precision = 96 if args.precision is None else args.precision
     if not 32 <= precision <= 4096:
         raise BadInput(f"--precision {precision} is not allowed: it must be in 32 .. 4096 bits")
+    theory = theories.load(args.system)
     with progress_bar("certify") as bar:
-        certificate = certify(read_box(args.box), precision=precision, progress=bar)
-    drift = population_drift(certificate.witness) if certificate.witness else None
-    if args.json:
-        print(to_json(_certificate_record(certificate, drift)))
-        return DONE
-    print(certificate.sentence)
-    if drift is not None:
-        print(f"  population gradient there: d(gamma - rho)/dt = {drift[0]:.6g} +- {drift[1]:.1g}")
-    print(f"  boxes examined: {certificate.cells}, precision {precision} bits")
+        record, text = theory.certify(args.conjecture, args.box or "", precision, bar)
+    print(to_json(record) if args.json else text)
     return DONE
-
-
-def _certificate_record(
-    certificate: Certificate, drift: tuple[float, float] | None
-) -> dict[str, Any]:
-    from simulations.positional.invariance.box import VARIED
-
-    witness = certificate.witness
-    return {
-        "answer": certificate.answer,
-        "sentence": certificate.sentence,
-        "box": {name: list(map(float, certificate.box.ends(name))) for name in VARIED}
-        | {name: getattr(certificate.box, name) for name in ("D", "C", "p")},
-        "box, exactly": certificate.box.describe(),
-        "proved share": certificate.share,
-        "boxes examined": certificate.cells,
-        "precision": certificate.precision,
-        "witness": witness
-        and {
-            "problem": witness.problem,
-            "alpha": float(witness.alpha),
-            "x": float(witness.x),
-            "exactly": witness.describe(),
-        },
-        "population drift": drift and {"value": drift[0], "bound": drift[1]},
-    }
 
 
 def _assignment(text: str) -> tuple[str, Any]:

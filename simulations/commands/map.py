@@ -112,7 +112,7 @@ def _print_cell(sweep: Sweep, at: dict[str, Any], as_json: bool) -> int:
     import numpy as np
 
     from dynamics import ParameterError
-    from simulations import theories as systems
+    from simulations import theories
     from simulations.files.as_json import to_json
     from simulations.sweep.store import netcdf_name
 
@@ -120,9 +120,9 @@ def _print_cell(sweep: Sweep, at: dict[str, Any], as_json: bool) -> int:
     cell = int(np.ravel_multi_index(tuple(place.values()), sweep.config.shape))
     row = sweep.data.isel({netcdf_name(name): index for name, index in place.items()})
     outcomes: dict[str, Any] = {str(name): row[name].item() for name in row.data_vars}
-    system = systems.load(sweep.config.system)
+    system = theories.load(sweep.config.system)
     try:
-        command = system.command(sweep.case(cell))
+        command = theories.command(sweep.case(cell))
     except ParameterError:
         command = None
     point = {name: sweep.axes[name][index] for name, index in place.items()}

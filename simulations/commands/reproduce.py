@@ -85,14 +85,14 @@ def execute(args: argparse.Namespace) -> int:
 
 def choose(only: list[str] | None) -> tuple[Claim, ...]:
     """Return the claims asked for (``None``: all), in the order of the paper."""
-    from simulations.reproduction.registry import CLAIM_IDS, load
+    from simulations.reproduction.registry import claim_ids, load
 
     for wanted in only or ():
-        if wanted not in CLAIM_IDS:
+        if wanted not in claim_ids():
             raise BadInput(
-                f"--only {wanted[:60]} is not allowed: choose among {', '.join(CLAIM_IDS)}"
+                f"--only {wanted[:60]} is not allowed: choose among {', '.join(claim_ids())}"
             )
-    return tuple(load(claim) for claim in CLAIM_IDS if only is None or claim in only)
+    return tuple(load(claim) for claim in claim_ids() if only is None or claim in only)
 
 
 def run_claims(

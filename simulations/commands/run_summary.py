@@ -1,4 +1,4 @@
-"""What `patchdyn run` says about a trajectory, as plain data and as text."""
+"""What `patchdyn run` says about a trajectory, as plain data and as text, in any theory."""
 
 from __future__ import annotations
 
@@ -6,27 +6,35 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from simulations.files.as_json import plain
+from simulations import theories
 
 if TYPE_CHECKING:
-    from dynamics import Population, Trajectory
+    from dynamics import Trajectory
+    from simulations.theory import Case, Theory
 
-_COLUMNS = ("alpha", "gamma", "rho", "Lambda", "Gamma", "Xi", "G", "loss", "test_error")
 
+def summarize(theory: Theory, case: Case, trajectory: Trajectory) -> dict[str, Any]:
+    """Return everything worth saying about a run, JSON-safe (nan becomes null).
 
-def summarize(trajectory: Trajectory, population: Population) -> dict[str, Any]:
-    """Return everything worth saying about a run, JSON-safe (nan becomes null)."""
+    ``initial`` and ``final`` are the observables at the ends. Of an interrupted run only the
+    records are told: outcomes may take long.
+    """
+    from dynamics import Status
     from dynamics.core.provenance import provenance
-    from dynamics.positional.labelling import label_error
+    from simulations.files.as_json import plain
 
-    problem = trajectory.problem
-    derived = {"L": problem.L, "qD": problem.q * problem.D, "kappa": problem.kappa}
     any_record = trajectory.time.size > 0
+    interrupted = trajectory.status is Status.INTERRUPTED
+    outcomes = None if interrupted else theory.summarize(case, trajectory)
+    ends = _ends(theory, case, trajectory) if any_record else {"initial": None, "final": None}
+    population = trajectory.population
     return plain(
         {
+            "system": theory.name,
             "status": trajectory.status.name.lower(),
             "message": trajectory.message,
-            "problem": asdict(problem) | derived,
+            "problem": asdict(case.problem),
+            "constants": theory.describe(case),
             "solver": trajectory.solver,
             "settings": dict(trajectory.settings),
             "stats": dict(trajectory.stats),
@@ -34,105 +42,67 @@ def summarize(trajectory: Trajectory, population: Population) -> dict[str, Any]:
             "reason": population.reason,
             "tolerance": population.tolerance,
             "time": trajectory.time[-1] if any_record else 0.0,
-            "initial": _record(trajectory, 0) if any_record else None,
-            "final": _record(trajectory, -1) if any_record else None,
-            "test_error_floor": label_error(problem).error,
-            "events": _events(trajectory, population),
+            **ends,
+            "outcomes": outcomes and {q.name: outcomes[q.name] for q in theory.outcomes},
             "violations": trajectory.violations() if any_record else None,
+            "command": theories.command(case),
             "provenance": provenance(),
+            **({} if interrupted else theory.details(case, trajectory)),
         }
     )
 
 
-def _record(trajectory: Trajectory, index: int) -> dict[str, float]:
-    numbers = (
-        *trajectory.states[index],
-        *trajectory.attention[index],
-        trajectory.loss[index],
-        trajectory.test_error[index],
-    )
-    rest = {"mean_sigmoid": trajectory.mean_sigmoid[index], "bound": trajectory.bound[index]}
-    return dict(zip(_COLUMNS, numbers)) | rest
-
-
-def _events(trajectory: Trajectory, population: Population) -> dict[str, Any] | None:
-    """Return times and definitions of the events; ``None`` for descent or an interrupted run."""
-    from dynamics import Status
-    from dynamics.positional.events import find_events
-
-    interrupted = trajectory.status is Status.INTERRUPTED
-    if trajectory.solver != "gradient flow" or interrupted or trajectory.time.size < 2:
-        return None
-
-    try:
-        events = find_events(trajectory, population)
-    except ArithmeticError:  # the expectation is not available all along a run that failed
-        return None
-    located = {
-        key: {"time": event.time, "state": event.state, "definition": event.definition}
-        for key in ("T0", "T1", "onset", "end_of_rise")
-        for event in (getattr(events, key),)
-    }
-    return located | {
-        "alpha_star": events.alpha_star,
-        "rise": events.rise,
-        "alpha_after_event_I": events.alpha_after_event_I,
+def _ends(theory: Theory, case: Case, trajectory: Trajectory) -> dict[str, dict[str, float]]:
+    """Return the observables at the first and at the last record."""
+    columns = theory.observe(case, trajectory.at_records([0, -1]))
+    return {
+        end: {name: float(values[index]) for name, values in columns.items()}
+        for index, end in enumerate(("initial", "final"))
     }
 
 
-def as_text(summary: Mapping[str, Any]) -> str:
+def as_text(theory: Theory, summary: Mapping[str, Any]) -> str:
     """Return a summary for a person."""
-    parts = [_problem_line(summary["problem"]), *_how(summary)]
-    if summary["final"] is not None:
-        parts += ["", *_table(summary)]
-    if summary["events"] is not None:
-        parts += ["", *_event_lines(summary["events"])]
-    if summary["violations"] is not None:
-        broken = {name: worst for name, worst in summary["violations"].items() if worst}
-        parts += ["", f"invariants   {len(summary['violations']) - len(broken)} hold"]
-        parts += [f"             {name} is violated by {_show(w)}" for name, w in broken.items()]
-    return "\n".join(parts)
-
-
-def _problem_line(problem: Mapping[str, Any]) -> str:
-    return (
-        f"problem      D = {problem['D']}, C = {problem['C']} ({problem['L']} sets), "
-        f"q = {_show(problem['q'])} (qD = {_show(problem['qD'])}), p = {problem['p']}, "
-        f"nu = {_show(problem['nu'])}, beta = {_show(problem['beta'])}, "
-        f"tau = {_show(problem['temperature'])}, kappa = {_show(problem['kappa'])}"
-    )
-
-
-def _how(summary: Mapping[str, Any]) -> list[str]:
+    constants = (f"{name} = {_show(value)}" for name, value in summary["constants"].items())
     costs = ", ".join(f"{int(count)} {name}" for name, count in summary["stats"].items())
-    return [
+    lines = [
+        f"problem      {', '.join(constants)}",
         f"expectation  {summary['reason']}",
         f"solver       {summary['solver']} to time {_show(summary['time'])} ({costs})",
         f"status       {summary['status']}: {summary['message']}",
     ]
+    if summary["final"] is not None:
+        lines += ["", *_table(theory, summary)]
+    if summary["outcomes"] is not None:
+        lines += ["", *_outcomes(theory, summary)]
+    if summary["violations"] is not None:
+        broken = {name: worst for name, worst in summary["violations"].items() if worst}
+        lines += ["", f"invariants   {len(summary['violations']) - len(broken)} hold"]
+        lines += [f"             {name} is violated by {_show(w)}" for name, w in broken.items()]
+    return "\n".join(lines)
 
 
-def _table(summary: Mapping[str, Any]) -> list[str]:
+def _table(theory: Theory, summary: Mapping[str, Any]) -> list[str]:
+    """Return the observables at both ends; the bound stands beside the loss."""
     first, last = summary["initial"], summary["final"]
-    lines = [f"{'':<12} {'start':>14} {'end':>14}"]
-    lines += [f"{name:<12} {_show(first[name]):>14} {_show(last[name]):>14}" for name in _COLUMNS]
-    kind = "three standard errors" if summary["method"] == "sampling" else "certified"
-    lines[8] += f"   +- {last['bound']:.1e} ({kind})"
-    lines[9] += f"   floor {_show(summary['test_error_floor'])} (sets that imitate a signal set)"
+    kind = theory.estimates.get(summary["method"], "certified")
+    lines = [f"{'':<28} {'start':>13} {'end':>13}"]
+    for quantity in theory.observables:
+        name = quantity.name
+        line = f"{name:<28} {_show(first[name]):>13} {_show(last[name]):>13}   {quantity.meaning}"
+        if name == "loss" and "bound" in last:
+            line += f", +- {last['bound']:.1e} ({kind})"
+        lines.append(line)
     return lines
 
 
-def _event_lines(events: Mapping[str, Any]) -> list[str]:
-    def when(key: str) -> str:
-        time = events[key]["time"]
-        return "not within this run" if time is None else f"at time {_show(time)}"
-
-    lines = [
-        f"Event I      ends {when('T0')} (T0: alpha within 1 % of its quasi-steady value)",
-        f"Event II     ends {when('T1')} (T1: gamma exceeds the largest |rho| of the run)",
-        f"Event III    begins {when('onset')} (alpha rises again)",
+def _outcomes(theory: Theory, summary: Mapping[str, Any]) -> list[str]:
+    """Return the outcomes that the table does not hold already."""
+    return [
+        f"{quantity.name:<28} {_show(summary['outcomes'][quantity.name]):>13}   {quantity.meaning}"
+        for quantity in theory.outcomes
+        if quantity.name not in (summary["final"] or ())
     ]
-    return [*lines, f"             after Event I alpha {events['alpha_after_event_I']}"]
 
 
 def _show(number: float | None) -> str:

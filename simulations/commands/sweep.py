@@ -104,11 +104,13 @@ def execute(args: argparse.Namespace) -> int:
 
 
 def _engine(args: argparse.Namespace, config: Config) -> Engine:
+    from simulations import theories
     from simulations.sweep.run import Distributed, Local
 
+    theory = theories.load(config.system)
     if args.scheduler is not None:
-        return Distributed(config.system, args.scheduler)
-    return Local(config.system, args.workers or available_cores())
+        return Distributed(theory, args.scheduler)
+    return Local(theory, args.workers or available_cores())
 
 
 def available_cores() -> int:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from dynamics import Trajectory
 from simulations.falsify.trial import Conjecture, Result, Trial
-from simulations.theories import DEFAULT, Case, System, load
+from simulations.theories import DEFAULT, load
+from simulations.theory import Case, Theory
 
 
-def check(conjecture: str, trajectory: Trajectory, system: str | System = DEFAULT) -> Trial:
+def check(conjecture: str, trajectory: Trajectory, system: str | Theory = DEFAULT) -> Trial:
     """Return what a run of the solvers says about a conjecture."""
     theory = load(system) if isinstance(system, str) else system
     return Conjecture(conjecture, theory).judge(case_of(trajectory, theory), trajectory)
 
 
-def assert_holds(conjecture: str, trajectory: Trajectory, system: str | System = DEFAULT) -> None:
+def assert_holds(conjecture: str, trajectory: Trajectory, system: str | Theory = DEFAULT) -> None:
     """Raise AssertionError, with the numbers, if a run violates a conjecture.
 
     A violation within the numerical error raises nothing; a run that did not complete raises, since
@@ -36,7 +37,7 @@ def describe(conjecture: str, trial: Trial) -> str:
     )
 
 
-def case_of(trajectory: Trajectory, system: System) -> Case:
+def case_of(trajectory: Trajectory, system: Theory) -> Case:
     """Return the case of a run that was not made through a system."""
     solver = "gd" if "learning_rate" in trajectory.settings else "flow"
     settings = {

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dynamics import ParameterError
-from dynamics.positional.problem import finite, require, whole
+from dynamics.core.checks import finite, require, whole
 from simulations.falsify.grammar import Comparison, Joined, Name, Negative, Node, Number
 from simulations.falsify.trial import Conjecture, Filter, Result, Trial, attempt, confirm
-from simulations.theories import DEFAULT, Case, System, load
+from simulations.theories import DEFAULT, command, load
+from simulations.theory import Case, Theory
 from simulations.values import check_names
 
 #: Time up to which runs are followed unless the case says otherwise.
@@ -56,7 +57,7 @@ class Report:
 
     conjecture: str
     where: str | None
-    system: System
+    system: Theory
     counterexample: Trial | None
     results: Mapping[str, int]
     ranges: Mapping[str, tuple[float, float]]
@@ -84,14 +85,14 @@ class Report:
     @property
     def command(self) -> str | None:
         """The shell command that reruns the counterexample."""
-        return self.system.command(self.counterexample.case) if self.counterexample else None
+        return command(self.counterexample.case) if self.counterexample else None
 
 
 def falsify(
     conjecture: str,
     *,
     where: str | None = None,
-    system: str | System = DEFAULT,
+    system: str | Theory = DEFAULT,
     budget: float = 60.0,
     seed: int = 0,
     fixed: Mapping[str, Any] | None = None,
@@ -354,7 +355,7 @@ def _rounds() -> Iterator[int]:
         size = min(2 * size, _LARGEST_ROUND)
 
 
-def _equalities(tree: Node, system: System) -> Iterator[tuple[str, float | int]]:
+def _equalities(tree: Node, system: Theory) -> Iterator[tuple[str, float | int]]:
     """Yield the parameters that a filter fixes to a number."""
     parts = tree.parts if isinstance(tree, Joined) and tree.operator == "and" else (tree,)
     for part in parts:

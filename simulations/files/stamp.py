@@ -6,15 +6,14 @@ import hashlib
 import platform
 from functools import cache
 from importlib.metadata import version
-from pathlib import Path
+
+from dynamics.core.provenance import ROOT, provenance
 
 _PACKAGES = ("symbolic", "dynamics", "simulations")
 
 
 def stamp(mode: str) -> dict[str, str]:
     """Return version, commit, code, library versions and mode; equal stamps, equal results."""
-    from dynamics.core.provenance import provenance
-
     libraries = {name: version(name) for name in ("sympy", "xarray", "matplotlib")}
     return {
         **provenance(),
@@ -26,11 +25,17 @@ def stamp(mode: str) -> dict[str, str]:
 
 
 @cache
-def code_fingerprint(packages: tuple[str, ...] = _PACKAGES) -> str:
-    """Return a short hash of the installed source, which also tells uncommitted changes apart."""
-    root = Path(__file__).resolve().parent.parent
+def code_fingerprint(parts: tuple[str, ...] = _PACKAGES) -> str:
+    """Return a short hash of the installed source, which also tells uncommitted changes apart.
+
+    ``parts`` are folders, or single files, below the folder that holds the packages.
+    """
     digest = hashlib.sha256()
-    for package in packages:
-        for path in sorted((root / package).rglob("*.py")):
-            digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
+    for part in parts:
+        whole = ROOT / part
+        files = [whole] if whole.is_file() else sorted(whole.rglob("*.py"))
+        if not files:
+            raise FileNotFoundError(f"{part} is no part of the source")
+        for path in files:
+            digest.update(path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:12]

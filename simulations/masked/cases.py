@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dynamics import ParameterError
 from dynamics.masked import MaskedProblem
-from simulations.strategies import reals
+from simulations.draws import reals
 
 _SIZES = ("P", "kappa_c", "kappa_s")
 _LEAST_EXPONENT, _MOST_EXPONENT = 4, 20  # of two, in P

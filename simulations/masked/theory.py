@@ -9,29 +9,29 @@ what is missing of it are those of the worst.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from dynamics.core.checks import finite, require
+from dynamics.core.errors import ParameterError
 from dynamics.core.trajectory import Status, Trajectory
 from dynamics.masked import MaskedPopulation, MaskedProblem, MaskedTrajectory
 from dynamics.masked.events import find_events, projected_positions
 from dynamics.masked.population import DEFAULT_TOLERANCE, METHODS, MOVING
-from dynamics.positional.problem import finite, require
+from simulations.masked.partitions import partitions_as_text, partitions_from
 from simulations.running import (
     ROUNDING,
     error_of_states,
-    follow,
     horizon_of,
-    measured,
     relative_error,
-    solver_flags,
     solver_parameters,
     solver_settings,
     tolerance_of,
 )
-from simulations.theory import Case, Parameter, Quantity, System
+from simulations.theory import Case, Parameter, Quantity, Theory
 from simulations.values import check_names, one_of
 
 _INVARIANTS = {
@@ -55,7 +55,11 @@ PARAMETERS = (
     Parameter("z_low", "least scale: each area draws its own", float, "greater than 0"),
     Parameter("z_high", "greatest scale (default: z_low)", float, "at least z_low"),
     Parameter("query", "the kind of area that p is in (default local); with K > 1 also one per "
-              "cluster, as in local,global", str, "local or global"),
+              "cluster, as in local,global; with partitions the index of p (default 0)", str,
+              "local or global, or an index"),
+    Parameter("partitions", "areas written out instead of P, kappa_c, kappa_s and K: patches as in "
+              "0-3/4,5/6-7, the global area first, clusters separated by a colon", str,
+              "every patch once in each cluster"),
     *solver_parameters("long enough to learn"),
     Parameter("method", "of the expectation (default auto)", str, f"one of {', '.join(METHODS)}"),
     Parameter("tolerance", "of loss and gradient (default: none asked, the bound says it)", float,
@@ -123,38 +127,173 @@ CONSTANTS = (
 )
 
 
-def build(values: Mapping[str, Any]) -> Case:
-    """Return the case that these values describe."""
-    check_names(values, PARAMETERS)
-    problem = _problem(values)
-    eps = finite("eps", values.get("eps", _EPS))
-    require(0.0 < eps < 0.5, "eps", eps, "in (0, 1/2)")
-    solver, settings = solver_settings(values, natural_horizon(problem, eps))
-    method, moving = values.get("method", "auto"), values.get("moving", "all")
-    require(method in METHODS, "method", method, f"one of {', '.join(METHODS)}")
-    require(moving in MOVING, "moving", moving, f"one of {', '.join(MOVING)}")
-    tolerance = tolerance_of(values)
-    usual = DEFAULT_TOLERANCE if tolerance is None else tolerance
-    quadrature = finite("quadrature", values.get("quadrature", usual))
-    require(quadrature > 0.0, "quadrature", quadrature, "greater than 0")
-    expectation = {
-        "method": method,
-        "tolerance": tolerance,
-        "quadrature": quadrature,
-        "moving": moving,
-        "eps": eps,
-    }
-    return Case(SYSTEM.name, dict(values), problem, solver, {**settings, **expectation})
+class Masked(Theory):
+    """Correlations Phi and Upsilon of one query patch; see the module."""
+
+    name = "masked"
+    title = "masked image modelling (Huang, Wen, Chi, Liang 2024)"
+    tolerance = DEFAULT_TOLERANCE
+    estimates = MappingProxyType({"sampling": "three standard errors", "mean_field": "estimated"})
+    parameters, outcomes, observables, constants = PARAMETERS, OUTCOMES, OBSERVABLES, CONSTANTS
+
+    def build(self, values: Mapping[str, Any]) -> Case:
+        """Return the case that these values describe."""
+        check_names(values, PARAMETERS)
+        problem = _problem(values)
+        eps = finite("eps", values.get("eps", _EPS))
+        require(0.0 < eps < 0.5, "eps", eps, "in (0, 1/2)")
+        solver, settings = solver_settings(values, natural_horizon(problem, eps))
+        method, moving = values.get("method", "auto"), values.get("moving", "all")
+        require(method in METHODS, "method", method, f"one of {', '.join(METHODS)}")
+        require(moving in MOVING, "moving", moving, f"one of {', '.join(MOVING)}")
+        tolerance = tolerance_of(values)
+        usual = DEFAULT_TOLERANCE if tolerance is None else tolerance
+        quadrature = finite("quadrature", values.get("quadrature", usual))
+        require(quadrature > 0.0, "quadrature", quadrature, "greater than 0")
+        expectation = {
+            "method": method,
+            "tolerance": tolerance,
+            "quadrature": quadrature,
+            "moving": moving,
+            "eps": eps,
+        }
+        return Case(self.name, dict(values), problem, solver, {**settings, **expectation})
+
+    def population(self, case: Case) -> MaskedPopulation:
+        """Return the population risk by the method that the case asks for."""
+        settings = case.settings
+        return MaskedPopulation(
+            case.problem, settings["method"], settings["tolerance"],
+            quadrature=settings.get("quadrature"), moving=settings["moving"],
+        )  # fmt: skip
+
+    def summary(self, case: Case, run: Trajectory) -> dict[str, Any]:
+        """Return the outcomes that exist: the phases, what is reached, what is violated."""
+        found: dict[str, float | str] = {
+            "status": run.status.name.lower(),
+            "message": run.message,
+            "floor": run.population.floor,
+            "evaluations": float(run.population.evaluations),
+        }
+        if run.time.size == 0:
+            return found
+        last = {name: float(column[-1]) for name, column in self.observe(case, run).items()}
+        violations = run.violations() if run.time.size > 1 else {}
+        found |= {name: last[name] for name in last if name in {one.name for one in OUTCOMES}}
+        found |= {key: violations[name] for key, name in _INVARIANTS.items() if name in violations}
+        if last["Phi_n"] > 0.0:
+            found["upsilon_ratio"] = last["Upsilon_max"] / last["Phi_n"]
+        found |= _events(case, run)
+        return found | {"evaluations": float(run.population.evaluations)}
+
+    def observe(self, case: Case, trajectory: Trajectory) -> dict[str, np.ndarray]:
+        """Return the observables at the records of a run."""
+        assert isinstance(trajectory, MaskedTrajectory)
+        layout = trajectory.problem.layout
+        areas = layout.clusters[0]
+        rest = [slot for slot in range(layout.phi_slots)
+                if slot not in (areas.own_slot, areas.global_slot)]  # fmt: skip
+        others = np.abs(trajectory.states[:, rest])
+        projected = np.array(
+            [projected_positions(trajectory.problem, x) for x in trajectory.states]
+        )
+        slots = np.unique(areas.slot)
+        own = projected[:, int(np.flatnonzero(slots == areas.own_slot)[0])]
+        return {
+            "time": trajectory.time,
+            "Phi_1": trajectory.phi_global[:, 0],
+            "Phi_n": trajectory.phi_own[:, 0],
+            "Phi_rest": others.max(axis=1, initial=0.0),
+            "Upsilon_n": np.nan_to_num(own),  # an area of one patch holds no other position
+            "Upsilon_max": np.fmax.reduce(np.abs(projected), axis=1),
+            "a_n": trajectory.own_attention.min(axis=1),
+            "shortfall": trajectory.shortfall.max(axis=1),
+            "loss": trajectory.loss,
+            "excess": trajectory.excess,
+            "bound": trajectory.bound,
+        }
+
+    def errors(self, case: Case, trajectory: Trajectory) -> dict[str, np.ndarray | float]:
+        """Return the numerical error of each observable, to first order.
+
+        Correlations: that of the run; losses: the bound of the expectation and the run's relative
+        error; attentions, softmax functions of logits z Phi + Upsilon: what these give them.
+        """
+        columns, relative = self.observe(case, trajectory), relative_error(trajectory)
+        largest = np.abs(trajectory.states).max(axis=1)
+        logits = (1.0 + trajectory.problem.z_top) * (trajectory.resolution + relative * largest)
+        found: dict[str, np.ndarray | float] = {"time": 0.0, "bound": 0.0}
+        for name in ("Phi_1", "Phi_n", "Phi_rest", "Upsilon_n", "Upsilon_max"):
+            found[name] = error_of_states(trajectory, columns[name])
+        for name in ("loss", "excess"):
+            found[name] = trajectory.bound + relative * trajectory.loss
+        for name in ("a_n", "shortfall"):
+            found[name] = 2.0 * logits * np.abs(columns[name]) + ROUNDING
+        return found
+
+    def describe(self, case: Case) -> dict[str, float]:
+        """Return the constants of a case."""
+        problem: MaskedProblem = case.problem
+        nothing = problem.kappa_c is None  # explicit partitions
+        areas = problem.layout.clusters[0]
+        first = problem.partitions[0][0] if problem.partitions is not None else None
+        return {
+            "P": float(problem.P),
+            "kappa_c": math.nan if nothing else float(problem.kappa_c or 0.0),
+            "kappa_s": math.nan if nothing else float(problem.kappa_s or 0.0),
+            "Delta": problem.information_gap,
+            "K": float(problem.K),
+            "mask_ratio": problem.mask_ratio,
+            "z_low": problem.z_low,
+            "z_high": problem.z_top,
+            "C_1": float(problem.sizes[0] if first is None else len(first)),
+            "C_n": float(problem.own_size()),
+            "areas": float(areas.copies.sum()),
+            "is_global": float(problem.roles[0] == "global"),
+            "horizon": horizon_of(case),
+        }
+
+    def cases(self, **fixed: Any) -> Any:
+        """Return a strategy of values: small problems, shrinking towards the simplest."""
+        from simulations.masked.cases import values
+
+        return values(fixed)
+
+    def flags(self, case: Case) -> dict[str, Any]:
+        """Return the fields of the problem, and of the rest what is not the default."""
+        problem, settings = case.problem, case.settings
+        if problem.partitions is not None:
+            fields = ("mask_ratio", "z_low", "z_high")
+            found = {name: getattr(problem, name) for name in fields}
+            found["partitions"] = partitions_as_text(problem.partitions)
+            found["query"] = problem.query
+        else:
+            found = {name: getattr(problem, name) for name in _FIELDS}
+            distinct = dict.fromkeys(problem.roles)
+            found["query"] = ",".join(distinct if len(distinct) == 1 else problem.roles)
+        for name, usual in (("method", "auto"), ("moving", "all"), ("eps", _EPS)):
+            if settings[name] != usual:
+                found[name] = settings[name]
+        return found
 
 
 def _problem(values: Mapping[str, Any]) -> MaskedProblem:
-    given: dict[str, Any] = {"P": 10**6, "kappa_c": 0.95, "kappa_s": 0.3}
-    given |= {name: values[name] for name in _FIELDS if name in values}
+    given: dict[str, Any] = {name: values[name] for name in _FIELDS if name in values}
     one_of(values, ("z", "z_low"), "z")
     one_of(values, ("z", "z_high"), "z")
     if "z" in values:
         require(finite("z", values["z"]) > 0.0, "z", values["z"], "greater than 0")
         given["z_low"] = values["z"]
+    if "partitions" in values:
+        for name in ("P", "kappa_c", "kappa_s", "K"):
+            if name in values:
+                raise ParameterError(f"{name} and partitions are not allowed together")
+        partitions = partitions_from(values["partitions"])
+        P = sum(len(area) for area in partitions[0])
+        query = str(values.get("query", "0"))
+        require(query.isdecimal(), "query", repr(query), "the index of a patch, with partitions")
+        return MaskedProblem(P=P, partitions=partitions, query=int(query), **given)
+    given = {"P": 10**6, "kappa_c": 0.95, "kappa_s": 0.3} | given
     words = tuple(word.strip() for word in str(values.get("query", "local")).split(","))
     return MaskedProblem(**given, query=words[0] if len(words) == 1 else words)
 
@@ -171,45 +310,6 @@ def natural_horizon(problem: MaskedProblem, eps: float) -> float:
     return float(f"{5.0 * unit * sparse / (1.0 - masked) + unit / eps:.3g}")
 
 
-def solve(case: Case, progress: Callable[[float], None] | None = None) -> Trajectory:
-    """Make the run."""
-    settings = case.settings
-    population = MaskedPopulation(
-        case.problem, settings["method"], settings["tolerance"],
-        quadrature=settings.get("quadrature"), moving=settings["moving"],
-    )  # fmt: skip
-    return follow(population, case, progress)
-
-
-def measure(case: Case) -> dict[str, float | str]:
-    """Return the outcomes of a run made from scratch; a run that cannot be made is a status."""
-    return measured(OUTCOMES, lambda: _summary(case, solve(case)))
-
-
-def summarize(case: Case, trajectory: Trajectory) -> dict[str, float | str]:
-    """Return the outcomes of a run at hand."""
-    return measured(OUTCOMES, lambda: _summary(case, trajectory))
-
-
-def _summary(case: Case, run: Trajectory) -> dict[str, float | str]:
-    found: dict[str, float | str] = {
-        "status": run.status.name.lower(),
-        "message": run.message,
-        "floor": run.population.floor,
-        "evaluations": float(run.population.evaluations),
-    }
-    if run.time.size == 0:
-        return found
-    last = {name: float(column[-1]) for name, column in observe(case, run).items()}
-    violations = run.violations() if run.time.size > 1 else {}
-    found |= {name: last[name] for name in last if name in {one.name for one in OUTCOMES}}
-    found |= {key: violations[name] for key, name in _INVARIANTS.items() if name in violations}
-    if last["Phi_n"] > 0.0:
-        found["upsilon_ratio"] = last["Upsilon_max"] / last["Phi_n"]
-    found |= _events(case, run)
-    return found | {"evaluations": float(run.population.evaluations)}
-
-
 def _events(case: Case, run: Trajectory) -> dict[str, float]:
     """Return the phases; nothing where the run is too short or feature correlations stand still."""
     if run.time.size < 2 or run.population.moving == "positions":
@@ -223,110 +323,4 @@ def _events(case: Case, run: Trajectory) -> dict[str, float]:
     return numbers | {name: getattr(events, name).time for name in ("switch", "found", "learned")}
 
 
-def observe(case: Case, trajectory: Trajectory) -> dict[str, np.ndarray]:
-    """Return the observables at the records of a run."""
-    assert isinstance(trajectory, MaskedTrajectory)
-    layout = trajectory.problem.layout
-    areas = layout.clusters[0]
-    rest = [slot for slot in range(layout.phi_slots)
-            if slot not in (areas.own_slot, areas.global_slot)]  # fmt: skip
-    others = np.abs(trajectory.states[:, rest])
-    projected = np.array([projected_positions(trajectory.problem, x) for x in trajectory.states])
-    slots = np.unique(areas.slot)
-    own = projected[:, int(np.flatnonzero(slots == areas.own_slot)[0])]
-    return {
-        "time": trajectory.time,
-        "Phi_1": trajectory.phi_global[:, 0],
-        "Phi_n": trajectory.phi_own[:, 0],
-        "Phi_rest": others.max(axis=1, initial=0.0),
-        "Upsilon_n": np.nan_to_num(own),  # an area of one patch holds no other position
-        "Upsilon_max": np.fmax.reduce(np.abs(projected), axis=1),
-        "a_n": trajectory.own_attention.min(axis=1),
-        "shortfall": trajectory.shortfall.max(axis=1),
-        "loss": trajectory.loss,
-        "excess": trajectory.excess,
-        "bound": trajectory.bound,
-    }
-
-
-def errors(case: Case, trajectory: Trajectory) -> dict[str, np.ndarray | float]:
-    """Return the numerical error of each observable, to first order.
-
-    Correlations: that of the run; losses: the bound of the expectation and the run's relative
-    error; attentions, softmax functions of logits z Phi + Upsilon: what these give them.
-    """
-    columns, relative = observe(case, trajectory), relative_error(trajectory)
-    largest = np.abs(trajectory.states).max(axis=1)
-    logits = (1.0 + trajectory.problem.z_top) * (trajectory.resolution + relative * largest)
-    found: dict[str, np.ndarray | float] = {"time": 0.0, "bound": 0.0}
-    for name in ("Phi_1", "Phi_n", "Phi_rest", "Upsilon_n", "Upsilon_max"):
-        found[name] = error_of_states(trajectory, columns[name])
-    for name in ("loss", "excess"):
-        found[name] = trajectory.bound + relative * trajectory.loss
-    for name in ("a_n", "shortfall"):
-        found[name] = 2.0 * logits * np.abs(columns[name]) + ROUNDING
-    return found
-
-
-def describe(case: Case) -> dict[str, float]:
-    """Return the constants of a case."""
-    problem: MaskedProblem = case.problem
-    nothing = problem.kappa_c is None  # explicit partitions
-    areas = problem.layout.clusters[0]
-    first = problem.partitions[0][0] if problem.partitions is not None else None
-    return {
-        "P": float(problem.P),
-        "kappa_c": math.nan if nothing else float(problem.kappa_c or 0.0),
-        "kappa_s": math.nan if nothing else float(problem.kappa_s or 0.0),
-        "Delta": problem.information_gap,
-        "K": float(problem.K),
-        "mask_ratio": problem.mask_ratio,
-        "z_low": problem.z_low,
-        "z_high": problem.z_top,
-        "C_1": float(problem.sizes[0] if first is None else len(first)),
-        "C_n": float(problem.own_size()),
-        "areas": float(areas.copies.sum()),
-        "is_global": float(problem.roles[0] == "global"),
-        "horizon": horizon_of(case),
-    }
-
-
-def cases(**fixed: Any) -> Any:
-    """Return a strategy of values: small problems, shrinking towards the simplest."""
-    from simulations.masked.cases import values
-
-    return values(fixed)
-
-
-def command(case: Case) -> str:
-    """Return the shell command that makes this run."""
-    problem, settings = case.problem, case.settings
-    flags = {f"--{name.replace('_', '-')}": getattr(problem, name) for name in _FIELDS}
-    flags["--query"] = ",".join(dict.fromkeys(problem.roles))
-    if "," in flags["--query"]:
-        flags["--query"] = ",".join(problem.roles)
-    flags |= solver_flags(case)
-    for name, usual in (("method", "auto"), ("moving", "all"), ("eps", _EPS)):
-        if settings[name] != usual:
-            flags[f"--{name}"] = settings[name]
-    words = [f"{flag} {value}" for flag, value in flags.items() if value is not None]
-    return " ".join(["patchdyn run --system masked", *words])
-
-
-SYSTEM = System(
-    name="masked",
-    title="masked image modelling (Huang, Wen, Chi, Liang 2024)",
-    parameters=PARAMETERS,
-    outcomes=OUTCOMES,
-    observables=OBSERVABLES,
-    constants=CONSTANTS,
-    build=build,
-    solve=solve,
-    measure=measure,
-    summarize=summarize,
-    observe=observe,
-    errors=errors,
-    describe=describe,
-    cases=cases,
-    command=command,
-)
+THEORY = Masked()

@@ -8,9 +8,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from dynamics.core.checks import whole
 from dynamics.core.errors import ParameterError
-from dynamics.positional.problem import whole
-from simulations.strategies import reals
+from simulations.draws import reals
 
 #: Names of which one is given: fixing one keeps the others from being drawn.
 _SAME = (("q", "qD", "qD/C^2"), ("beta", "beta/tau"), ("temperature", "tau"))

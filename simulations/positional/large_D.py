@@ -13,7 +13,7 @@ from dynamics.core.trajectory import Status
 from dynamics.positional.events import Events, find_events
 from dynamics.positional.labelling import LabelError, label_error
 from dynamics.positional.large_D import time_to_lead
-from dynamics.positional.population.population import largest_stable_learning_rate
+from dynamics.positional.slow_manifold import largest_stable_learning_rate
 
 C = 4
 SIZES = (1_000, 10_000, 100_000, 1_000_000)

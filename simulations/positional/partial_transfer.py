@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,7 +23,7 @@ from simulations.positional.transfer_runs import (
     fine_tuned_error,
     pretrained,
 )
-from simulations.positional.transfer_statistics import SEEDS, Sweep
+from simulations.positional.transfer_statistics import SEEDS, Interval, Sweep
 
 #: Held-out samples of each group of runs.
 TESTED = 4000
@@ -30,6 +31,18 @@ TESTED = 4000
 ALPHA = 2.0
 #: Distinguishes these runs from those of `transfer_runs` with the same number.
 _STREAM = 53
+
+
+class Shared(NamedTuple):
+    """Fine-tuning with a share of the sets kept."""
+
+    share: float
+    floor: Interval  # mean error with the most samples
+    needed: Interval  # samples for TOLERANCE
+    settled: Interval  # samples until the error has settled
+    deviation: Interval  # of the floor from the line between the ends, by the line's span
+    exact: float  # error of uniform attention to the old sets, exactly
+    least: float  # least error of a rule that knows the kept sets alone, exactly
 
 
 def plan(quick: bool) -> tuple[int, tuple[float, ...], tuple[int, ...], int]:

@@ -35,8 +35,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import optimize, special
 
-from dynamics import Problem, State
-from dynamics.positional import attention
+from dynamics import Problem, State, attention
 
 _RANGE = (1e-4, 10.0)  # of kappa alpha / D searched for a change of sign
 _POINTS = 101

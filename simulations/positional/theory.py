@@ -7,8 +7,8 @@ was violated on the way.
 from __future__ import annotations
 
 import contextlib
-import warnings
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,26 +16,24 @@ import numpy as np
 from dynamics import (
     Population,
     Problem,
+    State,
     Trajectory,
 )
+from dynamics.core.checks import finite, require
 from dynamics.positional.events import find_events
 from dynamics.positional.labelling import label_error
-from dynamics.positional.population.population import METHODS
-from dynamics.positional.problem import finite, require
+from dynamics.positional.population.population import DEFAULT_TOLERANCE, METHODS
 from dynamics.positional.trajectory import patch_association_fails
 from simulations.running import (
     ROUNDING,
     error_of_states,
-    follow,
     horizon_of,
-    measured,
     relative_error,
-    solver_flags,
     solver_parameters,
     solver_settings,
     tolerance_of,
 )
-from simulations.theory import Case, Parameter, Quantity, System
+from simulations.theory import Case, Parameter, Quantity, Theory
 from simulations.values import check_names, one_of
 
 # an expectation that fails there, or a root lost in its rounding: the run itself is unharmed
@@ -68,9 +66,9 @@ PARAMETERS = (
     Parameter("kappa", "the same as output_scale", float, "greater than 0"),
     Parameter("d", "patch dimension (default D); does not enter", int, "an integer, at least 1"),
     Parameter("sigma", "noise level; does not enter", float, "at least 0"),
-    Parameter("alpha0", "initial alpha (default nu^(1/(p-1)), Parametrization 3.1)"),
-    Parameter("gamma0", "initial gamma (default 0)"),
-    Parameter("rho0", "initial rho (default 0)"),
+    Parameter("alpha0", "initial alpha (default nu^(1/(p-1)), Parametrization 3.1)", short="alpha"),
+    Parameter("gamma0", "initial gamma (default 0)", short="gamma"),
+    Parameter("rho0", "initial rho (default 0)", short="rho"),
     *solver_parameters("1e6"),
     Parameter("method", "of the expectation (default auto)", str, f"one of {', '.join(METHODS)}"),
     Parameter("tolerance", "of loss and gradient (default 1e-10)", float, "greater than 0"),
@@ -132,18 +130,157 @@ CONSTANTS = (
 )
 
 
-def build(values: Mapping[str, Any]) -> Case:
-    """Return the case that these values describe."""
-    check_names(values, PARAMETERS)
-    problem = _problem(values)
-    start = problem.initial_state._replace(
-        **{field: finite(name, values[name]) for name, field in _START.items() if name in values}
+class Positional(Theory):
+    """Three scalars alpha, gamma, rho; see the module."""
+
+    name = "positional"
+    title = "positional attention (Jelassi, Sander, Li 2022)"
+    parameters, outcomes, observables, constants = PARAMETERS, OUTCOMES, OBSERVABLES, CONSTANTS
+    tolerance = DEFAULT_TOLERANCE
+    estimates = MappingProxyType({"sampling": "three standard errors"})
+    examples = (
+        ("patchdyn run --D 24 --C 4 --qD 2 --horizon 1e4 --json", ""),
+        ("patchdyn run --D 16 --p 5 --solver gd --learning-rate 1e-3 --steps 20000", ""),
+        ("patchdyn run --gamma -0.5 --rho 1e-2 --out run.nc", "from another start"),
     )
-    solver, settings = solver_settings(values, HORIZON)
-    method = values.get("method", "auto")
-    require(method in METHODS, "method", method, f"one of {', '.join(METHODS)}")
-    expectation = {"initial": start, "method": method, "tolerance": tolerance_of(values)}
-    return Case(SYSTEM.name, dict(values), problem, solver, {**settings, **expectation})
+
+    def build(self, values: Mapping[str, Any]) -> Case:
+        """Return the case that these values describe."""
+        check_names(values, PARAMETERS)
+        problem = _problem(values)
+        start = problem.initial_state._replace(
+            **{
+                field: finite(name, values[name])
+                for name, field in _START.items()
+                if name in values
+            }
+        )
+        solver, settings = solver_settings(values, HORIZON)
+        method = values.get("method", "auto")
+        require(method in METHODS, "method", method, f"one of {', '.join(METHODS)}")
+        expectation = {"initial": start, "method": method, "tolerance": tolerance_of(values)}
+        return Case(self.name, dict(values), problem, solver, {**settings, **expectation})
+
+    def population(self, case: Case) -> Population:
+        """Return the population risk by the method that the case asks for."""
+        settings = case.settings
+        return Population(case.problem, settings["method"], settings["tolerance"])
+
+    def start(self, case: Case) -> State:
+        """Return the initial state."""
+        initial: State = case.settings["initial"]
+        return initial
+
+    def summary(self, case: Case, trajectory: Trajectory) -> dict[str, Any]:
+        """Return the outcomes that exist: events, what is reached, what is violated."""
+        problem, floor = trajectory.problem, label_error(trajectory.problem)
+        found: dict[str, float | str] = {
+            "status": trajectory.status.name.lower(),
+            "message": trajectory.message,
+            "test_error_floor": floor.error,
+            "best_test_error": floor.error - floor.ties / 2,
+            "evaluations": float(trajectory.population.evaluations),
+        }
+        if trajectory.time.size == 0:
+            return found
+        alpha, gamma, rho = trajectory.final
+        violations = trajectory.violations()
+        found |= dict(zip(("Lambda", "Gamma", "Xi", "G"), trajectory.attention[-1].tolist()))
+        found |= {
+            "initial_alpha": float(trajectory.alpha[0]),
+            "time": float(trajectory.time[-1]),
+            "alpha": alpha,
+            "gamma": gamma,
+            "rho": rho,
+            "loss": float(trajectory.loss[-1]),
+            "bound": float(trajectory.bound[-1]),
+            "association": float(
+                not patch_association_fails(problem.beta, np.array([gamma]), np.array([rho]))[0]
+            ),
+            **{key: violations[name] for key, name in _INVARIANTS.items() if name in violations},
+        }
+        return found | _test_error(trajectory) | _events(trajectory)
+
+    def details(self, case: Case, trajectory: Trajectory) -> dict[str, Any]:
+        """Return times, states and definitions of the events; none for descent."""
+        if trajectory.solver != "gradient flow" or trajectory.time.size < 2:
+            return {"events": None}
+        try:
+            events = find_events(trajectory, trajectory.population)
+        except ArithmeticError:  # the expectation is not available all along a run that failed
+            return {"events": None}
+        located = {
+            key: {"time": event.time, "state": event.state, "definition": event.definition}
+            for key in ("T0", "T1", "onset", "end_of_rise")
+            for event in (getattr(events, key),)
+        }
+        numbers = ("alpha_star", "rise", "alpha_after_event_I")
+        return {"events": located | {name: getattr(events, name) for name in numbers}}
+
+    def certify(
+        self, conjecture: str, box: str, precision: int, progress: Callable[[float], None] | None
+    ) -> tuple[dict[str, Any], str]:
+        """Prove or refute gamma >= rho on a box; return the certificate as data and as text."""
+        from simulations.positional.invariance.answer import answer
+
+        return answer(conjecture, box, precision, progress)
+
+    def observe(self, case: Case, trajectory: Trajectory) -> dict[str, np.ndarray]:
+        """Return the observables at the records of a run."""
+        columns = dict(zip(("alpha", "gamma", "rho"), trajectory.states.T))
+        columns |= dict(zip(("Lambda", "Gamma", "Xi", "G"), trajectory.attention.T))
+        names = ("time", "loss", "test_error", "bound")
+        columns |= {name: getattr(trajectory, name) for name in names}
+        return {quantity.name: columns[quantity.name] for quantity in OBSERVABLES}
+
+    def errors(self, case: Case, trajectory: Trajectory) -> dict[str, np.ndarray | float]:
+        """Return the numerical error of each observable, to first order.
+
+        Order parameters: that of the run; loss and test error: the certified bound of the
+        expectation and the run's relative error; attention weights, softmax functions of the order
+        parameters: the relative error which these give them.
+        """
+        columns, relative = self.observe(case, trajectory), relative_error(trajectory)
+        logits = np.abs(trajectory.states[:, 1:]).max(axis=1)
+        shift = (
+            2.0 * (trajectory.resolution + relative * logits) / trajectory.problem.tau + ROUNDING
+        )
+        found: dict[str, np.ndarray | float] = {"time": 0.0}
+        found |= {
+            name: error_of_states(trajectory, columns[name]) for name in ("alpha", "gamma", "rho")
+        }
+        for name in ("loss", "test_error"):
+            found[name] = trajectory.bound + relative * np.abs(columns[name])
+        return {name: np.abs(values) * shift for name, values in columns.items()} | found
+
+    def describe(self, case: Case) -> dict[str, float]:
+        """Return the constants of a case."""
+        problem, settings = case.problem, case.settings
+        found = {name: float(getattr(problem, name)) for name in
+                 ("D", "C", "L", "q", "p", "nu", "beta", "tau", "kappa")}  # fmt: skip
+        found |= {
+            name: float(getattr(settings["initial"], field)) for name, field in _START.items()
+        }
+        return found | {"horizon": horizon_of(case)}
+
+    def cases(self, **fixed: Any) -> Any:
+        """Return a strategy of values: small problems, shrinking towards the simplest."""
+        from simulations.positional.cases import values
+
+        return values(fixed)
+
+    def flags(self, case: Case) -> dict[str, Any]:
+        """Return the fields of the problem, and of start and method what is not the default."""
+        problem, settings = case.problem, case.settings
+        fields = ("D", "C", "q", "p", "nu", "beta", "temperature", "output_scale", "d", "sigma")
+        found = {name: getattr(problem, name) for name in fields}
+        default = problem.initial_state
+        for name, field in _START.items():
+            if (value := getattr(settings["initial"], field)) != getattr(default, field):
+                found[name] = value
+        if settings["method"] != "auto":
+            found["method"] = settings["method"]
+        return found
 
 
 def _problem(values: Mapping[str, Any]) -> Problem:
@@ -166,55 +303,6 @@ def _problem(values: Mapping[str, Any]) -> Problem:
     return problem.replace(q=min(q, 1.0), beta=beta * tau if diagonal == "beta/tau" else beta)
 
 
-def solve(case: Case, progress: Callable[[float], None] | None = None) -> Trajectory:
-    """Make the run."""
-    settings = case.settings
-    with warnings.catch_warnings():  # that sampling is used is told by the error bar
-        warnings.simplefilter("ignore", UserWarning)
-        population = Population(case.problem, settings["method"], settings["tolerance"])
-    return follow(population, case, progress, settings["initial"])
-
-
-def measure(case: Case) -> dict[str, float | str]:
-    """Return the outcomes of a run made from scratch; a run that cannot be made is a status."""
-    return measured(OUTCOMES, lambda: _summary(solve(case)))
-
-
-def summarize(case: Case, trajectory: Trajectory) -> dict[str, float | str]:
-    """Return the outcomes of a run at hand."""
-    return measured(OUTCOMES, lambda: _summary(trajectory))
-
-
-def _summary(trajectory: Trajectory) -> dict[str, float | str]:
-    problem, floor = trajectory.problem, label_error(trajectory.problem)
-    found: dict[str, float | str] = {
-        "status": trajectory.status.name.lower(),
-        "message": trajectory.message,
-        "test_error_floor": floor.error,
-        "best_test_error": floor.error - floor.ties / 2,
-        "evaluations": float(trajectory.population.evaluations),
-    }
-    if trajectory.time.size == 0:
-        return found
-    alpha, gamma, rho = trajectory.final
-    violations = trajectory.violations()
-    found |= dict(zip(("Lambda", "Gamma", "Xi", "G"), trajectory.attention[-1].tolist()))
-    found |= {
-        "initial_alpha": float(trajectory.alpha[0]),
-        "time": float(trajectory.time[-1]),
-        "alpha": alpha,
-        "gamma": gamma,
-        "rho": rho,
-        "loss": float(trajectory.loss[-1]),
-        "bound": float(trajectory.bound[-1]),
-        "association": float(
-            not patch_association_fails(problem.beta, np.array([gamma]), np.array([rho]))[0]
-        ),
-        **{key: violations[name] for key, name in _INVARIANTS.items() if name in violations},
-    }
-    return found | _test_error(trajectory) | _events(trajectory)
-
-
 def _test_error(trajectory: Trajectory) -> dict[str, float]:
     """Return the final test error; nothing where the expectation fails."""
     try:
@@ -225,7 +313,7 @@ def _test_error(trajectory: Trajectory) -> dict[str, float]:
 
 def _events(trajectory: Trajectory) -> dict[str, float]:
     """Return when the events happen; nothing where the expectation fails along the run."""
-    from dynamics.positional.population.population import largest_stable_learning_rate
+    from dynamics.positional.slow_manifold import largest_stable_learning_rate
 
     population, found = trajectory.population, {}
     if trajectory.time.size < 2:
@@ -245,80 +333,4 @@ def _events(trajectory: Trajectory) -> dict[str, float]:
     return found | {"evaluations": float(population.evaluations)}
 
 
-def observe(case: Case, trajectory: Trajectory) -> dict[str, np.ndarray]:
-    """Return the observables at the records of a run."""
-    columns = dict(zip(("alpha", "gamma", "rho"), trajectory.states.T))
-    columns |= dict(zip(("Lambda", "Gamma", "Xi", "G"), trajectory.attention.T))
-    names = ("time", "loss", "test_error", "bound")
-    columns |= {name: getattr(trajectory, name) for name in names}
-    return {quantity.name: columns[quantity.name] for quantity in OBSERVABLES}
-
-
-def errors(case: Case, trajectory: Trajectory) -> dict[str, np.ndarray | float]:
-    """Return the numerical error of each observable, to first order.
-
-    Order parameters: that of the run; loss and test error: the certified bound of the expectation
-    and the run's relative error; attention weights, softmax functions of the order parameters: the
-    relative error which these give them.
-    """
-    columns, relative = observe(case, trajectory), relative_error(trajectory)
-    logits = np.abs(trajectory.states[:, 1:]).max(axis=1)
-    shift = 2.0 * (trajectory.resolution + relative * logits) / trajectory.problem.tau + ROUNDING
-    found: dict[str, np.ndarray | float] = {"time": 0.0}
-    found |= {
-        name: error_of_states(trajectory, columns[name]) for name in ("alpha", "gamma", "rho")
-    }
-    for name in ("loss", "test_error"):
-        found[name] = trajectory.bound + relative * np.abs(columns[name])
-    return {name: np.abs(values) * shift for name, values in columns.items()} | found
-
-
-def describe(case: Case) -> dict[str, float]:
-    """Return the constants of a case."""
-    problem, settings = case.problem, case.settings
-    found = {name: float(getattr(problem, name)) for name in
-             ("D", "C", "L", "q", "p", "nu", "beta", "tau", "kappa")}  # fmt: skip
-    found |= {name: float(getattr(settings["initial"], field)) for name, field in _START.items()}
-    return found | {"horizon": horizon_of(case)}
-
-
-def cases(**fixed: Any) -> Any:
-    """Return a strategy of values: small problems, shrinking towards the simplest."""
-    from simulations.positional.cases import values
-
-    return values(fixed)
-
-
-def command(case: Case) -> str:
-    """Return the shell command that makes this run."""
-    problem, settings = case.problem, case.settings
-    fields = ("D", "C", "q", "p", "nu", "beta", "temperature", "output_scale", "d", "sigma")
-    flags = {f"--{name.replace('_', '-')}": getattr(problem, name) for name in fields}
-    flags |= solver_flags(case)
-    default = problem.initial_state
-    for field, value in settings["initial"]._asdict().items():
-        if value != getattr(default, field):
-            flags[f"--{field}"] = value
-    if settings["method"] != "auto":
-        flags["--method"] = settings["method"]
-    words = [f"{flag} {value}" for flag, value in flags.items() if value is not None]
-    return " ".join(["patchdyn run", *words])
-
-
-SYSTEM = System(
-    name="positional",
-    title="positional attention (Jelassi, Sander, Li 2022)",
-    parameters=PARAMETERS,
-    outcomes=OUTCOMES,
-    observables=OBSERVABLES,
-    constants=CONSTANTS,
-    build=build,
-    solve=solve,
-    measure=measure,
-    summarize=summarize,
-    observe=observe,
-    errors=errors,
-    describe=describe,
-    cases=cases,
-    command=command,
-)
+THEORY = Positional()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -357,3 +357,17 @@ def three_values(problem: Problem, gamma: float, rho: float) -> np.ndarray:
     A = np.where(owner[:, None] == owner, gamma, rho)
     np.fill_diagonal(A, problem.beta)
     return np.asarray(A)
+
+
+def describe(setting: Setting) -> str:
+    """Return problem, sample size and learning rates of v and A of a setting in words."""
+    problem = setting.problem
+    return (
+        f"D={problem.D}, C={problem.C}, qD={problem.q * problem.D:.3g}, p={problem.p}, "
+        f"N={setting.N}, rates {setting.rate_v:g} and {setting.rate_A:g}"
+    )
+
+
+def parameters(settings: dict[str, tuple[Setting, int]]) -> dict[str, Any]:
+    """Return everything that defines the settings, for the report."""
+    return {name: asdict(setting) | {"runs": runs} for name, (setting, runs) in settings.items()}

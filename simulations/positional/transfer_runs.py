@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import optimize, special
@@ -300,3 +301,18 @@ def _test_coefficients(problem: Problem) -> np.ndarray:
     rng = np.random.default_rng(HELD_OUT_SEED)
     drawn, y = draw_coefficients(problem, TESTED, rng, checked_partition(problem))
     return np.asarray((drawn * y[:, None]).astype(float))
+
+
+def parameters(wanted: Sequence[Entry], seed: int) -> dict[str, Any]:
+    """Return what defines the sweeps, for the report."""
+    return {
+        "problem at D = 32": asdict(downstream(32, wanted[0].qD)),
+        "sweeps": [entry._asdict() for entry in wanted],
+        "pre-training (N, steps, learning rate of A)": PRETRAINING,
+        "independent groups of runs (pre-training, data, held-out samples)": SEEDS,
+        "learning rate of v": RATE,
+        "steps": STEPS,
+        "ridge penalties": PENALTIES,
+        "held-out samples": TESTED,
+        "seed": seed,
+    }

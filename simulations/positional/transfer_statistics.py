@@ -184,3 +184,10 @@ def exponent_interval(sweeps: Sequence[Sweep], threshold: float, seed: int) -> I
     if kept.size == 0:
         return Interval(power, math.nan, math.nan)
     return Interval(power, *_ends(kept))
+
+
+def or_never(number: float) -> float | str:
+    """Return a number, or a word where it is not finite."""
+    if math.isfinite(number):
+        return number
+    return "more than tried" if math.isinf(number) else "none: not reached at every D"

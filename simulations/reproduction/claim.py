@@ -27,16 +27,6 @@ class Paper:
         return f"{self.authors} ({self.venue})"
 
 
-JELASSI_2022 = Paper(
-    "Jelassi, Sander, Li", "Vision Transformers provably learn spatial structure", "NeurIPS 2022"
-)
-HUANG_2024 = Paper(
-    "Huang, Wen, Chi, Liang",
-    "Transformers Provably Learn Feature-Position Correlations in Masked Image Modeling",
-    "2024",
-)
-
-
 class Verdict(StrEnum):
     """What a measurement says about a claim."""
 
@@ -151,7 +141,7 @@ class Claim:
     depends
         What the measurement trusts.
     paper
-        Where the statement comes from.
+        Where the statement comes from; the registry fills it in.
     shares
         Claims with the same word here look at the same cached runs and are run by one process.
     """
@@ -163,7 +153,7 @@ class Claim:
     run: Callable[[Context], Outcome]
     quick_note: str = ""
     depends: str = ""
-    paper: Paper = JELASSI_2022
+    paper: Paper | None = None
     shares: str = ""
     thorough_note: str = ""
     criterion: str = ""

@@ -1,65 +1,34 @@
-"""Claims of the paper in its order, one module each.
+"""The claims of all theories, in the order of the theories and of their papers.
 
-To add one: write ``simulations/claims/<id with underscores>.py`` with a module constant ``CLAIM``
-and put its id in the list below. These modules import the solvers, SymPy and Matplotlib only when
-a claim runs, so that listing the claims stays quick.
+To add one: write its module in the folder ``claims`` of the theory, with a constant ``CLAIM``, and
+put its id into ``CLAIMS`` there. These modules import the solvers, SymPy and Matplotlib only when a
+claim runs, so that listing the claims stays quick.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
+from dataclasses import replace
 
+from simulations import theories
 from simulations.reproduction.claim import Claim
 
-CLAIM_IDS = (
-    "figure-1b",
-    "labelling-function",
-    "theorem-3.1",
-    "theorem-3.2",
-    "figure-2",
-    "figure-3",
-    "diagonal",
-    "lemma-4.1",
-    "lemma-4.2",
-    "lemma-4.3",
-    "theorem-4.1",
-    "events",
-    "gamma-ge-rho",
-    "gamma-ge-rho-boundary",
-    "gamma-ge-rho-certified",
-    "sigma-a-breaks-symmetry",
-    "reduced-equals-full",
-    "expectation-methods",
-    "theorem-4.1-large-D",
-    "events-large-D",
-    "scaling-theory",
-    "regime-of-theorem-4.1",
-    "theorem-4.2",
-    "figure-4",
-    "realistic-tracks-idealized",
-    "random-initialization",
-    "encodings",
-    "theorem-5.1",
-    "theorem-5.2",
-    "transfer-partial",
-    "huang-lemma-5.1",
-    "huang-lemma-5.2",
-    "huang-two-phases",
-    "huang-one-phase",
-    "huang-theorem-4.1",
-    "huang-scaling",
-    "huang-pp-small",
-    "huang-positional-is-not-enough",
-    "huang-diversity",
-    "huang-reduced-equals-full",
-)
+
+def claim_ids() -> tuple[str, ...]:
+    """Return the ids of all claims."""
+    return tuple(_places())
 
 
 def load(claim_id: str) -> Claim:
     """Return the claim with this id."""
-    name = claim_id.replace("-", "_").replace(".", "_")
-    claim: Claim = import_module(f"simulations.reproduction.registry.{name}").CLAIM
-    return claim
+    theory, module = _places()[claim_id]
+    claim: Claim = theories.room(theory, f"claims.{module}").CLAIM
+    return replace(claim, paper=theories.room(theory, "claims").PAPER)
 
 
-CLAIMS: tuple[Claim, ...] = tuple(map(load, CLAIM_IDS))
+def _places() -> dict[str, tuple[str, str]]:
+    """Return claim id -> (theory, module in its folder ``claims``)."""
+    return {
+        claim_id: (theory, module)
+        for theory in theories.names()
+        for claim_id, module in theories.room(theory, "claims").CLAIMS.items()
+    }

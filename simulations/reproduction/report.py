@@ -60,7 +60,7 @@ def _absent(claim: str, known: Claim | None) -> dict[str, Any]:
     entry = {"claim": claim, "missing": True}
     if known is not None:
         entry |= {"place": known.place, "statement": known.statement, "measures": known.measures}
-        entry |= {"paper": known.paper.name, "criterion": known.criterion}
+        entry |= {"paper": known.paper.name if known.paper else "", "criterion": known.criterion}
     return entry
 
 

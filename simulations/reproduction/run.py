@@ -169,7 +169,7 @@ def measure(
 def _blank(claim: Claim, context: Context, stamp: dict[str, str]) -> dict[str, Any]:
     return {
         "claim": claim.id,
-        "paper": claim.paper.name,
+        "paper": claim.paper.name if claim.paper else "",
         "place": claim.place,
         "statement": claim.statement,
         "measures": claim.measures,

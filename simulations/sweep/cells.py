@@ -12,8 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dynamics.core.errors import ParameterError
-from simulations import theories as systems
-from simulations.theory import FAILED, INVALID
+from simulations.theory import FAILED, INVALID, Theory
 
 #: What became of a cell: outcomes by name, with ``status`` and ``message``.
 Row = dict[str, "float | str"]
@@ -22,28 +21,27 @@ Row = dict[str, "float | str"]
 _one_run = threading.Lock()
 
 
-def measure_cell(system: str, values: Mapping[str, Any]) -> Row:
+def measure_cell(theory: Theory, values: Mapping[str, Any]) -> Row:
     """Return the outcomes of one cell; whatever goes wrong is a status and a message."""
-    theory = systems.load(system)
     try:
         case = theory.build(values)
     except ParameterError as refusal:
-        return nothing(system, INVALID, str(refusal))
+        return nothing(theory, INVALID, str(refusal))
     try:
         with _one_run:
             return theory.measure(case)
     except Exception as failure:  # a defect met in one cell must not cost the others
-        return nothing(system, FAILED, f"{type(failure).__name__}: {failure}")
+        return nothing(theory, FAILED, f"{type(failure).__name__}: {failure}")
 
 
-def measure_cells(system: str, cells: Sequence[Mapping[str, Any]]) -> list[Row]:
+def measure_cells(theory: Theory, cells: Sequence[Mapping[str, Any]]) -> list[Row]:
     """Return the outcomes of several cells."""
-    return [measure_cell(system, values) for values in cells]
+    return [measure_cell(theory, values) for values in cells]
 
 
-def nothing(system: str, status: str, message: str) -> Row:
+def nothing(theory: Theory, status: str, message: str) -> Row:
     """Return the row of a cell without outcomes."""
-    row: Row = {quantity.name: math.nan for quantity in systems.load(system).outcomes}
+    row: Row = {quantity.name: math.nan for quantity in theory.outcomes}
     return row | {"status": status, "message": message}
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from simulations.sweep.cells import Row, compile_kernels, measure_cells, nothing
 from simulations.sweep.stamp import stamp
-from simulations.theory import FAILED
+from simulations.theory import FAILED, Theory
 
 _CONNECT_SECONDS = 10
 
@@ -30,7 +30,7 @@ class OtherCode(Exception):
 _compiled = False
 
 
-def work(system: str, cells: Sequence[Mapping[str, Any]], wanted: dict[str, str]) -> list[Row]:
+def work(theory: Theory, cells: Sequence[Mapping[str, Any]], wanted: dict[str, str]) -> list[Row]:
     """Compute a block on a worker, unless its code is another than the client's."""
     global _compiled
     mine = stamp()
@@ -39,7 +39,7 @@ def work(system: str, cells: Sequence[Mapping[str, Any]], wanted: dict[str, str]
     if not _compiled:
         compile_kernels()
         _compiled = True
-    return measure_cells(system, cells)
+    return measure_cells(theory, cells)
 
 
 class Cluster:
@@ -51,8 +51,8 @@ class Cluster:
         If Dask is not installed or there is no scheduler at the address.
     """
 
-    def __init__(self, system: str, address: str) -> None:
-        self.system, self.address = system, address
+    def __init__(self, theory: Theory, address: str) -> None:
+        self.theory, self.address = theory, address
         try:
             from distributed import Client
         except ImportError:
@@ -75,7 +75,7 @@ class Cluster:
 
         wanted, cells = stamp(), dict(blocks)
         futures = {
-            self.client.submit(work, self.system, list(block), wanted, pure=False): number
+            self.client.submit(work, self.theory, list(block), wanted, pure=False): number
             for number, block in blocks
         }
         try:
@@ -85,7 +85,7 @@ class Cluster:
                     rows = future.result()
                 except KilledWorker:
                     message = "the workers of the cluster died repeatedly in this block"
-                    rows = [nothing(self.system, FAILED, message) for _ in cells[number]]
+                    rows = [nothing(self.theory, FAILED, message) for _ in cells[number]]
                 yield number, rows
         except (CancelledError, OSError) as loss:
             raise ClusterError(f"the scheduler at {self.address} is lost") from loss

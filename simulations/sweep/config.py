@@ -33,11 +33,11 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from dynamics.core.checks import finite
 from dynamics.core.errors import ParameterError
-from dynamics.positional.problem import finite
-from simulations import theories as systems
+from simulations import theories
 from simulations.sweep.lines import line_of
-from simulations.theory import Parameter, System
+from simulations.theory import Parameter, Theory
 from simulations.values import check_kind
 
 _TABLES = ("system", "fixed", "grid", "list", "run")
@@ -191,10 +191,10 @@ class _Reader:
         self._check_cells(config)
         return config
 
-    def _system(self) -> System:
-        wanted = self.content.get("system", systems.DEFAULT)
+    def _system(self) -> Theory:
+        wanted = self.content.get("system", theories.DEFAULT)
         try:
-            return systems.load(wanted)
+            return theories.load(wanted)
         except ParameterError as refusal:
             self.refuse(str(refusal), "", "system")
 

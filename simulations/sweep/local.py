@@ -19,22 +19,22 @@ from typing import Any
 
 from simulations.interrupts import held_back
 from simulations.sweep.cells import Row, measure_cell, nothing
-from simulations.theory import FAILED
+from simulations.theory import FAILED, Theory
 
 #: How often a cell may kill its worker before it is given up.
 ATTEMPTS = 3
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 Cell = tuple[int, Mapping[str, Any]]
-Measure = Callable[[str, Mapping[str, Any]], Row]
+Measure = Callable[[Theory, Mapping[str, Any]], Row]
 
 
-def _work(pipe: Connection, measure: Measure, system: str) -> None:
+def _work(pipe: Connection, measure: Measure, theory: Theory) -> None:
     """Compute cells until the other end closes; Ctrl-C is the parent's to handle."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with contextlib.suppress(EOFError, OSError):
         while True:
-            pipe.send(measure(system, pipe.recv()))
+            pipe.send(measure(theory, pipe.recv()))
 
 
 @dataclass
@@ -49,16 +49,16 @@ class Workers:
 
     Parameters
     ----------
-    system
-        Name of the theory whose cells are computed.
+    theory
+        Whose cells are computed; sent to the processes, which need not find it by name.
     number
         How many processes.
     measure
         What computes a cell; a function that other processes can import.
     """
 
-    def __init__(self, system: str, number: int, measure: Measure = measure_cell) -> None:
-        self.system, self.number, self.measure = system, number, measure
+    def __init__(self, theory: Theory, number: int, measure: Measure = measure_cell) -> None:
+        self.theory, self.number, self.measure = theory, number, measure
         self._context = multiprocessing.get_context("spawn")
         self._workers: list[_Worker] = []
 
@@ -106,7 +106,7 @@ class Workers:
     def _start(self) -> _Worker:
         ours, theirs = self._context.Pipe()
         process = self._context.Process(
-            target=_work, args=(theirs, self.measure, self.system), daemon=True
+            target=_work, args=(theirs, self.measure, self.theory), daemon=True
         )
         with _one_thread(), held_back():
             process.start()
@@ -131,7 +131,7 @@ class Workers:
         code = worker.process.exitcode
         how = f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
         return nothing(
-            self.system, FAILED, f"the worker process died {ATTEMPTS} times in this cell ({how})"
+            self.theory, FAILED, f"the worker process died {ATTEMPTS} times in this cell ({how})"
         )
 
 

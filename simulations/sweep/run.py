@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from simulations import theories
 from simulations.sweep.cells import Row, compile_kernels, measure_cell
 from simulations.sweep.cluster import Cluster
 from simulations.sweep.config import Config
@@ -14,6 +15,7 @@ from simulations.sweep.local import Workers
 from simulations.sweep.progress import Progress
 from simulations.sweep.stamp import stamp
 from simulations.sweep.store import SweepStore, labelled
+from simulations.theory import Theory
 
 if TYPE_CHECKING:
     import xarray
@@ -35,7 +37,7 @@ class Engine(Protocol):
 class Local:
     """This machine, by so many processes."""
 
-    system: str
+    theory: Theory
     workers: int = 2
 
     def blocks(self, config: Config, wanted: list[int], progress: Progress) -> Iterator[Block]:
@@ -43,7 +45,7 @@ class Local:
         compile_kernels()
         cells = [(cell, config.values(cell)) for b in wanted for cell in config.cells_of(b)]
         waiting: dict[int, dict[int, Row]] = {block: {} for block in wanted}
-        self._pool = Workers(self.system, self.workers)
+        self._pool = Workers(self.theory, self.workers)
         for cell, row in self._pool.results(cells):
             progress.add(str(row["status"]))
             block = cell // config.block
@@ -61,8 +63,8 @@ class Local:
 class Distributed:
     """A Dask cluster."""
 
-    def __init__(self, system: str, address: str) -> None:
-        self.cluster = Cluster(system, address)
+    def __init__(self, theory: Theory, address: str) -> None:
+        self.cluster = Cluster(theory, address)
 
     def blocks(self, config: Config, wanted: list[int], progress: Progress) -> Iterator[Block]:
         """Compute one task per block."""
@@ -106,9 +108,9 @@ def sweep(config: Config, store: SweepStore, engine: Engine) -> dict[str, int]:
 
 def compute(config: Config, progress: Any = None) -> xarray.Dataset:
     """Return the labelled result of a small sweep, computed here and now and stored nowhere."""
-    rows = []
+    rows, theory = [], theories.load(config.system)
     for number, values in enumerate(config, start=1):
-        rows.append(measure_cell(config.system, values))
+        rows.append(measure_cell(theory, values))
         if progress is not None:
             progress(number / config.size)
     return labelled(config, rows, stamp())

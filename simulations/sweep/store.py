@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dynamics.core.files import remove_partial
-from simulations import theories as systems
+from simulations import theories
 from simulations.files.lock import is_fresh, locked
 from simulations.files.store import (
     StoreError,
@@ -55,7 +55,7 @@ class SweepStore:
 
     def __init__(self, path: Path, config: Config, stamp: dict[str, str]) -> None:
         self.path, self.config, self.stamp = path, config, stamp
-        self.outcomes = [quantity.name for quantity in systems.load(config.system).outcomes]
+        self.outcomes = [quantity.name for quantity in theories.load(config.system).outcomes]
         self._lock: contextlib.ExitStack | None = None
 
     def __enter__(self) -> SweepStore:
@@ -213,7 +213,7 @@ def labelled(config: Config, rows: list[Row], stamp: dict[str, str]) -> xarray.D
 
     from dynamics.core.provenance import provenance
 
-    system = systems.load(config.system)
+    system = theories.load(config.system)
     dims = [netcdf_name(name) for name in config.axes] or ["cell"]
     variables = {}
     for quantity in system.outcomes:

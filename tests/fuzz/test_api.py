@@ -12,10 +12,10 @@ from dynamics import (
     State,
     Status,
     ToleranceError,
+    attention,
     gradient_descent,
     gradient_flow,
 )
-from dynamics.positional import attention
 from tests.fuzz.values import number, text
 
 FIELDS = ("D", "C", "q", "p", "nu", "beta", "temperature", "output_scale", "d", "sigma")

@@ -32,7 +32,6 @@ def answered(code, output, given):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")
 def test_run(cases, in_time, capsys):
-    compiled = False
     for rng in cases():
         flags = dict(SMALL)
         for name in rng.sample(RUN, rng.randint(1, 3)):
@@ -44,9 +43,6 @@ def test_run(cases, in_time, capsys):
         if {"q", "qD"} <= set(flags):
             del flags["qD"]
         arguments = ["run", *(f"--{name}={value}" for name, value in flags.items())]
-        if not compiled:  # what the first run compiles is no part of a case
-            compiled = main(arguments) in (0, 1, 2)
-            capsys.readouterr()
         with in_time():
             code = main(arguments)
         answered(code, capsys.readouterr(), flags)

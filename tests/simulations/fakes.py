@@ -1,5 +1,6 @@
 """Small claims that run in no time, and one that does not run at all."""
 
+import copy
 import warnings
 from types import SimpleNamespace
 
@@ -60,4 +61,11 @@ def claim(name: str, **options) -> Claim:
 def fake_registry(*claims: Claim) -> SimpleNamespace:
     """What stands in for the module ``simulations.reproduction.registry``."""
     known = {claim.id: claim for claim in claims}
-    return SimpleNamespace(CLAIM_IDS=tuple(known), load=known.__getitem__)
+    return SimpleNamespace(claim_ids=lambda: tuple(known), load=known.__getitem__)
+
+
+def changed(theory, **methods):
+    """Return a copy of a theory with other methods."""
+    other = copy.copy(theory)
+    vars(other).update(methods)
+    return other

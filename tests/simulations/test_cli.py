@@ -68,7 +68,7 @@ class TestStartUp:
 
     def test_units_are_in_the_help_of_run(self, capsys):
         main(["run", "--help"])
-        assert "Time is learning rate\nx steps" in capsys.readouterr().out
+        assert "Time is learning rate x steps" in capsys.readouterr().out
 
     def test_reader_that_goes_away(self):
         reader, writer = os.pipe()
@@ -99,9 +99,9 @@ class TestBadInput:
             (["run", "--q", "0"], "q = 0.0 is not allowed: q must be in (0, 1]"),
             (["run", "--q", "1.5"], "q = 1.5 is not allowed: q must be in (0, 1]"),
             (["run", "--q", "nan"], "q = nan is not allowed: q must be finite"),
-            (["run", "--qD", "65"], "qD = 65 is not allowed: qD must be in (0, D = 64]"),
-            (["run", "--qD", "-1"], "qD = -1 is not allowed"),
-            (["run", "--q", "0.1", "--qD", "2"], "argument --qD: not allowed with argument --q"),
+            (["run", "--qD", "65"], "qD = 65.0 is not allowed: qD must be in (0, 64]"),
+            (["run", "--qD", "-1"], "qD = -1.0 is not allowed"),
+            (["run", "--q", "0.1", "--qD", "2"], "q and qD are not allowed together"),
             (["run", "--p", "4"], "p = 4 is not allowed: p must be odd"),
             (["run", "--p", "1"], "p = 1 is not allowed"),
             (["run", "--nu", "0"], "nu = 0.0 is not allowed: nu must be greater than 0"),
@@ -111,29 +111,32 @@ class TestBadInput:
             (["run", "--output-scale", "-1"], "output_scale = -1.0 is not allowed"),
             (["run", "--d", "0"], "d = 0 is not allowed: d must be at least 1"),
             (["run", "--sigma", "-1"], "sigma = -1.0 is not allowed: sigma must be at least 0"),
-            (["run", "--alpha", "nan", *SMALL], "alpha = nan is not allowed"),
-            (["run", "--gamma", "inf", *SMALL], "gamma = inf is not allowed"),
-            (["run", "--rho", "-inf", *SMALL], "rho = -inf is not allowed"),
+            (["run", "--alpha", "nan", *SMALL], "alpha0 = nan is not allowed"),
+            (["run", "--gamma", "inf", *SMALL], "gamma0 = inf is not allowed"),
+            (["run", "--rho", "-inf", *SMALL], "rho0 = -inf is not allowed"),
             (["run", "--horizon", "0", *SMALL], "horizon = 0.0 is not allowed"),
             (["run", "--horizon", "inf", *SMALL], "horizon = inf is not allowed"),
-            (["run", "--tolerance", "0"], "tolerance = 0.0 is not allowed"),
+            (["run", "--tolerance", "0"], "tolerance = 0 is not allowed"),
             (
                 ["run", "--D", "16", "--tolerance", "1e-40"],
                 "tolerance = 1e-40 is below the rounding error",
             ),
             (["run", "--method", "magic"], "method = magic is not allowed: method must be one of"),
-            (["run", "--solver", "euler"], "argument --solver: invalid choice: 'euler'"),
-            (["run", "--steps", "10"], "--steps is not allowed with --solver flow"),
-            (["run", "--learning-rate", "1"], "--learning-rate is not allowed with --solver flow"),
+            (
+                ["run", "--solver", "euler"],
+                "solver = 'euler' is not allowed: solver must be flow or gd",
+            ),
+            (["run", "--steps", "10"], "steps is not allowed with solver = flow"),
+            (["run", "--learning-rate", "1"], "learning_rate is not allowed with solver = flow"),
             (["run", "--solver", "gd", "--steps", "0", *SMALL], "steps = 0 is not allowed"),
             (["run", "--solver", "gd", "--steps", "1.5", *SMALL], "steps = 1.5 is not allowed"),
             (
                 ["run", "--solver", "gd", "--learning-rate", "0", *SMALL],
-                "learning_rate = 0 is not allowed",
+                "learning_rate = 0.0 is not allowed",
             ),
             (
                 ["run", "--solver", "gd", "--learning-rate", "-1", "--horizon", "1", *SMALL],
-                "learning_rate = -1 is not allowed",
+                "learning_rate = -1.0 is not allowed",
             ),
             (
                 ["run", "--solver", "gd", "--horizon", "1e-3", *SMALL],
@@ -141,7 +144,7 @@ class TestBadInput:
             ),
             (
                 ["run", "--solver", "gd", "--steps", "5", "--horizon", "1"],
-                "--steps and --horizon are not allowed together",
+                "steps and horizon are not allowed together",
             ),
             (["derive", "lemma-9"], "NAME = lemma-9 is not allowed: choose one of full-model"),
             (["derive", "--format", "word"], "--format word is not allowed: choose one of text"),
@@ -168,15 +171,15 @@ class TestRun:
         assert main(["run", *SMALL, "--q", "2/16", "--horizon", "1e4"]) == 0
         text = capsys.readouterr().out
         for words in (
-            "D = 16, C = 4 (4 sets), q = 0.125 (qD = 2), p = 3",
+            "D = 16, C = 4, L = 4, q = 0.125, p = 3",
             "enumeration:",
             "gradient flow to time 10000",
             "completed: the run reached its end",
             "(certified)",
             "floor",
-            "Event I      ends at time",
-            "Event II     ends",
-            "Event III    begins",
+            "end of Event I: alpha within 1 %",
+            "end of Event II",
+            "begin of Event III",
             "invariants",
         ):
             assert words in text
@@ -196,7 +199,7 @@ class TestRun:
         np.testing.assert_array_equal(final, expected.final)
         assert answer["final"]["loss"] == expected.loss[-1]
         assert answer["initial"]["gamma"] == -1e-3
-        assert answer["problem"]["kappa"] == 3.0
+        assert answer["constants"]["kappa"] == 3.0
         assert answer["status"] == "completed"
         assert answer["method"] == "enumeration"
         assert answer["events"]["T0"]["time"] is None or answer["events"]["T0"]["time"] >= 0.0
@@ -241,7 +244,7 @@ class TestRun:
             warnings.warn("the expectation is estimated", dynamics.AccuracyWarning, stacklevel=1)
             return population(*arguments)
 
-        monkeypatch.setattr(dynamics, "Population", estimated)
+        monkeypatch.setattr("simulations.positional.theory.Population", estimated)
         assert main(["run", *SMALL, "--horizon", "1"]) == 0
         assert capsys.readouterr().err == "patchdyn: note: the expectation is estimated\n"
 
@@ -264,7 +267,7 @@ class TestRun:
         def lost(*_):
             raise ArithmeticError("no quasi-steady value")
 
-        monkeypatch.setattr("dynamics.positional.events.find_events", lost)
+        monkeypatch.setattr("simulations.positional.theory.find_events", lost)
         assert main(["run", *SMALL, "--horizon", "1", "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["events"] is None
 
@@ -336,7 +339,7 @@ class TestRunOutput:
         def interrupted(*_, **__):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(dynamics, "Population", interrupted)
+        monkeypatch.setattr("simulations.positional.theory.Population", interrupted)
         assert main(["run"]) == 130
         assert capsys.readouterr().err == "patchdyn: interrupted\n"
 

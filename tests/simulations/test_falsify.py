@@ -1,6 +1,5 @@
 """The search for counterexamples: on a system whose runs are known, and on the real one."""
 
-import dataclasses
 import json
 import math
 from types import SimpleNamespace
@@ -12,14 +11,15 @@ from hypothesis import given, settings
 from dynamics import Population, Problem, State, gradient_flow
 from dynamics.core.trajectory import Status
 from dynamics.positional.trajectory import ReducedTrajectory
-from simulations import theories as systems
+from simulations import theories
 from simulations.cli import main
 from simulations.falsify import Conjecture, Filter, Result, assert_holds, check, falsify
 from simulations.falsify.trial import confirm
 from simulations.strategies import flow_settings, problems
 from tests.closeness import close
+from tests.simulations.fakes import changed
 
-POSITIONAL = systems.load("positional")
+POSITIONAL = theories.load("positional")
 RESOLUTION = 1e-10
 
 
@@ -60,7 +60,7 @@ def run_of(case, gamma, status=Status.COMPLETED, records=6, rho=lambda t: 0.0):
 
 def known_system(solve):
     """The positional system with runs that are known in closed form."""
-    return dataclasses.replace(POSITIONAL, solve=lambda case, progress=None: solve(case))
+    return changed(POSITIONAL, solve=lambda case, progress=None: solve(case))
 
 
 def judge(conjecture, gamma, **options):
@@ -125,7 +125,7 @@ class TestJudgement:
     )  # fmt: skip
     def test_events_that_never_happen_are_later_than_the_run(self, T1, text, result):
         outcomes = {"T0": math.nan, "T1": T1, "rise": math.nan}
-        system = dataclasses.replace(POSITIONAL, summarize=lambda case, run: outcomes)
+        system = changed(POSITIONAL, summarize=lambda case, run: outcomes)
         case = system.build({"D": 8, "C": 2, "horizon": 1.0})
         assert Conjecture(text, system).judge(case, run_of(case, abs)).result is result
 
@@ -216,7 +216,7 @@ class TestSearch:
                 progress(0.5)
 
         monkeypatch.setattr("simulations.falsify.search._LEAST_OF_A_RUN", 0.05)
-        system = dataclasses.replace(POSITIONAL, solve=endless)
+        system = changed(POSITIONAL, solve=endless)
         report = falsify("gamma >= rho", system=system, budget=1.0)
         assert not report.falsified
         assert report.tried == report.undecided >= 3

@@ -78,7 +78,7 @@ class TestEveryFigure:
     def test_draws_again_from_its_netcdf_file(self, name, tmp_path):
         figure = by_name(name)
         write_dataset(tmp_path / "data.nc", figure.data)
-        module = importlib.import_module(f"simulations.figures.{MODULES[name]}")
+        module = importlib.import_module(f"simulations.positional.figures.{MODULES[name]}")
         with xarray.open_dataset(tmp_path / "data.nc", engine="h5netcdf") as data:
             artists = module.draw(data.load())
         assert artists

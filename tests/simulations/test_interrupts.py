@@ -13,7 +13,7 @@ from simulations import interrupts
 
 LONG = """
 import math, sys
-from dynamics._jit import kernel
+from dynamics.core.jit import kernel
 
 @kernel
 def spin(steps):

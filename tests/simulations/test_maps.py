@@ -9,9 +9,8 @@ import pytest
 import xarray
 from matplotlib.figure import Figure
 
-from simulations import maps
-from simulations.cli import main
-from simulations.commands.run import add_arguments
+from simulations import maps, theories
+from simulations.cli import build_parser, main
 from simulations.figures import regime_map
 from simulations.files.store import write_sealed_dataset
 from simulations.positional import maps as positional_maps
@@ -40,7 +39,7 @@ solver = "gd"
 
 
 def row(**outcomes):
-    found = nothing("positional", "completed", "the run reached its end")
+    found = nothing(theories.load("positional"), "completed", "the run reached its end")
     usual = {"T1": 1e3, "association": 1.0, "worst gamma >= rho": 0.0, "rise": 1.0, "loss": 0.1,
              "test_error": 0.02, "best_test_error": 0.01, "initial_alpha": 0.1,
              "alpha_star": 0.2, "stable_learning_rate": 0.1}  # fmt: skip
@@ -53,7 +52,9 @@ def made_up(folder, text, rows):
     full = []
     for values, one in zip(config, rows, strict=True):
         invalid = 16 % values["C"] != 0
-        full.append(nothing("positional", "invalid", "C = 3 is not") if invalid else one)
+        full.append(
+            nothing(theories.load("positional"), "invalid", "C = 3 is not") if invalid else one
+        )
     write_sealed_dataset(folder / "sweep.nc", labelled(config, full, {"code": "0"}))
     return folder
 
@@ -159,12 +160,9 @@ class TestPoint:
         said = json.loads(capsys.readouterr().out)
         assert said["at"] == {"qD/C^2": 0.2, "C": 8}
         assert said["outcomes"]["T1"] == 1000.0
-        import argparse
-
-        parser = argparse.ArgumentParser()
-        add_arguments(parser)
-        args = parser.parse_args(said["command"].split()[2:])
-        assert (args.D, args.C, args.q) == (16, 8, 0.8)
+        words = said["command"].split()[1:]
+        args = vars(build_parser(words).parse_args(words))
+        assert [args[f"parameter {name}"] for name in ("D", "C", "q")] == [16, 8, 0.8]
 
     def test_text_for_a_person(self, flow, capsys):
         assert main(["map", str(flow), "--at", "qD/C^2=1/10", "--at", "C=3"]) == 0

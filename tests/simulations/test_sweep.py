@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import xarray
 
+from simulations import theories
 from simulations.cli import main
 from simulations.files.store import StoreError
 from simulations.sweep import cells, cluster, local
@@ -22,6 +23,7 @@ from simulations.sweep.progress import Progress, duration
 from simulations.sweep.run import compute, open_store, sweep
 from simulations.sweep.stamp import stamp
 from simulations.sweep.store import labelled
+from tests.simulations.fakes import changed
 
 CONFIG = """\
 [fixed]
@@ -80,9 +82,8 @@ class Serial:
             if len(self.computed) == self.stop_after:
                 raise KeyboardInterrupt
             self.computed.append(block)
-            rows = [
-                cells.measure_cell(config.system, config.values(n)) for n in config.cells_of(block)
-            ]
+            theory = theories.load(config.system)
+            rows = [cells.measure_cell(theory, config.values(n)) for n in config.cells_of(block)]
             yield block, rows
 
     def close(self):
@@ -118,17 +119,11 @@ class TestEngines:
         assert corner["T0"].isnull().all()
         assert (reference.sel(C=[2, 4])["status"] == "completed").all()
 
-    def test_defect_in_one_cell_is_its_status(self, monkeypatch):
-        from dataclasses import replace
-
-        from simulations import theories as systems
-
+    def test_defect_in_one_cell_is_its_status(self):
         def broken(case):
             raise ZeroDivisionError("oops")
 
-        system = replace(systems.load("positional"), measure=broken)
-        monkeypatch.setattr(systems, "load", lambda name: system)
-        row = cells.measure_cell("positional", {})
+        row = cells.measure_cell(changed(theories.load("positional"), measure=broken), {})
         assert (row["status"], row["message"]) == ("failed", "ZeroDivisionError: oops")
         assert math.isnan(row["gamma"])
 
@@ -142,7 +137,8 @@ class TestCompiledCode:
         with event.install_recorder("numba:compile") as recorder:
             for values in (small, small | {"method": "fourier"}, descent,
                            descent | {"method": "fourier"}):  # fmt: skip
-                assert cells.measure_cell("positional", values)["status"] == "completed"
+                row = cells.measure_cell(theories.load("positional"), values)
+                assert row["status"] == "completed"
         assert [entry for _, entry in recorder.buffer if entry.is_start] == []
 
 
@@ -164,13 +160,13 @@ def dies_always(system, values):
 class TestWorkers:
     def test_killed_workers_lose_nothing_and_double_nothing(self, tmp_path):
         work = [(n, {"folder": str(tmp_path), "cell": n}) for n in range(4)]
-        found = list(local.Workers("positional", 2, dies_once).results(work))
+        found = list(local.Workers(theories.load("positional"), 2, dies_once).results(work))
         assert sorted(number for number, _ in found) == [0, 1, 2, 3]
         assert all(row["message"] == str(number) for number, row in found)
 
     def test_cell_that_always_kills_its_worker_is_given_up(self):
         work = [(n, {"cell": n}) for n in range(5)]
-        found = dict(local.Workers("positional", 2, dies_always).results(work))
+        found = dict(local.Workers(theories.load("positional"), 2, dies_always).results(work))
         assert found[3]["status"] == "failed"
         assert "died 3 times in this cell (signal 9)" in found[3]["message"]
         assert [found[n]["status"] for n in (0, 1, 2, 4)] == ["completed"] * 4
@@ -303,7 +299,7 @@ class TestStore:
 
     def test_list_is_labelled_by_cell(self):
         config = parse("[[list]]\nC = 2\nsolver = 'gd'\n[[list]]\n'beta/tau' = 2\n")
-        rows = [cells.nothing("positional", "failed", "x") for _ in config]
+        rows = [cells.nothing(theories.load("positional"), "failed", "x") for _ in config]
         data = labelled(config, rows, stamp())
         assert data["status"].dims == ("cell",)
         assert data["beta_over_tau"].attrs["parameter"] == "beta/tau"

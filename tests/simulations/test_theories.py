@@ -9,13 +9,14 @@ from hypothesis import given, settings
 from dynamics import ParameterError, Population, Problem, Status, gradient_flow
 from dynamics.positional.events import find_events
 from simulations.cli import build_parser
-from simulations.theories import NAMES, Case, load
+from simulations.theories import command, load, names
+from simulations.theory import Case
 from tests.closeness import close
 
 SMALL = {"D": 8, "C": 2, "q": 0.2, "horizon": 1e3, "rtol": 1e-6, "tolerance": 1e-8}
 
 
-@pytest.fixture(scope="module", params=NAMES)
+@pytest.fixture(scope="module", params=names())
 def system(request):
     return load(request.param)
 
@@ -155,10 +156,11 @@ class TestMeasure:
 )
 def test_command_makes_the_same_case(positional, values):
     case = positional.build(values)
-    words = positional.command(case).split()
-    args = build_parser().parse_args(words[1:])
+    words = command(case).split()
+    args = build_parser(words[1:]).parse_args(words[1:])
     assert args.command == "run"
-    assert (args.D, args.C, args.q) == (case.problem.D, case.problem.C, case.problem.q)
-    assert args.solver == case.solver
-    assert (args.horizon, args.steps) == (case.settings.get("horizon"), case.settings.get("steps"))
-    assert (args.gamma, args.output_scale) == (values.get("gamma0"), values.get("kappa"))
+    given = {name.removeprefix("parameter "): value for name, value in vars(args).items()
+             if name.startswith("parameter ") and value is not None}  # fmt: skip
+    again = positional.build(given)
+    assert (again.problem, again.solver) == (case.problem, case.solver)
+    assert again.settings == case.settings

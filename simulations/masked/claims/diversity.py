@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from simulations.reproduction.claim import HUANG_2024, Claim, Context, Outcome, Verdict
+from simulations.reproduction.claim import Claim, Context, Outcome, Verdict
 
 if TYPE_CHECKING:
     import numpy as np
@@ -248,6 +248,5 @@ CLAIM = Claim(
     run=run,
     quick_note="one layout of the areas instead of five",
     depends="the mean-field limit for training; random order of equal weights",
-    paper=HUANG_2024,
     shares="masked",
 )

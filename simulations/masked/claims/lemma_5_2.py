@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simulations.reproduction.claim import HUANG_2024, Claim, Context, Outcome, Verdict
+from simulations.reproduction.claim import Claim, Context, Outcome, Verdict
 
 if TYPE_CHECKING:
     from simulations.masked.runs import Speeds
@@ -20,7 +20,7 @@ def run(context: Context) -> Outcome:
     from dataclasses import asdict
 
     from simulations.masked import runs
-    from simulations.positional.claims.lemma_4_1 import all_sizes
+    from simulations.reproduction.proofs import all_sizes
     from symbolic.masked import lemma_5_2
 
     proofs = lemma_5_2.prove_all(quick=context.quick)
@@ -117,6 +117,5 @@ CLAIM = Claim(
     run=run,
     quick_note="the two smaller exact models, 15 random states instead of 60",
     depends="exact rational arithmetic; the d x d model, which shares no code with the reduced one",
-    paper=HUANG_2024,
     shares="masked",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from simulations.reproduction.claim import HUANG_2024, Claim, Context, Outcome, Verdict
+from simulations.reproduction.claim import Claim, Context, Outcome, Verdict
 
 if TYPE_CHECKING:
     from dynamics.masked import MaskedProblem
@@ -283,6 +283,5 @@ CLAIM = Claim(
     run=run,
     quick_note="four problems instead of ten, fewer partitions and clusters",
     depends="enumeration of all masks; the optimum uses counts of masks alone",
-    paper=HUANG_2024,
     shares="masked",
 )

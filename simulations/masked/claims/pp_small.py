@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simulations.reproduction.claim import HUANG_2024, Claim, Context, Outcome, Verdict
+from simulations.reproduction.claim import Claim, Context, Outcome, Verdict
 
 if TYPE_CHECKING:
     from simulations.masked.runs import Regime
@@ -148,6 +148,5 @@ CLAIM = Claim(
     run=run,
     quick_note="four values of P for the fit instead of six, random masks in one regime only",
     depends="the mean-field limit",
-    paper=HUANG_2024,
     shares="masked",
 )

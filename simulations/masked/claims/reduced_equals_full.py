@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simulations.reproduction.claim import HUANG_2024, Claim, Context, Outcome, Verdict
+from simulations.reproduction.claim import Claim, Context, Outcome, Verdict
 
 if TYPE_CHECKING:
     import numpy as np
@@ -119,6 +119,5 @@ CLAIM = Claim(
     run=run,
     quick_note="two problems instead of three",
     depends="the d x d model, which shares no code with the reduced one",
-    paper=HUANG_2024,
     shares="masked",
 )

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from simulations.reproduction.claim import HUANG_2024, Claim, Context, Outcome, Verdict
+from simulations.reproduction.claim import Claim, Context, Outcome, Verdict
 
 if TYPE_CHECKING:
     from dynamics.masked import MaskedProblem
@@ -238,6 +238,5 @@ CLAIM = Claim(
     run=run,
     quick_note="steps of 10^12 in P instead of 10^6",
     depends="the mean-field limit (counts at their means); the extrapolation is an estimate",
-    paper=HUANG_2024,
     shares="masked",
 )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from simulations.reproduction.claim import HUANG_2024, Claim, Context, Outcome, Verdict
+from simulations.reproduction.claim import Claim, Context, Outcome, Verdict
 
 if TYPE_CHECKING:
     import numpy as np
@@ -275,6 +275,5 @@ CLAIM = Claim(
     run=run,
     quick_note="five problems instead of eight, three values of U/L instead of five",
     depends="enumeration of all masks; for large P the mean-field limit",
-    paper=HUANG_2024,
     shares="masked",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from simulations.reproduction.claim import HUANG_2024, Claim, Context, Outcome, Verdict
+from simulations.reproduction.claim import Claim, Context, Outcome, Verdict
 
 if TYPE_CHECKING:
     import xarray
@@ -240,6 +240,5 @@ CLAIM = Claim(
     run=run,
     quick_note="two sizes instead of three, no random z and K = 1 only, a coarser plane",
     depends="the mean-field limit, whose error is estimated along the run",
-    paper=HUANG_2024,
     shares="masked",
 )

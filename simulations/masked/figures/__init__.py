@@ -1,0 +1,1 @@
+"""Figures of masked image modelling, one module each: they draw labelled data."""

@@ -26,16 +26,15 @@ def gather(
     Each run is shown until that many times the moment at which it has learned.
     """
     from simulations.masked import runs
-    from simulations.masked.theory import observe
-    from simulations.theories import load
+    from simulations.masked.theory import THEORY
 
-    system, parts = load("masked"), []
+    parts = []
     moments: dict[str, list[float]] = {name: [] for name in ("switch", "learned", "law")}
     for problem in problems:
         run, events = runs.flow(problem), runs.events(problem)
         end = min(until * events.learned.time, float(run.time[-1]))
         keep = run.time <= end
-        columns = observe(system.build({}), run)
+        columns = THEORY.observe(THEORY.build({}), run)
         width = run.time.size
         parts.append({name: np.where(keep, columns[name], np.nan) for name in ("time", *_NAMES)})
         parts[-1]["excess"] = parts[-1]["excess"] / parts[-1]["excess"][0]

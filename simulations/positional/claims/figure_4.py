@@ -42,7 +42,6 @@ class Panels(NamedTuple):
 def run(context: Context) -> Outcome:
     """Draw the four panels at the public settings and at a larger problem."""
     from simulations.positional import training_runs
-    from simulations.positional.claims.theorem_4_2 import parameters
 
     names = (training_runs.PUBLIC, training_runs.LARGE)
     settings = {
@@ -75,7 +74,7 @@ def run(context: Context) -> Outcome:
         verdict,
         measured,
         TOLERANCE,
-        {"settings": parameters(settings), "seed": context.seed},
+        {"settings": training_runs.parameters(settings), "seed": context.seed},
         summary,
         (_figure(runs, settings),),
     )
@@ -131,12 +130,13 @@ def judge(found: Sequence[tuple[str, Panels]]) -> tuple[Verdict, str]:
 
 def _figure(runs: dict[str, list[Training]], settings: dict[str, tuple[Setting, int]]) -> Figure:
     from simulations.figures import report_figure
-    from simulations.positional.claims.theorem_4_2 import describe
+    from simulations.positional import training_runs
     from simulations.positional.figures import training
     from simulations.positional.training_runs import SOURCE
 
     names = "; ".join(
-        f"{name}: {describe(settings[name][0])}, {len(some)} runs" for name, some in runs.items()
+        f"{name}: {training_runs.describe(settings[name][0])}, {len(some)} runs"
+        for name, some in runs.items()
     )
     return report_figure(
         "figure-4",

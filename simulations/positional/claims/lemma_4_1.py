@@ -23,6 +23,7 @@ def run(context: Context) -> Outcome:
     from dataclasses import asdict
 
     from simulations.positional import runs
+    from simulations.reproduction.proofs import all_sizes
     from symbolic.positional import lemma_4_1
 
     proofs = lemma_4_1.prove_all(quick=context.quick)
@@ -40,7 +41,7 @@ def run(context: Context) -> Outcome:
         ),
     }
     worst, moved, paths = 0.0, 1.0, []
-    for problem in _problems():
+    for problem in runs.FULL_PROBLEMS:
         name = runs.describe(problem)
         drawn = runs.full_descents(problem, context.quick, context.seed)
         violations = [path.violations() for path in drawn]
@@ -76,24 +77,6 @@ def run(context: Context) -> Outcome:
         f"{worst:.1e} while gamma and rho move by at least {moved:.2g}.",
         (_figure(paths[0]),),
     )
-
-
-def _problems() -> tuple[Any, ...]:
-    from dynamics import Problem
-
-    return (
-        Problem(D=8, C=2, q=0.3, temperature=1.3, output_scale=5.0),
-        Problem(D=9, C=3, q=0.3),
-    )
-
-
-def all_sizes(proofs: list[Proof]) -> dict[str, int | bool]:
-    """Return how many identities were decided for all sizes, and whether all of them hold."""
-    general = [proof for proof in proofs if proof.all_sizes]
-    return {
-        "identities decided for all sizes": sum(proof.count for proof in general),
-        "holds for all sizes": bool(general) and all(proof.all_zero for proof in general),
-    }
 
 
 def _distinct(proofs: list[Proof], kind: str) -> int:

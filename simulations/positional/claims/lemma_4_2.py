@@ -21,7 +21,7 @@ def run(context: Context) -> Outcome:
 
     from dynamics import Problem
     from simulations.positional import runs
-    from simulations.positional.claims.lemma_4_1 import _problems, all_sizes
+    from simulations.reproduction.proofs import all_sizes
     from symbolic.positional import lemma_4_2
 
     proofs = lemma_4_2.prove_all()
@@ -33,7 +33,7 @@ def run(context: Context) -> Outcome:
         **all_sizes(proofs),
     }
     worst = 0.0
-    for problem in _problems():
+    for problem in runs.FULL_PROBLEMS:
         leak = 0.0
         for path in runs.full_descents(problem, context.quick, context.seed):
             perp = path.v - path.states()[:, :1] * path.w_star
@@ -57,7 +57,7 @@ def run(context: Context) -> Outcome:
         measured,
         TOLERANCE,
         {
-            "problems": [asdict(p) for p in (*_problems(), base)],
+            "problems": [asdict(p) for p in (*runs.FULL_PROBLEMS, base)],
             "steps": steps,
             "seeds": list(range(context.seed, context.seed + runs.SEEDS)),
             "steps of all seeds but the first": steps // 5,

@@ -81,7 +81,7 @@ def run(context: Context) -> Outcome:
         verdict,
         measured,
         TOLERANCE,
-        {"settings": parameters(settings), "seed": context.seed},
+        {"settings": training_runs.parameters(settings), "seed": context.seed},
         summary,
         (_figure(runs, settings), _figure_of_scan(scan)),
     )
@@ -235,28 +235,13 @@ def _told(name: str, end: Ending) -> str:
     return text + ("" if end.within else " (outside the hypotheses)")
 
 
-def describe(setting: Setting) -> str:
-    """Return problem, sample size and learning rates of v and A of a setting in words."""
-    problem = setting.problem
-    return (
-        f"D={problem.D}, C={problem.C}, qD={problem.q * problem.D:.3g}, p={problem.p}, "
-        f"N={setting.N}, rates {setting.rate_v:g} and {setting.rate_A:g}"
-    )
-
-
-def parameters(settings: dict[str, tuple[Setting, int]]) -> dict[str, Any]:
-    """Return everything that defines the settings, for the report."""
-    from dataclasses import asdict
-
-    return {name: asdict(setting) | {"runs": runs} for name, (setting, runs) in settings.items()}
-
-
 def _figure(runs: dict[str, list[Training]], settings: dict[str, tuple[Setting, int]]) -> Figure:
     from simulations.figures import report_figure
+    from simulations.positional import training_runs
     from simulations.positional.figures import training
     from simulations.positional.training_runs import SOURCE
 
-    names = "; ".join(f"{name}: {describe(settings[name][0])}" for name in runs)
+    names = "; ".join(f"{name}: {training_runs.describe(settings[name][0])}" for name in runs)
     return report_figure(
         "theorem-4-2-control",
         "Is the error small because of patch association?",

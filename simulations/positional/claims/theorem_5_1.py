@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -86,7 +85,8 @@ def run(context: Context) -> Outcome:
     verdict, summary = judge(points, needs, powers)
     return Outcome(
         verdict, _numbers(points, needs, powers, curves), TOLERANCE,
-        parameters(wanted + decisive, context.seed), summary, (_figure(curves, context.seed),),
+        transfer.parameters(wanted + decisive, context.seed), summary,
+        (_figure(curves, context.seed),),
     )  # fmt: skip
 
 
@@ -116,6 +116,8 @@ def _numbers(
     powers: dict[str, Interval],
     curves: dict[Entry, Sweep],
 ) -> dict[str, Any]:
+    from simulations.positional.transfer_statistics import or_never
+
     measured: dict[str, Any] = {}
     for point in points:
         name = f"{point.learner}, D = {point.D}, {point.samples} samples, {point.runs} runs"
@@ -183,33 +185,6 @@ def judge(
     if any(point.more.low > TOLERANCE for point in inside):
         return Verdict.FAILS, text
     return (Verdict.FINDING if over or not inside else Verdict.HOLDS), text
-
-
-def or_never(number: float) -> float | str:
-    """Return a number, or a word where it is not finite."""
-    if math.isfinite(number):
-        return number
-    return "more than tried" if math.isinf(number) else "none: not reached at every D"
-
-
-def parameters(wanted: Sequence[Entry], seed: int) -> dict[str, Any]:
-    """Return what defines the sweeps, for the report."""
-    from dataclasses import asdict
-
-    from simulations.positional import transfer_runs as transfer
-    from simulations.positional.transfer_statistics import SEEDS
-
-    return {
-        "problem at D = 32": asdict(transfer.downstream(32, wanted[0].qD)),
-        "sweeps": [entry._asdict() for entry in wanted],
-        "pre-training (N, steps, learning rate of A)": transfer.PRETRAINING,
-        "independent groups of runs (pre-training, data, held-out samples)": SEEDS,
-        "learning rate of v": transfer.RATE,
-        "steps": transfer.STEPS,
-        "ridge penalties": transfer.PENALTIES,
-        "held-out samples": transfer.TESTED,
-        "seed": seed,
-    }
 
 
 def _figure(found: dict[Entry, Sweep], seed: int) -> Figure:

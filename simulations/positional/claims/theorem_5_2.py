@@ -45,7 +45,7 @@ def run(context: Context) -> Outcome:
     """Train every learner on samples of a new feature and compare what they need."""
     from dynamics.positional.baselines.set_knowledge import coupon_collector
     from simulations.positional import transfer_runs as transfer
-    from simulations.positional.claims.theorem_5_1 import or_never, parameters
+    from simulations.positional.transfer_statistics import or_never
 
     wanted = [
         entry
@@ -84,7 +84,7 @@ def run(context: Context) -> Outcome:
         )
     verdict, summary = judge(needs)
     return Outcome(
-        verdict, measured, FINE, parameters(wanted, context.seed), summary,
+        verdict, measured, FINE, transfer.parameters(wanted, context.seed), summary,
         (_figure(found, context.seed),),
     )  # fmt: skip
 

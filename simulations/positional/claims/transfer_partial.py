@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from simulations.reproduction.claim import Claim, Context, Figure, Outcome, Verdict
 
 if TYPE_CHECKING:
-    from simulations.positional.transfer_statistics import Interval, Sweep
+    from simulations.positional.partial_transfer import Shared
+    from simulations.positional.transfer_statistics import Sweep
 
 #: Test error that counts as transfer: that of Theorem 5.1.
 TOLERANCE = 0.025
@@ -17,18 +18,6 @@ TOLERANCE = 0.025
 DEVIATION = 0.1
 #: The error has settled where it is at most so many times its value with the most samples.
 SETTLED = 1.5
-
-
-class Shared(NamedTuple):
-    """Fine-tuning with a share of the sets kept."""
-
-    share: float
-    floor: Interval  # mean error with the most samples
-    needed: Interval  # samples for TOLERANCE
-    settled: Interval  # samples until the error has settled
-    deviation: Interval  # of the floor from the line between the ends, by the line's span
-    exact: float  # error of uniform attention to the old sets, exactly
-    least: float  # least error of a rule that knows the kept sets alone, exactly
 
 
 def run(context: Context) -> Outcome:
@@ -85,7 +74,7 @@ def measure(found: dict[float, Sweep], seed: int) -> list[Shared]:
     for share, sweep in found.items():
         floor = group_interval(sweep.by_group(last))
         line = share * known + (1.0 - share) * none
-        points.append(Shared(
+        points.append(partial.Shared(
             share, floor, sweep.interval(TOLERANCE, seed),
             sweep.interval(SETTLED * floor.value, seed),
             group_interval((sweep.by_group(last) - line) / span),

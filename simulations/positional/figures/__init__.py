@@ -1,0 +1,1 @@
+"""Figures of positional attention, one module each: they draw labelled data."""

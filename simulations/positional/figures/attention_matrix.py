@@ -8,8 +8,7 @@ import numpy as np
 import xarray
 from matplotlib.colors import LogNorm
 
-from dynamics import Problem, State, Trajectory
-from dynamics.positional import attention
+from dynamics import Problem, State, Trajectory, attention
 from simulations.figures.style import styled
 
 

@@ -13,7 +13,7 @@ from simulations.positional.partial_transfer import hard_attention, least
 from simulations.positional.transfer_statistics import Sweep
 
 if TYPE_CHECKING:
-    from simulations.positional.claims.transfer_partial import Shared
+    from simulations.positional.partial_transfer import Shared
 
 _MARKERS = "os^vD"
 _LINE = 41

@@ -1,0 +1,1 @@
+"""gamma >= rho certified on boxes of parameters, in ball arithmetic."""

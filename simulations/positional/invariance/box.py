@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from dynamics import ParameterError, Problem, State
-from dynamics.positional.problem import require
+from dynamics.core.checks import require
 
 Number = int | float | Fraction
 Interval = tuple[Fraction, Fraction]

@@ -11,6 +11,7 @@ from dynamics.masked.best_positional_attention import best, quadratic
 from simulations.files.as_json import plain
 from simulations.files.store import write_dataset
 from simulations.masked import runs
+from simulations.masked.claims import PAPER
 from simulations.masked.claims.diversity import (
     AREA,
     GLOBAL,
@@ -37,13 +38,13 @@ from simulations.masked.claims.theorem_4_1 import End, Rate
 from simulations.masked.claims.theorem_4_1 import judge as judge_theorem
 from simulations.masked.claims.two_phases import Phases
 from simulations.masked.claims.two_phases import judge as judge_two_phases
-from simulations.reproduction.claim import HUANG_2024, Verdict
+from simulations.reproduction.claim import Verdict
 from simulations.reproduction.exponents import Exponent, exponent
-from simulations.reproduction.registry import CLAIM_IDS, load
+from simulations.reproduction.registry import claim_ids, load
 from tests.closeness import close
 from tests.simulations.quick import figures, outcome
 
-IDS = tuple(claim_id for claim_id in CLAIM_IDS if claim_id.startswith("huang-"))
+IDS = tuple(claim_id for claim_id in claim_ids() if claim_id.startswith("huang-"))
 HOLDS, FAILS, FINDING = Verdict.HOLDS, Verdict.FAILS, Verdict.FINDING
 
 
@@ -52,7 +53,7 @@ class TestQuickRuns:
     @pytest.mark.parametrize("claim_id", IDS)
     def test_holds_and_says_what_it_measured(self, claim_id):
         claim, found = load(claim_id), outcome(claim_id)
-        assert claim.paper is HUANG_2024
+        assert claim.paper is PAPER
         expected = FINDING if claim_id == "huang-positional-is-not-enough" else HOLDS
         assert found.verdict is expected, found.summary
         assert claim.criterion.endswith(".")
@@ -62,7 +63,7 @@ class TestQuickRuns:
         plain({"measured": found.measured, "parameters": found.parameters})
 
     def test_ten_claims_after_those_of_the_first_paper(self):
-        assert CLAIM_IDS[-len(IDS) :] == IDS
+        assert claim_ids()[-len(IDS) :] == IDS
         assert len(IDS) == 10
 
     @pytest.mark.slow

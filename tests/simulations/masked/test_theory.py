@@ -21,7 +21,7 @@ from simulations.masked.runs import columns_of
 from simulations.masked.theory import natural_horizon
 from simulations.strategies import masked_problems
 from simulations.sweep.run import compute, grid
-from simulations.theories import load
+from simulations.theories import command, load
 from tests.closeness import close
 
 SMALL = {"P": 4096, "kappa_c": 0.9, "kappa_s": 0.4}
@@ -108,7 +108,7 @@ class TestMeasure:
         assert "tolerance = 1e-06" in strict["message"]
         case = masked.build(SMALL | {"quadrature": 1e-5, "tolerance": 0.5})
         assert (case.settings["quadrature"], case.settings["tolerance"]) == (1e-5, 0.5)
-        assert "--quadrature 1e-05" in masked.command(case)
+        assert "--quadrature 1e-05" in command(case)
         assert masked.build(SMALL | {"tolerance": 1e-4}).settings["quadrature"] == 1e-4
 
     def test_observables_at_the_records(self, masked):
@@ -185,7 +185,7 @@ class TestCommandLine:
     )  # fmt: skip
     def test_command_makes_the_same_case(self, masked, values):
         case = masked.build(values)
-        words = masked.command(case).split()[1:]
+        words = command(case).split()[1:]
         args = vars(build_parser(words).parse_args(words))
         given = {name.removeprefix("parameter "): value for name, value in args.items()
                  if name.startswith("parameter ") and value is not None}  # fmt: skip
@@ -207,6 +207,35 @@ class TestCommandLine:
         text = capsys.readouterr().out
         assert "status       completed" in text
         assert all(one.name in text for one in masked.outcomes)
+
+    def test_partitions_are_written_out_and_read_back(self, masked):
+        text = "0-3/4,5/6-7:0,4/1,5/2-3,6-7"
+        case = masked.build({"partitions": text, "query": "4", "mask_ratio": 0.5})
+        assert case.problem == MaskedProblem(
+            P=8, query=4, mask_ratio=0.5,
+            partitions=(((0, 1, 2, 3), (4, 5), (6, 7)), ((0, 4), (1, 5), (2, 3, 6, 7))),
+        )  # fmt: skip
+        words = command(case).split()[1:]
+        args = vars(build_parser(words).parse_args(words))
+        given = {name.removeprefix("parameter "): value for name, value in args.items()
+                 if name.startswith("parameter ") and value is not None}  # fmt: skip
+        assert masked.build(given).problem == case.problem
+        assert main([*words, "--json"]) == 0
+
+    @pytest.mark.parametrize(
+        ("values", "sentence"),
+        [
+            ({"partitions": "0-3/x"}, "an area must be patches such as 0-3"),
+            ({"partitions": "0-99999"}, "at most 10000"),
+            ({"partitions": "0-3/4-7", "P": 8}, "P and partitions are not allowed together"),
+            ({"partitions": "0-3/3-7"}, "partitions"),
+            ({"partitions": "0-3/4-7", "query": "local"}, "the index of a patch"),
+            ({"partitions": "0-3/4-7", "query": "9"}, "query = 9 is not allowed"),
+        ],
+    )
+    def test_partitions_that_are_none(self, masked, values, sentence):
+        with pytest.raises(ParameterError, match=sentence):
+            masked.build(values)
 
     @pytest.mark.parametrize(
         ("words", "sentence"),

@@ -9,8 +9,7 @@ import xarray
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from dynamics import ParameterError, Population, Problem, State
-from dynamics.positional import attention
+from dynamics import ParameterError, Population, Problem, State, attention
 from simulations.cli import main
 from simulations.files.store import write_dataset
 from simulations.positional.claims.gamma_ge_rho_certified import Checked, boxes, judge

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure as Canvas
 from simulations.files.store import write_dataset
 from simulations.positional.claims import figure_2, figure_3, theorem_3_1, theorem_3_2
 from simulations.reproduction.claim import Verdict
-from simulations.reproduction.registry import CLAIM_IDS
+from simulations.reproduction.registry import claim_ids
 from simulations.reproduction.run import render
 from tests.simulations.quick import assert_complete, outcome
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_stand_in_the_papers_order():
-    assert tuple(one for one in CLAIM_IDS if one in CLAIMS) == tuple(CLAIMS)
+    assert tuple(one for one in claim_ids() if one in CLAIMS) == tuple(CLAIMS)
 
 
 @pytest.mark.parametrize("claim_id", CLAIMS)
@@ -37,7 +37,7 @@ class TestOutcome:
         assert render(figure).startswith(b"\x89PNG")
         assert len(figure.caption) > 100
         write_dataset(tmp_path / "data.nc", figure.data)
-        module = importlib.import_module(f"simulations.figures.{CLAIMS[claim_id]}")
+        module = importlib.import_module(f"simulations.positional.figures.{CLAIMS[claim_id]}")
         canvas = Canvas(figsize=figure.size, layout="constrained")
         with xarray.open_dataset(tmp_path / "data.nc", engine="h5netcdf") as data:
             assert module.draw(data.load(), canvas)

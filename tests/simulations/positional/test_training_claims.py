@@ -53,7 +53,7 @@ from simulations.positional.transfer_runs import (
 from simulations.positional.transfer_statistics import Interval, Sweep
 from simulations.reproduction import intervals
 from simulations.reproduction.claim import Verdict
-from simulations.reproduction.registry import CLAIM_IDS, load
+from simulations.reproduction.registry import claim_ids, load
 from tests.closeness import close, within
 from tests.simulations.quick import assert_complete, outcome
 
@@ -77,7 +77,7 @@ SETTING = Setting(SMALL, 400, 0.3, 8.0, 40, records=9, tested=500)
 
 
 def test_stand_in_the_papers_order():
-    assert tuple(one for one in CLAIM_IDS if one in DRAWN) == tuple(DRAWN)
+    assert tuple(one for one in claim_ids() if one in DRAWN) == tuple(DRAWN)
 
 
 @pytest.mark.slow
@@ -92,7 +92,9 @@ class TestOutcome:
             path = tmp_path / f"{figure.name}.nc"
             write_dataset(path, figure.data)
             module, function = name.split(".")
-            draw = getattr(importlib.import_module(f"simulations.figures.{module}"), function)
+            draw = getattr(
+                importlib.import_module(f"simulations.positional.figures.{module}"), function
+            )
             canvas = Canvas(figsize=figure.size, layout="constrained")
             with xarray.open_dataset(path, engine="h5netcdf") as data:
                 assert draw(data.load(), canvas)
@@ -328,7 +330,7 @@ class TestVerdictsCouldComeOutOtherwise:
         def point(share, floor, deviation=0.0):
             around = Interval(floor, 0.95 * floor, 1.05 * floor)
             off = Interval(deviation, deviation - 0.05, deviation + 0.05)
-            return transfer_partial.Shared(share, around, around, around, off, floor, floor)
+            return partial_transfer.Shared(share, around, around, around, off, floor, floor)
 
         def verdict(*points):
             return transfer_partial.judge(points)[0]

@@ -1,0 +1,56 @@
+"""A deep linear scalar: the risk (a b - s)^2 / 2, which descent follows in closed form."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from dynamics.core.risk import Risk
+
+
+class Pair(NamedTuple):
+    a: float
+    b: float
+
+
+@dataclass(frozen=True)
+class ToyProblem:
+    s: float = 1.0
+    a0: float = 0.1
+    b0: float = 0.2
+
+    @property
+    def initial_state(self):
+        return Pair(self.a0, self.b0)
+
+
+class Loss(NamedTuple):
+    loss: float
+    bound: float
+
+
+class ToyPopulation(Risk):
+    order_parameters = ("a", "b")
+    method = "closed form"
+    reason = "closed form: a polynomial"
+    tolerance = 1e-12
+
+    def __init__(self, problem):
+        self.problem, self.evaluations = problem, 0
+
+    def state(self, vector):
+        return Pair(*map(float, vector))
+
+    def gradient(self, state):
+        self.evaluations += 1
+        rest = state[0] * state[1] - self.problem.s
+        return Pair(rest * state[1], rest * state[0])
+
+    def jacobian(self, state):
+        a, b = state
+        cross = 2.0 * a * b - self.problem.s
+        return np.array([[b * b, cross], [cross, a * a]])
+
+    def evaluate(self, state):
+        rest = state[0] * state[1] - self.problem.s
+        return Loss(0.5 * rest * rest, 1e-15 * max(1.0, rest * rest))

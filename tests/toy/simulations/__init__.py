@@ -1,0 +1,1 @@
+"""The toy theory for the tools."""
