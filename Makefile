@@ -1,7 +1,7 @@
 # make reproduce        everything from a fresh clone: environment, then every claim into report/
 # make reproduce-quick  the same with smaller problems, in about two minutes
 # make reproduce-thorough  also what is too heavy for that
-# make test | lint | bench | clean
+# make test | test-fast | lint | bench | clean
 #
 # The environment lives in .venv and is set up once per change of pyproject.toml.
 # Another interpreter: make PYTHON=/path/to/python3.12 reproduce
@@ -11,11 +11,15 @@ RECENT := import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for python in $(CANDIDATES); do \
 	"$$python" -c '$(RECENT)' 2>/dev/null && { echo "$$python"; break; }; done)
 VENV := .venv
+# tests of one room or tool each, about a minute in all
+FAST := tests/symbolic/core tests/dynamics/core tests/dynamics/masked tests/simulations/test_store.py \
+	tests/simulations/test_reproduce.py tests/simulations/test_report.py tests/simulations/test_falsify_grammar.py \
+	tests/simulations/test_sweep_config.py tests/dynamics/positional/test_problem.py tests/test_closeness.py
 BIN := $(VENV)/bin
 # what is never imported need not be compiled: half a minute less
 QUIETLY := --quiet --disable-pip-version-check --no-compile
 
-.PHONY: reproduce reproduce-quick reproduce-thorough test lint bench clean
+.PHONY: reproduce reproduce-quick reproduce-thorough test test-fast lint bench clean
 .DELETE_ON_ERROR:
 
 reproduce: $(VENV)/.installed
@@ -29,6 +33,9 @@ reproduce-thorough: $(VENV)/.installed
 
 test: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=term
+
+test-fast: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" $(FAST)
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
