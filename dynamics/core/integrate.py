@@ -16,7 +16,7 @@ from dynamics.core.errors import ToleranceError
 from dynamics.core.trajectory import Status
 
 _LEAST_SHRINK = 1e-12  # of the last good step: a failure at smaller steps is final
-_MOST_STEPS = 100_000  # runs that get anywhere take hundreds to a few thousand
+_MOST_STEPS = 30_000  # runs that get anywhere take hundreds to a few thousand
 _MOST_FAILURES = 5  # trial steps that may fail in one run: beyond, it creeps along a wall
 
 METHODS = {"Radau": Radau, "BDF": BDF, "LSODA": LSODA}
