@@ -21,6 +21,7 @@ from simulations.commands.arguments import (
     LONGEST,
     Parser,
     join_negative_numbers,
+    refuse_bare_dashes,
 )
 from simulations.interrupts import answered
 
@@ -76,6 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = join_negative_numbers(list(sys.argv[1:] if argv is None else argv))
     before, warnings.formatwarning = warnings.formatwarning, _one_line
     try:
+        refuse_bare_dashes(arguments)
         parser = build_parser(arguments)
         args = parser.parse_args(arguments)
         if args.command is None:

@@ -7,6 +7,8 @@ import sys
 from fractions import Fraction
 from typing import Any, NoReturn
 
+from simulations.commands import BadInput
+
 EXIT_CODES = "exit codes: 0 done, 1 failed, 2 bad input, 130 interrupted (Ctrl-C)"
 
 #: Characters of a sentence at most, without the name of the command.
@@ -45,6 +47,14 @@ def number(text: str) -> int | float:
         raise argparse.ArgumentTypeError(
             f"{text!r} is not allowed: it must be a number such as 64, 1e-3 or 2/64"
         ) from None
+
+
+def refuse_bare_dashes(argv: list[str]) -> None:
+    """Raise BadInput for ``--flag=--``, of which some versions of argparse make an empty list."""
+    for argument in argv:
+        flag, _, value = argument.partition("=")
+        if flag.startswith("--") and value == "--":
+            raise BadInput(f"{flag} = -- is not allowed: it must be a value")
 
 
 def join_negative_numbers(argv: list[str]) -> list[str]:

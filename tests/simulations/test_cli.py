@@ -149,6 +149,8 @@ class TestBadInput:
             (["derive", "lemma-9"], "NAME = lemma-9 is not allowed: choose one of full-model"),
             (["derive", "--format", "word"], "--format word is not allowed: choose one of text"),
             (["reproduce", "--only", "lemma-9"], "--only lemma-9 is not allowed: choose among one"),
+            (["reproduce", "--out=--"], "--out = -- is not allowed: it must be a value"),
+            (["map", "x", "--at=--"], "--at = -- is not allowed"),
             (["reproduce", "--only"], "argument --only: expected at least one argument"),
         ],
     )
