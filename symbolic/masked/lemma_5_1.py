@@ -22,7 +22,7 @@ import sympy as sp
 
 from symbolic.core.proof import Ledger, Proof
 from symbolic.core.zero import Point, decide
-from symbolic.masked import all_sizes
+from symbolic.masked import all_sizes, displays
 from symbolic.masked.area_form import AreaForm, identities, symbolic_form
 from symbolic.masked.raw_loss import Mask, Partition, RawModel, raw_model
 
@@ -127,6 +127,7 @@ def prove_all(*, quick: bool = False) -> list[Proof]:
     """Prove it for all sizes, show the signs, run every case (if quick, all but the largest)."""
     return [
         all_sizes.prove_5_1(),
+        displays.LEMMA_5_1.prove("Lemma 5.1", areas=displays.AREAS),
         signs(),
         *(prove(*case) for case in (CASES[:-1] if quick else CASES)),
     ]

@@ -16,7 +16,7 @@ from itertools import combinations
 
 from symbolic.core.proof import Ledger, Proof
 from symbolic.core.zero import Point
-from symbolic.masked import all_sizes
+from symbolic.masked import all_sizes, displays
 from symbolic.masked.lemma_5_1 import CASES, area_form
 from symbolic.masked.raw_loss import Mask, Partition, RawModel, raw_model
 
@@ -56,4 +56,5 @@ def _check_positions(
 def prove_all(*, quick: bool = False) -> list[Proof]:
     """Prove it for all sizes and run every case (if quick, all but the largest)."""
     cases = CASES[:-1] if quick else CASES
-    return [all_sizes.prove_5_2(), *(prove(*case) for case in cases)]
+    general = [all_sizes.prove_5_2(), displays.LEMMA_5_2.prove("Lemma 5.2", areas=displays.AREAS)]
+    return [*general, *(prove(*case) for case in cases)]

@@ -13,3 +13,8 @@ z, a, rest, copies = sp.symbols("z a rest copies", positive=True)
 mass = sp.Symbol("mass", positive=True)
 advantage = sp.Symbol("advantage", real=True)
 g, g_mean = sp.symbols("g g_mean", real=True)
+
+# Of p's own area n, of another m, and of a key q.
+z_n, a_n, z_m, a_m, s_q = sp.symbols("z_n a_n z_m a_m s_q", positive=True)
+H, g_n, g_m = sp.symbols("H g_n g_m", real=True)
+others = sp.Symbol("others", positive=True)

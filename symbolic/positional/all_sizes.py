@@ -24,6 +24,7 @@ in it. Prose: given the coefficients s_j the noise has a symmetric law, so the m
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 from typing import Any
 
@@ -106,6 +107,9 @@ LOGIT_GRADIENT = SOFTMAX / tau * act_slope(margin(k)) * (kappa * x[l] - margin(k
 PROJECTION = sp.Sum(v[_m] * X[_j, _m], (_m, 1, d))
 VALUE_GRADIENT = sp.Sum(act_slope(margin(_i, PROJECTION)) * margin(_i, X[_j, t]), (_i, 1, D))
 
+#: F at v = alpha w*, where <v, X_j> = alpha s_j.
+OUTPUT_ON_SPAN = output(alpha * s_of[_j])
+
 
 def gradient_identities() -> dict[str, sp.Expr]:
     """Return the gradient of the D x D model in closed form, as expressions that must vanish."""
@@ -153,8 +157,9 @@ def _pairs(term: sp.Expr) -> sp.Expr:
 
 
 _IN_OWN, _IN_OTHERS = SAME_SET - SAME_PATCH, 1 - SAME_SET
-#: How many pairs of different patches share gamma, and rho, counted.
-PAIRS = {gamma: collapse(_pairs(_IN_OWN)), rho: collapse(_pairs(_IN_OTHERS))}
+#: How many pairs of patches share beta (a patch with itself), gamma and rho, counted.
+PAIRS = {beta: collapse(_pairs(SAME_PATCH)), gamma: collapse(_pairs(_IN_OWN)),
+         rho: collapse(_pairs(_IN_OTHERS))}  # fmt: skip
 
 
 def manifold_identities(
@@ -276,13 +281,18 @@ def noise_identities() -> dict[str, sp.Expr]:
     along = sp.Sum(without * margin(_i, s_of[_j]), (_i, 1, D))
     closed = sp.Sum(without * margin(_i, xi[_j, t]), (_i, 1, D))
     return {
-        "F holds no noise at v_perp = 0": on_span(F) - output(alpha * s_of[_j]),
+        "F holds no noise at v_perp = 0": on_span(F) - OUTPUT_ON_SPAN,
         "dF/dalpha holds none": on_span(of_alpha) - along,
         "dF/dA_kl holds none": on_span(of_logit)
         - LOGIT_GRADIENT.xreplace({x[i]: alpha * s_of[i] for i in (_j, l)}),
         "dF/dv_perp in closed form": orthogonal - closed,
         "dF/dv_perp is odd in the noise": orthogonal + _opposite(orthogonal),
     }
+
+
+def value_gradient_on_span(component: Callable[[sp.Symbol], sp.Expr]) -> sp.Expr:
+    """Return dF/dv at v = alpha w* in the direction in which X_j has the component of j."""
+    return VALUE_GRADIENT.xreplace({PROJECTION: alpha * s_of[_j], X[_j, t]: component(_j)})
 
 
 NOISE = sp.Sum(v[_m] * xi[_j, _m], (_m, 1, d - 1))
@@ -341,6 +351,6 @@ def prove_4_2() -> Proof:
     ledger = Ledger(CLAIM_4_2)
     for what, expression in noise_identities().items():
         ledger.equal(what, vanishes(expression), True)
-    off_span = output(alpha * s_of[_j] + NOISE) - output(alpha * s_of[_j])
+    off_span = output(alpha * s_of[_j] + NOISE) - OUTPUT_ON_SPAN
     ledger.equal("F holds the noise at v_perp != 0", vanishes(off_span), False)
     return ledger.close()

@@ -11,16 +11,16 @@ from symbolic.core.derivation import Derivation, Equation, Notation
 from symbolic.core.proof import Proof, decide_all
 from symbolic.core.source import source
 from symbolic.positional import (
-    all_sizes,
     attention,
     diagonal,
-    full_model,
+    excess,
     kernels,
     large_D,
     lemma_4_1,
     lemma_4_2,
     lemma_4_3,
     margins,
+    model_equations,
     symmetric_line,
     symmetry,
 )
@@ -42,7 +42,7 @@ def derivation(
     """Return a derivation with the title and the place that the contents give it."""
     title, place = TITLES[name]
     text = " ".join((statement or "").split())
-    shown = tuple(replace(one, ground=ground(name, one.name)) for one in equations)
+    shown = tuple(replace(one, ground=ground(name, one.name) or one.ground) for one in equations)
     return Derivation(name, title, place, text, shown, prove, NOTATION, emitted)
 
 
@@ -99,55 +99,40 @@ def _margins(name: str) -> Derivation:
     T = C + R its sum over all patches: c = sum_j S_ij s_j, O = kappa alpha c, F = sum_i act(O_i),
     act(x) = x^p + nu x. The signal set has s = 1, n = C; a random set of type (a, b) has n = a - b.
     """
-    claims = margins.margin_identities()
+    claims = margins.identities()
     return derivation(name, statement, equations, lambda: [decide_all("Margins", claims)])
 
 
 def _excess(name: str) -> Derivation:
-    empty = sp.Symbol("O_empty")
-    total = sp.Symbol("sum_of_margins")
-    equations = [
-        Equation("sum_of_margins", total, sym.kappa * sym.alpha * sym.T, "columns of S sum to 1"),
-        Equation("O_empty", empty, margins.EMPTY_MARGIN, "zero patch in an empty set"),
-        Equation("excess", sym.excess, sym.p * (sym.O ** (sym.p - 1) - empty ** (sym.p - 1))),
-    ]
-    scale = sym.kappa * sym.alpha * sym.excess
-    equations += [
-        Equation("d_gamma", sp.Symbol("d_gamma"), scale * sym.c_gamma, "one row"),
-        Equation("d_rho", sp.Symbol("d_rho"), scale * sym.c_rho, "one row"),
-    ]
-    claims = margins.excess_identities()
+    table = {
+        "sum_of_margins": (sp.Symbol("sum_of_margins"), "columns of S sum to 1"),
+        "O_empty": (sp.Symbol("O_empty"), "zero patch in an empty set"),
+        "excess": (sym.excess, ""),
+        "d_gamma": (sp.Symbol("d_gamma"), "one row"),
+        "d_rho": (sp.Symbol("d_rho"), "one row"),
+    }
+    equations = excess.DISPLAYS.beside(table)
     statement = """The sum of the margins over all rows is kappa alpha T because the columns of S
     sum to 1. It does not depend on gamma and rho, so any constant may be taken off act'(O) in the
     two attention gradients. Taking off its value at a zero patch in an empty set leaves nothing
     for the D - O(C) rows of empty sets to add and no digits to cancel at large D."""
-    return derivation(name, statement, equations, lambda: [decide_all("Excess", claims)])
+    return derivation(name, statement, equations, excess.prove_all)
 
 
 def _full_model(name: str) -> Derivation:
-    i, j, k = sp.symbols("i j k", integer=True)
-    S, O, X = sp.IndexedBase("S"), sp.IndexedBase("O"), sp.IndexedBase("X")  # noqa: E741
-    v_X, act_slope, act = sp.IndexedBase("z"), sp.Function("act'"), sp.Function("act")
-    A, E, F = sp.IndexedBase("A"), sp.Function("E"), sp.Symbol("F")
-    sigmoid, L, v = sp.Function("s")(-sym.y * F), sp.Symbol("L"), sp.Symbol("v")
-    patches = (i, 1, sym.D)
-    softmax = sp.exp(A[i, j] / sym.tau) / sp.Sum(sp.exp(A[i, k] / sym.tau), (k, 1, sym.D))
-    inner = act_slope(O[i]) * (sym.kappa * v_X[j] - O[i])
-    seen = sp.Sum(act_slope(O[i]) * sp.Sum(S[i, j] * X[j], (j, 1, sym.D)), patches)
-    margin = sym.kappa * sp.Sum(S[i, j] * v_X[j], (j, 1, sym.D))
-    table = [
-        ("S_ij", S[i, j], softmax, "rows of the softmax"),
-        ("O_i", O[i], margin, ""),
-        ("F", F, sp.Sum(act(O[i]), patches), "act(x) = x^p + nu x"),
-        ("dL_dA_ij", sp.Derivative(L, sp.Symbol("A_ij")), -S[i, j] / sym.tau
-         * E(sym.y * sigmoid * inner), "s is the logistic sigmoid"),
-        ("dL_dv", sp.Derivative(L, v), -sym.kappa * E(sym.y * sigmoid * seen), ""),
-    ]  # fmt: skip
-    equations = [Equation(*row, evaluates=False) for row in table]
+    L, S, O = sp.Symbol("L"), model_equations.S, model_equations.O  # noqa: E741
+    row, column = model_equations.i, model_equations.j
+    table = {
+        "S_ij": (S[row, column], "rows of the softmax"),
+        "O_i": (O[row], ""),
+        "F": (model_equations.F, "act(x) = x^p + nu x"),
+        "dL_dA_ij": (sp.Derivative(L, sp.Symbol("A_ij")), "s is the logistic sigmoid"),
+        "dL_dv": (sp.Derivative(L, sp.Symbol("v")), ""),
+    }
+    equations = model_equations.DISPLAYS.beside(table, evaluates=False)
     statement = """All A_ij with i != j and all v_k are free. The logistic weight s(-yF) enters as
     one factor per data point. Patches are X_j, and z_j = <v, X_j>."""
-    claims = full_model.identities()
-    return derivation(name, statement, equations, lambda: [decide_all("Full model", claims)])
+    return derivation(name, statement, equations, model_equations.prove_all)
 
 
 def _symmetry(name: str) -> Derivation:
@@ -156,52 +141,27 @@ def _symmetry(name: str) -> Derivation:
 
 
 def _lemma_4_1(name: str) -> Derivation:
-    L, ell = sp.Symbol("L"), sp.Symbol("ell")
+    L = sp.Symbol("L")
     same, different = sp.Symbol("A_same"), sp.Symbol("A_different")
     F, A_kl = sp.Symbol("F"), sp.Symbol("A_kl")
-    any_entry = sp.Derivative(F, A_kl), all_sizes.LOGIT_GRADIENT
-    equations = [
-        Equation("dF_dA_kl", *any_entry, "x_j = <v, X_j>; any A, v and X", evaluates=False),
-        Equation(
-            "dL_dA_same",
-            sp.Derivative(L, same),
-            sp.Derivative(ell, sym.gamma) / lemma_4_3.SAME,
-            "i, j in the same set",
-            evaluates=False,
-        ),
-        Equation(
-            "dL_dA_different",
-            sp.Derivative(L, different),
-            sp.Derivative(ell, sym.rho) / lemma_4_3.DIFFERENT,
-            "i, j in different sets",
-            evaluates=False,
-        ),
-    ]
+    table = {
+        "dF_dA_kl": (sp.Derivative(F, A_kl), "x_j = <v, X_j>; any A, v and X"),
+        "dL_dA_same": (sp.Derivative(L, same), "i, j in the same set"),
+        "dL_dA_different": (sp.Derivative(L, different), "i, j in different sets"),
+    }
+    equations = lemma_4_1.DISPLAYS.beside(table, evaluates=False)
     return derivation(name, lemma_4_1.__doc__, equations, lambda: lemma_4_1.prove_all(quick=True))
 
 
 def _lemma_4_2(name: str) -> Derivation:
-    L, ell = sp.Symbol("L"), sp.Symbol("ell")
-    along, orthogonal = sp.Symbol("v_parallel"), sp.Symbol("v_perp")
+    L, along, orthogonal = sp.Symbol("L"), sp.Symbol("v_parallel"), sp.Symbol("v_perp")
     F, v_t = sp.Symbol("F"), sp.Symbol("v_t")
-    any_component = sp.Derivative(F, v_t), all_sizes.VALUE_GRADIENT
-    equations = [
-        Equation("dF_dv_t", *any_component, "any A, v and X", evaluates=False),
-        Equation(
-            "dL_dv_parallel",
-            sp.Derivative(L, along),
-            sp.Derivative(ell, sym.alpha),
-            "along w*",
-            evaluates=False,
-        ),
-        Equation(
-            "dL_dv_perp",
-            sp.Derivative(L, orthogonal),
-            sp.Integer(0),
-            "orthogonal to w*",
-            evaluates=False,
-        ),
-    ]
+    table = {
+        "dF_dv_t": (sp.Derivative(F, v_t), "any A, v and X"),
+        "dL_dv_parallel": (sp.Derivative(L, along), "along w*"),
+        "dL_dv_perp": (sp.Derivative(L, orthogonal), "orthogonal to w*"),
+    }
+    equations = lemma_4_2.DISPLAYS.beside(table, evaluates=False)
     return derivation(name, lemma_4_2.__doc__, equations, lemma_4_2.prove_all)
 
 
@@ -247,57 +207,47 @@ def _random_set(parameter: str, right: sp.Expr) -> Equation:
 
 
 def _symmetric_line(name: str) -> Derivation:
-    E, drift = sp.Function("E"), sp.Symbol("drift")
-    y = {1: sp.Symbol("y_plus"), 0: sp.Symbol("y_zero"), -1: sp.Symbol("y_minus")}
     velocity = sp.Derivative(sp.Symbol("gamma_minus_rho"), sp.Symbol("t"))
     per_image = "of one image on gamma = rho = x over s(-F), Gamma = 1/(e^((beta-x)/tau) - 1 + D)"
-    equations = [
-        Equation("R", sym.R, symmetric_line.R_OF_COUNTS, "N_plus and N_minus features"),
-        *(Equation(left.name, left, symmetric_line.output(of), f"O/(kappa alpha) at s = {of}")
-          for of, left in y.items()),
-        Equation("F", sp.Symbol("F"), symmetric_line.F_ON_LINE, "on gamma = rho"),
-        Equation("mean_n", sp.Symbol("mean_n"), symmetric_line.MEAN_N, "over a random set"),
-        Equation("drift", drift, symmetric_line.DRIFT, per_image),
-        Equation("velocity", velocity, E(sym.weight * drift), "", evaluates=False),
-    ]  # fmt: skip
+    outputs = {"y_plus": 1, "y_zero": 0, "y_minus": -1}
+    table = {
+        "R": (sym.R, "N_plus and N_minus features"),
+        **{y: (sp.Symbol(y), f"O/(kappa alpha) at s = {of}") for y, of in outputs.items()},
+        "F": (sp.Symbol("F"), "on gamma = rho"),
+        "mean_n": (sp.Symbol("mean_n"), "over a random set"),
+        "drift": (sp.Symbol("drift"), per_image),
+        "velocity": (velocity, ""),
+    }
+    equations = symmetric_line.DISPLAYS.beside(table)
     return derivation(name, symmetric_line.__doc__, equations, symmetric_line.prove_all)
 
 
 def _diagonal(name: str) -> Derivation:
-    t, row_sum = sp.Symbol("t"), sp.Symbol("row_sum")
-    velocities = {
-        sym.beta: diagonal.BETA_VELOCITY,
-        sym.gamma: diagonal.GAMMA_VELOCITY,
-        sym.rho: diagonal.RHO_VELOCITY,
+    t, moving = sp.Symbol("t"), (sym.beta, sym.gamma, sym.rho)
+    table = {
+        "c_beta": (sp.Symbol("c_beta"), "one formula for every patch"),
+        "ell_beta": (sp.Symbol("ell_beta"), "rows of dL/dA sum to 0"),
+        **{f"d{x}_dt": (sp.Derivative(x, t), "") for x in moving},
+        "row_sum": (sp.Symbol("row_sum"), "a constant of motion"),
     }
-    c_beta = diagonal.d_beta(sym.c)
-    equations = [
-        Equation("c_beta", sp.Symbol("c_beta"), c_beta, "one formula for every patch"),
-        Equation("ell_beta", sp.Symbol("ell_beta"), diagonal.ELL_BETA, "rows of dL/dA sum to 0"),
-        *(Equation(f"d{x}_dt", sp.Derivative(x, t), right) for x, right in velocities.items()),
-        Equation("row_sum", row_sum, diagonal.ROW_SUM, "a constant of motion"),
-    ]
+    equations = diagonal.DISPLAYS.beside(table)
     return derivation(name, diagonal.__doc__, equations, diagonal.prove_all)
 
 
 def _large_D(name: str) -> Derivation:
-    E, F = sp.Function("E"), sp.Symbol("F")
-    condition = E(sp.Function("s")(-F) * large_D.SCALED_SLOPE)
-    table = [
-        ("F_limit", large_D.LIMIT, "gamma = rho = 0, kappa = D, tau = 1, D -> infinity"),
-        ("A", large_D.AMPLITUDES[large_D.A], ""),
-        ("B", large_D.AMPLITUDES[large_D.B], ""),
-        ("alpha_dF_dalpha", large_D.SCALED_SLOPE, "in A and B; F = A T^p + B T"),
-        ("drift_limit", large_D.DRIFT, "d(gamma - rho)/dt on gamma = rho = 0, per s(-F)"),
-        ("drift_at_D", large_D.drift(), "the same exactly, given the numbers of features"),
-        ("attended", large_D.ATTENDED, "added to F where y = alpha G is of order 1, G >> 1"),
-    ]
-    equations = [
-        Equation("quasi_steady", condition, sp.Integer(0), "what alpha* solves", evaluates=False),
-        *(Equation(label, sp.Symbol(label), right, note) for label, right, note in table),
-        *(Equation(f"power_{label}", sp.Symbol(f"power_{label}"), right, "power of D")
-          for label, right in large_D.EXPONENTS.items()),
-    ]  # fmt: skip
+    notes = {
+        "F_limit": "gamma = rho = 0, kappa = D, tau = 1, D -> infinity",
+        "A": "",
+        "B": "",
+        "alpha_dF_dalpha": "in A and B; F = A T^p + B T",
+        "drift_limit": "d(gamma - rho)/dt on gamma = rho = 0, per s(-F)",
+        "drift_at_D": "the same exactly, given the numbers of features",
+        "attended": "added to F where y = alpha G is of order 1, G >> 1",
+        **{f"power_{label}": "power of D" for label in large_D.EXPONENTS},
+    }
+    table = {label: (sp.Symbol(label), note) for label, note in notes.items()}
+    table = {"quasi_steady": (large_D.CONDITION, "what alpha* solves"), **table}
+    equations = large_D.DISPLAYS.beside(table)
     return derivation(name, large_D.__doc__, equations, lambda: [large_D.prove()])
 
 

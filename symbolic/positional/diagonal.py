@@ -23,9 +23,11 @@ from fractions import Fraction
 
 import sympy as sp
 
+from symbolic.core.displays import Displays, at_points
 from symbolic.core.proof import Ledger, Proof
+from symbolic.core.sums import collapse
 from symbolic.core.zero import decide
-from symbolic.positional import margins
+from symbolic.positional import all_sizes, margins
 from symbolic.positional.attention import row_sum, write_out
 from symbolic.positional.full_model import full_model
 from symbolic.positional.lemma_4_1 import CASES
@@ -37,7 +39,7 @@ from symbolic.positional.reduction import (
     full_expectation,
     reduced_expectation,
 )
-from symbolic.positional.symbols import D, Gamma, Lambda, Xi, beta, gamma, rho, s, tau
+from symbolic.positional.symbols import C, D, Gamma, Lambda, Xi, beta, c, gamma, rho, s, tau
 from symbolic.positional.symmetry import random_rational
 
 CLAIM = "The trained diagonal"
@@ -62,13 +64,13 @@ def identities(velocity: sp.Expr = BETA_VELOCITY) -> dict[str, sp.Expr]:
 
     ``velocity`` is there to watch the proof fail.
     """
-    c = margins.WEIGHTED_SUM
-    claims = {"d c / d beta": sp.diff(write_out(c), beta) - write_out(d_beta(c))}
+    c_of = margins.WEIGHTED_SUM
+    claims = {"d c / d beta": lacks("c_beta", d_beta(c))}
     for weight in (Lambda, Gamma, Xi):
         moved = sum(sp.diff(write_out(weight), x) for x in (beta, gamma, rho))
         claims[f"{weight} is unchanged by a constant added to a row of A"] = moved
     claims["the derivatives of c in beta, gamma and rho sum to 0"] = write_out(
-        d_beta(c) + margins.d_gamma(c) + margins.d_rho(c)
+        d_beta(c_of) + margins.d_gamma(c_of) + margins.d_rho(c_of)
     )
     act = write_out(margins.activation(margins.MARGIN))
     claims["those of act(O) too, so ell_beta = -(ell_gamma + ell_rho)"] = sum(
@@ -79,6 +81,38 @@ def identities(velocity: sp.Expr = BETA_VELOCITY) -> dict[str, sp.Expr]:
         sp.diff(ROW_SUM, x) * moves for x, moves in velocities.items()
     )
     return claims
+
+
+#: Every right-hand side by name: what is displayed and what is proved.
+EQUATIONS: dict[str, sp.Expr] = {
+    "c_beta": d_beta(c),
+    "ell_beta": ELL_BETA,
+    "dbeta_dt": BETA_VELOCITY,
+    "dgamma_dt": GAMMA_VELOCITY,
+    "drho_dt": RHO_VELOCITY,
+    "row_sum": ROW_SUM,
+}
+
+
+def lacks(name: str, right: sp.Expr) -> sp.Expr:
+    """Return what vanishes if this equation holds; act(O) of a row stands for ell, by linearity."""
+    if name == "c_beta":
+        of_c = right.subs(c, margins.WEIGHTED_SUM)
+        return sp.diff(write_out(margins.WEIGHTED_SUM), beta) - write_out(of_c)
+    if name == "row_sum":
+        same, own = all_sizes.SAME_SET, all_sizes.SAME_PATCH
+        row = all_sizes.over_patches(rho + (gamma - rho) * same + (beta - gamma) * own)
+        return collapse(row).subs(all_sizes.L, D / C) - right
+    act = write_out(margins.activation(margins.MARGIN))
+    ell = {x: sp.diff(act, x) for x in (beta, gamma, rho)}
+    found = right.subs({ELL_GAMMA: ell[gamma], ELL_RHO: ell[rho]}, simultaneous=True)
+    if name == "ell_beta":
+        return found - ell[beta]
+    x = {"dbeta_dt": beta, "dgamma_dt": gamma, "drho_dt": rho}[name]
+    return found * all_sizes.PAIRS[x].subs(all_sizes.L, D / C) + ell[x]
+
+
+DISPLAYS = Displays(EQUATIONS, lacks, at_points)
 
 
 def prove(
@@ -117,7 +151,7 @@ def prove_all() -> list[Proof]:
     ledger = Ledger(f"{CLAIM}, for every D, C and odd p")
     for what, expression in identities().items():
         ledger.zero(what, decide(expression))
-    return [ledger.close(), *(prove(*case) for case in CASES)]
+    return [ledger.close(), DISPLAYS.prove(CLAIM), *(prove(*case) for case in CASES)]
 
 
 def _check_rows(ledger: Ledger, D_: int, p_: int, rng: random.Random) -> None:

@@ -100,7 +100,7 @@ def _chain_rule(*parameters: sp.Symbol) -> sp.Expr:
     """Differentiate act(kappa alpha c(gamma, rho)) and name the pieces.
 
     A factor act'(O) in front of an attention derivative becomes the excess: those are derivatives
-    of kappa alpha c whose sum over all rows vanishes (`margins.excess_identities`).
+    of kappa alpha c whose sum over all rows vanishes (`symbolic.positional.excess`).
     """
     c_function = sp.Function("c")(gamma, rho)
     row = sp.diff(_act(_scale * c_function), *parameters) if parameters else _act(c_function)

@@ -30,9 +30,11 @@ from __future__ import annotations
 
 import sympy as sp
 
+from symbolic.core.displays import Displays, at_points
 from symbolic.core.proof import Proof, decide_all
-from symbolic.positional import margins
+from symbolic.positional import margins, symmetric_line
 from symbolic.positional.attention import WRITTEN_OUT
+from symbolic.positional.full_model import LOSS_SLOPE
 from symbolic.positional.symbols import (
     C,
     D,
@@ -51,7 +53,9 @@ from symbolic.positional.symbols import (
     rho,
     s,
     tau,
+    weight,
 )
+from symbolic.positional.symbols import y as label
 
 eps, h, a, b, y, A, B = sp.symbols("eps h a b y A B", positive=True)
 #: Patches outside the signal set with coefficient +1 and -1; their difference is R.
@@ -94,6 +98,12 @@ def output(zeros: sp.Expr) -> sp.Expr:
     counts = {1: plus + C, -1: minus, 0: zeros}
     terms = (count * margins.activation(margin(sign)) for sign, count in counts.items())
     return sp.Add(*terms)
+
+
+def over_D() -> sp.Expr:
+    """Return F/D on gamma = rho = 0 in eps = 1/D, in a form that has a value at eps = 0."""
+    zeros = (1 - eps * (C + plus + minus)) * margins.activation(margin(0))
+    return eps * output(sp.Integer(0)) + zeros
 
 
 def _written_out(expression: sp.Expr) -> sp.Expr:
@@ -169,16 +179,12 @@ def identities() -> dict[str, sp.Expr]:
     scaling = {alpha: a / root_of_D, nu: nu_hat / root_of_D ** (p - 1), D: root_of_D**p}
     balanced = sp.Add(*(c * _balance(sp.Integer(k)) for k, c in
                         {1: plus, -1: minus, 0: N - plus - minus}.items()))  # fmt: skip
-    over_D = sp.Add(  # eps F, with eps times the number of zero patches written out
-        eps * output(sp.Integer(0)),
-        (1 - eps * (C + plus + minus)) * margins.activation(margin(0)),
-    )
     rate = (DRIFT / ((T + h) ** (p - 1) - T ** (p - 1)) * mean).subs(T, 2)
     claims = {
         **{f"margin of a patch {sign:+d}": margin(sign).subs(eps, 1 / D) - exact[sign]
            for sign in exact},
-        "F over D": over_D - eps * output(zeros),
-        "limit of F over D": over_D.subs(eps, 0) - LIMIT / D,
+        "F over D": over_D() - eps * output(zeros),
+        "limit of F over D": over_D().subs(eps, 0) - LIMIT / D,
         "nu enters F by D nu alpha T, exactly": (
             sp.diff(output(zeros), nu) - alpha * T / eps
         ).subs(difference),
@@ -204,6 +210,63 @@ def identities() -> dict[str, sp.Expr]:
     return claims
 
 
+_E, _SIGMOID = sp.Function("E"), sp.Function("s")
+#: What alpha* makes zero.
+CONDITION = _E(_SIGMOID(-sp.Symbol("F")) * SCALED_SLOPE)
+#: Every right-hand side by name: what is displayed and what is proved.
+EQUATIONS: dict[str, sp.Expr] = {
+    "quasi_steady": sp.Integer(0),
+    "F_limit": LIMIT,
+    "A": AMPLITUDES[A],
+    "B": AMPLITUDES[B],
+    "alpha_dF_dalpha": SCALED_SLOPE,
+    "drift_limit": DRIFT,
+    "drift_at_D": drift(),
+    "attended": ATTENDED,
+    **{f"power_{label}": right for label, right in EXPONENTS.items()},
+}
+
+
+def lacks(name: str, right: sp.Expr) -> sp.Expr:
+    """Return what vanishes if this equation holds; the limit is the value at eps = 0."""
+    if name.startswith("power_"):
+        return _power_lacks(name.removeprefix("power_"), right)
+    if name == "quasi_steady":
+        condition = CONDITION.replace(_E, lambda x: x).replace(_SIGMOID, lambda _: weight)
+        of_alpha = LOSS_SLOPE.subs(label, 1) * alpha * sp.diff(LIMIT, alpha)
+        return condition.subs(AMPLITUDES) - right + of_alpha
+    if name in ("A", "B"):
+        return SCALED.subs(AMPLITUDES | {{"A": A, "B": B}[name]: right}) - LIMIT
+    if name == "alpha_dF_dalpha":
+        return alpha * sp.diff(LIMIT, alpha) - right.subs(AMPLITUDES)
+    if name == "attended":
+        return _attended_sets().subs(eps, 0) - right
+    if name == "drift_at_D":
+        numbers = {symmetric_line.N_PLUS: plus, symmetric_line.N_MINUS: minus}
+        return right - symmetric_line.DRIFT.subs(numbers | {Gamma: 1 / (D + h), kappa: D, tau: 1})
+    exact = {"F_limit": over_D() * D, "drift_limit": scaled_drift() / D}
+    return exact[name].subs(eps, 0) - right
+
+
+def _power_lacks(name: str, right: sp.Expr) -> sp.Expr:
+    """Return the power of D of what should be free of it, with D^right in its place."""
+    moves = D**right
+    power, linear = a * D ** (-1 / p), b / (nu * D)
+    rate = (DRIFT / ((T + h) ** (p - 1) - T ** (p - 1))).subs(T, 2) * D / r
+    free = {
+        "alpha_power": AMPLITUDES[A].subs(alpha, moves),
+        "alpha_linear": AMPLITUDES[B].subs(alpha, moves),
+        "nu_crossover": AMPLITUDES[B].subs({alpha: power, nu: moves}, simultaneous=True),
+        "T1_power": rate.subs(alpha, power) * moves,
+        "T1_linear": rate.subs(alpha, linear) * moves,
+    }[name]
+    return sp.expand(sp.expand_log(sp.log(free), force=True)).coeff(sp.log(D))
+
+
+DISPLAYS = Displays(EQUATIONS, lacks, at_points)
+
+
 def prove() -> Proof:
-    """Decide every identity of this module."""
-    return decide_all("The limit of many patches", identities())
+    """Decide every identity of this module and what is displayed."""
+    shown = {f"{name}, as displayed": lacks(name, right) for name, right in EQUATIONS.items()}
+    return decide_all("The limit of many patches", identities() | shown)

@@ -20,9 +20,13 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
+import sympy as sp
+
+from symbolic.core.displays import Displays
 from symbolic.core.proof import Ledger, Proof
 from symbolic.positional import all_sizes, symmetry
 from symbolic.positional.full_model import Pair, full_model
+from symbolic.positional.lemma_4_3 import DIFFERENT, SAME
 from symbolic.positional.reduction import (
     FullExpectation,
     Layout,
@@ -34,12 +38,34 @@ from symbolic.positional.reduction import (
     layouts,
     reduced_expectation,
 )
+from symbolic.positional.symbols import C, D, gamma, rho
 
 CLAIM = "Lemma 4.1: three values of A, and the gradient of each"
 #: (D, C, p) at which the full model is small enough to be summed over all patterns.
 CASES = ((4, 2, 3), (6, 2, 3), (6, 3, 3), (4, 2, 5), (6, 2, 5), (6, 3, 5))
 #: Those that `prove_all` runs beside the proof for all sizes.
 CROSS_CHECKS = ((4, 2, 3), (6, 3, 3))
+
+_ELL = sp.Symbol("ell")
+_SHARED = {"dL_dA_same": gamma, "dL_dA_different": rho}
+#: Every right-hand side by name: what is displayed and what is proved.
+EQUATIONS: dict[str, sp.Expr] = {
+    "dF_dA_kl": all_sizes.LOGIT_GRADIENT,
+    "dL_dA_same": sp.Derivative(_ELL, gamma) / SAME,
+    "dL_dA_different": sp.Derivative(_ELL, rho) / DIFFERENT,
+}
+
+
+def lacks(name: str, right: sp.Expr) -> sp.Expr:
+    """Return what vanishes if this equation holds: the entries of an orbit add up to d ell."""
+    if name == "dF_dA_kl":
+        return sp.diff(all_sizes.output(), all_sizes.A[all_sizes.k, all_sizes.l]) - right
+    slope = sp.Symbol("d_ell")
+    entry = right.xreplace({sp.Derivative(_ELL, _SHARED[name]): slope})
+    return all_sizes.PAIRS[_SHARED[name]] * entry.subs(D, all_sizes.L * C) - slope
+
+
+DISPLAYS = Displays(EQUATIONS, lacks)
 
 
 def prove(
@@ -78,9 +104,9 @@ def prove(
 
 def prove_all(*, quick: bool = False) -> list[Proof]:
     """Prove it for all sizes and run the cross-checks, all partitions (if quick: two of each)."""
-    proofs = [all_sizes.prove_4_1()]
-    for D, C, p in CROSS_CHECKS:
-        proofs.append(prove(D, C, p, partitions=first_and_last(D, C) if quick else None))
+    proofs = [all_sizes.prove_4_1(), DISPLAYS.prove("Lemma 4.1")]
+    for case in CROSS_CHECKS:
+        proofs.append(prove(*case, partitions=first_and_last(*case[:2]) if quick else None))
     return proofs
 
 

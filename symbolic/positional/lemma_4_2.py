@@ -16,9 +16,12 @@ import random
 from collections.abc import Sequence
 from fractions import Fraction
 
+import sympy as sp
+
+from symbolic.core.displays import Displays
 from symbolic.core.proof import Ledger, Proof
 from symbolic.positional import all_sizes
-from symbolic.positional.full_model import FullModel, full_model
+from symbolic.positional.full_model import LOSS_SLOPE, FullModel, full_model
 from symbolic.positional.lemma_4_1 import CROSS_CHECKS, check_outputs
 from symbolic.positional.reduction import (
     Layout,
@@ -27,10 +30,39 @@ from symbolic.positional.reduction import (
     full_expectation,
     reduced_expectation,
 )
+from symbolic.positional.symbols import alpha
 from symbolic.positional.symmetry import random_rational
 
 CLAIM = "Lemma 4.2: v stays in span(w*), and the gradient of alpha"
 NOISE_DIMENSIONS = 2
+
+_SLOPE = sp.Derivative(sp.Symbol("ell"), alpha)
+#: Every right-hand side by name: what is displayed and what is proved.
+EQUATIONS: dict[str, sp.Expr] = {
+    "dF_dv_t": all_sizes.VALUE_GRADIENT,
+    "dL_dv_parallel": _SLOPE,
+    "dL_dv_perp": sp.Integer(0),
+}
+
+
+def lacks(name: str, right: sp.Expr) -> sp.Expr:
+    """Return what vanishes if this equation holds: dL/dv of one image, and of xi with that of -xi.
+
+    On the span <v, X_j> = alpha s_j; a direction enters by its components of the X_j.
+    """
+    if name == "dF_dv_t":
+        return sp.diff(all_sizes.output(all_sizes.PROJECTION), all_sizes.v[all_sizes.t]) - right
+    on_span = all_sizes.value_gradient_on_span
+    if name == "dL_dv_parallel":
+        of_alpha = LOSS_SLOPE * sp.diff(all_sizes.OUTPUT_ON_SPAN, alpha)
+        along = LOSS_SLOPE * on_span(lambda j: all_sizes.s_of[j])
+        return along - right.xreplace({_SLOPE: of_alpha})
+    noise, t = all_sizes.xi, all_sizes.t
+    both = on_span(lambda j: noise[j, t]) + on_span(lambda j: -noise[j, t])
+    return LOSS_SLOPE * both / 2 - right
+
+
+DISPLAYS = Displays(EQUATIONS, lacks)
 
 
 def prove(
@@ -66,7 +98,8 @@ def prove(
 
 def prove_all() -> list[Proof]:
     """Prove it for all sizes and run the cross-checks of Lemma 4.1."""
-    return [all_sizes.prove_4_2(), *(prove(*case) for case in CROSS_CHECKS)]
+    general = [all_sizes.prove_4_2(), DISPLAYS.prove("Lemma 4.2")]
+    return [*general, *(prove(*case) for case in CROSS_CHECKS)]
 
 
 def _check_noise(

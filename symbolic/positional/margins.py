@@ -115,7 +115,7 @@ def row_gradient(slope: Callable[[sp.Expr], sp.Expr] = activation_slope) -> tupl
     """Derivatives of act(O) of one row in alpha, gamma and rho.
 
     With ``slope=excess_slope`` the two attention derivatives are in excess form: different for a
-    row, the same once summed over all rows (`excess_identities`).
+    row, the same once summed over all rows (`symbolic.positional.excess`).
     """
     c = WEIGHTED_SUM
     return (
@@ -142,7 +142,7 @@ def of_signal_set(expression: sp.Expr) -> sp.Expr:
     return C * expression.subs(dict(zip((s, n), PATCHES["signal"])), simultaneous=True)
 
 
-def margin_identities() -> dict[str, sp.Expr]:
+def identities() -> dict[str, sp.Expr]:
     """Return the identities about single patches as expressions that must vanish."""
     c = WEIGHTED_SUM
     first = {gamma: d_gamma(c), rho: d_rho(c)}
@@ -166,37 +166,3 @@ def margin_identities() -> dict[str, sp.Expr]:
         exact = sp.diff(write_out(activation(MARGIN)), parameter)
         claims[f"d act(O) / d {parameter}"] = exact - write_out(formula)
     return claims
-
-
-def excess_identities() -> dict[str, sp.Expr]:
-    """Return the proof that the excess form is exact, as expressions that must vanish.
-
-    The sum of the margins over all rows is kappa alpha T because the columns of S sum to 1. It does
-    not depend on gamma and rho, so any constant may be taken off act'(O_i) in these derivatives.
-    Per set the sum of an affine function of (s, n) is affine in n alone, C k_0 + n k_1; over the
-    D/C sets, whose n sum to T, it is D k_0 + T k_1.
-    """
-    claims = {}
-    sums = {"margins": (MARGIN, kappa * alpha * T)}
-    for parameter, first in ((gamma, d_gamma), (rho, d_rho)):
-        sums[f"d margins / d {parameter}"] = (kappa * alpha * first(WEIGHTED_SUM), sp.Integer(0))
-    for label, (row, total) in sums.items():
-        per_set = sp.expand(of_random_set(row))
-        signal = sp.expand(of_signal_set(row))
-        k_0 = row.subs({s: 0, n: 0})
-        k_1 = sp.expand(per_set.subs({a: 1, b: 0}) - C * k_0)
-        claims[f"{label}, one random set"] = per_set - C * k_0 - (a - b) * k_1
-        claims[f"{label}, signal set"] = signal - C * k_0 - C * k_1
-        claims[f"{label}, all sets"] = write_out(D * k_0 + T * k_1 - total)
-    empty = {s: 0, n: 0}
-    claims["an empty set adds nothing (gamma)"] = row_gradient(excess_slope)[1].subs(empty)
-    claims["an empty set adds nothing (rho)"] = row_gradient(excess_slope)[2].subs(empty)
-    claims["excess = slope - slope of the empty set"] = (
-        activation_slope(MARGIN) - excess_slope(MARGIN) - activation_slope(EMPTY_MARGIN)
-    )
-    return claims
-
-
-def identities() -> dict[str, sp.Expr]:
-    """Return every identity of this module as an expression that must vanish."""
-    return margin_identities() | excess_identities()

@@ -21,19 +21,21 @@ the whole from the D x D model at small sizes.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import permutations
 from math import factorial
+from typing import Any
 
 import sympy as sp
 
+from symbolic.core.displays import Displays, at_points
 from symbolic.core.proof import Ledger, Proof
 from symbolic.core.zero import decide, evaluate, rationalize
 from symbolic.positional import margins
 from symbolic.positional.attention import write_out
-from symbolic.positional.full_model import full_model
+from symbolic.positional.full_model import LOSS_SLOPE, full_model
 from symbolic.positional.lemma_4_1 import CASES
 from symbolic.positional.lemma_4_3 import DIFFERENT, SAME
 from symbolic.positional.reduction import (
@@ -59,6 +61,8 @@ from symbolic.positional.symbols import (
     s,
     slope,
     tau,
+    weight,
+    y,
 )
 
 CLAIM = "gamma = rho: the drift of gamma - rho"
@@ -101,6 +105,19 @@ F_ON_LINE = (kappa * alpha) ** p * SUM_OF_POWERS + kappa * alpha * nu * T_OF_COU
 #: Mean of n over the arrangements of the features, for a patch outside with coefficient s.
 MEAN_N = s + (C - 1) * (R_OF_COUNTS - s) / (N - 1)
 
+_E, _DRIFT = sp.Function("E"), sp.Symbol("drift")
+#: Every right-hand side by name: what is displayed and what is proved.
+EQUATIONS: dict[str, sp.Expr] = {
+    "R": R_OF_COUNTS,
+    "y_plus": output(1),
+    "y_zero": output(0),
+    "y_minus": output(-1),
+    "F": F_ON_LINE,
+    "mean_n": MEAN_N,
+    "drift": DRIFT,
+    "velocity": _E(weight * _DRIFT),
+}
+
 
 def on_line(expression: sp.Expr) -> sp.Expr:
     """Return an expression at gamma = rho, the weights written out, T in the counts."""
@@ -122,27 +139,47 @@ def identities(drift: sp.Expr = DRIFT) -> dict[str, sp.Expr]:
 
     ``drift`` is there to watch the proof fail.
     """
-    signal = on_line(_row()).subs({s: 1, n: C}, simultaneous=True)
-    outside = [
-        count * on_line(_row()).subs(n, MEAN_N).subs(s, coefficient)
-        for coefficient, count in COUNTS.items()
-    ]
     linear = ((n - s) / (C - 1) - (T - n) / N) * kappa * alpha * Gamma / (tau * D) * slope
     mean = on_line(linear.subs(n, MEAN_N))
     no_set = on_line(kappa * alpha * Gamma / (tau * D) * slope * C / N)
-    activations = [
-        count * margins.activation(kappa * alpha * output(coefficient))
-        for coefficient, count in {**COUNTS, 1: COUNTS[1] + C}.items()
-    ]
     return {
         "margin of a patch = kappa alpha y_s": on_line(margins.MARGIN - kappa * alpha * output(s)),
         "one patch, linear in n": on_line(_row(slope) - linear),
         "one patch of a random set, on average": mean + no_set * (1 - (R_OF_COUNTS - s) / (N - 1)),
         "one patch of the signal set": on_line(linear).subs({s: 1, n: C}, simultaneous=True)
         - no_set / C * (N - R_OF_COUNTS),
-        "all patches = d(gamma - rho)/dt": C * signal + sum(outside) - on_line(drift),
-        "F in the numbers of features": on_line(sum(activations) - F_ON_LINE),
+        "all patches = d(gamma - rho)/dt": _all_patches() - on_line(drift),
+        "F in the numbers of features": lacks("F", F_ON_LINE),
     }
+
+
+def _all_patches() -> sp.Expr:
+    """Return what the patches of an image add to d(gamma - rho)/dt over s(-F), n by its mean."""
+    row = on_line(_row())
+    outside = (count * row.subs(n, MEAN_N).subs(s, k) for k, count in COUNTS.items())
+    return C * row.subs({s: 1, n: C}, simultaneous=True) + sum(outside)
+
+
+def lacks(name: str, right: sp.Expr) -> sp.Expr:
+    """Return what vanishes if this equation holds, from the margins and the reduced gradients."""
+    if name == "R":
+        return right - sum(k * count for k, count in COUNTS.items())
+    if name in _AT:
+        return on_line(margins.MARGIN.subs(s, _AT[name]) - kappa * alpha * right)
+    if name == "F":
+        numbers = {**COUNTS, 1: COUNTS[1] + C}
+        F = (m * margins.activation(kappa * alpha * output(k)) for k, m in numbers.items())
+        return on_line(sum(F) - right)
+    if name == "mean_n":
+        return sum((mean - found) ** 2 for mean, found, _ in _means(6, 2, right))
+    if name == "drift":
+        return _all_patches() - on_line(right)
+    velocity = right.replace(_E, lambda x: x).subs(_DRIFT, DRIFT)
+    return on_line(velocity) + LOSS_SLOPE.subs(y, 1) * _all_patches()
+
+
+_AT = {"y_plus": 1, "y_zero": 0, "y_minus": -1}
+DISPLAYS = Displays(EQUATIONS, lacks, at_points)
 
 
 @dataclass
@@ -190,7 +227,7 @@ def prove_all() -> list[Proof]:
     ledger = Ledger(f"{CLAIM}, for every D, C and odd p")
     for what, expression in identities().items():
         ledger.zero(what, decide(expression))
-    return [ledger.close(), *(prove(*case) for case in CASES)]
+    return [ledger.close(), DISPLAYS.prove(CLAIM), *(prove(*case) for case in CASES)]
 
 
 def _check_gradients(
@@ -232,7 +269,13 @@ def _patterns(outside: int, plus: int, minus: int) -> int:
 
 
 def _check_means(ledger: Ledger, D_: int, C_: int) -> None:
-    """Average n of a patch over all arrangements of given features outside the signal set."""
+    """Compare the mean of n with all arrangements of given features outside the signal set."""
+    for expected, mean, where in _means(D_, C_, MEAN_N):
+        ledger.equal("mean of n over the arrangements of the features", mean, expected, where)
+
+
+def _means(D_: int, C_: int, formula: sp.Expr) -> Iterator[tuple[Fraction, Fraction, Any]]:
+    """Yield the mean of n of a patch by a formula and by all arrangements, for all features."""
     outside = D_ - C_
     for plus in range(outside + 1):
         for minus in range(outside + 1 - plus):
@@ -241,6 +284,5 @@ def _check_means(ledger: Ledger, D_: int, C_: int) -> None:
                 found = [x for x in set(permutations(signs)) if x[0] == coefficient]
                 mean = Fraction(sum(sum(x[:C_]) for x in found), len(found))
                 at = {D: D_, C: C_, N_PLUS: plus, N_MINUS: minus, s: coefficient}
-                expected = evaluate(MEAN_N, {x: Fraction(value) for x, value in at.items()})
-                what = "mean of n over the arrangements of the features"
-                ledger.equal(what, mean, expected, (plus, minus, coefficient))
+                expected = evaluate(formula, {x: Fraction(value) for x, value in at.items()})
+                yield expected, mean, (plus, minus, coefficient)

@@ -6,12 +6,13 @@ import pytest
 import sympy as sp
 
 from symbolic.core.zero import decide
-from symbolic.positional import attention, full_model, kernels, large_D, lemma_4_3, margins
+from symbolic.positional import attention, excess, full_model, kernels, large_D, lemma_4_3, margins
 from symbolic.positional import symbols as sym
 
 TABLES: dict[str, Callable[[], dict[str, sp.Expr]]] = {
     "attention": attention.identities,
     "margins": margins.identities,
+    "excess": excess.identities,
     "full model": full_model.identities,
     "Lemma 4.3": lemma_4_3.identities,
     "large D": large_D.identities,

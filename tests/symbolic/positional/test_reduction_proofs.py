@@ -78,7 +78,8 @@ class TestLemma41:
         assert lemma_4_1.prove(*SMALL, seed=7).all_zero
 
     def test_all_is_the_proof_for_all_sizes_and_the_cross_checks(self) -> None:
-        general, *proofs = lemma_4_1.prove_all(quick=True)
+        general, shown, *proofs = lemma_4_1.prove_all(quick=True)
+        assert shown.all_sizes
         cases = [tuple(proof.parameters.values()) for proof in proofs]
         assert cases == list(lemma_4_1.CROSS_CHECKS)
         assert general.all_sizes
