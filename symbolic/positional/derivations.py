@@ -264,9 +264,8 @@ def _kernels(name: str) -> Derivation:
             label = f"{kernel.name}_{index}"
             note = f"result {kernel.results[index][0]} of {kernel.name}"
             equations.append(Equation(label, sp.Symbol(label), right, note))
-    claims = kernels.identities()
     return derivation(
-        name, kernels.__doc__, equations, lambda: [decide_all("Kernels", claims)],
+        name, kernels.__doc__, equations, lambda: [decide_all("Kernels", kernels.identities())],
         lambda: source(kernels.TARGETS[0]),
     )  # fmt: skip
 

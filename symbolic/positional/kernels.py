@@ -6,6 +6,7 @@ Algebra is not arithmetic: each kernel names the steps that keep its rounding er
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import permutations
 
 import sympy as sp
@@ -244,6 +245,7 @@ def _in_order(expression: sp.Expr, order: tuple[sp.Symbol, ...]) -> sp.Expr:
     )
 
 
+@cache
 def identities() -> dict[str, sp.Expr]:
     """Return, per emitted result, its difference from the plain formula; all must vanish."""
     claims: dict[str, sp.Expr] = {}

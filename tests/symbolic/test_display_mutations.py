@@ -93,22 +93,30 @@ def _with_step(kernel: Kernel, index: int, how: str) -> Kernel:
     return replace(kernel, steps=tuple(steps))
 
 
-@cache
-def _right(name: str, result: int) -> dict[str, sp.Expr]:
-    kernel = next(one for one in kernels.kernels() if one.name == name)
+def _claims(kernel: Kernel, result: int) -> dict[str, sp.Expr]:
+    """Return the identities of a result; of a row those of one row, which are quick."""
+    if kernel.name in ("row_gradient", "row_hessian"):
+        return {"one row": kernels._row_identity(kernel, result)}
     return kernels.result_identities(kernel, result)
 
 
+@cache
+def _right(name: str, result: int) -> tuple[sp.Expr, dict[str, sp.Expr]]:
+    kernel = next(one for one in kernels.kernels() if one.name == name)
+    return kernel.expanded(result), _claims(kernel, result)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("how", ALTERED)
+@pytest.mark.parametrize("how", ["factor", "sign", "exponent"])
 @pytest.mark.parametrize(
     "step", STEPS, ids=[f"{kernel.name}-{kernel.steps[index][0]}" for kernel, index in STEPS]
 )
 def test_an_altered_step_of_a_kernel_fails(step: tuple[Kernel, int], how: str) -> None:
     kernel = _with_step(*step, how)
     for result in range(len(kernel.results)):
-        right = _right(step[0].name, result)
-        for what, expression in kernels.result_identities(kernel, result).items():
-            if expression != right[what] and not at_points(expression):
-                return
+        plain, right = _right(kernel.name, result)
+        if kernel.expanded(result) != plain:
+            for what, expression in _claims(kernel, result).items():
+                if expression != right[what] and not at_points(expression):
+                    return
     pytest.fail("no identity sees the change")
