@@ -15,5 +15,5 @@ def pytest_addoption(parser):
     parser.addoption("--fuzz-seed", default="0", help="an integer, or 'random'")
     parser.addoption("--fuzz-kills", type=int, default=2, help="kills of a running process")
     parser.addoption(
-        "--fuzz-claims", default="figure-3,lemma-4.2", help="claims of the run that is killed"
+        "--fuzz-claims", default="figure-3,huang-lemma-5.2", help="claims of the run that is killed"
     )

@@ -39,7 +39,7 @@ class TestNotebook:
     def test_runs(self, path):
         client = nbclient.NotebookClient(
             read(path),
-            timeout=300,
+            timeout=1800,
             kernel_name="python3",
             resources={"metadata": {"path": str(path.parent)}},
         )

@@ -1,5 +1,6 @@
 """Machines that lack something: a cache, a wide terminal, room on the disk, a scheduler."""
 
+import contextlib
 import os
 import shutil
 import signal
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import dynamics
+from simulations.cli import main
 
 CLI = [sys.executable, "-m", "simulations.cli"]
 ROOT = Path(dynamics.__file__).parents[1]
@@ -62,8 +64,17 @@ def test_no_place_for_compiled_code_is_said_once(read_only, arguments):
 
 @pytest.mark.parametrize("columns", ["1", "0", "-5", "x", "100000"])
 @pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["derive"]])
-def test_terminals_of_any_width(arguments, columns):
-    done = patchdyn(*arguments, env={"COLUMNS": columns})
+def test_terminals_of_any_width(arguments, columns, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", columns)
+    with contextlib.suppress(SystemExit):
+        assert main(arguments) == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    assert said.out
+
+
+def test_a_terminal_of_no_width_from_the_start():
+    done = patchdyn("run", "--help", env={"COLUMNS": "x"})
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout
 

@@ -30,7 +30,7 @@ def die(context: Context) -> Outcome:
 
 def interrupt_parent(context: Context) -> Outcome:
     os.kill(os.getppid(), signal.SIGINT)
-    time.sleep(60.0)
+    time.sleep(1800.0)
     raise AssertionError("the process should have been ended")
 
 
@@ -81,7 +81,7 @@ def test_interruption_ends_the_processes_and_keeps_what_is_finished(tmp_path):
     claims = [named("a"), named("b", interrupt_parent), named("c"), named("d")]
     began = time.monotonic()
     result = run(tmp_path, claims)
-    assert time.monotonic() - began < 50.0
+    assert time.monotonic() - began < 900.0
     assert result.interrupted
     assert "b" not in result.finished
     assert run(tmp_path, [replace(claims[1], run=tell_process), *claims[2:]]).interrupted is False
