@@ -87,7 +87,9 @@ def test_claim_and_report(tmp_path, capsys):
     assert main(words) == 0
     (entry,) = json.loads((folder / "report.json").read_text())
     assert (entry["claim"], entry["verdict"]) == ("toy-balance", "holds")
-    assert entry["measured"]["largest change of a^2 - b^2"] < 1e-6
+    (number,) = entry["measured"]
+    assert (number["name"], number["at"]) == ("balance_change", {"s": 1.5})
+    assert number["value"] < 1e-6
     assert (
         "A toy" in (folder / "report.html").read_text()
         or "Nobody" in (folder / "report.html").read_text()

@@ -15,6 +15,7 @@ from dynamics.masked import MaskedPopulation, MaskedProblem, MaskedTrajectory
 from dynamics.masked import oracle as full
 from dynamics.masked.events import MaskedEvents, find_events, projected_positions
 from simulations.masked.theory import natural_horizon
+from simulations.reproduction.claim import Value
 
 RTOL = 1e-9
 #: Mean of (1 - a_n)^2 up to which runs are followed.
@@ -48,6 +49,12 @@ class Regime:
         """Exponent of P in the time to learn: 1 - kappa of p's own area."""
         return 1.0 - (self.kappa_c if self.query == "global" else self.kappa_s)
 
+    def place(self, P: int | None = None) -> dict[str, Value]:
+        """Return what tells the regime apart, at so many patches where the number matters."""
+        found: dict[str, Value] = {"query": self.query, "kappa_c": self.kappa_c,
+                                   "kappa_s": self.kappa_s}  # fmt: skip
+        return found if P is None else {"P": P, **found}
+
     @property
     def name(self) -> str:
         """Exponents and gap in words."""
@@ -80,8 +87,28 @@ def describe(problem: MaskedProblem) -> str:
         scale = "" if problem.z_is_fixed else f", z in [{problem.z_low:g}, {problem.z_top:g}]"
         query = "/".join(dict.fromkeys(problem.roles))
         return f"P={power(problem.P)}, {query}, {exponents}, K={problem.K}{scale}"
-    sizes = " and ".join("+".join(str(len(a)) for a in areas) for areas in problem.partitions)
-    return f"P={problem.P}, areas {sizes}"
+    return f"P={problem.P}, areas {_areas(problem)}"
+
+
+def place(problem: MaskedProblem) -> dict[str, Value]:
+    """Return what tells a problem apart: patches, areas, clusters, masks, and z if it varies."""
+    found: dict[str, Value] = {"P": problem.P, "K": problem.K, "mask_ratio": problem.mask_ratio}
+    if problem.kappa_c is not None and problem.kappa_s is not None:
+        found |= {"query": "/".join(dict.fromkeys(problem.roles)),
+                  "kappa_c": problem.kappa_c, "kappa_s": problem.kappa_s}  # fmt: skip
+    else:
+        found["areas"] = _areas(problem)
+    if not problem.z_is_fixed:
+        found["z"] = f"{problem.z_low:g} to {problem.z_top:g}"
+    elif problem.z_low != 1.0:
+        found["z"] = problem.z_low
+    return found
+
+
+def _areas(problem: MaskedProblem) -> str:
+    """Return the sizes of the areas of each cluster in words."""
+    partitions = problem.partitions or ()
+    return " and ".join("+".join(str(len(a)) for a in areas) for areas in partitions)
 
 
 def power(P: int) -> str:

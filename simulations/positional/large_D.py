@@ -7,6 +7,7 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
+import xarray
 
 from dynamics import Population, Problem, State, ToleranceError, Trajectory, gradient_flow
 from dynamics.core.trajectory import Status
@@ -14,6 +15,7 @@ from dynamics.positional.events import Events, find_events
 from dynamics.positional.labelling import LabelError, label_error
 from dynamics.positional.large_D import time_to_lead
 from dynamics.positional.slow_manifold import largest_stable_learning_rate
+from simulations.reproduction.claim import Measured, Value, measured_at
 
 C = 4
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
@@ -57,6 +59,11 @@ class Case(NamedTuple):
     def horizon(self) -> float:
         """A time that is long enough, of the order D^p: the theorem's poly(d) over eta."""
         return 3e5 * (self.D / 100) ** self.p
+
+    @property
+    def place(self) -> dict[str, Value]:
+        """What tells the flow apart."""
+        return {"scaling": self.scaling, "p": self.p, "qD": self.features, "D": self.D}
 
     def __str__(self) -> str:
         degree = "" if self.p == 3 else f", p={self.p}"
@@ -217,3 +224,19 @@ def exponent(D: np.ndarray, values: np.ndarray) -> float:
     if usable.sum() < 2:
         return float("nan")
     return float(np.polyfit(np.log(D[usable]), np.log(values[usable]), 1)[0])
+
+
+def exponents(data: xarray.Dataset, names: tuple[str, ...]) -> list[Measured]:
+    """Return the power of D of each quantity over the last decade, where it can be had."""
+    found = []
+    for name in names:
+        for scaling in data["scaling"].values:
+            for one in data["qD"].values:
+                row = data[name].sel(scaling=scaling, qD=one)
+                slope = float(np.diff(np.log(row[-2:]))[0] / np.diff(np.log(data["D"][-2:]))[0])
+                if np.isfinite(slope):
+                    found += measured_at(
+                        {"of": name, "scaling": str(scaling), "qD": int(one)},
+                        ("exponent", "exponent in D over the last decade", slope),
+                    )
+    return found

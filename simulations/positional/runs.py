@@ -10,6 +10,7 @@ from dynamics import Population, Problem, SlowManifold, State, Trajectory, gradi
 from dynamics.core.trajectory import Status
 from dynamics.positional.events import Events, find_events
 from dynamics.positional.oracle import descent as full_model
+from simulations.reproduction.claim import Value
 
 #: Flow time (learning rate x steps) up to which the named problems are followed.
 HORIZON = 1e8
@@ -44,16 +45,25 @@ DENSE_REGIMES = (
 )
 
 
-def describe(problem: Problem) -> str:
-    """Return the name of a problem: D, C, qD, and what differs from the usual constants."""
-    parts = [f"D={problem.D}", f"C={problem.C}", f"qD={problem.q * problem.D:g}"]
+def place(problem: Problem) -> dict[str, Value]:
+    """Return what tells a problem apart: D, C, qD, and what differs from the usual constants."""
+    found: dict[str, Value] = {
+        "D": problem.D,
+        "C": problem.C,
+        "qD": float(f"{problem.q * problem.D:g}"),
+    }
     usual = {"p": 3, "nu": 0.01, "beta": 1.0, "temperature": 1.0, "output_scale": None}
     names = {"temperature": "tau", "output_scale": "kappa"}
     for field, value in usual.items():
         actual = getattr(problem, field)
         if actual != value:
-            parts.append(f"{names.get(field, field)}={actual:g}")
-    return ", ".join(parts)
+            found[names.get(field, field)] = actual
+    return found
+
+
+def describe(problem: Problem) -> str:
+    """Return the name of a problem: its place in words."""
+    return ", ".join(f"{name}={value:g}" for name, value in place(problem).items())
 
 
 def tolerance(quick: bool, problem: Problem | None = None) -> float:

@@ -24,6 +24,8 @@ from dynamics.positional.samples import (
 )
 from dynamics.positional.samples.encodings import initial_encodings, train_encodings
 from simulations.positional.training_runs import HELD_OUT_SEED, SMALL, Window, window
+from simulations.reproduction.claim import Row, interval
+from simulations.reproduction.intervals import of_mean
 
 #: What is drawn: every A_ij by itself, N(0, (scale beta)^2 / D); or encodings P and A = P^T P;
 #: or P = sqrt(beta) I, whose A has zeros off the diagonal.
@@ -159,14 +161,22 @@ class Summary(NamedTuple):
             np.array([run.test_error for run in runs]),
         )
 
+    def rows(self) -> list[Row]:
+        """Return what the report shows of the runs."""
+        return [
+            *_rows("share", "rows that associate at the end", self.share),
+            *_rows("best", "rows that associate at the best step", self.best),
+            ("complete", "runs in which all do at some step", int(np.sum(self.best == 1.0))),
+            *_rows("error", "test error at the end", self.error),
+        ]
 
-def told(values: np.ndarray, digits: int = 3) -> str:
-    """Return mean, 95% interval and range of shares or rates in words."""
-    from simulations.reproduction.intervals import of_mean
 
-    text = f"{values.mean():.{digits}g}"
+def _rows(name: str, label: str, values: np.ndarray) -> list[Row]:
+    """Return mean, 95% interval and range of shares or rates."""
+    rows: list[Row] = [(name, f"{label}, mean", float(values.mean()))]
     if values.size > 2:
         low, high = np.clip(of_mean(values), 0.0, 1.0)
-        text += f" (95% interval {low:.{digits}g} to {high:.{digits}g}"
-        text += f", range {values.min():.{digits}g} to {values.max():.{digits}g})"
-    return text
+        rows += interval(name, f"{label}, 95% interval", float(low), float(high))
+        rows += [(f"{name}_least", f"{label}, least", float(values.min())),
+                 (f"{name}_greatest", f"{label}, greatest", float(values.max()))]  # fmt: skip
+    return rows

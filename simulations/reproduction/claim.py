@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -61,6 +62,71 @@ class Figure:
     size: tuple[float, float] = (7.0, 4.2)
 
 
+Value = float | int | str | bool
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One number that a claim measured.
+
+    Attributes
+    ----------
+    name
+        Short stable identifier, such as ``"largest_deviation"``.
+    label
+        What people read, the same for all numbers of the name.
+    at
+        The problem or regime it belongs to, such as ``{"D": 64, "qD": 2}``; empty if the claim as a
+        whole.
+    value
+        The number, or a word where there is none.
+    unit
+        Such as ``"flow time"`` or ``"steps"``; empty for a pure number.
+
+    Raises
+    ------
+    ValueError
+        If the name is no identifier.
+    """
+
+    name: str
+    label: str
+    at: Mapping[str, Value]
+    value: Value
+    unit: str = ""
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise ValueError(
+                f"name = {self.name!r}: a measured number is named by letters, digits and _"
+            )
+
+
+#: Name, label and value, then the unit where there is one.
+Row = tuple[str, str, Value] | tuple[str, str, Value, str]
+
+
+def measured_at(at: Mapping[str, Value], *rows: Row) -> list[Measured]:
+    """Return the numbers of one place."""
+    return [Measured(name, label, at, value, *unit) for name, label, value, *unit in rows]
+
+
+def interval(name: str, label: str, low: Value, high: Value, unit: str = "") -> list[Row]:
+    """Return the rows ``NAME_low`` and ``NAME_high`` of the two ends of an interval."""
+    return [
+        (f"{name}_low", f"{label}, lower end", low, unit),
+        (f"{name}_high", f"{label}, upper end", high, unit),
+    ]
+
+
+def spread(name: str, label: str, found: Iterable[Value], unit: str = "") -> list[Row]:
+    """Return the rows of a value and of the two ends of its interval, given in this order."""
+    value, low, high = found
+    return [(name, label, value, unit), *interval(name, label, low, high, unit)]
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What running a claim found.
@@ -71,7 +137,7 @@ class Outcome:
         Whether the measured numbers support the statement; ``FINDING`` where they say something
         that the paper does not.
     measured
-        The numbers, by name.
+        The numbers; none has name and place in common with another, and a name means one thing.
     tolerance
         Threshold behind the verdict, ``None`` where the verdict is qualitative.
     parameters
@@ -80,14 +146,46 @@ class Outcome:
         One sentence with the number that decides.
     figures
         Figures that show it.
+
+    Raises
+    ------
+    ValueError
+        If a number was measured twice, or a name has two labels or units.
     """
 
     verdict: Verdict
-    measured: dict[str, float | int | str | bool]
+    measured: Sequence[Measured]
     tolerance: float | None
     parameters: dict[str, Any]
     summary: str
     figures: tuple[Figure, ...] = ()
+
+    def __post_init__(self) -> None:
+        meanings: dict[str, tuple[str, str]] = {}
+        for number, one in enumerate(self.measured):
+            if meanings.setdefault(one.name, (one.label, one.unit)) != (one.label, one.unit):
+                raise ValueError(f"{one.name} has two meanings: {meanings[one.name]} and another")
+            if any(other.name == one.name and other.at == one.at
+                   for other in self.measured[:number]):  # fmt: skip
+                raise ValueError(f"{one.name} was measured twice at {dict(one.at)}")
+
+    def number(self, name: str, /, **at: Value) -> Any:
+        """Return the one number of this name at a place, told by as much of it as is needed.
+
+        Raises
+        ------
+        KeyError
+            If there is none, or more than one and none is at exactly this place.
+        """
+        found = self.numbers(name, **at)
+        exact = [one for one in found if one.at == at]
+        if len(exact or found) != 1:
+            raise KeyError(f"{name} at {at}: {len(found)} numbers")
+        return (exact or found)[0].value
+
+    def numbers(self, name: str, /, **at: Value) -> list[Measured]:
+        """Return all numbers of this name whose place includes ``at``."""
+        return [one for one in self.measured if one.name == name and at.items() <= one.at.items()]
 
 
 def _no_progress(fraction: float) -> None:

@@ -38,7 +38,7 @@ from simulations.files.store import (
 from simulations.reproduction.record import is_record
 
 _MANIFEST = "patchdyn.json"
-_FORMAT = 2
+_FORMAT = 3
 _WORD = re.compile(r"[A-Za-z0-9]+(?:[-._][A-Za-z0-9]+)*")
 _FOLDERS = ("claims", "figures", "data", "checkpoints")
 _CHECKPOINTS = (".npz", ".json")

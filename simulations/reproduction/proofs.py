@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from simulations.reproduction.claim import Measured, measured_at
+
 if TYPE_CHECKING:
     from symbolic.core.proof import Proof
 
 
-def all_sizes(proofs: list[Proof]) -> dict[str, int | bool]:
-    """Return how many identities were decided for all sizes, and whether all of them hold."""
+def decided(proofs: list[Proof]) -> list[Measured]:
+    """Return how many identities were decided and fail, and the same for those of all sizes."""
     general = [proof for proof in proofs if proof.all_sizes]
-    return {
-        "identities decided for all sizes": sum(proof.count for proof in general),
-        "holds for all sizes": bool(general) and all(proof.all_zero for proof in general),
-    }
+    return measured_at(
+        {},
+        ("identities", "exact identities decided", sum(proof.count for proof in proofs)),
+        ("failed", "exact identities that fail", sum(proof.failed for proof in proofs)),
+        ("general", "identities decided for all sizes", sum(proof.count for proof in general)),
+        ("general_hold", "holds for all sizes",
+         bool(general) and all(proof.all_zero for proof in general)),
+    )  # fmt: skip

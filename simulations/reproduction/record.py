@@ -25,6 +25,16 @@ def _mapping(value: Any) -> bool:
     return isinstance(value, dict)
 
 
+def _measured(value: Any) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(one, dict)
+        and all(isinstance(one.get(word), str) for word in ("name", "label", "unit"))
+        and isinstance(one.get("at"), dict)
+        and isinstance(one.get("value", ()), int | float | str | None)
+        for one in value
+    )
+
+
 def _figures(value: Any) -> bool:
     words = ("name", "title", "caption", "image", "data", "image sha256", "data sha256")
     return isinstance(value, list) and all(
@@ -49,7 +59,7 @@ _ALWAYS: dict[str, Callable[[Any], bool]] = {
 }
 _IF_RUN: dict[str, Callable[[Any], bool]] = {
     "verdict": lambda value: isinstance(value, str) and value in set(Verdict),
-    "measured": _mapping,
+    "measured": _measured,
     "parameters": _mapping,
     "tolerance": lambda value: value is None or _number(value),
     "summary": _text,

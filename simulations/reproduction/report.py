@@ -134,7 +134,7 @@ def _heading(entry: Mapping[str, Any]) -> str:
 
 def _findings(entry: Mapping[str, Any]) -> list[str]:
     parts = [f"<p><strong>{escape(entry['summary'])}</strong></p>"]
-    parts += ["<h3>Measured numbers</h3>", _table(entry["measured"])]
+    parts += ["<h3>Measured numbers</h3>", _numbers(entry["measured"])]
     parts += ["<h3>Parameters</h3>", _table(_settings(entry))]
     for label, key in _NOTES:
         if entry.get(key):
@@ -153,6 +153,18 @@ def _settings(entry: Mapping[str, Any]) -> dict[str, Any]:
         "seed": entry["seed"],
         "seconds": entry["seconds"],
     }
+
+
+def _numbers(measured: Iterable[Mapping[str, Any]]) -> str:
+    rows = "\n".join(
+        f'<tr><th scope="row">{escape(one["label"])}</th><td>{escape(show(one["at"]))}</td>'
+        f'<td class="number">{escape(show(one["value"]))}</td><td>{escape(one["unit"])}</td></tr>'
+        for one in measured
+    )
+    return (
+        '<div class="scroll"><table><thead><tr><th>What</th><th>At</th><th>Value</th><th>Unit</th>'
+        f"</tr></thead><tbody>\n{rows}\n</tbody></table></div>"
+    )
 
 
 def rerun(entry: Mapping[str, Any]) -> str:
@@ -176,6 +188,8 @@ def show(value: Any) -> str:
         return "–"
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, int) and value >= 10**6 and not str(value)[1:].strip("0"):
+        return f"{value:.6g}"
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, Mapping):

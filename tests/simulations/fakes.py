@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import xarray
 
-from simulations.reproduction.claim import Claim, Context, Figure, Outcome, Verdict
+from simulations.reproduction.claim import Claim, Context, Figure, Outcome, Verdict, measured_at
 
 
 def figure(name: str = "line") -> Figure:
@@ -25,8 +25,9 @@ class Counter:
     def __init__(self, figures=(), verdict=Verdict.HOLDS, error=None, measured=None, warning=None):
         self.calls = 0
         self.figures, self.verdict, self.error, self.warning = figures, verdict, error, warning
-        self.measured = {"worst": np.float64(1e-12), "T1": float("nan"), "n": 3, "ok": True}
-        self.measured |= measured or {}
+        values = {"worst": np.float64(1e-12), "T1": float("nan"), "n": 3, "ok": True}
+        rows = [(name, f"the {name}", value) for name, value in (values | (measured or {})).items()]
+        self.measured = measured_at({"D": 16, "qD": 2.0}, *rows)
 
     def __call__(self, context: Context) -> Outcome:
         self.calls += 1

@@ -26,7 +26,9 @@ def assert_complete(claim_id: str) -> None:
     assert claim.quick_note
     assert found.summary.endswith(".")
     assert len(found.measured) >= 3
-    for value in found.measured.values():
-        assert isinstance(value, bool | int | float | str)
-        assert not isinstance(value, float) or math.isfinite(value)
+    for one in found.measured:
+        assert one.label
+        for value in (one.value, *one.at.values()):
+            assert isinstance(value, bool | int | float | str)
+            assert not isinstance(value, float) or math.isfinite(value)
     assert plain(found.parameters)

@@ -35,9 +35,9 @@ SECTION_4_1 = (
     "sigma-a-breaks-symmetry",
     "reduced-equals-full",
 )
-BASE = "D=64, C=4, qD=2"
-CROWDED = "D=16, C=2, qD=8, nu=0.001, beta=0.5"
-TINY = "D=8, C=2, qD=4, nu=0.001, beta=0.5"
+BASE = {"D": 64, "C": 4, "qD": 2.0}
+CROWDED = {"D": 16, "C": 2, "qD": 8.0, "nu": 1e-3, "beta": 0.5}
+TINY = {"D": 8, "C": 2, "qD": 4.0, "nu": 1e-3, "beta": 0.5}
 
 
 class TestRegistry:
@@ -74,9 +74,9 @@ class TestOutcomes:
         assert any(character.isdigit() for character in found.summary)
         assert len(found.measured) >= 3
         assert found.figures
-        for value in found.measured.values():
-            assert isinstance(value, bool | int | float | str)
-            assert not isinstance(value, float) or math.isfinite(value)
+        for one in found.measured:
+            assert isinstance(one.value, bool | int | float | str)
+            assert not isinstance(one.value, float) or math.isfinite(one.value)
         assert plain(found.parameters)
 
     @pytest.mark.parametrize(
@@ -110,57 +110,48 @@ class TestNumbers:
     """Numbers known from independent computations, and agreements between methods."""
 
     def test_events_of_the_base_problem(self):
-        measured = outcome("events").measured
-        close(measured[f"II: T1 ({BASE})"], 3.2e3, rel=0.02)
-        close(measured[f"end: alpha ({BASE})"], 0.0398, rel=0.002)
-        close(measured[f"end: gamma ({BASE})"], 3.45, rel=0.002)
-        assert measured[f"III: alpha after Event I ({BASE})"] == "falls"
-        assert measured[f"II: T1 ({CROWDED})"] == "never"
+        found = outcome("events")
+        close(found.number("T1", **BASE), 3.2e3, rel=0.02)
+        close(found.number("alpha", **BASE), 0.0398, rel=0.002)
+        close(found.number("gamma", **BASE), 3.45, rel=0.002)
+        assert found.number("after_event_I", **BASE) == "falls"
+        assert found.number("T1", **CROWDED) == "never"
 
     def test_violation_of_gamma_ge_rho(self):
-        measured = outcome("gamma-ge-rho").measured
-        assert measured[f"largest rho - gamma ({CROWDED})"] == pytest.approx(1.39, abs=0.01)
-        assert measured[f"first violation ({CROWDED})"] == pytest.approx(0.16, abs=0.01)
-        close(measured[f"last violation ({CROWDED})"], 3.2e4, rel=0.02)
-        assert measured[f"largest rho - gamma ({BASE})"] == 0.0
-        assert measured[f"gamma - rho at the end ({TINY})"] < -10.0
+        found = outcome("gamma-ge-rho")
+        assert found.number("violation", **CROWDED) == pytest.approx(1.39, abs=0.01)
+        assert found.number("first_violation", **CROWDED) == pytest.approx(0.16, abs=0.01)
+        close(found.number("last_violation", **CROWDED), 3.2e4, rel=0.02)
+        assert found.number("violation", **BASE) == 0.0
+        assert found.number("final_gap", **TINY) < -10.0
 
     def test_the_condition_decides_every_problem(self):
-        measured = outcome("gamma-ge-rho").measured
-        assert (
-            measured["of these, the condition decides correctly"]
-            == measured["all problems compared with the condition"]
-        )
-        # not all on one side
-        assert 0 < measured["of these, gamma >= rho fails in (q = 0.2 to 0.95)"] < 8
+        found = outcome("gamma-ge-rho")
+        assert found.number("decided") == found.number("problems")
+        assert 0 < found.number("failures", drawn="crowded") < 8  # not all on one side
 
     def test_asymmetry_grows_at_the_eigenvalue_of_the_saddle(self):
-        measured = outcome("sigma-a-breaks-symmetry").measured
-        close(
-            measured["beta = 1e-06: fitted growth rate of gamma - rho"],
-            measured["growth rate at the saddle (largest eigenvalue)"],
-            rel=0.05,
-        )
-        assert measured["beta = 0: largest |G - C| over the run"] == 0.0
+        found = outcome("sigma-a-breaks-symmetry")
+        close(found.number("growth_rate", beta=1e-6), found.number("saddle_rate"), rel=0.05)
+        assert found.number("largest_G_change", beta=0.0) == 0.0
 
     def test_test_error_never_beats_the_best_rule(self):
-        measured = outcome("theorem-4.1").measured
-        for name in (BASE, CROWDED, TINY):
-            at = f"(outside: {name})"
-            best = measured[f"item 2: best possible test error {at}"]
-            assert measured[f"item 2: test error at the end {at}"] >= best
-            assert best < measured[f"item 2: error of f* itself, P[y f* <= 0] {at}"]
+        found = outcome("theorem-4.1")
+        for at in (BASE, CROWDED, TINY):
+            best = found.number("best_error", **at)
+            assert found.number("test_error", **at) >= best
+            assert best < found.number("label_error", outside=True, **at)
 
     def test_T1_grows_with_the_horizon(self):
-        measured = outcome("events").measured
-        at = [measured[f"II: T1 with horizon {h} ({BASE})"] for h in ("1e+04", "1e+06", "1e+08")]
+        found = outcome("events")
+        at = [found.number("T1_by_horizon", horizon=h, **BASE) for h in (1e4, 1e6, 1e8)]
         assert at[0] < at[1] < at[2]
-        close(at[2], measured[f"II: T1 ({BASE})"], rel=1e-5)
+        close(at[2], found.number("T1", **BASE), rel=1e-5)
 
     def test_span_repels_at_the_start_and_attracts_later(self):
-        measured = outcome("lemma-4.2").measured
-        assert measured["rate of v_perp at the start (D=8, C=2, qD=2.4)"] > 1.0
-        assert measured["rate of v_perp at the end (D=8, C=2, qD=2.4)"] < -1.0
+        found = outcome("lemma-4.2")
+        assert found.number("start_rate", D=8) > 1.0
+        assert found.number("final_rate", D=8) < -1.0
 
 
 class TestVerdictsCouldComeOutOtherwise:

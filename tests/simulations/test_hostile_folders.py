@@ -119,10 +119,10 @@ class TestReportsFromElsewhere:
             run(report, [claim("one", figures=[figure()])])
         assert everything(victim)[victim / "thesis.png"] == b"years of work"
 
-    @pytest.mark.parametrize("wrong", [None, 1, "x", [], [1], {}, {"format": 2},
-                                       {"format": 2, "stamp": [], "claims": []},
-                                       {"format": 2, "stamp": {}, "claims": {}},
-                                       {"format": 2, "stamp": {"a": 1}, "claims": []}])  # fmt: skip
+    @pytest.mark.parametrize("wrong", [None, 1, "x", [], [1], {}, {"format": 3},
+                                       {"format": 3, "stamp": [], "claims": []},
+                                       {"format": 3, "stamp": {}, "claims": {}},
+                                       {"format": 3, "stamp": {"a": 1}, "claims": []}])  # fmt: skip
     def test_manifest_of_another_shape(self, report, wrong):
         (report / "patchdyn.json").write_text(json.dumps(wrong))
         with pytest.raises(StoreError, match="is not a report of patchdyn"):

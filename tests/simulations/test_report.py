@@ -55,7 +55,7 @@ class Page(HTMLParser):
 def folder(tmp_path):
     claims = [
         claim("one", figures=[figure()], warning="estimated & so on"),
-        claim("two", verdict=Verdict.FAILS, measured={"list": [1, 2.5], "none": None}),
+        claim("two", verdict=Verdict.FAILS, measured={"found": "never", "large": 10**12}),
         claim("bad", error=ValueError("<no root>")),
         claim("slow", error=KeyboardInterrupt()),
         claim("last", verdict=Verdict.FINDING),

@@ -41,7 +41,11 @@ class TestFirstRun:
         assert (result.finished, result.failed, result.interrupted) == (["one", "two"], [], False)
         first, second = report(tmp_path / "out")
         assert (first["claim"], first["verdict"], second["verdict"]) == ("one", "holds", "finding")
-        assert first["measured"] == {"worst": 1e-12, "T1": None, "n": 3, "ok": True}
+        assert first["measured"][0] == {
+            "name": "worst", "label": "the worst", "at": {"D": 16, "qD": 2.0}, "value": 1e-12,
+            "unit": "",
+        }  # fmt: skip
+        assert [one["value"] for one in first["measured"]] == [1e-12, None, 3, True]
         assert first["tolerance"] == 1e-11
         assert first["parameters"] == {"problem": {"D": 16, "q": 0.125}, "state": [0.0, 0.0]}
         assert first["place"] == "Place of one"

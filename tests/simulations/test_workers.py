@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from simulations.display import PlainDisplay
-from simulations.reproduction.claim import Claim, Context, Outcome, Verdict
+from simulations.reproduction.claim import Claim, Context, Outcome, Verdict, measured_at
 from simulations.reproduction.folder import ReportFolder
 from simulations.reproduction.run import reproduce
 from simulations.reproduction.workers import grouped
@@ -21,7 +21,13 @@ STAMP = {"patchdyn": "0.1.0", "mode": "full"}
 def tell_process(context: Context) -> Outcome:
     context.progress(0.5)
     parameters = {"quick": context.quick, "scratch": context.scratch}
-    return Outcome(Verdict.HOLDS, {"process": os.getpid()}, None, parameters, "It ran.")
+    return Outcome(
+        Verdict.HOLDS,
+        measured_at({}, ("process", "its process", os.getpid())),
+        None,
+        parameters,
+        "It ran.",
+    )
 
 
 def die(context: Context) -> Outcome:
@@ -44,7 +50,7 @@ def run(path, claims, **options):
 
 
 def processes(path):
-    return {e["claim"]: e["measured"]["process"] for e in json.loads(path.read_text())}
+    return {e["claim"]: e["measured"][0]["value"] for e in json.loads(path.read_text())}
 
 
 def test_groups_share_what_they_compute():

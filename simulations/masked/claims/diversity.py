@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from simulations.reproduction.claim import Claim, Context, Outcome, Verdict
+from simulations.reproduction.claim import Claim, Context, Measured, Outcome, Verdict, measured_at
 
 if TYPE_CHECKING:
     import numpy as np
@@ -55,21 +55,23 @@ def run(context: Context) -> Outcome:
         for k in (0, 1):
             found[f"layout {number + 1}, cluster {k + 1}"] = maps_of(context.seed + number, k)
         context.progress((number + 1) / drawn)
-    measured: dict[str, Any] = {}
+    measured: list[Measured] = []
     for kind in KINDS:
         values = [value for one in found.values() for value in one.diversity[kind]]
-        shares = [one.share[kind] for one in found.values()]
-        measured |= {
-            f"metric, mean ({kind})": float(np.mean(values)),
-            f"metric, range over images, ties and masks ({kind})":
-                f"{min(values):.2f} to {max(values):.2f}",
-            f"attention to unmasked patches of the own area, half masked, least ({kind})":
-                min(shares),
-            f"attention to the own area, no mask, least ({kind})":
-                min(one.unmasked[kind] for one in found.values()),
-        }  # fmt: skip
-    measured["metric if ties keep the order of the patches (untrained (Q = 0))"] = 0.0 + float(
-        _metric(np.zeros((SIDE**2, SIDE**2)))
+        measured += measured_at(
+            {"maps": kind},
+            ("metric", "metric, mean", float(np.mean(values))),
+            ("metric_least", "metric, least over images, ties and masks", min(values)),
+            ("metric_greatest", "metric, greatest over images, ties and masks", max(values)),
+            ("own_share", "attention to unmasked patches of the own area, half masked, least",
+             min(one.share[kind] for one in found.values())),
+            ("own_share_unmasked", "attention to the own area, no mask, least",
+             min(one.unmasked[kind] for one in found.values())),
+        )  # fmt: skip
+    ordered = 0.0 + float(_metric(np.zeros((SIDE**2, SIDE**2))))
+    measured += measured_at(
+        {"maps": UNTRAINED},
+        ("metric_in_order", "metric if ties keep the order of the patches", ordered),
     )
     verdict, summary = judge(found)
     data = xarray.Dataset(

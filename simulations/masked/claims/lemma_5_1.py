@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simulations.reproduction.claim import Claim, Context, Outcome, Verdict
+from simulations.reproduction.claim import Claim, Context, Outcome, Verdict, measured_at
 
 if TYPE_CHECKING:
     from simulations.masked.runs import Speeds
@@ -22,7 +22,7 @@ def run(context: Context) -> Outcome:
     from dataclasses import asdict
 
     from simulations.masked import runs
-    from simulations.reproduction.proofs import all_sizes
+    from simulations.reproduction.proofs import decided
     from symbolic.masked import lemma_5_1
 
     proofs = lemma_5_1.prove_all(quick=context.quick)
@@ -31,34 +31,37 @@ def run(context: Context) -> Outcome:
     context.progress(0.4)
     regimes = runs.TWO_PHASES[:1] + runs.ONE_PHASE[:1]
     problems = [regime.problem() for regime in regimes] + [runs.ONE_CLUSTER, runs.TWO_CLUSTERS]
-    courses = {runs.describe(problem): runs.speeds(problem) for problem in problems}
-    rises = {name: greatest_global_speed(course) for name, course in courses.items()}
-    own = min(least_own_speed(course) for course in courses.values())
+    rises = {problem: greatest_global_speed(runs.speeds(problem)) for problem in problems}
+    own = min(least_own_speed(runs.speeds(problem)) for problem in problems)
     each = 2 if context.quick else 12
     many, seeds = each * SEEDS, range(context.seed, context.seed + SEEDS)
     ensemble = [runs.speeds(p) for seed in seeds for p in runs.random_problems(each, seed)]
-    rises[f"worst of {many} random problems, P <= 10"] = max(map(greatest_global_speed, ensemble))
+    random = max(map(greatest_global_speed, ensemble))
     own = min(own, *map(least_own_speed, ensemble))
     others = [runs.speeds(problem) for seed in seeds
               for problem in runs.random_problems(each, seed, largest_first=False)]  # fmt: skip
     control = sum(greatest_global_speed(course) > RISE for course in others)
     count = sum(proof.count for proof in proofs)
     failed = sum(proof.failed for proof in proofs)
-    verdict, summary = judge(count, failed, compared.features, own, max(rises.values()))
+    rise = "greatest dPhi_1/dt over the largest |dPhi_1/dt|"
+    verdict, summary = judge(count, failed, compared.features, own, max(random, *rises.values()))
     return Outcome(
         verdict,
-        {
-            "exact identities decided": count,
-            "exact identities that fail": failed,
-            **all_sizes(proofs),
-            "reduced against d x d gradient, feature entries": compared.features,
-            "gradient in the rows of features (must not move)": compared.elsewhere,
-            "random states compared": compared.states,
-            "least dPhi_n/dt over the largest of the run": own,
-            f"of {many} random problems whose first area is the smallest, Phi_1 rises in": control,
-            **{f"greatest dPhi_1/dt over the largest |dPhi_1/dt| ({name})": value
-               for name, value in rises.items()},
-        },
+        decided(proofs)
+        + measured_at(
+            {},
+            ("difference", "reduced against d x d gradient, feature entries", compared.features),
+            ("motion", "gradient in the rows of features (must not move)", compared.elsewhere),
+            ("states", "random states compared", compared.states),
+            ("own_speed", "least dPhi_n/dt over the largest of the run", own),
+            ("control", f"of {many} random problems whose first area is the smallest, Phi_1 "
+             "rises in", control),
+            ("rise_random", f"{rise}, worst of {many} random problems, P <= 10", random),
+        )
+        + [one for problem, speed in rises.items() for one in measured_at(
+            runs.place(problem),
+            ("rise", rise, speed),
+        )],
         TOLERANCE,
         {"problems": [asdict(problem) for problem in problems], "seed": context.seed,
          "oracle": [asdict(problem) for problem in runs.ORACLE_PROBLEMS], "rtol": runs.RTOL},

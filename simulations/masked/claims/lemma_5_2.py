@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simulations.reproduction.claim import Claim, Context, Outcome, Verdict
+from simulations.reproduction.claim import Claim, Context, Outcome, Verdict, measured_at
 
 if TYPE_CHECKING:
     from simulations.masked.runs import Speeds
@@ -20,7 +20,7 @@ def run(context: Context) -> Outcome:
     from dataclasses import asdict
 
     from simulations.masked import runs
-    from simulations.reproduction.proofs import all_sizes
+    from simulations.reproduction.proofs import decided
     from symbolic.masked import lemma_5_2
 
     proofs = lemma_5_2.prove_all(quick=context.quick)
@@ -28,24 +28,24 @@ def run(context: Context) -> Outcome:
     context.progress(0.4)
     regimes = runs.TWO_PHASES[:1] + runs.ONE_PHASE[:1]
     problems = [regime.problem() for regime in regimes] + [runs.ONE_CLUSTER, runs.TWO_CLUSTERS]
-    courses = {runs.describe(problem): runs.speeds(problem) for problem in problems}
     sums = max(runs.flow(p).violations()["positions sum to zero"] for p in problems)
-    shares = {name: greatest_share(course) for name, course in courses.items()}
+    shares = {problem: greatest_share(runs.speeds(problem)) for problem in problems}
     count = sum(proof.count for proof in proofs)
     failed = sum(proof.failed for proof in proofs)
     verdict, summary = judge(count, failed, compared.positions, sums, max(shares.values()))
     return Outcome(
         verdict,
-        {
-            "exact identities decided": count,
-            "exact identities that fail": failed,
-            **all_sizes(proofs),
-            "reduced against d x d gradient, position entries": compared.positions,
-            "random states compared": compared.states,
-            "sum over q of Upsilon along the runs, beyond rounding": sums,
-            **{f"greatest projected PP speed over the FP speed of an area ({name})": value
-               for name, value in shares.items()},
-        },
+        decided(proofs)
+        + measured_at(
+            {},
+            ("difference", "reduced against d x d gradient, position entries", compared.positions),
+            ("states", "random states compared", compared.states),
+            ("sums", "sum over q of Upsilon along the runs, beyond rounding", sums),
+        )
+        + [one for problem, share in shares.items() for one in measured_at(
+            runs.place(problem),
+            ("share", "greatest projected PP speed over the FP speed of an area", share),
+        )],
         TOLERANCE,
         {"problems": [asdict(problem) for problem in problems], "seed": context.seed,
          "oracle": [asdict(problem) for problem in runs.ORACLE_PROBLEMS], "rtol": runs.RTOL},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from simulations.reproduction.claim import Claim, Context, Outcome, Verdict
+from simulations.reproduction.claim import Claim, Context, Measured, Outcome, Verdict, measured_at
 
 if TYPE_CHECKING:
     from dynamics.masked import MaskedProblem
@@ -36,16 +36,18 @@ def run(context: Context) -> Outcome:
 
     sizes = (10**6,) if context.quick else (10**6, 10**9, 10**12)
     found: dict[str, Lead] = {}
-    measured: dict[str, Any] = {}
+    measured: list[Measured] = []
     for number, regime in enumerate(runs.ONE_PHASE, start=1):
         for P in sizes:
             name = f"P={runs.power(P)}, {regime.name}"
             found[name] = one = lead_of(regime.problem(P))
-            measured |= {
-                f"initial speed of the fastest rival over dPhi_n/dt ({name})": one.initial_ratio,
-                f"greatest such ratio until learned ({name})": one.overtaken,
-                f"largest other correlation over Phi_n when learned ({name})": one.others,
-            }
+            measured += measured_at(
+                regime.place(P),
+                ("initial_ratio", "initial speed of the fastest rival over dPhi_n/dt",
+                 one.initial_ratio),
+                ("overtaken", "greatest such ratio until learned", one.overtaken),
+                ("others", "largest other correlation over Phi_n when learned", one.others),
+            )  # fmt: skip
         context.progress(number / len(runs.ONE_PHASE))
     verdict, summary = judge(found)
     return Outcome(

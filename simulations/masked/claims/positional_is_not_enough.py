@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from simulations.reproduction.claim import Claim, Context, Outcome, Verdict
+from simulations.reproduction.claim import Claim, Context, Measured, Outcome, Verdict, measured_at
 
 if TYPE_CHECKING:
     from dynamics.masked import MaskedProblem
@@ -58,36 +58,40 @@ def run(context: Context) -> Outcome:
     if not context.quick:
         problems += [problem.replace(mask_ratio=0.25) for problem in problems[:3]]
     found: dict[str, Comparison] = {}
-    measured: dict[str, Any] = {}
+    measured: list[Measured] = []
     for number, problem in enumerate(problems, start=1):
         name = f"{number}: {runs.describe(problem)}, {problem.masked} masked"
         found[name] = one = compare(problem)
-        measured |= {
-            f"loss that no attention removes ({name})": one.floor,
-            f"loss at Q = 0 ({name})": one.start,
-            f"best positional attention ({name})": one.best,
-            f"no positional attention is below ({name})": one.lower,
-            f"best positional attention, the first partition alone ({name})": one.single,
-            f"reached by training positions alone ({name})": one.positions,
-            f"reached by training features alone ({name})": one.features,
-            f"reached by training both ({name})": one.both,
-        }
+        measured += measured_at(
+            {"problem": number, **runs.place(problem)},
+            ("floor", "loss that no attention removes", one.floor),
+            ("start", "loss at Q = 0", one.start),
+            ("best", "best positional attention", one.best),
+            ("lower", "no positional attention is below", one.lower),
+            ("single", "best positional attention, the first partition alone", one.single),
+            ("positions", "reached by training positions alone", one.positions),
+            ("features", "reached by training features alone", one.features),
+            ("both", "reached by training both", one.both),
+        )
         context.progress(0.8 * number / len(problems))
     by_K = by_clusters(*((4, 3) if context.quick else (6, 10)))
-    measured |= {f"best positional attention leaves, K = {K} random partitions": sum(row) / len(row)
-                 for K, row in enumerate(by_K, start=1)}  # fmt: skip
+    for K, row in enumerate(by_K, start=1):
+        label = "best positional attention leaves, random partitions, mean"
+        measured += measured_at({"K": K}, ("left_by_K", label, sum(row) / len(row)))
     pairs = equal_sizes(10 if context.quick else 30, context.seed)
+    label = "positional attention leaves at least, two partitions"
     for name, pair in pairs.items():
         two = pair.two
-        measured |= {
-            f"second partitions that cost nothing ({name})": len(pair.harmless),
-            f"of these, with other patches in p's area both times ({name})": sum(pair.harmless),
-            f"positional attention leaves, one partition ({name})": pair.one,
-            f"positional attention leaves at least, two partitions, least ({name})": min(two),
-            f"positional attention leaves at least, two partitions, mean ({name})":
-                sum(two) / len(two),
-            f"positional attention leaves at least, two partitions, greatest ({name})": max(two),
-        }  # fmt: skip
+        measured += measured_at(
+            {"problem": name},
+            ("harmless", "second partitions that cost nothing", len(pair.harmless)),
+            ("harmless_common", "of these, with other patches in p's area both times",
+             sum(pair.harmless)),
+            ("left_by_one", "positional attention leaves, one partition", pair.one),
+            ("left_least", f"{label}, least", min(two)),
+            ("left_mean", f"{label}, mean", sum(two) / len(two)),
+            ("left_greatest", f"{label}, greatest", max(two)),
+        )  # fmt: skip
     verdict, summary = judge(found, pairs)
     return Outcome(
         verdict,

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simulations.reproduction.claim import Claim, Context, Outcome, Verdict
+from simulations.reproduction.claim import (
+    Claim,
+    Context,
+    Measured,
+    Outcome,
+    Verdict,
+    interval,
+    measured_at,
+)
 
 if TYPE_CHECKING:
     from simulations.masked.runs import Regime
@@ -26,7 +34,7 @@ def run(context: Context) -> Outcome:
 
     sizes = np.array((runs.SMALL_P, *(10**e for e in range(6, 37, 10 if context.quick else 6))))
     regimes = (runs.WIDE_GAP, runs.NARROW_GAP, runs.NEGATIVE_GAP)
-    measured: dict[str, Any] = {}
+    measured: list[Measured] = []
     fits: dict[Regime, Exponent] = {}
     table = np.zeros((2, len(regimes), sizes.size))
     for number, regime in enumerate(regimes):
@@ -34,28 +42,35 @@ def run(context: Context) -> Outcome:
             table[:, number, column] = correlations(regime, int(P))
         positions, features = table[:, number]
         fits[regime] = exponent(sizes[1:].astype(float), positions[1:] / features[1:])
-        measured |= {
-            f"exponent of max |Upsilon| / Phi_n ({regime.name})":
-                f"{fits[regime].low:.5f} to {fits[regime].high:.5f}",
-            f"exponent predicted, -kappa_s ({regime.name})": -regime.kappa_s,
-            f"max |Upsilon| at P = {runs.SMALL_P} ({regime.name})": float(positions[0]),
-            f"Phi_n at P = {runs.SMALL_P} ({regime.name})": float(features[0]),
-            f"max |Upsilon| at P = 10^36 ({regime.name})": float(positions[-1]),
-            f"max |Upsilon| C_n / Phi_n at P = 10^36 ({regime.name})": float(
-                positions[-1] / features[-1] * regime.problem(int(sizes[-1])).own_size()
-            ),
-        }  # fmt: skip
+        own = regime.problem(int(sizes[-1])).own_size()
+        fit, label = fits[regime], "exponent of max |Upsilon| / Phi_n"
+        measured += measured_at(
+            regime.place(),
+            *interval("exponent", label, fit.low, fit.high),
+            ("predicted", "exponent predicted, -kappa_s", -regime.kappa_s),
+        )
+        for column in (0, -1):
+            measured += measured_at(
+                regime.place(int(sizes[column])),
+                ("positions", "max |Upsilon|", float(positions[column])),
+                ("features", "Phi_n", float(features[column])),
+            )
+        measured += measured_at(
+            regime.place(int(sizes[-1])),
+            ("scaled", "max |Upsilon| C_n / Phi_n", float(positions[-1] / features[-1] * own)),
+        )
         context.progress((number + 1) / len(regimes))
     share = float((table[0] / table[1])[:, 0].max())
     drawn = regimes[:1] if context.quick else regimes
     seeds = range(context.seed, context.seed + SEEDS)
     sampled = {one: [sampled_share(one, seed) for seed in seeds] for one in drawn}
-    masks = f"{runs.SAMPLES} random masks"
-    measured |= {
-        f"max |Upsilon| / Phi_n at P = {runs.SMALL_P}, {masks}, {SEEDS} seeds ({regime.name})":
-            f"{min(found):.4f} to {max(found):.4f}"
-        for regime, found in sampled.items()
-    }  # fmt: skip
+    label = f"max |Upsilon| / Phi_n over {SEEDS} seeds of {runs.SAMPLES} random masks"
+    for regime, shares in sampled.items():
+        measured += measured_at(
+            regime.place(runs.SMALL_P),
+            ("sampled_least", f"{label}, least", min(shares)),
+            ("sampled_greatest", f"{label}, greatest", max(shares)),
+        )
     verdict, summary = judge(fits, share, max(map(max, sampled.values())))
     data = xarray.Dataset(
         {name: (("regime", "P"), values) for name, values in zip(("positions", "features"), table)},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simulations.reproduction.claim import Claim, Context, Outcome, Verdict
+from simulations.reproduction.claim import Claim, Context, Measured, Outcome, Verdict, measured_at
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,7 +24,7 @@ def run(context: Context) -> Outcome:
 
     problems = runs.ORACLE_PROBLEMS[: 2 if context.quick else 3]
     curves: dict[str, np.ndarray] = {}
-    measured: dict[str, Any] = {}
+    measured: list[Measured] = []
     still, moved, spread = 0.0, [], 0.0
     for number, problem in enumerate(problems, start=1):
         name = f"{runs.describe(problem)}, {problem.masked} masked, z={problem.z_low:g}"
@@ -33,14 +33,18 @@ def run(context: Context) -> Outcome:
         still = max(still, violations["feature rows fixed"])
         spread = max(spread, violations["one Upsilon per cell"])
         moved.append(largest)
-        measured |= {
-            f"largest difference over {STEPS} steps ({name})": float(difference.max()),
-            f"largest correlation reached ({name})": largest,
-        }
+        measured += measured_at(
+            runs.place(problem),
+            ("difference", f"largest difference over {STEPS} steps", float(difference.max())),
+            ("reached", "largest correlation reached", largest),
+        )
         context.progress(number / len(problems))
     worst = max(float(curve.max()) for curve in curves.values())
-    measured |= {"largest motion of the rows of features": still,
-                 "largest spread of Upsilon within a cell": spread}  # fmt: skip
+    measured += measured_at(
+        {},
+        ("motion", "largest motion of the rows of features", still),
+        ("spread", "largest spread of Upsilon within a cell", spread),
+    )
     verdict, summary = judge(worst, still, spread, min(moved))
     return Outcome(
         verdict,

@@ -6,7 +6,15 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from simulations.reproduction.claim import Claim, Context, Outcome, Verdict
+from simulations.reproduction.claim import (
+    Claim,
+    Context,
+    Measured,
+    Outcome,
+    Verdict,
+    interval,
+    measured_at,
+)
 
 if TYPE_CHECKING:
     from dynamics.masked import MaskedProblem
@@ -76,18 +84,28 @@ def run(context: Context) -> Outcome:
     times = {f"P={runs.power(size)}, {one.name}": one_phase_ratio(one.problem(size))
              for one in one_phase for size in (sizes[0], sizes[-1])}  # fmt: skip
     verdict, summary = judge(laws, finals, times)
-    measured: dict[str, Any] = {}
+    places = {regime.name: regime.place() for regime in regimes}
+    measured: list[Measured] = []
     for law in laws:
-        low, high = law.found.low, law.found.high
-        measured[f"{law.what}, predicted ({law.regime})"] = law.predicted
-        measured[f"{law.what}, limit of large P ({law.regime})"] = f"{low:.5f} to {high:.5f}"
-        measured[f"{law.what}, from the first two P on ({law.regime})"] = ", ".join(
-            f"{one:.4f}" for one in law.found.local
+        name = _NAMES[law.what]
+        measured += measured_at(
+            places[law.regime],
+            (f"{name}_predicted", f"{law.what}, predicted", law.predicted),
+            *interval(name, f"{law.what}, limit of large P", law.found.low, law.found.high),
         )
-    measured |= {f"final stage over K/(2 mask_ratio z^4 eps) ({name})": one.value
-                 for name, one in finals.items()}  # fmt: skip
-    measured |= {f"time to attention 1/2 over its integral, one phase ({name})": one.value
-                 for name, one in times.items()}  # fmt: skip
+        for P_from, local in zip(sizes, law.found.local):
+            measured += measured_at(
+                {**places[law.regime], "P": P_from},
+                (f"{name}_local", f"{law.what}, from this P to the next", local),
+            )
+    for name, one in finals.items():
+        label = "final stage over K/(2 mask_ratio z^4 eps)"
+        measured += measured_at({"problem": name}, ("final_stage", label, one.value))
+    for regime in one_phase:
+        for size in (sizes[0], sizes[-1]):
+            one = times[f"P={runs.power(size)}, {regime.name}"]
+            label = "time to attention 1/2 over its integral, one phase"
+            measured += measured_at(regime.place(size), ("one_phase_time", label, one.value))
     data = xarray.Dataset(
         {name: (("regime", "P"), values)
          for name, values in zip(("ratio", "switch", "found"), series)},
@@ -105,6 +123,9 @@ def run(context: Context) -> Outcome:
     )  # fmt: skip
 
 
+_RATIO, _SWITCH = "exponent of the initial ratio", "Phi_1 at the switch over log P"
+_TIME = "exponent of the time to attention 1/2"
+_NAMES = {_RATIO: "ratio", _SWITCH: "switch", _TIME: "time"}
 _FINAL: dict[str, dict[str, float]] = {
     "z=1, mask_ratio=0.5, K=1": {},
     "z=1.3, mask_ratio=0.3, K=2": {"z_low": 1.3, "mask_ratio": 0.3, "K": 2},
@@ -118,12 +139,12 @@ def _laws(regime: Regime, P: Any, series: Any) -> list[Law]:
 
     laws = []
     if regime.query == "local":
-        laws.append(Law("exponent of the initial ratio", regime.name, exponent(P, series[0]),
+        laws.append(Law(_RATIO, regime.name, exponent(P, series[0]),
                         regime.gap))  # fmt: skip
     if regime in runs.TWO_PHASES:
-        laws.append(Law("Phi_1 at the switch over log P", regime.name,
+        laws.append(Law(_SWITCH, regime.name,
                         exponent(P, series[1], log=False), -0.5 * regime.gap))  # fmt: skip
-    laws.append(Law("exponent of the time to attention 1/2", regime.name, exponent(P, series[2]),
+    laws.append(Law(_TIME, regime.name, exponent(P, series[2]),
                     regime.exponent))  # fmt: skip
     return laws
 

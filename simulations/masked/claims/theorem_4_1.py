@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from simulations.reproduction.claim import Claim, Context, Outcome, Verdict
+from simulations.reproduction.claim import (
+    Claim,
+    Context,
+    Measured,
+    Outcome,
+    Verdict,
+    interval,
+    measured_at,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,6 +31,7 @@ RESOLUTION = 0.1
 SPREADS = (1.0, 1.25, 1.5, 2.0, 3.0)
 SIZES = (10**6, 10**12, 10**18, 10**24)
 NODES = 6  # points of the scale in [L, U]; four give the same times to 4e-4 at U/L = 3
+_LAST = "exponent of the last stage in 1/eps"
 TAIL = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
 #: Time that the last stage is given, over K / (2 mask_ratio L^4 eps); and where runs end.
 SLACK, FOLLOWED = 2.0, 0.5 * EPS
@@ -70,7 +79,7 @@ def run(context: Context) -> Outcome:
     from simulations.masked import runs
 
     found: dict[str, End] = {}
-    measured: dict[str, Any] = {}
+    measured: list[Measured] = []
     problems = _problems(context.quick)
     curves: dict[str, tuple[np.ndarray, ...]] = {}
     for number, problem in enumerate(problems, start=1):
@@ -79,15 +88,16 @@ def run(context: Context) -> Outcome:
         found[name] = end = end_of(problem)
         square = problem.mean_square_z
         curves[name] = (run.time, run.excess / square, run.shortfall.max(axis=1))
-        measured |= {
-            f"loss that no attention removes ({name})": run.population.floor,
-            f"time by which it should have learned ({name})": end.deadline,
-            f"loss above the floor then, over E[z^2] ({name})": end.excess,
-            f"mean of (1 - a_n)^2 then, worst cluster ({name})": end.shortfall,
-        }
+        measured += measured_at(
+            runs.place(problem),
+            ("floor", "loss that no attention removes", run.population.floor),
+            ("deadline", "time by which it should have learned", end.deadline, "flow time"),
+            ("excess", "loss above the floor then, over E[z^2]", end.excess),
+            ("shortfall", "mean of (1 - a_n)^2 then, worst cluster", end.shortfall),
+        )
         context.progress(0.5 * number / len(problems))
     rates, rows = rates_of(context)
-    measured |= rows
+    measured += rows
     verdict, summary = judge(found, rates)
     return Outcome(
         verdict,
@@ -132,7 +142,7 @@ def end_of(problem: MaskedProblem) -> End:
     return End(value.excess / square, float(value.shortfall.max()), rounding / square, deadline)
 
 
-def rates_of(context: Context) -> tuple[list[Rate], dict[str, Any]]:
+def rates_of(context: Context) -> tuple[list[Rate], list[Measured]]:
     """Return the exponents of the time in P for each U/L, and of the last stage in 1/eps."""
     import numpy as np
 
@@ -141,7 +151,7 @@ def rates_of(context: Context) -> tuple[list[Rate], dict[str, Any]]:
 
     local = 1.0 - runs.NARROW_GAP.kappa_s
     rates: list[Rate] = []
-    rows: dict[str, Any] = {}
+    rows: list[Measured] = []
     spreads = SPREADS[::2] if context.quick else SPREADS
     first = [time_to_find(P, 1.0) for P in SIZES]
     for number, spread in enumerate(spreads, start=1):
@@ -149,21 +159,29 @@ def rates_of(context: Context) -> tuple[list[Rate], dict[str, Any]]:
         factor = max(2.0 * (spread - 1.0), 1.0)
         found = exponent(np.array(SIZES, float), times)
         rates.append(Rate(f"time in P at U/L = {spread:g}", found, factor * local, factor > 1))
-        rows |= {
-            f"exponent of the time in P, U/L = {spread:g}": _interval(found),
-            f"exponent that bounds it, U/L = {spread:g} (factor recalled)": factor * local,
-            f"time at U/L = {spread:g} over that at 1, P = 10^6": float(times[0] / first[0]),
-            f"time at U/L = {spread:g} over that at 1, P = 10^24": float(times[-1] / first[-1]),
-        }
+        rows += measured_at(
+            {"U/L": spread},
+            *interval("time_exponent", "exponent of the time in P", found.low, found.high),
+            ("time_bound", "exponent that bounds it (factor recalled)", factor * local),
+        )
+        for place in (0, -1):
+            slower = float(times[place] / first[place])
+            rows += measured_at(
+                {"U/L": spread, "P": SIZES[place]}, ("slower", "time over that at U/L = 1", slower)
+            )
         context.progress(0.5 + 0.3 * number / len(spreads))
     inverse = 1.0 / np.array(TAIL[1:])
     for problem in (runs.ONE_CLUSTER, runs.TWO_CLUSTERS, runs.GRID, runs.NARROW_GAP.problem()):
         name, waits = runs.describe(problem), np.diff(times_to(problem))
         found = exponent(inverse, waits)
         rates.append(Rate(f"last stage in 1/eps at {name}", found, 1.0))
-        rows[f"exponent of the last stage in 1/eps ({name})"] = _interval(found)
-        rows[f"last stage over K/(2 mask_ratio L^4 eps) ({name})"] = float(
-            waits[-1] / (0.9 * last_stage(problem, TAIL[-1]))
+        stage = float(waits[-1] / (0.9 * last_stage(problem, TAIL[-1])))
+        rows += measured_at(
+            runs.place(problem),
+            *interval(
+                "last_exponent", "exponent of the last stage in 1/eps", found.low, found.high
+            ),
+            ("last_stage", "last stage over K/(2 mask_ratio L^4 eps)", stage),
         )
     return rates, rows
 

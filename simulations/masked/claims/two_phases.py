@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from simulations.reproduction.claim import Claim, Context, Outcome, Verdict
+from simulations.reproduction.claim import (
+    Claim,
+    Context,
+    Measured,
+    Outcome,
+    Verdict,
+    interval,
+    measured_at,
+)
 
 if TYPE_CHECKING:
     import xarray
@@ -43,6 +51,14 @@ class Phases:
         )
 
 
+class Cells(NamedTuple):
+    """Cells of the plane: all, those with the other number of phases, and those close to 0."""
+
+    total: int
+    wrong: int
+    close: int
+
+
 def run(context: Context) -> Outcome:
     """Follow local patches with a positive gap, and count phases over a plane of exponents."""
     from dataclasses import asdict
@@ -50,26 +66,32 @@ def run(context: Context) -> Outcome:
     from simulations.masked import runs
 
     problems = _problems(context.quick)
-    measured: dict[str, Any] = {}
+    measured: list[Measured] = []
     found = {}
     for number, problem in enumerate(problems, start=1):
         name = runs.describe(problem)
         found[name] = one = phases_of(problem)
         law = -runs.log_gap(problem)
-        measured |= {
-            f"initial |dPhi_1/dt| / dPhi_n/dt ({name})": one.initial_ratio,
-            f"Phi_1 at the switch ({name})": one.rival_at_switch,
-            f"-Delta/2U log P to -Delta/2L log P ({name})":
-                f"{law / problem.z_top:.3g} to {law / problem.z_low:.3g}",
-            f"largest other correlation at the switch ({name})": one.others_at_switch,
-            f"growth of Phi_n after it ({name})": one.own_gain,
-            f"further fall of Phi_1 ({name})": one.rival_loss,
-        }  # fmt: skip
+        measured += measured_at(
+            runs.place(problem),
+            ("initial_ratio", "initial |dPhi_1/dt| / dPhi_n/dt", one.initial_ratio),
+            ("rival_at_switch", "Phi_1 at the switch", one.rival_at_switch),
+            *interval("law", "-Delta/2z log P", law / problem.z_low, law / problem.z_top),
+            ("others_at_switch", "largest other correlation at the switch", one.others_at_switch),
+            ("own_gain", "growth of Phi_n after it", one.own_gain),
+            ("rival_loss", "further fall of Phi_1", one.rival_loss),
+        )
         context.progress(0.6 * number / len(problems))
-    measured |= _with_random_masks(context)
+    measured += _with_random_masks(context)
     sweep = exponents(context.quick, lambda part: context.progress(0.6 + 0.4 * part))
     cells = mismatches(sweep.data)
-    measured |= cells
+    measured += measured_at(
+        {},
+        ("cells", "cells of the plane", cells.total),
+        ("mismatches", f"cells with the other number of phases, |Delta| > {CLOSE:g}", cells.wrong),
+        ("close_mismatches", f"cells with the other number of phases, |Delta| <= {CLOSE:g}",
+         cells.close),
+    )  # fmt: skip
     verdict, summary = judge(found, cells)
     shown = [regime.problem() for regime in runs.TWO_PHASES]
     return Outcome(
@@ -96,7 +118,7 @@ def _problems(quick: bool) -> list[MaskedProblem]:
     return problems
 
 
-def _with_random_masks(context: Context) -> dict[str, float]:
+def _with_random_masks(context: Context) -> list[Measured]:
     """Return phases and Phi_1 at the switch at a size where counts fluctuate, and in mean field."""
     from simulations.masked import runs
 
@@ -104,15 +126,15 @@ def _with_random_masks(context: Context) -> dict[str, float]:
     seeds = range(context.seed, context.seed + SEEDS)
     drawn = [runs.sampled(regime, seed)[1] for seed in seeds]
     mean = runs.events(regime.problem(runs.SMALL_P))
-    where = f"P={runs.SMALL_P}, {regime.name}"
     switches = [one.rival_at_switch for one in drawn]
-    return {
-        f"of {SEEDS} draws of {runs.SAMPLES} random masks, two phases in ({where})":
-            float(sum(one.phases == 2 for one in drawn)),
-        f"Phi_1 at the switch, random masks, least ({where})": min(switches),
-        f"Phi_1 at the switch, random masks, greatest ({where})": max(switches),
-        f"Phi_1 at the switch, mean field ({where})": mean.rival_at_switch,
-    }  # fmt: skip
+    return measured_at(
+        regime.place(runs.SMALL_P),
+        ("two_phases_sampled", f"of {SEEDS} draws of {runs.SAMPLES} random masks, two phases in",
+         sum(one.phases == 2 for one in drawn)),
+        ("switch_sampled_least", "Phi_1 at the switch, random masks, least", min(switches)),
+        ("switch_sampled_greatest", "Phi_1 at the switch, random masks, greatest", max(switches)),
+        ("switch_mean_field", "Phi_1 at the switch, mean field", mean.rival_at_switch),
+    )  # fmt: skip
 
 
 def phases_of(problem: MaskedProblem) -> Phases:
@@ -149,22 +171,18 @@ def exponents(quick: bool, progress: Any = None) -> Sweep:
     return Sweep(compute(config, progress), config)
 
 
-def mismatches(data: xarray.Dataset) -> dict[str, int]:
+def mismatches(data: xarray.Dataset) -> Cells:
     """Count the cells whose number of phases is not what the sign of the gap says."""
     gap = (1.0 - data["kappa_s"]) - 2.0 * (1.0 - data["kappa_c"])
     ran = data["status"] == "completed"
     other = ran & ((data["phases"] == 2.0) != (gap > 0.0))
     close = abs(gap) <= CLOSE
-    return {
-        "cells of the plane": int(ran.sum()),
-        f"cells with the other number of phases, |Delta| > {CLOSE:g}": int((other & ~close).sum()),
-        f"cells with the other number of phases, |Delta| <= {CLOSE:g}": int((other & close).sum()),
-    }
+    return Cells(int(ran.sum()), int((other & ~close).sum()), int((other & close).sum()))
 
 
-def judge(found: dict[str, Phases], cells: dict[str, int]) -> tuple[Verdict, str]:
+def judge(found: dict[str, Phases], cells: Cells) -> tuple[Verdict, str]:
     """Return the verdict: every run decouples, and the sign of the gap tells, away from 0."""
-    total, wrong, near = cells.values()
+    total, wrong, near = cells
     coupled = [name for name, one in found.items() if not one.decoupled]
     text = f"{len(found) - len(coupled)} of {len(found)} runs have two phases as described"
     if found and not coupled:

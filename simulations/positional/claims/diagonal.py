@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from simulations.reproduction.claim import Claim, Context, Outcome, Verdict
+from simulations.reproduction.claim import (
+    Claim,
+    Context,
+    Measured,
+    Outcome,
+    Row,
+    Verdict,
+    measured_at,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,6 +32,7 @@ SMALL_ERROR = 0.01
 SPARSE = 0.1
 #: gamma - rho beyond this counts as association under way, when times are compared.
 UNDER_WAY = 1.0
+_UNDER_WAY = f"time at which gamma - rho = {UNDER_WAY:g}"
 
 
 class Conclusions(NamedTuple):
@@ -76,18 +85,18 @@ def run(context: Context) -> Outcome:
     tolerance = POPULATION_TOLERANCE
     problems = _problems(context)
     compared, paths = {}, {}
-    measured: dict[str, Any] = {}
+    measured: list[Measured] = []
     for number, (problem, horizon) in enumerate(problems.items(), start=1):
         paths[problem] = _pair(problem, tolerance, horizon)
         compared[problem] = _compare(problem, *paths[problem])
-        measured |= _numbers(runs.describe(problem), compared[problem])
+        measured += _numbers(problem, compared[problem])
         context.progress(0.8 * number / len(problems))
     steps = QUICK_STEPS if context.quick else STEPS
     differences = {}
     for problem in _oracle_problems()[: 1 if context.quick else None]:
         differences[problem] = _against_full_matrix(problem, steps, context.seed)
-        name = f"reduced against full matrix, {steps} steps ({runs.describe(problem)})"
-        measured[name] = differences[problem]
+        label = f"reduced against full matrix, {steps} steps"
+        measured += measured_at(runs.place(problem), ("difference", label, differences[problem]))
         context.progress(0.8 + 0.2 * len(differences) / len(_oracle_problems()))
     verdict, summary = judge(compared, max(differences.values()))
     figure = report_figure(
@@ -269,31 +278,32 @@ def _four(path: Trajectory, time: float) -> tuple[float, ...]:
     return (*path.at(time), path.problem.beta)[:4]
 
 
-def _numbers(name: str, one: Compared) -> dict[str, Any]:
+def _numbers(problem: Problem, one: Compared) -> list[Measured]:
     """Return what the report shows of a problem."""
-    from simulations.positional.runs import or_word
+    from simulations.positional.runs import or_word, place
 
-    numbers: dict[str, Any] = {
-        f"meets the hypotheses ({name})": one.meets,
-        f"error of f* itself, P[y f* <= 0] ({name})": one.label_error,
-        f"same conclusions ({name})": one.same,
-        f"no conclusion changes over the last decade of time ({name})": one.settled,
-        f"trained: beta at the end ({name})": one.trained.final[3],
-    }
-    for kind, ending in (("frozen", one.frozen), ("trained", one.trained)):
-        numbers |= {
-            f"{kind}: patch association at the end ({name})": ending.late.associates,
-            f"{kind}: min(beta, gamma) - rho at the end ({name})": ending.gap,
-            f"{kind}: test error at the end ({name})": ending.error,
-            f"{kind}: largest rho - gamma ({name})": ending.violation,
-            f"{kind}: time at which gamma - rho = {UNDER_WAY:g} ({name})": or_word(
-                ending.under_way, "never"
-            ),
-        }
+    at = place(problem)
+    rows: list[Row] = [
+        ("meets", "meets the hypotheses", one.meets),
+        ("label_error", "error of f* itself, P[y f* <= 0]", one.label_error),
+        ("same", "same conclusions", one.same),
+        ("settled", "no conclusion changes over the last decade of time", one.settled),
+        ("final_beta", "trained: beta at the end", one.trained.final[3]),
+    ]
     if math.isfinite(one.frozen.under_way) and math.isfinite(one.trained.under_way):
         ratio = one.trained.under_way / one.frozen.under_way
-        numbers[f"that time trained over frozen ({name})"] = ratio
-    return numbers
+        rows.append(("time_ratio", f"{_UNDER_WAY}, trained over frozen", ratio))
+    measured = measured_at(at, *rows)
+    for kind, ending in (("frozen", one.frozen), ("trained", one.trained)):
+        measured += measured_at(
+            {**at, "diagonal": kind},
+            ("associates", "patch association at the end", ending.late.associates),
+            ("gap", "min(beta, gamma) - rho at the end", ending.gap),
+            ("test_error", "test error at the end", ending.error),
+            ("violation", "largest rho - gamma", ending.violation),
+            ("under_way", _UNDER_WAY, or_word(ending.under_way, "never"), "flow time"),
+        )
+    return measured
 
 
 def _against_full_matrix(problem: Problem, steps: int, seed: int) -> float:

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from simulations.reproduction.claim import Claim, Context, Figure, Outcome, Verdict
+from simulations.reproduction.claim import (
+    Claim,
+    Context,
+    Figure,
+    Outcome,
+    Verdict,
+    measured_at,
+)
 
 if TYPE_CHECKING:
     from simulations.positional.start_runs import Followed, Start, Summary
@@ -40,9 +47,7 @@ def starts() -> dict[str, Start]:
 
 def run(context: Context) -> Outcome:
     """Train P and A on the same samples; read Top_C off P^T P and off A."""
-    import numpy as np
-
-    from simulations.positional.start_runs import Summary, followed, problem_of, told
+    from simulations.positional.start_runs import Summary, followed, problem_of
 
     plan = _plan(context)
     runs: dict[tuple[int, str], list[Followed]] = {}
@@ -57,14 +62,9 @@ def run(context: Context) -> Outcome:
                 done += D**4
                 context.progress(done / total)
     found = {key: Summary.of(some) for key, some in runs.items()}
-    measured: dict[str, Any] = {"runs of each": plan.runs}
+    measured = measured_at({}, ("runs", "runs of each", plan.runs))
     for (D, name), one in found.items():
-        measured |= {
-            f"rows that associate at the end ({name}, D = {D})": told(one.share),
-            f"rows that associate at the best step ({name}, D = {D})": told(one.best),
-            f"runs in which all do at some step ({name}, D = {D})": int(np.sum(one.best == 1.0)),
-            f"test error at the end ({name}, D = {D})": told(one.error),
-        }
+        measured += measured_at({"start": name, "D": D}, *one.rows())
     verdict, summary = judge(found)
     return Outcome(
         verdict,

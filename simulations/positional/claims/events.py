@@ -6,7 +6,15 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from simulations.reproduction.claim import Claim, Context, Outcome, Verdict
+from simulations.reproduction.claim import (
+    Claim,
+    Context,
+    Measured,
+    Outcome,
+    Row,
+    Verdict,
+    measured_at,
+)
 
 if TYPE_CHECKING:
     from dynamics import Problem
@@ -33,35 +41,35 @@ def run(context: Context) -> Outcome:
     for number, problem in enumerate(problems, start=1):
         found[problem] = runs.events(problem, tolerances[problem])
         context.progress(number / len(problems))
-    measured: dict[str, Any] = {}
+    measured: list[Measured] = []
     leads: dict[Problem, list[float]] = {}
     for problem, events in found.items():
-        name = runs.describe(problem)
+        at = runs.place(problem)
         path = runs.flow(problem, tolerances[problem])
-        final = path.final
         leads[problem] = [attention_leads(path, horizon).time for horizon in HORIZONS]
         for horizon, time in zip(HORIZONS, leads[problem]):
-            measured[f"II: T1 with horizon {horizon:.0e} ({name})"] = runs.or_word(time, "never")
-        measured |= {
-            f"I: alpha(0) ({name})": problem.initial_state.alpha,
-            f"I: quasi-steady alpha ({name})": events.alpha_star,
-            f"I: T0 ({name})": runs.or_word(events.T0.time, "never"),
-            f"II: T1 ({name})": runs.or_word(events.T1.time, "never"),
-            f"III: alpha after Event I ({name})": events.alpha_after_event_I,
-            f"III: onset of the rise ({name})": runs.or_word(events.onset.time, "never"),
-            f"III: end of the rise ({name})": runs.or_word(events.end_of_rise.time, "never"),
-            f"III: factor of the rise ({name})": events.rise,
-            f"end: alpha ({name})": final.alpha,
-            f"end: gamma ({name})": final.gamma,
-            f"end: rho ({name})": final.rho,
-        }
+            measured += measured_at({**at, "horizon": horizon}, _leads(time))
+        measured += measured_at(
+            at,
+            ("start_alpha", "I: alpha(0)", problem.initial_state.alpha),
+            ("alpha_star", "I: quasi-steady alpha", events.alpha_star),
+            ("T0", "I: T0", runs.or_word(events.T0.time, "never"), "flow time"),
+            ("T1", "II: T1", runs.or_word(events.T1.time, "never"), "flow time"),
+            ("after_event_I", "III: alpha after Event I", events.alpha_after_event_I),
+            ("onset", "III: onset of the rise", runs.or_word(events.onset.time, "never"),
+             "flow time"),
+            ("end_of_rise", "III: end of the rise",
+             runs.or_word(events.end_of_rise.time, "never"), "flow time"),
+            ("rise", "III: factor of the rise", events.rise),
+            *((name, f"end: {name}", value) for name, value in path.final._asdict().items()),
+        )  # fmt: skip
     for problem in theorem.paper_problems(context.quick):
         if problem.D == D:
             path = theorem.flow(problem, theorem.TOLERANCE)
             for power in theorem.HORIZONS:
                 time = attention_leads(path, theorem.horizon(problem, power)).time
-                at = f"horizon d^{power} ({runs.describe(problem)})"
-                measured[f"II: T1 with {at}"] = runs.or_word(time, "never")
+                at = {**runs.place(problem), "horizon": f"d^{power}"}
+                measured += measured_at(at, _leads(time))
     verdict, summary = judge(found, leads)
     return Outcome(
         verdict,
@@ -73,6 +81,12 @@ def run(context: Context) -> Outcome:
         summary,
         tuple(_figure(problem, tolerances[problem]) for problem in _shown(context.quick)),
     )  # fmt: skip
+
+
+def _leads(time: float) -> Row:
+    from simulations.positional.runs import or_word
+
+    return "T1_by_horizon", "II: T1 within a horizon", or_word(time, "never"), "flow time"
 
 
 def judge(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from simulations.reproduction.claim import Claim, Context, Outcome, Verdict
+from simulations.reproduction.claim import Claim, Context, Measured, Outcome, Verdict, measured_at
 
 if TYPE_CHECKING:
     from simulations.positional.large_D import Case, Run
@@ -18,31 +18,35 @@ def run(context: Context) -> Outcome:
     from simulations.positional.runs import or_word
 
     found = large.follow_all(large.cases(context.quick, context.thorough), context.progress)
-    measured: dict[str, Any] = {}
+    measured: list[Measured] = []
     for case, one in found.items():
-        at = f"({case})"
-        measured |= {
-            f"alpha(0) {at}": one.path.problem.initial_state.alpha,
-            f"quasi-steady alpha {at}": one.events.alpha_star,
-            f"T0 {at}": one.events.T0.time,
-            f"T1 {at}": or_word(one.events.T1.time, "never"),
-            f"steps to T1 at the largest stable rate {at}": or_word(
-                one.events.T1.time / one.stable_rate, "never"
-            ),
-            f"largest |rho| {at}": one.largest_rho,
-            f"horizon: flow time at the end {at}": float(one.path.time[-1]),
-            f"onset of the second rise {at}": or_word(one.events.onset.time, "never"),
-            f"end of the second rise {at}": or_word(one.events.end_of_rise.time, "not in the run"),
-            f"factor of the second rise {at}": one.events.rise,
-            f"risk when the second rise ends {at}": one.risk_after_rise,
-        }
+        events, time = one.events, "flow time"
+        measured += measured_at(
+            case.place,
+            ("start_alpha", "alpha(0)", one.path.problem.initial_state.alpha),
+            ("alpha_star", "quasi-steady alpha", events.alpha_star),
+            ("T0", "T0", events.T0.time, time),
+            ("T1", "T1", or_word(events.T1.time, "never"), time),
+            ("T1_steps", "T1 at the largest stable rate",
+             or_word(events.T1.time / one.stable_rate, "never"), "steps"),
+            ("largest_rho", "largest |rho|", one.largest_rho),
+            ("horizon", "horizon: time at the end", float(one.path.time[-1]), time),
+            ("onset", "onset of the second rise", or_word(events.onset.time, "never"), time),
+            ("end_of_rise", "end of the second rise",
+             or_word(events.end_of_rise.time, "not in the run"), time),
+            ("rise", "factor of the second rise", events.rise),
+            ("risk_after_rise", "risk when the second rise ends", one.risk_after_rise),
+        )  # fmt: skip
         for risk in large.EARLIER_GOALS:
-            early = one.T1_if_ended_at(risk) / one.events.T1.time
-            measured[f"T1 had the run ended at risk {risk:g}, over T1 {at}"] = or_word(early, "-")
+            early = or_word(one.T1_if_ended_at(risk) / events.T1.time, "-")
+            measured += measured_at(
+                {**case.place, "ended at risk": risk},
+                ("T1_if_ended_earlier", "T1 had the run ended earlier, over T1", early),
+            )
     data = figures.gather(found)
-    measured |= figures.exponents(data, ("alpha_star", "T0", "T1"))
+    measured += large.exponents(data, ("alpha_star", "T0", "T1"))
     if context.thorough:
-        measured |= longer_horizon()
+        measured += longer_horizon()
     verdict, summary = judge(found)
     return Outcome(
         verdict,
@@ -68,20 +72,23 @@ def run(context: Context) -> Outcome:
     )
 
 
-def longer_horizon() -> dict[str, float]:
+def longer_horizon() -> list[Measured]:
     """Return T1 at D = 10^5, qD = 4, nu = 1/D for runs that go on beyond the goal for the risk."""
     from dynamics import Population, gradient_flow
     from dynamics.positional.events import find_events
     from simulations.positional.large_D import TOLERANCE, Case
 
     case = Case("nu=1/D", 3, 4, 100_000)
-    measured = {}
+    measured: list[Measured] = []
     for horizon in (3e8, 1e9, 3e9):
         population = Population(case.problem, method="fourier", tolerance=TOLERANCE)
         path = gradient_flow(population, horizon=horizon)
-        found = find_events(path, population).T1.time
-        measured[f"T1 with horizon {path.time[-1]:.3g} ({case})"] = found
-        measured[f"risk at this horizon ({case}, {horizon:g})"] = float(path.loss[-1])
+        measured += measured_at(
+            {**case.place, "horizon": horizon},
+            ("T1_longer", "T1 of a longer run", find_events(path, population).T1.time, "flow time"),
+            ("ended", "time at which that run ended", float(path.time[-1]), "flow time"),
+            ("risk_longer", "risk at its end", float(path.loss[-1])),
+        )
     return measured
 
 

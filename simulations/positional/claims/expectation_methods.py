@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simulations.reproduction.claim import Claim, Context, Outcome, Verdict
+from simulations.reproduction.claim import (
+    Claim,
+    Context,
+    Measured,
+    Outcome,
+    Row,
+    Value,
+    Verdict,
+    measured_at,
+)
 
 if TYPE_CHECKING:
     import xarray
@@ -36,9 +45,7 @@ def run(context: Context) -> Outcome:
             problem, state, REFERENCE, tolerances, samples, seeds, 0.01 if context.quick else 0.1
         ))  # fmt: skip
         context.progress(number / len(problems))
-    measured: dict[str, Any] = {}
-    for data in panels:
-        measured |= _numbers(data)
+    measured = [one for data in panels for one in _numbers(data)]
     verdict, summary = judge(panels)
     return Outcome(
         verdict,
@@ -92,28 +99,36 @@ def _sampling_seconds(data: xarray.Dataset, error: float) -> float:
     return float(last["seconds"] * (last["error"] / error) ** 2)
 
 
-def _numbers(data: xarray.Dataset) -> dict[str, float]:
-    name = f"qD = {data.attrs['qD']:g}"
-    numbers = {
-        f"largest true error over bound, certified methods ({name})": float(
-            (data["error"] / data["bound"]).where(data["certified"] & data["measured"]).max()
-        ),
-        f"sampling: largest deviation in standard errors ({name})": data.attrs["sampling_z"],
-        f"certified relative error of the reference ({name})": data.attrs["reference_bound"],
-    }
+def _numbers(data: xarray.Dataset) -> list[Measured]:
+    at: dict[str, Value] = {"qD": float(data.attrs["qD"])}
+    seen = data["certified"] & data["measured"]
+    rows: list[Row] = [
+        ("error_over_bound", "largest true error over bound, certified methods",
+         float((data["error"] / data["bound"]).where(seen).max())),
+        ("sampling_deviation", "sampling: largest deviation", float(data.attrs["sampling_z"]),
+         "standard errors"),
+        ("reference_bound", "certified relative error of the reference",
+         float(data.attrs["reference_bound"])),
+    ]  # fmt: skip
+    if "enumeration_difference" in data.attrs:
+        difference = float(data.attrs["enumeration_difference"])
+        rows.append(("enumeration_difference", "enumeration against Fourier at 1e-11, relative",
+                     difference))  # fmt: skip
+    measured = measured_at(at, *rows)
     for error in (1e-3, 1e-6):
         for method in ("enumeration", "fourier"):
             seconds = _fastest(data, method, error)
             if seconds == seconds:
-                numbers[f"{method}: seconds to certified error {error:g} ({name})"] = seconds
-        numbers[f"sampling: seconds to error {error:g}, from its 1/sqrt(N) law ({name})"] = (
-            _sampling_seconds(data, error)
-        )
-    if "enumeration_difference" in data.attrs:
-        numbers[f"enumeration against Fourier at 1e-11, relative ({name})"] = data.attrs[
-            "enumeration_difference"
-        ]
-    return numbers
+                measured += measured_at(
+                    {**at, "method": method, "error": error},
+                    ("seconds", "wall time of a gradient to this certified error", seconds, "s"),
+                )
+        measured += measured_at(
+            {**at, "method": "sampling", "error": error},
+            ("seconds_sampling", "wall time to this error, from the 1/sqrt(N) law",
+             _sampling_seconds(data, error), "s"),
+        )  # fmt: skip
+    return measured
 
 
 def _figure(panels: list[xarray.Dataset]) -> Any:

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from simulations.reproduction.claim import Claim, Context, Figure, Outcome, Verdict
+from simulations.reproduction.claim import (
+    Claim,
+    Context,
+    Figure,
+    Measured,
+    Outcome,
+    Row,
+    Verdict,
+    measured_at,
+    spread,
+)
 
 if TYPE_CHECKING:
     from simulations.positional.training_runs import Setting, Training
@@ -41,7 +51,7 @@ def run(context: Context) -> Outcome:
     settings = _settings(context.quick)
     runs: dict[str, Training] = {}
     found: dict[str, list[Found]] = {}
-    measured: dict[str, Any] = {}
+    measured: list[Measured] = []
     for place, (layout, setting) in enumerate(settings.items()):
         found[layout], errors = [], []
         for number in range(RUNS):
@@ -52,18 +62,19 @@ def run(context: Context) -> Outcome:
             found[layout].append(look(setting, one))
             errors.append(float(one.history.test_error[-1]))
             context.progress((place * RUNS + number + 1) / (len(settings) * RUNS))
-        name = LAYOUTS[layout]
-        for what, field in (
-            ("patches whose top C entries of A are their set", "recovered"),
-            ("attention to the own set, times D", "inside"),
-            ("attention to other sets, times D", "outside"),
-            ("attention to neighbours in other sets, times D", "neighbours"),
-            (f"pairs on the right side of the cut at {CUT}", "cut"),
+        rows: list[Row] = []
+        for field, what in (
+            ("recovered", "patches whose top C entries of A are their set"),
+            ("inside", "attention to the own set, times D"),
+            ("outside", "attention to other sets, times D"),
+            ("neighbours", "attention to neighbours in other sets, times D"),
+            ("cut", f"pairs on the right side of the cut at {CUT}"),
         ):
             values = group_interval(np.array([getattr(one, field) for one in found[layout]]))
-            for end, value in zip(("", ", lower end", ", upper end"), values):
-                measured[f"{what}{end} {name}"] = value
-        measured[f"test error, mean {name}"] = sum(errors) / RUNS
+            rows += spread(field, what, values)
+        measured += measured_at(
+            {"sets": LAYOUTS[layout]}, *rows, ("test_error", "test error, mean", sum(errors) / RUNS)
+        )
     verdict, summary = judge(found)
     return Outcome(
         verdict,

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from simulations.reproduction.claim import Claim, Context, Outcome, Verdict
+from simulations.reproduction.claim import (
+    Claim,
+    Context,
+    Measured,
+    Outcome,
+    Row,
+    Verdict,
+    interval,
+    measured_at,
+)
 
 if TYPE_CHECKING:
     import xarray
@@ -140,17 +149,14 @@ def _summarize(data: xarray.Dataset, name: str) -> Trained:
     )
 
 
-def _numbers(data: xarray.Dataset) -> dict[str, Any]:
+def _numbers(data: xarray.Dataset) -> list[Measured]:
     import numpy as np
 
     from dynamics.positional.baselines.gaussian_patches import linear_level
     from simulations.reproduction.intervals import of_mean
 
-    measured: dict[str, Any] = {
-        f"linear level, L = {_D // _C} sets": linear_level(
-            _D // _C, np.random.default_rng(0), 500_000
-        )
-    }
+    level = linear_level(_D // _C, np.random.default_rng(0), 500_000)
+    measured = measured_at({"L": _D // _C}, ("linear_level", "linear level", level))
     kinds = {
         "error": "test error",
         "share": "share of rows that associate",
@@ -162,15 +168,20 @@ def _numbers(data: xarray.Dataset) -> dict[str, Any]:
         "attention accuracy": "patches in their set by attention up to relabelling",
         "accuracy at the start": "the same before training",
     }
-    for name in data["architecture"].values:
-        one = data.sel(architecture=name).dropna("run", subset=["error"])
+    for architecture in data["architecture"].values:
+        one = data.sel(architecture=architecture).dropna("run", subset=["error"])
+        rows: list[Row] = []
         for key, label in kinds.items():
-            values = one[key].values
-            measured[f"{_plain(str(name))}: {label}, mean of {values.size}"] = float(values.mean())
+            name, values = key.replace(" ", "_"), one[key].values
+            rows.append((name, f"{label}, mean", float(values.mean())))
             if values.size > 2:
-                low, high = of_mean(values)
-                measured[f"{_plain(str(name))}: {label}, 95% interval"] = f"{low:.3g} to {high:.3g}"
-        measured[f"{_plain(str(name))}: worst test error"] = float(one["error"].max())
+                rows += interval(name, label, *of_mean(values))
+        measured += measured_at(
+            {"architecture": _plain(str(architecture))},
+            *rows,
+            ("worst_error", "worst test error", float(one["error"].max())),
+            ("runs", "runs", one.sizes["run"]),
+        )
     return measured
 
 

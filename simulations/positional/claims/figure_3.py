@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from simulations.reproduction.claim import Claim, Context, Outcome, Verdict
+from simulations.reproduction.claim import Claim, Context, Outcome, Verdict, measured_at
 
 #: Standard errors by which the share of such points may miss its exact probability.
 SIGMAS = 4.0
@@ -46,17 +46,19 @@ def run(context: Context) -> Outcome:
     verdict, summary = judge(point)
     return Outcome(
         verdict,
-        {
-            "patches with +1": point.plus,
-            "patches with -1": point.minus,
-            "f*(X)": point.f_star,
-            "sets of +1 alone": point.whole_sets,
-            "share of points with y = +1 and more -1 than +1, sampled": point.outvoted,
-            "the same, exact": point.exact,
-            "deviation in standard errors": point.deviation,
-            "data points drawn until the one shown": int(data.attrs["draws"]),
-            "largest |<w*, X_j> - coefficient|": float(data.attrs["residual"]),
-        },
+        measured_at(
+            {},
+            ("plus", "patches with +1", point.plus),
+            ("minus", "patches with -1", point.minus),
+            ("f_star", "f*(X)", point.f_star),
+            ("whole_sets", "sets of +1 alone", point.whole_sets),
+            ("outvoted", "share of points with y = +1 and more -1 than +1, sampled",
+             point.outvoted),
+            ("outvoted_exact", "the same, exact", point.exact),
+            ("deviation", "deviation", point.deviation, "standard errors"),
+            ("draws", "data points drawn until the one shown", int(data.attrs["draws"])),
+            ("residual", "largest |<w*, X_j> - coefficient|", float(data.attrs["residual"])),
+        ),
         SIGMAS,
         {"problem": asdict(problem), "partition": "squares of the grid", "seed": context.seed,
          "images": int(data.attrs["images"])},

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from simulations.reproduction.claim import Claim, Context, Figure, Outcome, Verdict
+from simulations.reproduction.claim import (
+    Claim,
+    Context,
+    Figure,
+    Measured,
+    Outcome,
+    Verdict,
+    measured_at,
+)
 
 if TYPE_CHECKING:
     from simulations.positional.training_runs import Setting, Training
@@ -51,24 +59,26 @@ def run(context: Context) -> Outcome:
     }
     runs = training_runs.all_trained(context, names)
     found = [(name, panels(some)) for name, some in runs.items()]
-    measured: dict[str, Any] = {}
+    measured: list[Measured] = []
     for name, panel in found:
-        measured |= {
-            f"runs ({name})": len(runs[name]),
-            f"rows' C largest entries are the mask at the end of every run ({name})": panel.matches,
-            f"the same at some step of every run ({name})": panel.once,
-            f"one threshold on A gives the mask at the end of every run ({name})": panel.separated,
-            f"smallest A within sets minus largest across, lowest run ({name})": panel.gap,
-            f"the same at the best step, lowest run ({name})": panel.highest_gap,
-            f"cosine at the end, lowest run ({name})": panel.cosine,
-            f"test error at the end, mean ({name})": panel.test_error,
-            f"test error with A put back, mean ({name})": panel.control,
-            f"step at which 90% of the fall of the error is done ({name})": panel.learned,
-            f"step at which every run has patch association ({name})": (
-                panel.associated if math.isfinite(panel.associated) else "never"
-            ),
-        }
-    measured["source of the public settings"] = training_runs.SOURCE
+        measured += measured_at(
+            {"setting": name},
+            ("runs", "runs", len(runs[name])),
+            ("matches", "rows' C largest entries are the mask at the end of every run",
+             panel.matches),
+            ("once", "the same at some step of every run", panel.once),
+            ("separated", "one threshold on A gives the mask at the end of every run",
+             panel.separated),
+            ("gap", "smallest A within sets minus largest across, lowest run", panel.gap),
+            ("highest_gap", "the same at the best step, lowest run", panel.highest_gap),
+            ("cosine", "cosine at the end, lowest run", panel.cosine),
+            ("test_error", "test error at the end, mean", panel.test_error),
+            ("control", "test error with A put back, mean", panel.control),
+            ("learned", "step at which 90% of the fall of the error is done", panel.learned),
+            ("associated", "step at which every run has patch association",
+             panel.associated if math.isfinite(panel.associated) else "never"),
+        )  # fmt: skip
+    measured += measured_at({}, ("source", "source of the public settings", training_runs.SOURCE))
     verdict, summary = judge(found)
     return Outcome(
         verdict,

@@ -6,7 +6,15 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from simulations.reproduction.claim import Claim, Context, Outcome, Verdict
+from simulations.reproduction.claim import (
+    Claim,
+    Context,
+    Measured,
+    Outcome,
+    Verdict,
+    interval,
+    measured_at,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,6 +29,11 @@ SEEDS, QUICK_SEEDS = 5, 2
 #: Problems drawn for each seed, with q << 1 and beyond.
 DRAWN, THOROUGHLY_DRAWN = {True: 5, False: 8}, {True: 16, False: 40}
 QUICK_DRAWN = {True: 1, False: 4}
+
+
+_VIOLATION = "largest rho - gamma"
+_PROBLEMS = "problems compared with the condition"
+_DECIDED = "of these, the condition decides correctly"
 
 
 class Course(NamedTuple):
@@ -133,7 +146,7 @@ def judge(
     every = [*named.values(), *inside.values(), *(one for s in samples for one in s.courses)]
     broken = {problem: one for problem, one in named.items() if not one.observed}
     kept = sum(one.observed for one in inside.values())
-    agree = sum(one.predicted == one.observed for one in every)
+    agree = _decided(every)
     text = (
         f"gamma >= rho holds throughout in {kept} of {len(inside)} problems that meet the "
         f"hypotheses of Theorem 4.1 and fails in " + " and ".join(map(str, samples))
@@ -160,45 +173,48 @@ def _numbers(
     inside: Mapping[Problem, Course],
     samples: Sequence[Sample],
     every: Sequence[Course],
-) -> dict[str, Any]:
-    from simulations.positional import runs
+) -> list[Measured]:
+    from simulations.positional.runs import or_word, place
 
-    measured: dict[str, Any] = {}
+    measured: list[Measured] = []
     for problem, one in {**named, **inside}.items():
-        name = runs.describe(problem)
-        measured |= {
-            f"alpha(0) ({name})": one.start,
-            f"quasi-steady alpha ({name})": one.settled,
-            f"critical alpha on gamma = rho ({name})": runs.or_word(one.critical, "none"),
-            f"largest rho - gamma ({name})": one.worst,
-            f"numerical resolution ({name})": one.resolution,
-            f"first violation ({name})": runs.or_word(one.first, "never"),
-            f"last violation ({name})": runs.or_word(one.last, "never"),
-            f"gamma - rho at the end ({name})": one.final,
-        }
+        measured += measured_at(
+            place(problem),
+            ("start_alpha", "alpha(0)", one.start),
+            ("alpha_star", "quasi-steady alpha", one.settled),
+            ("critical_alpha", "critical alpha on gamma = rho", or_word(one.critical, "none")),
+            ("violation", _VIOLATION, one.worst),
+            ("resolution", "numerical resolution", one.resolution),
+            ("first_violation", "first violation", or_word(one.first, "never"), "flow time"),
+            ("last_violation", "last violation", or_word(one.last, "never"), "flow time"),
+            ("final_gap", "gamma - rho at the end", one.final),
+        )
     for sample in samples:
         low, high = sample.interval
-        at = f"({_range(sample.sparse)})"
-        measured |= {
-            f"problems drawn at random {at}": len(sample.courses),
-            f"of these, gamma >= rho fails in {at}": sum(sample.failures),
-            f"fails, by seed {at}": ", ".join(map(str, sample.failures)),
-            f"share that fails, 95 % low {at}": low,
-            f"share that fails, 95 % high {at}": high,
-            f"largest rho - gamma {at}": max(one.worst for one in sample.courses),
-            f"of these, the condition decides correctly {at}": sum(
-                one.predicted == one.observed for one in sample.courses
-            ),
-        }
-    return measured | {
-        "all problems compared with the condition": len(every),
-        "of these, the condition decides correctly": sum(
-            one.predicted == one.observed for one in every
-        ),
-        "greatest |log(alpha / critical alpha)| where it does not": max(
-            (abs(math.log(o.ratio)) for o in every if o.predicted != o.observed), default=0.0
-        ),
-    }
+        at = {"drawn": "sparse" if sample.sparse else "crowded", "range": _range(sample.sparse)}
+        measured += measured_at(
+            at,
+            ("problems", _PROBLEMS, len(sample.courses)),
+            ("failures", "of these, gamma >= rho fails in", sum(sample.failures)),
+            *interval("share_failing", "share that fails, 95 %", low, high),
+            ("violation", _VIOLATION, max(one.worst for one in sample.courses)),
+            ("decided", _DECIDED, _decided(sample.courses)),
+        )
+        for seed, failures in zip(sample.by_seed, sample.failures, strict=True):
+            row = ("failures_by_seed", "gamma >= rho fails in, of one seed", failures)
+            measured += measured_at({**at, "seed": seed}, row)
+    return measured + measured_at(
+        {},
+        ("problems", _PROBLEMS, len(every)),
+        ("decided", _DECIDED, _decided(every)),
+        ("greatest_margin_undecided",
+         "greatest |log(alpha / critical alpha)| where it does not",
+         max((abs(math.log(o.ratio)) for o in every if o.predicted != o.observed), default=0.0)),
+    )  # fmt: skip
+
+
+def _decided(courses: Sequence[Course]) -> int:
+    return sum(one.predicted == one.observed for one in courses)
 
 
 def _range(sparse: bool) -> str:

@@ -5,7 +5,15 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from simulations.reproduction.claim import Claim, Context, Outcome, Verdict
+from simulations.reproduction.claim import (
+    Claim,
+    Context,
+    Measured,
+    Outcome,
+    Value,
+    Verdict,
+    measured_at,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,30 +53,42 @@ def run(context: Context) -> Outcome:
     from simulations.positional.figures import association_boundary as figures
 
     panels = _panels(context)
-    measured: dict[str, Any] = {}
+    measured: list[Measured] = []
     for panel in panels:
-        at = f"(p={panel.family.p}, C={panel.family.C}, {panel.scaling})"
+        at: dict[str, Value] = {"p": panel.family.p, "C": panel.family.C, "scaling": panel.scaling}
         for D, curve in panel.curves.items():
             if len(curve):
-                ends = ", ".join(f"({x:.3g}, {y:.3g})" for x, y in curve[[0, -1], -2:])
-                measured[f"boundary from and to (qD/C^2, beta), D={D:g} {at}"] = ends
+                (first, low), (last, high) = curve[[0, -1], -2:].tolist()
+                measured += measured_at(
+                    {**at, "D": D if math.isfinite(D) else "infinity"},
+                    ("first_density", "boundary from qD/C^2", first),
+                    ("first_beta", "boundary from beta", low),
+                    ("last_density", "boundary to qD/C^2", last),
+                    ("last_beta", "boundary to beta", high),
+                )
         far = [cell for cell in panel.cells if not cell.near]
-        measured |= {
-            f"measured flows {at}": len(panel.cells),
-            f"of these, gamma >= rho fails in {at}": sum(not c.holds for c in panel.cells),
-            f"on the right side of the boundary {at}": sum(map(_right, panel.cells)),
-            f"more than a grid step from it {at}": len(far),
-            f"of these, on the right side {at}": sum(map(_right, far)),
-        }
+        measured += measured_at(
+            at,
+            ("flows", "measured flows", len(panel.cells)),
+            ("failures", "of these, gamma >= rho fails in", sum(not c.holds for c in panel.cells)),
+            ("right", "on the right side of the boundary", sum(map(_right, panel.cells))),
+            ("far", "more than a grid step from it", len(far)),
+            ("far_right", "of these, on the right side", sum(map(_right, far))),
+        )
     densities = np.geomspace(0.02, 200.0, 12 if context.quick else 30)
+    drifts: dict[int, float] = {}
     for p, linear in ((3, False), (3, True), (5, False), (5, True)):
         least = min(
             exact.limit_drift(C, p, density, beta, linear)
             for C in (2, 4, 8) for density in densities.tolist() for beta in (0.01, 0.3, 1.0)
         )  # fmt: skip
         branch = "fixed nu" if linear else "nu << D^(-(p-1)/p)"
-        measured[f"least scaled drift for D -> infinity (p={p}, {branch})"] = least
-    verdict, summary = judge(panels, measured)
+        drifts[p] = min(drifts.get(p, math.inf), least)
+        measured += measured_at(
+            {"p": p, "nu": branch},
+            ("least_drift", "least scaled drift for D -> infinity", least),
+        )
+    verdict, summary = judge(panels, drifts[3])
     return Outcome(
         verdict,
         measured,
@@ -126,8 +146,11 @@ def measure(family: Family, densities: Any, betas: Any, curve: np.ndarray, tick:
     return cells
 
 
-def judge(panels: list[Panel], measured: dict[str, Any]) -> tuple[Verdict, str]:
-    """Return HOLDS if every cell beyond a grid step is on the side that the boundary says."""
+def judge(panels: list[Panel], cubic: float) -> tuple[Verdict, str]:
+    """Return HOLDS if every cell beyond a grid step is on the side that the boundary says.
+
+    ``cubic``: the least scaled drift for D -> infinity at p = 3.
+    """
     cells = [cell for panel in panels for cell in panel.cells]
     far = [cell for cell in cells if not cell.near]
     right, right_far = sum(map(_right, cells)), sum(map(_right, far))
@@ -144,8 +167,7 @@ def judge(panels: list[Panel], measured: dict[str, Any]) -> tuple[Verdict, str]:
                 f"; at p = 3 the boundary at small beta recedes from qD/C^2 = {first:.2g} at D = "
                 f"{low:g} to {last:.2g} at D = {high:g}"
             )
-    cubic = [v for k, v in measured.items() if k.startswith("least scaled") and "p=3" in k]
-    if cubic and min(cubic) > 0.0:
+    if cubic > 0.0:
         text += ", and for D -> infinity at fixed qD there is none: the drift stays positive"
     holds = right_far == len(far) and both
     return (Verdict.HOLDS if holds else Verdict.FINDING), text + "."

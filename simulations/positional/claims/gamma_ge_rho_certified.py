@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from simulations.reproduction.claim import Claim, Context, Outcome, Verdict
+from simulations.reproduction.claim import (
+    Claim,
+    Context,
+    Measured,
+    Outcome,
+    Row,
+    Verdict,
+    measured_at,
+)
 
 if TYPE_CHECKING:
     from simulations.positional.invariance.box import Box, Witness
@@ -65,17 +73,18 @@ def run(context: Context) -> Outcome:
         D, 4, levels=4 if context.quick else 5,
         progress=lambda fraction: context.progress(0.5 + 0.5 * fraction),
     )  # fmt: skip
-    measured: dict[str, Any] = {}
+    measured: list[Measured] = []
     for name, one in results.items():
-        measured |= {
-            f"answer ({name})": str(one.certificate.answer),
-            f"boxes examined ({name})": one.certificate.cells,
-            f"population gradients that contradict it ({name})": one.contradictions,
-        }
+        rows: list[Row] = [
+            ("answer", "answer", str(one.certificate.answer)),
+            ("cells", "boxes examined", one.certificate.cells),
+            ("contradictions", "population gradients that contradict it", one.contradictions),
+        ]
         if one.certificate.witness is not None:
-            measured[f"d(gamma - rho)/dt at the witness ({name})"] = one.least
-    shares = certified_map.shares(data)
-    measured |= {f"share of the map {answer}": share for answer, share in shares.items()}
+            rows.append(("witness_drift", "d(gamma - rho)/dt at the witness", one.least))
+        measured += measured_at({"box": name}, *rows)
+    for answer, share in certified_map.shares(data).items():
+        measured += measured_at({"answer": str(answer)}, ("share", "share of the map", share))
     verdict, summary = judge(results)
     figure = report_figure(
         "gamma-ge-rho-certified",

@@ -7,7 +7,15 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from simulations.reproduction.claim import Claim, Context, Outcome, Verdict
+from simulations.reproduction.claim import (
+    Claim,
+    Context,
+    Measured,
+    Outcome,
+    Value,
+    Verdict,
+    measured_at,
+)
 
 if TYPE_CHECKING:
     from dynamics import Problem
@@ -97,18 +105,25 @@ def run(context: Context) -> Outcome:
     for number, (law, k) in enumerate(pairs, start=1):
         found[law, k] = course(law, k, decades)
         context.progress(number / len(pairs))
-    measured: dict[str, Any] = {}
+    measured: list[Measured] = []
     for (law, k), one in found.items():
-        at = f"({law.name}, q = C^{k}/D)"
-        measured |= {
-            f"P[y f* <= 0] at D = {one.D[-1]:.0e} {at}": one.errors[-1],
-            f"as a power of D, at D = {one.D[0]:.0e} {at}": one.exponents[0],
-            f"as a power of D, at D = {one.D[-1]:.0e} {at}": one.exponents[-1],
-            f"local exponent -d log P / d log D at the last D {at}": one.slopes[-1],
-        }
+        at: dict[str, Value] = {"law": law.name, "k": k}
+        measured += measured_at(
+            {**at, "D": one.D[-1]},
+            ("error", "P[y f* <= 0]", one.errors[-1]),
+            ("local_exponent", "local exponent -d log P / d log D", one.slopes[-1]),
+        )
+        for place in (0, -1):
+            measured += measured_at(
+                {**at, "D": one.D[place]}, ("power", "as a power of D", one.exponents[place])
+            )
         for power in SOUGHT:
             D = one.stays_below(power)
-            measured[f"D from which P <= D^-{power} {at}"] = D if math.isfinite(D) else "none"
+            measured += measured_at(
+                {**at, "power": power},
+                ("stays_below_from", "D from which P <= D^-power",
+                 D if math.isfinite(D) else "none"),
+            )  # fmt: skip
     verdict, summary = judge(found)
     return Outcome(
         verdict,

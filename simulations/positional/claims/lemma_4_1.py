@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simulations.reproduction.claim import Claim, Context, Outcome, Verdict
+from simulations.reproduction.claim import Claim, Context, Outcome, Verdict, measured_at
 
 if TYPE_CHECKING:
     import xarray
@@ -18,46 +18,52 @@ TOLERANCE = 1e-12
 LEAST_MOVE = 1e-3
 
 
+_KEPT = {
+    "A takes three values": "three_values",
+    "diagonal of A fixed": "diagonal",
+    "symmetry of A": "symmetry",
+}
+
+
 def run(context: Context) -> Outcome:
     """Prove the induction step exactly and watch it on full-matrix descent."""
     from dataclasses import asdict
 
     from simulations.positional import runs
-    from simulations.reproduction.proofs import all_sizes
+    from simulations.reproduction.proofs import decided
     from symbolic.positional import lemma_4_1
 
     proofs = lemma_4_1.prove_all(quick=context.quick)
     context.progress(0.5)
     steps = 300 if context.quick else 1000
-    measured: dict[str, Any] = {
-        "exact identities proved": sum(proof.count for proof in proofs),
-        "exact identities that fail": sum(proof.failed for proof in proofs),
-        **all_sizes(proofs),
-        "distinct values of dL/dA_ij within sets, averaged over the signal set": _distinct(
-            proofs, "same set, signal set averaged"
-        ),
-        "distinct values of dL/dA_ij within sets, given the signal set": _distinct(
-            proofs, "same set, signal set given"
-        ),
-    }
+    measured = decided(proofs) + measured_at(
+        {},
+        ("distinct_averaged",
+         "distinct values of dL/dA_ij within sets, averaged over the signal set",
+         _distinct(proofs, "same set, signal set averaged")),
+        ("distinct_given", "distinct values of dL/dA_ij within sets, given the signal set",
+         _distinct(proofs, "same set, signal set given")),
+    )  # fmt: skip
+    count, failed, general, all_sizes = (one.value for one in measured[:4])
     worst, moved, paths = 0.0, 1.0, []
     for problem in runs.FULL_PROBLEMS:
-        name = runs.describe(problem)
         drawn = runs.full_descents(problem, context.quick, context.seed)
-        violations = [path.violations() for path in drawn]
-        for what in ("A takes three values", "diagonal of A fixed", "symmetry of A"):
-            largest = max(one[what] for one in violations)
-            measured[f"violation of '{what}', worst of {len(drawn)} seeds ({name})"] = largest
-            worst = max(worst, largest)
+        found = [path.violations() for path in drawn]
+        violations = {what: max(one[what] for one in found) for what in _KEPT}
         states = drawn[0].states()
-        measured[f"gamma after {steps} steps ({name})"] = float(states[-1, 1])
-        measured[f"rho after {steps} steps ({name})"] = float(states[-1, 2])
-        for path in drawn:
-            moved = min(moved, *abs(path.states()[-1, 1:]).tolist())
+        measured += measured_at(
+            runs.place(problem),
+            *((name, f"violation of '{what}', worst of {len(drawn)} seeds", violations[what])
+              for what, name in _KEPT.items()),
+            ("gamma", f"gamma after {steps} steps", float(states[-1, 1])),
+            ("rho", f"rho after {steps} steps", float(states[-1, 2])),
+        )  # fmt: skip
+        worst = max(worst, *violations.values())
+        moved = min([moved, *(float(abs(path.states()[-1, 1:]).min()) for path in drawn)])
         paths.append(drawn[0])
-    proved = all(p.all_zero for p in proofs) and bool(measured["holds for all sizes"])
+    proved = all(p.all_zero for p in proofs) and bool(all_sizes)
     holds = proved and worst <= TOLERANCE and moved >= LEAST_MOVE
-    measured["largest violation"] = worst
+    measured += measured_at({}, ("largest_violation", "largest violation", worst))
     return Outcome(
         Verdict.HOLDS if holds else Verdict.FAILS,
         measured,
@@ -70,9 +76,8 @@ def run(context: Context) -> Outcome:
             "proofs": [proof.parameters for proof in proofs],
             "proof": lemma_4_1.CLAIM,
         },
-        f"{measured['exact identities proved']} exact identities "
-        f"({measured['identities decided for all sizes']} of them for every D and C), "
-        f"{measured['exact identities that fail']} of them fail; over {steps} steps of "
+        f"{count} exact identities ({general} of them for every D and C), "
+        f"{failed} of them fail; over {steps} steps of "
         "full-matrix descent (five seeds) no entry of A leaves its three values by more than "
         f"{worst:.1e} while gamma and rho move by at least {moved:.2g}.",
         (_figure(paths[0]),),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simulations.reproduction.claim import Claim, Context, Outcome, Verdict
+from simulations.reproduction.claim import Claim, Context, Measured, Outcome, Verdict, measured_at
 
 if TYPE_CHECKING:
     from dynamics import Problem
@@ -21,17 +21,14 @@ def run(context: Context) -> Outcome:
 
     from dynamics import Problem
     from simulations.positional import runs
-    from simulations.reproduction.proofs import all_sizes
+    from simulations.reproduction.proofs import decided
     from symbolic.positional import lemma_4_2
 
     proofs = lemma_4_2.prove_all()
     context.progress(0.3)
     steps = 300 if context.quick else 1000
-    measured: dict[str, Any] = {
-        "exact identities proved": sum(proof.count for proof in proofs),
-        "exact identities that fail": sum(proof.failed for proof in proofs),
-        **all_sizes(proofs),
-    }
+    measured = decided(proofs)
+    count, failed, general, all_sizes = (one.value for one in measured)
     worst = 0.0
     for problem in runs.FULL_PROBLEMS:
         leak = 0.0
@@ -39,18 +36,19 @@ def run(context: Context) -> Outcome:
             perp = path.v - path.states()[:, :1] * path.w_star
             share = np.linalg.norm(perp, axis=1) / np.linalg.norm(path.v, axis=1)
             leak = max(leak, float(share.max()))
-        name = f"over {steps} steps, worst of {runs.SEEDS} seeds ({runs.describe(problem)})"
-        measured[f"largest |v_perp|/|v| {name}"] = leak
+        label = f"largest |v_perp|/|v| over {steps} steps, worst of {runs.SEEDS} seeds"
+        measured += measured_at(runs.place(problem), ("leak", label, leak))
         worst = max(worst, leak)
     context.progress(0.6)
     base = Problem(D=8, C=2, q=0.3)
     data = _response(base, context)
     for nu in () if context.quick else (1e-4, 1e-6):
-        _report_response(measured, base.replace(nu=nu), _response(base.replace(nu=nu), context))
-    start, change = _report_response(measured, base, data)
-    proved = all(proof.all_zero for proof in proofs) and bool(measured["holds for all sizes"])
+        measured += _numbers(base.replace(nu=nu), _response(base.replace(nu=nu), context))
+    measured += _numbers(base, data)
+    start, change = float(data["rate"][0]), _turns(data)
+    proved = all(proof.all_zero for proof in proofs) and bool(all_sizes)
     holds = proved and worst <= TOLERANCE
-    measured["largest |v_perp|/|v|"] = worst
+    measured += measured_at({}, ("largest_leak", "largest |v_perp|/|v|", worst))
     fate = "repels" if start > 0.0 else "attracts"
     return Outcome(
         Verdict.HOLDS if holds else Verdict.FAILS,
@@ -62,9 +60,8 @@ def run(context: Context) -> Outcome:
             "seeds": list(range(context.seed, context.seed + runs.SEEDS)),
             "steps of all seeds but the first": steps // 5,
         },
-        f"{measured['exact identities proved']} exact identities "
-        f"({measured['identities decided for all sizes']} of them for every D and d and any A), "
-        f"{measured['exact identities that fail']} of them fail; v leaves a generic span(w*) by at "
+        f"{count} exact identities ({general} of them for every D and d and any A), "
+        f"{failed} of them fail; v leaves a generic span(w*) by at "
         f"most {worst:.1e} of its length. A v beside the span is another matter: at the paper's "
         f"start the span {fate} it at rate {start:.3g} per unit of flow time, until {change:.2g}.",
         (_figure(base, data),),
@@ -77,21 +74,26 @@ def _response(problem: Problem, context: Context) -> Any:
     return span_stability.gather(problem, points=40 if context.quick else 120, seed=context.seed)
 
 
-def _report_response(measured: dict[str, Any], problem: Problem, data: Any) -> tuple[float, float]:
-    """Add the numbers of one problem; return the first rate and when it turns negative."""
+def _numbers(problem: Problem, data: Any) -> list[Measured]:
+    """Return the numbers of the response at one problem."""
+    from simulations.positional.runs import or_word, place
 
-    from simulations.positional.runs import describe, or_word
+    rates, alpha = data["rate"].values, data["alpha"].values
+    largest = int(data["growth"].values.argmax())
+    return measured_at(
+        place(problem),
+        ("start_rate", "rate of v_perp at the start", float(rates[0])),
+        ("final_rate", "rate of v_perp at the end", float(rates[-1])),
+        ("turns", "time at which the span becomes attracting", or_word(_turns(data), "never"),
+         "flow time"),
+        ("growth", "largest growth of |v_perp|", float(data["growth"].max())),
+        ("alpha_growth", "growth of alpha meanwhile", float(alpha[largest] / alpha[0])),
+    )  # fmt: skip
 
-    rates, times = data["rate"].values, data["time"].values
-    change = _first_negative(times, rates)
-    name = describe(problem)
-    measured[f"rate of v_perp at the start ({name})"] = float(rates[0])
-    measured[f"rate of v_perp at the end ({name})"] = float(rates[-1])
-    measured[f"time at which the span becomes attracting ({name})"] = or_word(change, "never")
-    measured[f"largest growth of |v_perp| ({name})"] = float(data["growth"].max())
-    alpha, largest = data["alpha"].values, int(data["growth"].values.argmax())
-    measured[f"growth of alpha meanwhile ({name})"] = float(alpha[largest] / alpha[0])
-    return float(rates[0]), change
+
+def _turns(data: Any) -> float:
+    """Return the time at which the rate turns negative."""
+    return _first_negative(data["time"].values, data["rate"].values)
 
 
 def _first_negative(times: Any, rates: Any) -> float:

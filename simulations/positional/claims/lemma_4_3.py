@@ -6,7 +6,15 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from simulations.reproduction.claim import Claim, Context, Outcome, Verdict
+from simulations.reproduction.claim import (
+    Claim,
+    Context,
+    Measured,
+    Outcome,
+    Row,
+    Verdict,
+    measured_at,
+)
 
 if TYPE_CHECKING:
     import xarray
@@ -20,6 +28,7 @@ DEGREE = 2
 LAST = 2
 #: Records of each flow at which they are evaluated, and the tolerance of the increments there.
 RECORDS, TOLERANCE = 80, 1e-10
+_SHARE = "greatest |rho increment| / |gamma increment|"
 
 
 class Factor(NamedTuple):
@@ -45,6 +54,7 @@ def run(context: Context) -> Outcome:
     from simulations.positional import runs
     from simulations.positional import theorem_4_1 as theorem
     from simulations.positional.increments import increments
+    from simulations.reproduction.proofs import decided
     from symbolic.positional import lemma_4_3
 
     proof = lemma_4_3.prove()
@@ -61,28 +71,30 @@ def run(context: Context) -> Outcome:
     for number, problem in enumerate(scaled, start=1):
         factors.append(_factor(problem))
         context.progress(0.6 + 0.4 * number / len(scaled))
-    measured: dict[str, Any] = {
-        "exact identities decided": proof.count,
-        "exact identities that fail": proof.failed,
-    }
+    measured = decided([proof])
     for one in factors:
-        name = f"(d={one.d}, qD={one.features:g})"
-        measured |= {
-            f"gamma's factor over (log d)^{DEGREE}, greatest {name}": one.greatest / one.polylog,
-            f"gamma's factor times (log d)^{DEGREE}, least {name}": one.least * one.polylog,
-            f"|rho|'s constant over (log d)^{DEGREE} {name}": one.rho_constant / one.polylog,
-            f"greatest |rho increment| / |gamma increment| {name}": one.rho_share,
-        }
+        measured += measured_at(
+            {"d": one.d, "qD": one.features},
+            ("gamma_factor_greatest", f"gamma's factor over (log d)^{DEGREE}, greatest",
+             one.greatest / one.polylog),
+            ("gamma_factor_least", f"gamma's factor times (log d)^{DEGREE}, least",
+             one.least * one.polylog),
+            ("rho_constant", f"|rho|'s constant over (log d)^{DEGREE}",
+             one.rho_constant / one.polylog),
+            ("rho_share", _SHARE, one.rho_share),
+        )  # fmt: skip
     for features, some in _by_density(factors).items():
-        at = f"(qD={features:g})"
-        measured |= {
-            f"exponent in d of gamma's greatest factor {at}": exponent(some, "greatest"),
-            f"exponent in d of gamma's least factor {at}": exponent(some, "least"),
-            f"exponent in d of |rho|'s constant {at}": exponent(some, "rho_constant"),
-            f"exponent in d of (log d)^{DEGREE} {at}": exponent(some, "polylog"),
-        }
+        measured += measured_at(
+            {"qD": features},
+            ("exponent_gamma_greatest", "exponent in d of gamma's greatest factor",
+             exponent(some, "greatest")),
+            ("exponent_gamma_least", "exponent in d of gamma's least factor",
+             exponent(some, "least")),
+            ("exponent_rho", "exponent in d of |rho|'s constant", exponent(some, "rho_constant")),
+            ("exponent_polylog", f"exponent in d of (log d)^{DEGREE}", exponent(some, "polylog")),
+        )  # fmt: skip
     for problem, series in data.items():
-        measured |= _numbers(problem, series)
+        measured += _numbers(problem, series)
     verdict, summary = judge(proof.all_zero, factors, data)
     return Outcome(
         verdict,
@@ -201,24 +213,27 @@ def _problems(quick: bool) -> tuple[Problem, ...]:
     )  # fmt: skip
 
 
-def _numbers(problem: Problem, series: xarray.Dataset) -> dict[str, float]:
-    from simulations.positional.runs import describe
+def _numbers(problem: Problem, series: xarray.Dataset) -> list[Measured]:
+    from simulations.positional.runs import place
 
-    name = describe(problem)
-    per_weight = series["gamma_factor"] / series["mean_sigmoid"]
-    columns = {
-        "gamma: exact over leading increment": series["gamma_ratio"],
-        "rho: exact over leading increment": series["rho_ratio"],
-        "gamma: factor of alpha^p Gamma G^(p-1)": series["gamma_factor"],
-        "gamma: that factor over E[s(-F)]": per_weight,
-    }
-    numbers = {}
-    for what, column in columns.items():
-        numbers[f"{what}, least ({name})"] = float(column.min())
-        numbers[f"{what}, greatest ({name})"] = float(column.max())
-    numbers[f"rho: constant of the inequality ({name})"] = float(series["rho_factor"].max())
-    numbers[f"greatest |rho increment| / |gamma increment| ({name})"] = _rho_over_gamma(series)
-    return numbers
+    columns = (
+        ("gamma_ratio", "gamma: exact over leading increment", series["gamma_ratio"]),
+        ("rho_ratio", "rho: exact over leading increment", series["rho_ratio"]),
+        ("gamma_factor_named", "gamma: factor of alpha^p Gamma G^(p-1)", series["gamma_factor"]),
+        ("gamma_factor_per_sigmoid", "gamma: that factor over E[s(-F)]",
+         series["gamma_factor"] / series["mean_sigmoid"]),
+    )  # fmt: skip
+    rows: list[Row] = []
+    for name, label, column in columns:
+        rows.append((f"{name}_min", f"{label}, least", float(column.min())))
+        rows.append((f"{name}_max", f"{label}, greatest", float(column.max())))
+    return measured_at(
+        place(problem),
+        *rows,
+        ("rho_constant_named", "rho: constant of the inequality",
+         float(series["rho_factor"].max())),
+        ("rho_share", _SHARE, _rho_over_gamma(series)),
+    )  # fmt: skip
 
 
 def _figure(series: list[xarray.Dataset]) -> Any:

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from simulations.reproduction.claim import Claim, Context, Figure, Outcome, Verdict
+from simulations.reproduction.claim import (
+    Claim,
+    Context,
+    Figure,
+    Outcome,
+    Verdict,
+    measured_at,
+)
 
 if TYPE_CHECKING:
     from dynamics import Problem
@@ -39,23 +46,15 @@ class Plan(NamedTuple):
 
 def run(context: Context) -> Outcome:
     """Train from zero and from draws of several sizes, on samples and on the population."""
-    import numpy as np
-
-    from simulations.positional.start_runs import Summary, told
+    from simulations.positional.start_runs import Summary
 
     plan = _plan(context)
     runs = _trained(plan, context)
     found = {name: Summary.of(some) for name, some in runs.items()}
-    measured: dict[str, Any] = {}
+    measured = measured_at({}, ("runs", "runs of each", plan.runs))
     for (where, scale), one in found.items():
-        name = _name(where, scale)
-        measured |= {
-            f"rows that associate at the end ({name})": told(one.share),
-            f"rows that associate at the best step ({name})": told(one.best),
-            f"runs in which all do at some step ({name})": int(np.sum(one.best == 1.0)),
-            f"test error at the end ({name})": told(one.error),
-        }
-    measured["runs of each"] = plan.runs
+        start = scale if isinstance(scale, str) else f"c = {scale:g}"
+        measured += measured_at({"where": where, "start": start}, *one.rows())
     verdict, summary = judge(found)
     return Outcome(
         verdict,
@@ -90,10 +89,6 @@ def judge(found: Mapping[tuple[str, float | str], Summary]) -> tuple[Verdict, st
         return Verdict.FAILS, summary + "."
     kept = "the error is fitted, the association is not" if fits else "the error is not the same"
     return Verdict.FINDING, f"{summary}: {kept}."
-
-
-def _name(where: str, scale: float | str) -> str:
-    return f"{where}, {scale}" if isinstance(scale, str) else f"{where}, c = {scale:g}"
 
 
 def _plan(context: Context) -> Plan:

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from simulations.reproduction.claim import Claim, Context, Figure, Outcome, Verdict
+from simulations.reproduction.claim import (
+    Claim,
+    Context,
+    Figure,
+    Measured,
+    Outcome,
+    Value,
+    Verdict,
+    measured_at,
+    spread,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,29 +62,35 @@ def run(context: Context) -> Outcome:
         for other in data["other"].values.tolist()
         for moment in (plan.early, plan.steps)
     }
-    measured: dict[str, Any] = {}
+    measured: list[Measured] = []
     largest = plan.sizes[-1]
-    for (other, moment), (slope, low, high) in slopes.items():
-        measured[f"exponent in N of max |A_hat - A|, {other}, step {moment}"] = slope
-        measured[f"its 95% interval, {other}, step {moment}"] = f"{low:.2f} to {high:.2f}"
+    for (other, moment), ends in slopes.items():
         at = data.sel(other=other, moment=moment, N=largest).mean("run")
-        measured[f"max |A_hat - A|, {other}, step {moment}, N = {largest}"] = float(at["A"])
-        measured[f"Frobenius norm, {other}, step {moment}, N = {largest}"] = float(at["frobenius"])
-        measured[f"|alpha_hat - alpha|, {other}, step {moment}, N = {largest}"] = float(at["alpha"])
-    for moment in (plan.early, plan.steps):
-        slope, low, high = _exponent(data["across"].sel(moment=moment))
-        measured[f"exponent in N of norm of v across w*, step {moment}"] = slope
-        measured[f"its 95% interval, norm of v across w*, step {moment}"] = (
-            f"{low:.2f} to {high:.2f}"
+        here: dict[str, Value] = {"other": other, "step": moment}
+        measured += measured_at(
+            here, *spread("exponent", "exponent in N of max |A_hat - A|", ends)
+        ) + measured_at(
+            {**here, "N": largest},
+            ("distance", "max |A_hat - A|", float(at["A"])),
+            ("frobenius", "Frobenius norm of A_hat - A", float(at["frobenius"])),
+            ("alpha_distance", "|alpha_hat - alpha|", float(at["alpha"])),
         )
-        gap = float(data["semi_to_ideal"].sel(moment=moment).mean())
-        measured[f"max |A|, semi-realistic against paper's start, step {moment}"] = gap
+    for moment in (plan.early, plan.steps):
+        ends = _exponent(data["across"].sel(moment=moment))
+        measured += measured_at(
+            {"step": moment},
+            *spread("exponent_across", "exponent in N of norm of v across w*", ends),
+            ("semi_to_ideal", "max |A|, semi-realistic against paper's start",
+             float(data["semi_to_ideal"].sel(moment=moment).mean())),
+        )  # fmt: skip
     shift = data["shift"].values.mean(axis=0)
-    low, high = of_mean(shift)
-    measured["runs"] = plan.runs
-    measured["time shift in steps, mean"] = float(shift.mean())
-    measured["time shift, 95% interval over runs"] = f"{low:.1f} to {high:.1f}"
-    verdict, summary = judge(slopes, plan.early, plan.steps, measured["time shift in steps, mean"])
+    mean = float(shift.mean())
+    measured += measured_at(
+        {},
+        ("runs", "runs", plan.runs),
+        *spread("time_shift", "time shift, mean over runs", (mean, *of_mean(shift)), "steps"),
+    )
+    verdict, summary = judge(slopes, plan.early, plan.steps, mean)
     return Outcome(
         verdict,
         measured,

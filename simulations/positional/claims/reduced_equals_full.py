@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simulations.reproduction.claim import Claim, Context, Outcome, Verdict
+from simulations.reproduction.claim import Claim, Context, Measured, Outcome, Verdict, measured_at
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,22 +25,24 @@ def run(context: Context) -> Outcome:
 
     worst = 0.0
     differences: dict[str, np.ndarray] = {}
-    measured: dict[str, Any] = {}
+    measured: list[Measured] = []
     problems = _problems()
     for number, problem in enumerate(problems, start=1):
         drawn, reduced = _compare(problem, context)
         name = runs.describe(problem)
         differences[name] = drawn[0]
-        at = f"({name})"
-        measured[f"largest difference over {STEPS} steps {at}"] = float(drawn[0].max())
-        measured[f"largest difference over {drawn[1].shape[0] - 1} steps, further seeds {at}"] = (
-            max(float(difference.max()) for difference in drawn[1:])
-        )
-        measured[f"gamma after {STEPS} steps {at}"] = reduced.final.gamma
-        measured[f"rho after {STEPS} steps {at}"] = reduced.final.rho
+        measured += measured_at(
+            runs.place(problem),
+            ("difference", f"largest difference over {STEPS} steps", float(drawn[0].max())),
+            ("difference_other_seeds",
+             f"largest difference over {drawn[1].shape[0] - 1} steps, further seeds",
+             max(float(difference.max()) for difference in drawn[1:])),
+            ("gamma", f"gamma after {STEPS} steps", reduced.final.gamma),
+            ("rho", f"rho after {STEPS} steps", reduced.final.rho),
+        )  # fmt: skip
         worst = max(worst, *(float(difference.max()) for difference in drawn))
         context.progress(number / len(problems))
-    measured["largest difference"] = worst
+    measured += measured_at({}, ("largest_difference", "largest difference", worst))
     return Outcome(
         Verdict.HOLDS if worst <= TOLERANCE else Verdict.FAILS,
         measured,

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from simulations.reproduction.claim import Claim, Context, Outcome, Verdict
+from simulations.reproduction.claim import Claim, Context, Measured, Outcome, Verdict, measured_at
 
 if TYPE_CHECKING:
     from dynamics import Problem
@@ -141,6 +141,8 @@ def run(context: Context) -> Outcome:
         early += stopped
         context.progress(0.25 + 0.75 * number / len(pairs))
     verdict, summary = judge(edges)
+    measured = _numbers(chosen.D, reached, edges)
+    measured += measured_at({}, ("early", "runs that ended before d^4", early))
     parameters = {
         "C": C, "map": {"D": chosen.D, "qD/C^2": chosen.densities, "nu": chosen.nus, "beta": 1.0},
         "horizon": "d^4", "rtol": RTOL, "population tolerance": chosen.tolerance,
@@ -148,7 +150,7 @@ def run(context: Context) -> Outcome:
         "halvings": chosen.halvings,
     }  # fmt: skip
     return Outcome(
-        verdict, _numbers(chosen.D, reached, edges) | {"runs that ended before d^4": early}, None,
+        verdict, measured, None,
         parameters, summary, (_figure(chosen.D, reached, edges),),
     )  # fmt: skip
 
@@ -243,25 +245,34 @@ def _numbers(
     D: int,
     reached: Mapping[tuple[float, float], Conclusions],
     edges: Mapping[tuple[Scaling, int], Edge],
-) -> dict[str, Any]:
+) -> list[Measured]:
     learned = [key for key, found in reached.items() if not found.failing]
-    measured: dict[str, Any] = {
-        f"cells of the map at D = {D}": len(reached),
-        "of these, all conclusions hold in": len(learned),
-    }
+    measured = measured_at(
+        {"D": D},
+        ("cells", "cells of the map", len(reached)),
+        ("learned", "of these, all conclusions hold in", len(learned)),
+    )
     for nu in dict.fromkeys(nu for nu, _ in reached):
         held = [density for other, density in learned if other == nu]
-        measured[f"of these, largest qD/C^2 with all (nu = {nu:g})"] = max(held, default=0.0)
+        measured += measured_at(
+            {"D": D, "nu": nu},
+            ("largest_learned", "of these, largest qD/C^2 with all", max(held, default=0.0)),
+        )
     for (scaling, size), edge in edges.items():
-        name = f"(D = {size}, {scaling.name})"
-        inside = edge.inside if math.isfinite(edge.inside) else "none"
-        measured[f"largest qD/C^2 seen with all conclusions {name}"] = inside
-        measured[f"smallest seen without {name}"] = edge.outside
-        measured[f"what fails there {name}"] = edge.why
+        measured += measured_at(
+            {"D": size, "scaling": scaling.name},
+            ("inside", "largest qD/C^2 seen with all conclusions",
+             edge.inside if math.isfinite(edge.inside) else "none"),
+            ("outside", "smallest seen without", edge.outside),
+            ("failing", "what fails there", edge.why),
+        )  # fmt: skip
     for size in sorted({D for _, D in edges}):
         edge = next(e for (_, D), e in edges.items() if size == D)
-        measured[f"qD/C^2 at which P[y f* <= 0] = 1/d (D = {size})"] = edge.label
-        measured[f"largest qD/C^2 within the hypotheses on the data (D = {size})"] = edge.met
+        measured += measured_at(
+            {"D": size},
+            ("label_density", "qD/C^2 at which P[y f* <= 0] = 1/d", edge.label),
+            ("hypotheses_density", "largest qD/C^2 within the hypotheses on the data", edge.met),
+        )
     return measured
 
 

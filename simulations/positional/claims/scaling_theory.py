@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from simulations.reproduction.claim import Claim, Context, Outcome, Verdict
+from simulations.reproduction.claim import (
+    Claim,
+    Context,
+    Outcome,
+    Row,
+    Verdict,
+    measured_at,
+)
 
 if TYPE_CHECKING:
     from simulations.positional.large_D import Run
@@ -35,27 +42,32 @@ def run(context: Context) -> Outcome:
     from simulations.positional import large_D as large
     from simulations.positional.figures import scaling
     from simulations.positional.runs import or_word
+    from simulations.reproduction.proofs import decided
 
     wanted = [*large.cases(context.quick, context.thorough), *large.degree_cases(context.quick)]
     found = large.follow_all(wanted, context.progress)
     proof = _proof()
-    measured: dict[str, Any] = {"exact identities behind the theory": proof.count,
-                                "of these, proved": proof.count - proof.failed}  # fmt: skip
+    measured = decided([proof])
     limits = [Limit(large.C, f, p) for p, f in dict.fromkeys((c.p, c.features) for c in found)]
     for limit in limits:
-        at = f"(C={limit.C}, qD={limit.features:g}, p={limit.p})"
-        measured[f"a_0 of alpha* = a_0 D^(-1/p) {at}"] = power_constant(limit)
-        measured[f"b_0 of alpha* = b_0/(nu D) {at}"] = linear_constant(limit)
-        measured[f"turning points of nu along the branch {at}"] = turning_points(limit)
+        measured += measured_at(
+            {"C": limit.C, "qD": limit.features, "p": limit.p},
+            ("a_0", "a_0 of alpha* = a_0 D^(-1/p)", power_constant(limit)),
+            ("b_0", "b_0 of alpha* = b_0/(nu D)", linear_constant(limit)),
+            ("turning_points", "turning points of nu along the branch", turning_points(limit)),
+        )
     apart = {case: differences(one) for case, one in found.items()}
     jumps = {}
     for case, one in found.items():
-        measured[f"alpha* over theory - 1 ({case})"] = apart[case].alpha_star
-        measured[f"T1 over theory - 1 ({case})"] = apart[case].T1
+        rows: list[Row] = [
+            ("alpha_star", "alpha* over theory - 1", apart[case].alpha_star),
+            ("T1", "T1 over theory - 1", apart[case].T1),
+        ]
         if case.p == 3 and case.D >= FROM and case.scaling in ("nu=1/D", large.FIXED):
             jumps[case] = jump(one)
-            measured[f"G at the fold ({case})"] = or_word(jumps[case].fold, "no fold")
-            measured[f"G at the jump ({case})"] = or_word(jumps[case].measured, "no jump")
+            rows.append(("fold_G", "G at the fold", or_word(jumps[case].fold, "no fold")))
+            rows.append(("jump_G", "G at the jump", or_word(jumps[case].measured, "no jump")))
+        measured += measured_at(case.place, *rows)
     verdict, summary = judge(apart, jumps, proof)
     shown = [found[case] for case in _shown(context.quick)]
     figures = [

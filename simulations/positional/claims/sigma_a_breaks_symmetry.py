@@ -5,7 +5,14 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from simulations.reproduction.claim import Claim, Context, Outcome, Verdict
+from simulations.reproduction.claim import (
+    Claim,
+    Context,
+    Outcome,
+    Row,
+    Verdict,
+    measured_at,
+)
 
 if TYPE_CHECKING:
     from dynamics import Problem
@@ -50,23 +57,25 @@ def run(context: Context) -> Outcome:
     manifold = SlowManifold(runs.population(symmetric, tolerance))
     alpha = runs.quasi_steady_alpha(symmetric, tolerance)
     rates = np.linalg.eigvals(manifold.jacobian(type(flows[0.0].final)(alpha, 0.0, 0.0))).real
-    measured: dict[str, Any] = {
-        "beta = 0: largest |gamma - rho| over the run": found[0.0].largest,
-        "beta = 0: largest |G - C| over the run": found[0.0].largest_G_change,
-        "beta = 0: population risk at the end": float(flows[0.0].loss[-1]),
-        "growth rate at the saddle (largest eigenvalue)": float(rates.max()),
-        "second eigenvalue at the saddle": float(rates.min()),
-    }
+    measured = measured_at(
+        {"beta": 0.0},
+        ("largest_gap", "largest |gamma - rho| over the run", found[0.0].largest),
+        ("largest_G_change", "largest |G - C| over the run", found[0.0].largest_G_change),
+        ("risk", "population risk at the end", float(flows[0.0].loss[-1])),
+        ("saddle_rate", "growth rate at the saddle (largest eigenvalue)", float(rates.max())),
+        ("second_rate", "second eigenvalue at the saddle", float(rates.min())),
+    )
     for beta in betas[1:]:
         one = found[beta]
-        started = runs.or_word(one.started, "never")
-        measured |= {
-            f"beta = {beta:g}: time at which gamma - rho > {STARTED}": started,
-            f"beta = {beta:g}: gamma - rho at the end": one.largest,
-            f"beta = {beta:g}: population risk at the end": float(flows[beta].loss[-1]),
-        }
+        rows: list[Row] = [
+            ("started", f"time at which gamma - rho > {STARTED}",
+             runs.or_word(one.started, "never"), "flow time"),
+            ("final_gap", "gamma - rho at the end", one.largest),
+            ("risk", "population risk at the end", float(flows[beta].loss[-1])),
+        ]  # fmt: skip
         if math.isfinite(one.slope):
-            measured[f"beta = {beta:g}: fitted growth rate of gamma - rho"] = one.slope
+            rows.append(("growth_rate", "fitted growth rate of gamma - rho", one.slope))
+        measured += measured_at({"beta": beta}, *rows)
     verdict, summary = judge(found, float(rates.max()))
     return Outcome(
         verdict,

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from simulations.reproduction.claim import Claim, Context, Outcome, Verdict
+from simulations.reproduction.claim import (
+    Claim,
+    Context,
+    Measured,
+    Outcome,
+    Value,
+    Verdict,
+    measured_at,
+)
 
 if TYPE_CHECKING:
     import xarray
@@ -60,7 +69,8 @@ def run(context: Context) -> Outcome:
     verdict, summary = judge(evidence)
     return Outcome(
         verdict,
-        _numbers(curves, powers, weights, decoded) | _summary_numbers(evidence),
+        _numbers(curves, powers, weights, decoded, [*certified, *searched])
+        + _summary_numbers(evidence),
         LEVEL,
         {"sizes (D, C)": [list(size) for size in sizes], "images sampled": images,
          "powers k": list(_POWERS), "problems with proof (D, C, q)": [list(c) for c in certified],
@@ -116,41 +126,62 @@ def _evidence(
     )
 
 
-def _summary_numbers(found: Evidence) -> dict[str, Any]:
-    return {
-        "largest deviation of a sample, standard errors": found.deviation,
-        "largest gain of non-uniform weights": found.improvement,
-    }
+def _summary_numbers(found: Evidence) -> list[Measured]:
+    return measured_at(
+        {},
+        ("deviation", "largest deviation of a sample", found.deviation, "standard errors"),
+        ("improvement", "largest gain of non-uniform weights", found.improvement),
+    )
 
 
 def _numbers(
-    curves: xarray.Dataset, powers: xarray.Dataset, weights: xarray.Dataset, decoded: xarray.Dataset
-) -> dict[str, Any]:
-    measured: dict[str, Any] = {}
+    curves: xarray.Dataset,
+    powers: xarray.Dataset,
+    weights: xarray.Dataset,
+    decoded: xarray.Dataset,
+    cases: Sequence[tuple[int, int, float]],
+) -> list[Measured]:
+    measured: list[Measured] = []
     for size in curves["size"].values:
         one = curves.sel(size=size)
-        for name, key in (("ties by a coin", "critical"), ("ties as errors", "critical_literal"),
+        at: dict[str, Value] = {"D": int(one["D"]), "C": int(one["C"])}
+        for kind, key in (("ties by a coin", "critical"), ("ties as errors", "critical_literal"),
                           ("normal coefficients", "critical_gaussian")):  # fmt: skip
-            measured[f"qD/C^2 where the error is 1/8, {name} ({size})"] = _or_never(one[key])
-        at_one = one["reference"]
-        for kind in at_one["kind"].values:
-            measured[f"error at qD = C^2, {kind} ({size})"] = float(at_one.sel(kind=kind))
+            measured += measured_at(
+                {**at, "kind": kind},
+                ("critical_density", "qD/C^2 where the error is 1/8", _or_never(one[key])),
+            )
+        for kind in one["kind"].values:
+            error = float(one["reference"].sel(kind=kind))
+            measured += measured_at(
+                {**at, "kind": str(kind)}, ("error_at_one", "error at qD = C^2", error)
+            )
     for C in powers["C"].values:
         one = powers.sel(C=C)
-        measured[f"k where the error is 1/8 (C={C}, D={int(one['D'])})"] = float(one["critical"])
+        measured += measured_at(
+            {"C": int(C), "D": int(one["D"])},
+            ("critical_power", "k where the error is 1/8", float(one["critical"])),
+        )
         for k in (1.0, 1.5, 2.0, 2.5):
-            measured[f"error at q = C^{k:g}/D (C={C})"] = float(one["at"].sel(k_at=k))
-    for name in weights["problem"].values:
-        one = weights.sel(problem=name)
-        how = "proved" if bool(one["proved"]) else "found"
-        measured[f"uniform weights ({name})"] = float(one["uniform"])
-        measured[f"best weights, {how} ({name})"] = float(one["best"])
-        measured[f"normal coefficients ({name})"] = float(one["gaussian"])
-    for name in decoded["problem"].values:
-        one = decoded.sel(problem=name)
-        measured[f"base 3, P[f* g <= 0] exact ({name})"] = float(one["exact"])
-        measured[f"base 3, sampled ({name})"] = float(one["sampled"])
-        measured[f"uniform model there ({name})"] = float(one["uniform"])
+            error = float(one["at"].sel(k_at=k))
+            measured += measured_at({"C": int(C), "k": k}, ("error", "error at q = C^k/D", error))
+    for number, case in enumerate(cases):
+        one = weights.isel(problem=number)
+        measured += measured_at(
+            dict(zip(("D", "C", "q"), case)),
+            ("uniform", "uniform weights", float(one["uniform"])),
+            ("best", "best weights", float(one["best"])),
+            ("proved", "best weights: proved, not only found", bool(one["proved"])),
+            ("gaussian", "normal coefficients", float(one["gaussian"])),
+        )
+    for number, case in enumerate(_DECODED):
+        one = decoded.isel(problem=number)
+        measured += measured_at(
+            dict(zip(("D", "C", "q"), case)),
+            ("decoded", "base 3, P[f* g <= 0] exact", float(one["exact"])),
+            ("decoded_sampled", "base 3, sampled", float(one["sampled"])),
+            ("decoded_uniform", "uniform model there", float(one["uniform"])),
+        )
     return measured
 
 

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from simulations.reproduction.claim import Claim, Context, Outcome, Verdict
+from simulations.reproduction.claim import (
+    Claim,
+    Context,
+    Measured,
+    Outcome,
+    Row,
+    Value,
+    Verdict,
+    measured_at,
+)
 
 if TYPE_CHECKING:
     import xarray
@@ -21,6 +31,9 @@ _QUICK_SMALL = _SMALL[:4]
 _SCALED = ((64, 2, 4), (256, 4, 16), (1024, 8, 64))
 _LARGE = ((32, 4, 8), (64, 4, 4), (64, 4, 16), (64, 8, 32), *_SCALED)
 _QUICK_LARGE = (*_LARGE[:4], *_SCALED[:2])
+
+
+Case = tuple[int, int, float]
 
 
 class Evidence(NamedTuple):
@@ -56,7 +69,7 @@ def run(context: Context) -> Outcome:
     verdict, summary = judge(evidence)
     return Outcome(
         verdict,
-        _numbers(tables, errors, gram),
+        _numbers(tables, errors, gram, small, large),
         TOLERANCE,
         {"enumerated (D, C, qD)": [list(case) for case in small],
          "exact (D, C, qD)": [list(case) for case in large], "p": 3, "nu": 0.01, "beta": 1.0,
@@ -120,36 +133,51 @@ def _evidence(small: xarray.Dataset, large: xarray.Dataset, gram: xarray.Dataset
     )
 
 
-def _numbers(small: xarray.Dataset, large: xarray.Dataset, gram: xarray.Dataset) -> dict[str, Any]:
-    measured: dict[str, Any] = {}
-    for case in small["case"].values:
+def _numbers(
+    small: xarray.Dataset, large: xarray.Dataset, gram: xarray.Dataset,
+    small_cases: Sequence[Case], large_cases: Sequence[Case],
+) -> list[Measured]:  # fmt: skip
+    measured: list[Measured] = []
+    for number, case in enumerate(small_cases):
         for rule in small["rule"].values:
-            one = small.sel(case=case, rule=rule)
+            one = small.isel(case=number).sel(rule=rule)
             if math.isfinite(float(one["enumerated"])):
-                measured[f"P[f* F <= 0], all images, rows attend to {rule} ({case})"] = float(
-                    one["enumerated"]
+                measured += measured_at(
+                    {**_place(case), "rule": str(rule)},
+                    ("enumerated", "P[f* F <= 0], all images", float(one["enumerated"])),
+                    ("margin", "smallest own-set margin", float(one["margin"])),
                 )
-                measured[f"smallest own-set margin, {rule} ({case})"] = float(one["margin"])
-    for case in large["case"].values:
-        one = large.sel(case=case)
+    for number, case in enumerate(large_cases):
+        one, at = large.isel(case=number), _place(case)
         for rule in large["rule"].values:
             error = float(one["error"].sel(rule=rule))
             if math.isfinite(error):
-                measured[f"P[f* F <= 0], exact, {rule} ({case})"] = error
-        measured[f"P[f* = 0], lost by every rule ({case})"] = float(one["silent"])
+                measured += measured_at(
+                    {**at, "rule": str(rule)}, ("error", "P[f* F <= 0], exact", error)
+                )
+        rows: list[Row] = [("silent", "P[f* = 0], lost by every rule", float(one["silent"]))]
         if math.isfinite(float(one["sampled"])):
-            measured[f"P[f* F <= 0], sampled, next set ({case})"] = float(one["sampled"])
-            measured[f"its deviation in standard errors ({case})"] = float(one["deviation"])
-    return measured | {
-        "A = P^T P, random P: fewest rows whose Top_C meets S_l": int(gram["rows_meeting"].min()),
-        "A = P^T P, random P: largest margin of the row of largest norm": float(
-            gram["longest_margin"].max()
-        ),
-        "A = P^T P, optimized: largest of the smallest margins": float(
-            gram["optimized"].sel(diagonal="included").max()
-        ),
-        "the same without the diagonal": float(gram["optimized"].sel(diagonal="excluded").max()),
-    }
+            rows += [
+                ("sampled", "P[f* F <= 0], sampled, next set", float(one["sampled"])),
+                ("deviation", "its deviation", float(one["deviation"]), "standard errors"),
+            ]
+        measured += measured_at(at, *rows)
+    optimized = gram["optimized"]
+    return measured + measured_at(
+        {},
+        ("rows_meeting", "A = P^T P, random P: fewest rows whose Top_C meets S_l",
+         int(gram["rows_meeting"].min())),
+        ("longest_margin", "A = P^T P, random P: largest margin of the row of largest norm",
+         float(gram["longest_margin"].max())),
+        ("gram_margin", "A = P^T P, optimized: largest of the smallest margins",
+         float(optimized.sel(diagonal="included").max())),
+        ("gram_margin_without", "the same without the diagonal",
+         float(optimized.sel(diagonal="excluded").max())),
+    )  # fmt: skip
+
+
+def _place(case: Case) -> dict[str, Value]:
+    return dict(zip(("D", "C", "qD"), case))
 
 
 def _figure(large: xarray.Dataset, gram: xarray.Dataset) -> Any:

@@ -6,11 +6,22 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from simulations.reproduction.claim import Claim, Context, Outcome, Verdict
+from simulations.reproduction.claim import (
+    Claim,
+    Context,
+    Measured,
+    Outcome,
+    Row,
+    Verdict,
+    measured_at,
+)
 
 if TYPE_CHECKING:
     from dynamics import Problem
     from simulations.positional.theorem_4_1 import Conclusions, Hypotheses
+
+
+_LABEL_ERROR = "error of f* itself, P[y f* <= 0]"
 
 
 class Inside(NamedTuple):
@@ -170,41 +181,43 @@ def _outside(problem: Problem, met: Hypotheses, tolerance: float) -> Outside:
 
 def _numbers(
     inside: Mapping[Problem, Inside], outside: Mapping[Problem, Outside]
-) -> dict[str, Any]:
-    from simulations.positional.runs import describe, or_word
+) -> list[Measured]:
+    from simulations.positional.runs import or_word, place
 
-    measured: dict[str, Any] = {}
+    measured: list[Measured] = []
     for problem, one in inside.items():
-        name = describe(problem)
-        measured[f"hypotheses: P[y f* <= 0] ({name})"] = one.hypotheses.label_error
-        measured[f"hypotheses: q ({name})"] = problem.q
+        at = place(problem)
         for power, found in one.at.items():
-            at = f"at time d^{power} ({name})"
-            measured |= {
-                f"item 1: patch association {at}": found.associates,
-                f"item 2: bound on P[f* F <= 0] {at}": found.disagreement,
-                f"item 2: test error {at}": found.test_error,
-                f"population risk {at}": found.risk,
-            }
-        measured[f"item 1: last time without association ({name})"] = or_word(
-            one.last_failure, "never"
-        )
-        measured[f"what fails ({name})"] = one.failing or "nothing"
+            measured += measured_at(
+                {**at, "time": f"d^{power}"},
+                ("associates_in_time", "item 1: patch association", found.associates),
+                ("disagreement_in_time", "item 2: bound on P[f* F <= 0]", found.disagreement),
+                ("test_error_in_time", "item 2: test error", found.test_error),
+                ("risk_in_time", "population risk", found.risk),
+            )
+        rows: list[Row] = [
+            ("label_error", _LABEL_ERROR, one.hypotheses.label_error),
+            ("q", "hypotheses: q", problem.q),
+            ("last_failure", "item 1: last time without association",
+             or_word(one.last_failure, "never"), "flow time"),
+            ("failing", "what fails", one.failing or "nothing"),
+        ]  # fmt: skip
         if one.stopped:
-            measured[f"the flow ended early ({name})"] = one.stopped
+            rows.append(("stopped", "the flow ended early", one.stopped))
+        measured += measured_at(at, *rows)
     for problem, other in outside.items():
-        name = f"outside: {describe(problem)}"
-        measured |= {
-            f"hypotheses missed ({name})": "; ".join(other.hypotheses.broken),
-            f"item 1: patch association at the end ({name})": other.end.associates,
-            f"item 1: min(beta, gamma) - rho at the end ({name})": other.gap,
-            f"item 2: test error at the end ({name})": other.end.test_error,
-            f"item 2: best possible test error ({name})": other.best_error,
-            f"item 2: error of f* itself, P[y f* <= 0] ({name})": other.hypotheses.label_error,
-            f"item 2: bound on P[f* F <= 0] at the end ({name})": other.end.disagreement,
-            f"item 2: test error at time 10 ({name})": other.early_error,
-            f"population risk at the end ({name})": other.end.risk,
-        }
+        measured += measured_at(
+            {**place(problem), "outside": True},
+            ("missed", "hypotheses missed", "; ".join(other.hypotheses.broken)),
+            ("associates", "item 1: patch association at the end", other.end.associates),
+            ("gap", "item 1: min(beta, gamma) - rho at the end", other.gap),
+            ("test_error", "item 2: test error at the end", other.end.test_error),
+            ("best_error", "item 2: best possible test error", other.best_error),
+            ("label_error", _LABEL_ERROR, other.hypotheses.label_error),
+            ("disagreement", "item 2: bound on P[f* F <= 0] at the end", other.end.disagreement),
+            ("early_error", "item 2: test error at time 10", other.early_error),
+            ("risk", "population risk at the end", other.end.risk),
+        )
     return measured
 
 

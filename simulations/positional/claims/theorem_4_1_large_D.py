@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from simulations.reproduction.claim import Claim, Context, Outcome, Verdict
+from simulations.reproduction.claim import Claim, Context, Measured, Outcome, Verdict, measured_at
 
 if TYPE_CHECKING:
     from simulations.positional.large_D import Case, Run
@@ -21,22 +21,22 @@ def run(context: Context) -> Outcome:
     from simulations.positional.figures import large_D as figures
 
     ends = large.follow_all(large.cases(context.quick, context.thorough), context.progress)
-    measured: dict[str, Any] = {}
+    measured: list[Measured] = []
     for case, found in ends.items():
-        at = f"({case})"
-        measured |= {
-            f"final G {at}": found.G,
-            f"final population risk {at}": float(found.path.loss[-1]),
-            f"final test error {at}": float(found.path.test_error[-1]),
-            f"test error of f* {at}": found.label.error,
-            f"test error when alpha has settled {at}": found.settled_error,
-            f"flow time at the end {at}": float(found.path.time[-1]),
-            f"how the run ended {at}": _ending(found),
-            f"patch association at the end {at}": found.associates,
-            f"largest gamma < rho {at}": found.path.violations()["gamma >= rho"],
-        }
+        measured += measured_at(
+            case.place,
+            ("G", "final G", found.G),
+            ("risk", "final population risk", float(found.path.loss[-1])),
+            ("test_error", "final test error", float(found.path.test_error[-1])),
+            ("label_error", "test error of f*", found.label.error),
+            ("settled_error", "test error when alpha has settled", found.settled_error),
+            ("end", "time at the end", float(found.path.time[-1]), "flow time"),
+            ("ending", "how the run ended", _ending(found)),
+            ("associates", "patch association at the end", found.associates),
+            ("violation", "largest gamma < rho", found.path.violations()["gamma >= rho"]),
+        )
     data = figures.gather(ends)
-    measured |= figures.exponents(data, ("end",))
+    measured += large.exponents(data, ("end",))
     verdict, summary = judge(ends)
     return Outcome(
         verdict,

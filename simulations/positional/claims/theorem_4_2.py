@@ -4,9 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from simulations.reproduction.claim import Claim, Context, Figure, Outcome, Verdict
+from simulations.reproduction.claim import (
+    Claim,
+    Context,
+    Figure,
+    Measured,
+    Outcome,
+    Row,
+    Value,
+    Verdict,
+    measured_at,
+    spread,
+)
 
 if TYPE_CHECKING:
     from simulations.positional.sample_sizes import Scan
@@ -71,11 +82,13 @@ def run(context: Context) -> Outcome:
     )
     endings = [(name, ending(some, settings[name][0])) for name, some in runs.items()]
     steps = training_runs.steps_with_one_rate(setting.problem)
-    measured = numbers(endings) | numbers_of_scan(scan)
-    measured["steps until gamma - rho = 1 with kappa = D and one rate (larger problem)"] = (
-        steps if math.isfinite(steps) else "not reached"
-    )
-    measured["source of the public settings"] = training_runs.SOURCE
+    measured = numbers(endings) + numbers_of_scan(scan)
+    measured += measured_at(
+        {"setting": training_runs.LARGE},
+        ("steps_with_one_rate", "steps until gamma - rho = 1 with kappa = D and one rate",
+         steps if math.isfinite(steps) else "not reached", "steps"),
+    )  # fmt: skip
+    measured += measured_at({}, ("source", "source of the public settings", training_runs.SOURCE))
     verdict, summary = judge(endings, not np.isfinite(scan.lost).any(), scan.growth)
     return Outcome(
         verdict,
@@ -130,66 +143,66 @@ def ending(runs: Sequence[Training], setting: Setting) -> Ending:
     )
 
 
-def numbers(endings: Sequence[tuple[str, Ending]]) -> dict[str, Any]:
-    """Return the measured numbers of the settings, by name."""
-    measured: dict[str, Any] = {}
+def numbers(endings: Sequence[tuple[str, Ending]]) -> list[Measured]:
+    """Return the measured numbers of the settings."""
+    measured: list[Measured] = []
     for name, end in endings:
-        measured |= {
-            f"runs ({name})": end.runs,
-            f"hypotheses met ({name})": end.within,
-            f"item 1: runs with patch association at the end ({name})": end.associated,
-            f"item 1: runs with it at some step ({name})": end.once,
-            f"item 1: step at which it comes ({name})": _span(end.first),
-            f"item 1: step at which it is lost ({name})": _span(end.lost, end.horizon),
-            f"item 1: rows with it at the end, mean ({name})": end.association,
-            f"item 2: P[f* F <= 0] at the end, largest ({name})": end.disagreement,
-            f"test error at the end ({name})": end.test_error,
-            f"test error with A put back ({name})": end.control,
-        }
+        rows: list[Row] = [
+            ("runs", "runs", end.runs),
+            ("meets", "hypotheses met", end.within),
+            ("associated", "item 1: runs with patch association at the end", end.associated),
+            ("once", "item 1: runs with it at some step", end.once),
+            *_span("first", "item 1: step at which it comes", end.first),
+            *_span("lost", "item 1: step at which it is lost", end.lost),
+            ("association", "item 1: rows with it at the end, mean", end.association),
+            ("disagreement", "item 2: P[f* F <= 0] at the end, largest", end.disagreement),
+            ("test_error", "test error at the end", end.test_error),
+            ("control", "test error with A put back", end.control),
+        ]
         if math.isfinite(end.linear):
-            measured[f"exact error of uniform attention ({name})"] = end.linear
+            rows.append(("linear_error", "exact error of uniform attention", end.linear))
         if math.isfinite(end.before):
-            measured[f"test error before any run associates ({name})"] = end.before
+            rows.append(("before", "test error before any run associates", end.before))
+        measured += measured_at({"setting": name, "horizon": end.horizon}, *rows)
     return measured
 
 
-def numbers_of_scan(scan: Scan) -> dict[str, Any]:
+def numbers_of_scan(scan: Scan) -> list[Measured]:
     """Return when association is lost at each N, and how many samples it needs at each D."""
-    measured: dict[str, Any] = {}
+    measured: list[Measured] = []
     for row, N in enumerate(scan.loss.sizes):
-        name = f"D = {scan.loss.problem.D}, N = {N:,}"
-        measured[f"step at which it is lost ({name})"] = _span(scan.lost[row], scan.loss.horizon)
-    power, low, high = scan.growth
-    if math.isfinite(power):
-        measured["exponent in N of the step at which it is lost"] = power
-        measured["the same, 95% interval"] = f"{low:.2f} to {high:.2f}"
+        at: dict[str, Value] = {"D": scan.loss.problem.D, "N": N, "horizon": scan.loss.horizon}
+        measured += measured_at(at, *_span("lost_by_N", "step at which it is lost", scan.lost[row]))
+    if math.isfinite(scan.growth[0]):
+        measured += measured_at(
+            {}, *spread("growth", "exponent in N of the step at which it is lost", scan.growth)
+        )
     for row, D in enumerate(scan.need.sizes):
-        measured[f"samples that association needs (D = {D})"] = _span(scan.needed[row], scan.most)
-    power, low, high = scan.growth_of_need
-    measured["exponent in D of the samples that association needs"] = power
-    measured["that exponent, 95% interval"] = f"{low:.2f} to {high:.2f}"
-    return measured
+        at = {"D": D, "most samples": scan.most}
+        needed = scan.needed[row]
+        measured += measured_at(at, *_span("needed", "samples that association needs", needed))
+    label = "exponent in D of the samples that association needs"
+    return measured + measured_at({}, *spread("growth_of_need", label, scan.growth_of_need))
 
 
-def _span(steps: Sequence[float], horizon: int | None = None) -> str:
-    """Return mean, interval and range of some steps in words, or what kept them from coming."""
+def _span(name: str, label: str, found: Sequence[float]) -> list[Row]:
+    """Return least, greatest, mean and interval, and in how many runs it came (not: inf or nan)."""
     from simulations.reproduction.intervals import of_mean
 
-    finite = [step for step in steps if math.isfinite(step)]
-    never = sum(math.isnan(step) for step in steps)
-    kept = sum(math.isinf(step) for step in steps)
-    text = []
+    finite = [one for one in found if math.isfinite(one)]
+    rows: list[Row] = [
+        (f"{name}_runs", f"{label}: runs in which it is", len(finite)),
+        (f"{name}_never", f"{label}: runs in which it never is",
+         sum(math.isnan(one) for one in found)),
+        (f"{name}_beyond", f"{label}: runs in which it lies beyond those tried",
+         sum(math.isinf(one) for one in found)),
+    ]  # fmt: skip
     if finite:
-        part = f"{min(finite):.0f} to {max(finite):.0f}"
-        if len(finite) > 2:
-            low, high = of_mean(finite)
-            part += f" (mean {sum(finite) / len(finite):.0f}, 95% interval {low:.0f} to {high:.0f})"
-        text.append(part + f" in {len(finite)} of {len(steps)} runs")
-    if kept:
-        text.append(f"not by {horizon} in {kept} of {len(steps)} runs")
-    if never:
-        text.append(f"never in {never} of {len(steps)} runs")
-    return "; ".join(text)
+        rows += [(f"{name}_least", f"{label}, least", min(finite)),
+                 (f"{name}_greatest", f"{label}, greatest", max(finite))]  # fmt: skip
+    if len(finite) > 2:
+        rows += spread(name, f"{label}, mean", (sum(finite) / len(finite), *of_mean(finite)))
+    return rows
 
 
 def judge(

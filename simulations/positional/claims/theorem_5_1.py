@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from simulations.reproduction.claim import Claim, Context, Figure, Outcome, Verdict
+from simulations.reproduction.claim import (
+    Claim,
+    Context,
+    Figure,
+    Measured,
+    Outcome,
+    Value,
+    Verdict,
+    measured_at,
+    spread,
+)
 
 if TYPE_CHECKING:
     from simulations.positional.transfer_runs import Entry
@@ -115,31 +125,39 @@ def _numbers(
     needs: Sequence[Needed],
     powers: dict[str, Interval],
     curves: dict[Entry, Sweep],
-) -> dict[str, Any]:
+) -> list[Measured]:
     from simulations.positional.transfer_statistics import or_never
 
-    measured: dict[str, Any] = {}
+    measured: list[Measured] = []
     for point in points:
-        name = f"{point.learner}, D = {point.D}, {point.samples} samples, {point.runs} runs"
-        measured |= {
-            f"mean error ({name})": point.error.value,
-            f"mean error, upper end ({name})": point.error.high,
-            f"share of failed runs ({name})": point.failures.value,
-            f"share of failed runs, upper end ({name})": point.failures.high,
-            f"probability of a wrong majority of the features, exact ({name})": point.expected,
-            f"P[y f* <= 0], exact (D = {point.D})": point.misfit,
-        }
+        measured += measured_at(
+            {"learner": point.learner, "D": point.D, "samples": point.samples, "runs": point.runs},
+            ("error", "mean error", point.error.value),
+            ("error_high", "mean error, upper end", point.error.high),
+            ("failures", "share of failed runs", point.failures.value),
+            ("failures_high", "share of failed runs, upper end", point.failures.high),
+            ("wrong_majority", "probability of a wrong majority of the features, exact",
+             point.expected),
+        )  # fmt: skip
+    for D, misfit in {point.D: point.misfit for point in points}.items():
+        measured += measured_at({"D": D}, ("label_error", "P[y f* <= 0], exact", misfit))
     for need in needs:
-        name = f"{need.learner}, D = {need.D}"
-        for what, value in zip(("", ", lower end", ", upper end"), need.samples):
-            measured[f"samples needed for error {TOLERANCE}{what} ({name})"] = or_never(value)
-        measured[f"the same by seed ({name})"] = ", ".join(f"{one:.3g}" for one in need.by_seed)
+        at: dict[str, Value] = {"learner": need.learner, "D": need.D}
+        samples = map(or_never, need.samples)
+        measured += measured_at(
+            at, *spread("needed", f"samples needed for error {TOLERANCE}", samples)
+        )
+        for group, one in enumerate(need.by_seed, start=1):
+            row = ("needed_by_seed", "the same of one group of runs", or_never(one))
+            measured += measured_at({**at, "group": group}, row)
     for entry, sweep in curves.items():
-        name = f"{entry.learner}, D = {entry.D}"
-        measured[f"mean error with {sweep.sizes[-1]} samples ({name})"] = float(sweep.mean[-1])
+        measured += measured_at(
+            {"learner": entry.learner, "D": entry.D, "samples": sweep.sizes[-1]},
+            ("last_error", "mean error with the most samples", float(sweep.mean[-1])),
+        )
     for learner, power in powers.items():
-        for what, value in zip(("", ", lower end", ", upper end"), power):
-            measured[f"fitted power of D{what} ({learner})"] = or_never(value)
+        rows = spread("power", "fitted power of D", map(or_never, power))
+        measured += measured_at({"learner": learner}, *rows)
     return measured
 
 

@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from simulations.reproduction.claim import Claim, Context, Figure, Outcome, Verdict
+from simulations.reproduction.claim import (
+    Claim,
+    Context,
+    Figure,
+    Measured,
+    Outcome,
+    Value,
+    Verdict,
+    measured_at,
+    spread,
+)
 
 if TYPE_CHECKING:
     from dynamics import Problem
@@ -53,40 +63,61 @@ def run(context: Context) -> Outcome:
         if entry.learner != transfer.IDEALIZED
     ]
     found = transfer.sweeps(wanted, context.seed, context.progress, context.scratch)
-    measured: dict[str, Any] = {}
+    measured: list[Measured] = []
     for entry, sweep in found.items():
-        name = f"{entry.learner}, qD = {entry.qD:g}, D = {entry.D}"
-        samples = sweep.interval(threshold_of(entry.qD), context.seed)
-        for what, value in zip(("", ", lower end", ", upper end"), samples):
-            measured[f"samples needed for error {threshold_of(entry.qD)}{what} ({name})"] = (
-                or_never(value)
-            )
-        measured[f"mean error with {sweep.sizes[-1]} samples ({name})"] = float(sweep.mean[-1])
-    for problem in dict.fromkeys(sweep.problem for sweep in found.values()):
-        name = f"qD = {problem.q * problem.D:g}, D = {problem.D}"
-        threshold = threshold_of(problem.q * problem.D)
-        floor, least = limits(problem, threshold)
-        measured[f"error of the linear rule, exact ({name})"] = floor
-        measured[f"samples below which error {threshold} is impossible, exact ({name})"] = least
-        measured[f"mean samples until every set was a signal, exact (D = {problem.D})"] = (
-            coupon_collector(problem.L)
+        threshold = threshold_of(entry.qD)
+        samples = map(or_never, sweep.interval(threshold, context.seed))
+        here: dict[str, Value] = {"learner": entry.learner, "qD": entry.qD, "D": entry.D}
+        measured += measured_at(
+            {**here, "error": threshold}, *spread("needed", "samples needed", samples)
+        ) + measured_at(
+            {**here, "samples": sweep.sizes[-1]},
+            ("mean_error", "mean error with the most samples", float(sweep.mean[-1])),
         )
+    for problem in dict.fromkeys(sweep.problem for sweep in found.values()):
+        qD = problem.q * problem.D
+        floor, least = limits(problem, threshold_of(qD))
+        here = {"qD": qD, "D": problem.D}
+        measured += measured_at(
+            here, ("linear_error", "error of the linear rule, exact", floor)
+        ) + measured_at(
+            {**here, "error": threshold_of(qD)},
+            ("least_samples", "samples below which it is impossible, exact", least),
+        )
+    for D in dict.fromkeys(sweep.problem.D for sweep in found.values()):
+        L = next(sweep.problem.L for sweep in found.values() if sweep.problem.D == D)
+        measured += measured_at(
+            {"D": D},
+            ("coupon_collector", "mean samples until every set was a signal, exact",
+             coupon_collector(L)),
+        )  # fmt: skip
     needs = _needs(found, context.seed)
     for need in needs:
-        name = f"{need.learner}, qD = {need.qD:g}, error {need.threshold}"
+        here = {"learner": need.learner, "qD": need.qD, "error": need.threshold}
         if math.isfinite(need.power.value):
-            for what, value in zip(("", ", lower end", ", upper end"), need.power):
-                measured[f"fitted power of D in the samples needed{what} ({name})"] = or_never(
-                    value
-                )
-        measured[f"samples needed by seed, D = {need.D} ({name})"] = ", ".join(
-            f"{one:.3g}" for one in need.by_seed
-        )
+            power = map(or_never, need.power)
+            measured += measured_at(
+                here, *spread("power", "fitted power of D in the samples needed", power)
+            )
+        measured += _by_seed({**here, "D": need.D}, need.by_seed)
     verdict, summary = judge(needs)
     return Outcome(
         verdict, measured, FINE, transfer.parameters(wanted, context.seed), summary,
         (_figure(found, context.seed),),
     )  # fmt: skip
+
+
+def _by_seed(at: dict[str, Value], needed: Sequence[float]) -> list[Measured]:
+    from simulations.positional.transfer_statistics import or_never
+
+    return [
+        one
+        for group, samples in enumerate(needed, start=1)
+        for one in measured_at(
+            {**at, "group": group},
+            ("needed_by_seed", "samples needed by one group of runs", or_never(samples)),
+        )
+    ]
 
 
 def threshold_of(qD: float) -> float:

@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from simulations.reproduction.claim import Claim, Context, Figure, Outcome, Verdict
+from simulations.reproduction.claim import (
+    Claim,
+    Context,
+    Figure,
+    Measured,
+    Outcome,
+    Row,
+    Verdict,
+    measured_at,
+    spread,
+)
 
 if TYPE_CHECKING:
     from simulations.positional.partial_transfer import Shared
@@ -32,21 +42,24 @@ def run(context: Context) -> Outcome:
     points = measure(found, context.seed)
     verdict, summary = judge(points)
     problem = next(iter(found.values())).problem
-    measured: dict[str, Any] = {}
+    measured: list[Measured] = []
     for point in points:
-        name = f"share {point.share:g}"
-        intervals = {
-            "mean error with the most samples": point.floor,
-            f"samples needed for error {TOLERANCE}": point.needed,
-            "samples until the error has settled": point.settled,
-            "deviation from the straight line, in parts of its span": point.deviation,
-        }
-        for what, interval in intervals.items():
-            for end, value in zip(("", ", lower end", ", upper end"), interval):
-                number = value if math.isfinite(value) else "more than tried"
-                measured[f"{what}{end} ({name})"] = number
-        measured[f"error of uniform attention to the old sets, exact ({name})"] = point.exact
-        measured[f"least error knowing the kept sets alone, exact ({name})"] = point.least
+        rows: list[Row] = []
+        for name, label, found_interval in (
+            ("floor", "mean error with the most samples", point.floor),
+            ("needed", f"samples needed for error {TOLERANCE}", point.needed),
+            ("settled", "samples until the error has settled", point.settled),
+            ("deviation", "deviation from the straight line, in parts of its span",
+             point.deviation),
+        ):  # fmt: skip
+            ends = (v if math.isfinite(v) else "more than tried" for v in found_interval)
+            rows += spread(name, label, ends)
+        measured += measured_at(
+            {"share": point.share},
+            *rows,
+            ("old_sets", "error of uniform attention to the old sets, exact", point.exact),
+            ("kept_sets", "least error knowing the kept sets alone, exact", point.least),
+        )
     D, _, sizes, runs = partial.plan(context.quick)
     return Outcome(
         verdict,

@@ -45,20 +45,6 @@ def gather(found: Mapping[Any, Any]) -> xarray.Dataset:
     )
 
 
-def exponents(data: xarray.Dataset, names: tuple[str, ...]) -> dict[str, float]:
-    """Return the power of D of each quantity over the last decade, where it can be had."""
-    found = {}
-    for name in names:
-        for scaling in data["scaling"].values:
-            for one in data["qD"].values:
-                row = data[name].sel(scaling=scaling, qD=one)
-                slope = float(np.diff(np.log(row[-2:]))[0] / np.diff(np.log(data["D"][-2:]))[0])
-                if np.isfinite(slope):
-                    what = "flow time at the end" if name == "end" else name
-                    found[f"exponent of {what} over the last decade ({scaling}, qD={one})"] = slope
-    return found
-
-
 @styled
 def draw_events(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     """Draw T1 beside the scaling theory, and the risk at which the second rise ends."""

@@ -36,7 +36,7 @@ from simulations.masked.claims.scaling import Law, Ratio
 from simulations.masked.claims.scaling import judge as judge_scaling
 from simulations.masked.claims.theorem_4_1 import End, Rate
 from simulations.masked.claims.theorem_4_1 import judge as judge_theorem
-from simulations.masked.claims.two_phases import Phases
+from simulations.masked.claims.two_phases import Cells, Phases
 from simulations.masked.claims.two_phases import judge as judge_two_phases
 from simulations.reproduction.claim import Verdict
 from simulations.reproduction.exponents import Exponent, exponent
@@ -162,9 +162,9 @@ class TestJudgesBothWays:
     )
     def test_two_phases(self, changes, wrong, verdict):
         one = dataclasses.replace(Phases(2, 1400.0, -3.7, 0.4, 14.0, 0.6), **changes)
-        found = judge_two_phases({"a": one}, {"cells": 30, "far": wrong, "near": 2})
+        found = judge_two_phases({"a": one}, Cells(30, wrong, 2))
         assert found[0] is verdict
-        assert judge_two_phases({}, {"cells": 30, "far": 0, "near": 2})[0] is FAILS
+        assert judge_two_phases({}, Cells(30, 0, 2))[0] is FAILS
 
     @pytest.mark.parametrize(
         ("lead", "verdict"),

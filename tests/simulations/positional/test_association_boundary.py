@@ -83,18 +83,18 @@ class TestVerdict:
     )
     def test_one_far_cell_on_the_wrong_side_is_a_finding(self, wrong, verdict):
         panel = Panel(FAMILY, "", {16.0: np.array([[0.1, 2.0, 1.0]])}, self.cells(wrong))
-        assert judge([panel], {})[0] is verdict
+        assert judge([panel], 0.0)[0] is verdict
 
     def test_a_map_without_both_sides_decides_nothing(self):
         panel = Panel(FAMILY, "", {}, self.cells(False)[:1])
-        assert judge([panel], {})[0] is Verdict.FINDING
+        assert judge([panel], 0.0)[0] is Verdict.FINDING
 
 
 @pytest.mark.slow
 def test_quick_run():
     assert_complete("gamma-ge-rho-boundary")
     found = outcome("gamma-ge-rho-boundary")
-    assert math.isfinite(found.measured["least scaled drift for D -> infinity (p=3, fixed nu)"])
+    assert math.isfinite(found.number("least_drift", p=3, nu="fixed nu"))
     canvas = Figure(figsize=found.figures[0].size, layout="constrained")
     found.figures[0].draw(canvas)
     assert len(canvas.axes) == 1

@@ -236,9 +236,9 @@ class TestClaim:
     def test_finds_both_sides_of_the_boundary(self, tmp_path):
         found = outcome("gamma-ge-rho-certified")
         assert found.verdict is Verdict.FINDING
-        answers = [value for name, value in found.measured.items() if name.startswith("answer")]
+        answers = [one.value for one in found.numbers("answer")]
         assert sorted(answers) == ["proved"] * 5 + ["refuted"] * 2
-        shares = [value for name, value in found.measured.items() if name.startswith("share")]
+        shares = [one.value for one in found.numbers("share")]
         close(sum(shares), 1.0, rel=1e-12)
         assert min(shares) > 0.1
         (figure,) = found.figures

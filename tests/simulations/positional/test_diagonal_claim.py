@@ -1,13 +1,12 @@
 """The claim on the frozen diagonal: complete, drawn from its file, able to come out otherwise."""
 
-import math
-
 import pytest
 import xarray
 from matplotlib.figure import Figure as Canvas
 
 from dynamics import Problem
 from simulations.files.store import write_dataset
+from simulations.positional import runs
 from simulations.positional.claims.diagonal import Compared, Conclusions, Ending, judge
 from simulations.positional.figures import diagonal
 from simulations.reproduction.claim import Verdict
@@ -53,27 +52,19 @@ class TestOutcome:
     def test_numbers(self):
         found = outcome("diagonal")
         assert found.verdict is Verdict.FINDING
-        tiny = "D=8, C=2, qD=4, nu=0.001, beta=0.5"
-        crowded = "D=16, C=2, qD=8, nu=0.001, beta=0.5"
-        measured = found.measured
-        assert not measured[f"same conclusions ({tiny})"]
-        assert measured[f"trained: test error at the end ({tiny})"] == pytest.approx(
-            0.1079, abs=1e-4
-        )
-        assert measured[f"frozen: test error at the end ({tiny})"] == pytest.approx(
-            0.1235, abs=1e-4
-        )
-        assert measured[f"frozen: largest rho - gamma ({crowded})"] == pytest.approx(
-            1.394, abs=1e-3
-        )
-        assert measured[f"trained: largest rho - gamma ({crowded})"] == pytest.approx(
-            0.00596, abs=1e-5
-        )
-        assert measured[f"same conclusions ({crowded})"]
-        for name, value in measured.items():
-            if name.startswith("reduced against full matrix"):
-                assert value < 1e-13
-            assert not isinstance(value, float) or math.isfinite(value)
+        tiny, crowded = runs.place(runs.TINY), runs.place(runs.CROWDED)
+        for name, at, kind, value, error in (
+            ("test_error", tiny, "trained", 0.1079, 1e-4),
+            ("test_error", tiny, "frozen", 0.1235, 1e-4),
+            ("violation", crowded, "frozen", 1.394, 1e-3),
+            ("violation", crowded, "trained", 0.00596, 1e-5),
+        ):
+            assert found.number(name, **at, diagonal=kind) == pytest.approx(value, abs=error)
+        assert not found.number("same", **tiny)
+        assert found.number("same", **crowded)
+        differences = found.numbers("difference")
+        assert differences
+        assert all(one.value < 1e-13 for one in differences)
 
     def test_figure_draws_again_from_its_file(self, tmp_path):
         (figure,) = outcome("diagonal").figures

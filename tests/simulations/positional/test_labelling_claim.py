@@ -20,10 +20,8 @@ def test_quick_claim():
     found = outcome("labelling-function")
     assert found.verdict is Verdict.FINDING
     assert claim.CLAIM.criterion.endswith(".")
-    at = "(C = 4, q = C^2/D)"
-    last = found.measured[f"local exponent -d log P / d log D at the last D {at}"]
-    close(last, 3.0, rel=1e-3)
-    assert found.measured["D from which P <= D^-1 (C = 2, q = C^2/D)"] == "none"
+    close(found.number("local_exponent", law="C = 4", k=2), 3.0, rel=1e-3)
+    assert found.number("stays_below_from", law="C = 2", k=2, power=1) == "none"
 
 
 def test_the_figure_draws_every_law_with_labelled_axes():

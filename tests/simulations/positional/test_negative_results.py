@@ -52,32 +52,28 @@ class TestNumbers:
     def test_linear_models(self):
         found = outcome("theorem-3.1")
         assert found.verdict is Verdict.FINDING
-        measured = found.measured
-        assert measured["error at qD = C^2, ties by a coin (D=1024, C=8)"] == pytest.approx(
-            0.1578, abs=1e-4
-        )
-        assert measured["qD/C^2 where the error is 1/8, ties by a coin (D=1024, C=8)"] == (
-            pytest.approx(0.761, abs=1e-3)
-        )
-        assert measured["error at q = C^1/D (C=16)"] < 1e-4
-        assert measured["k where the error is 1/8 (C=16, D=4096)"] < 2.0
+        at = {"D": 1024, "C": 8, "kind": "ties by a coin"}
+        assert found.number("error_at_one", **at) == pytest.approx(0.1578, abs=1e-4)
+        assert found.number("critical_density", **at) == pytest.approx(0.761, abs=1e-3)
+        assert found.number("error", C=16, k=1.0) < 1e-4
+        assert found.number("critical_power", C=16, D=4096) < 2.0
 
     def test_explicit_transformer(self):
         found = outcome("theorem-3.2")
         assert found.verdict is Verdict.FINDING
-        exact = found.measured["P[f* F <= 0], exact, next set (D=64, C=4, qD=16)"]
-        linear = found.measured["P[f* F <= 0], exact, uniform weights (D=64, C=4, qD=16)"]
+        at = {"D": 64, "C": 4, "qD": 16}
+        exact = found.number("error", **at, rule="next set")
         assert exact == pytest.approx(0.00422, abs=1e-5)
-        assert linear > 40.0 * exact
-        assert exact >= found.measured["P[f* = 0], lost by every rule (D=64, C=4, qD=16)"]
+        assert found.number("error", **at, rule="uniform weights") > 40.0 * exact
+        assert exact >= found.number("silent", **at)
 
     def test_gaussian_patches(self):
         found = outcome("figure-2")
         assert found.verdict is Verdict.FINDING
-        assert found.measured["6 heads, 4 filters: worst test error"] < 0.03
-        assert found.measured["linear level, L = 4 sets"] == pytest.approx(0.0956, abs=0.002)
-        mean = found.measured["A = P^T P, 1 filter: share of rows that associate, mean of 2"]
-        assert mean == 1.0
+        assert found.number("worst_error", architecture="6 heads, 4 filters") < 0.03
+        assert found.number("linear_level", L=4) == pytest.approx(0.0956, abs=0.002)
+        one = {"architecture": "A = P^T P, 1 filter"}
+        assert (found.number("share", **one), found.number("runs", **one)) == (1.0, 2)
 
     def test_data_point(self):
         found = outcome("figure-3")

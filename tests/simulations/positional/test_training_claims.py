@@ -123,66 +123,61 @@ def test_criterion_names_all_three_verdicts(claim_id):
 @pytest.mark.slow
 class TestNumbers:
     def test_the_small_error_is_due_to_patch_association(self):
-        measured = outcome("theorem-4.2").measured
-        larger = {key: value for key, value in measured.items() if "(larger problem)" in key}
-        (error,) = (value for key, value in larger.items() if "test error at the end" in key)
-        (control,) = (value for key, value in larger.items() if "A put back" in key)
-        assert error < 0.01
+        found = outcome("theorem-4.2")
+        assert found.number("test_error", setting=training_runs.LARGE) < 0.01
         floor = uniform_error(training_runs.SMALL).coin  # exact, without any training
+        control = found.number("control", setting=training_runs.LARGE)
         assert control == pytest.approx(floor, abs=0.012)
 
     def test_at_the_public_settings_the_error_falls_before_any_patch_association(self):
-        measured = outcome("figure-4").measured
-        public = {key.split(" (")[0]: value for key, value in measured.items() if "(public" in key}
-        fall = public["step at which 90% of the fall of the error is done"]
+        found, at = outcome("figure-4"), {"setting": training_runs.PUBLIC}
+        fall = found.number("learned", **at)
         assert 1 <= fall <= 4  # the step itself, not a record after it
-        assert public["step at which every run has patch association"] > 50 * fall
-        assert "cannot be verified" in measured["source of the public settings"]
-        assert public["test error at the end, mean"] == pytest.approx(
-            public["test error with A put back, mean"], abs=0.01
-        )
+        assert found.number("associated", **at) > 50 * fall
+        assert "cannot be verified" in found.number("source")
+        control = found.number("control", **at)
+        assert found.number("test_error", **at) == pytest.approx(control, abs=0.01)
 
     def test_distance_from_the_semi_realistic_process_falls_like_a_root(self):
-        measured = outcome("realistic-tracks-idealized").measured
-        common = measured["exponent in N of max |A_hat - A|, semi-realistic, step 20"]
-        paper = measured["exponent in N of max |A_hat - A|, paper's start, step 20"]
+        found = outcome("realistic-tracks-idealized")
+        common = found.number("exponent", other="semi-realistic", step=20)
+        paper = found.number("exponent", other="paper's start", step=20)
         assert common == pytest.approx(-0.5, abs=0.12)
         assert paper == pytest.approx(0.0, abs=0.12)
 
     def test_association_is_lost_later_with_more_samples_and_comes_before_the_fall(self):
-        measured = outcome("theorem-4.2").measured
-        assert measured["exponent in N of the step at which it is lost"] > 0.0
-        assert measured["exponent in D of the samples that association needs"] > 0.0
-        assert measured["hypotheses met (larger problem)"]
-        assert not measured["hypotheses met (public Figure 4 settings)"]
-        larger = {k: v for k, v in outcome("figure-4").measured.items() if "(larger" in k}
-        fall = larger["step at which 90% of the fall of the error is done (larger problem)"]
-        assert larger["step at which every run has patch association (larger problem)"] < fall
+        found, figure = outcome("theorem-4.2"), outcome("figure-4")
+        assert found.number("growth") > 0.0
+        assert found.number("growth_of_need") > 0.0
+        assert found.number("meets", setting=training_runs.LARGE)
+        assert not found.number("meets", setting=training_runs.PUBLIC)
+        larger = {"setting": training_runs.LARGE}
+        assert figure.number("associated", **larger) < figure.number("learned", **larger)
 
     def test_random_scores_keep_rows_from_associating_but_not_the_error(self):
-        runs = outcome("random-initialization")
-        measured = runs.measured
-        assert runs.verdict is Verdict.FINDING
-        assert measured["runs in which all do at some step (D = 16, c = 0)"] == 5
-        assert measured["runs in which all do at some step (D = 16, c = 1)"] == 0
-        key = "test error at the end (D = 16, c = {})"
-        error = {c: float(measured[key.format(c)].split()[0]) for c in (0, 1)}
-        assert error[1] < 2.0 * error[0] < uniform_error(training_runs.SMALL).coin
+        found = outcome("random-initialization")
+        assert found.verdict is Verdict.FINDING
+        zero, drawn = ({"where": "D = 16", "start": f"c = {c}"} for c in (0, 1))
+        assert found.number("complete", **zero) == 5
+        assert found.number("complete", **drawn) == 0
+        error = found.number("error", **zero)
+        floor = uniform_error(training_runs.SMALL).coin
+        assert found.number("error", **drawn) < 2.0 * error < floor
 
     def test_encodings_learn_the_sets_where_their_scores_start_at_zero(self):
-        measured = outcome("encodings").measured
-        key = "runs in which all do at some step ({}, D = 16)"
-        assert measured[key.format("P from the identity")] == 5
-        assert measured[key.format("A from 0")] == 5
-        assert measured[key.format("A from the same P^T P")] == 0
+        found = outcome("encodings")
+        for start, runs in (
+            ("P from the identity", 5), ("A from 0", 5), ("A from the same P^T P", 0)
+        ):  # fmt: skip
+            assert found.number("complete", start=start, D=16) == runs
 
     def test_both_partitions_are_read_off_the_attention(self):
         assert outcome("figure-1b").verdict is Verdict.HOLDS
 
     def test_transfer_needs_few_samples_and_training_from_scratch_many(self):
-        measured = outcome("theorem-5.1").measured
-        few = measured["samples needed for error 0.025 (pre-trained A, D = 32)"]
-        many = measured["samples needed for error 0.025 (everything from scratch, D = 32)"]
+        found = outcome("theorem-5.1")
+        few = found.number("needed", learner="pre-trained A", D=32)
+        many = found.number("needed", learner="everything from scratch", D=32)
         assert few <= 4.0
         assert many > 20.0 * few
 

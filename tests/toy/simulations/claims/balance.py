@@ -1,6 +1,6 @@
 """The flow conserves a^2 - b^2."""
 
-from simulations.reproduction.claim import Claim, Outcome, Verdict
+from simulations.reproduction.claim import Claim, Outcome, Verdict, measured_at
 
 
 def run(context):
@@ -16,7 +16,8 @@ def run(context):
     data = path.to_dataset()[["a", "b"]]
     figure = report_figure("toy-plane", "Two scalars", "One run.", plane.draw, data)
     return Outcome(
-        Verdict.HOLDS if worst < 1e-6 else Verdict.FAILS, {"largest change of a^2 - b^2": worst},
+        Verdict.HOLDS if worst < 1e-6 else Verdict.FAILS,
+        measured_at({"s": 1.5}, ("balance_change", "largest change of a^2 - b^2", worst)),
         1e-6, {"s": 1.5}, f"The balance changes by {worst:.1e}.", (figure,),
     )  # fmt: skip
 
