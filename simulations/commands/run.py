@@ -180,8 +180,17 @@ def _save(args: argparse.Namespace, trajectory: Trajectory) -> bool:
 
 def _drawn(trajectory: Trajectory) -> bytes:
     """Return order parameters and risk along a run as PNG."""
+    import numpy as np
+    import xarray
+
     from simulations.figures import one_run, report_figure
     from simulations.reproduction.run import render
 
-    data = one_run.gather(trajectory)
+    data = xarray.Dataset(
+        {
+            "state": (("parameter", "time"), np.array(trajectory.states).T),
+            "loss": ("time", np.array(trajectory.loss)),
+        },
+        coords={"parameter": list(trajectory.order_parameters), "time": np.array(trajectory.time)},
+    )
     return render(report_figure("run", "", "", one_run.draw, data, size=(7.0, 6.0)))

@@ -1,8 +1,9 @@
 """Figures of the report: one module each, drawn from labelled data alone.
 
 Every module has ``draw(data, figure=None)``, which draws an :class:`xarray.Dataset` on a Matplotlib
-figure and returns the artists by name, and, where the data is more than a trajectory, a function
-that gathers it. So a figure can be drawn again from the NetCDF file beside it.
+figure and returns the artists by name. It computes nothing: what it draws is gathered by a module
+of the same name in the folder ``data`` of the theory, or by the claim itself. So a figure can be
+drawn again from the NetCDF file beside it.
 """
 
 from __future__ import annotations

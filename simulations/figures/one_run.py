@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import xarray
 
-from dynamics import Trajectory
 from simulations.figures.style import (
     COLOURS,
     LABELS,
@@ -20,17 +19,6 @@ from simulations.figures.style import (
 
 #: Order parameters that stay below this fraction of the largest get an axis of their own.
 _FAR = 0.05
-
-
-def gather(run: Trajectory) -> xarray.Dataset:
-    """Return order parameters (parameter, time) and loss of a run."""
-    return xarray.Dataset(
-        {
-            "state": (("parameter", "time"), np.array(run.states).T),
-            "loss": ("time", np.array(run.loss)),
-        },
-        coords={"parameter": list(run.order_parameters), "time": np.array(run.time)},
-    )
 
 
 @styled

@@ -15,14 +15,9 @@ from dynamics.positional.baselines.changed_sets import changed_error, changed_or
 from dynamics.positional.baselines.set_knowledge import bayes_error
 from dynamics.positional.samples import HeldOut, initial_weights, random_feature, sample
 from simulations.files.store import read_json, write_json
+from simulations.positional.learners import MIDDLE
 from simulations.positional.training_runs import HELD_OUT_SEED
-from simulations.positional.transfer_runs import (
-    MIDDLE,
-    OMEGA,
-    downstream,
-    fine_tuned_error,
-    pretrained,
-)
+from simulations.positional.transfer_runs import OMEGA, downstream, fine_tuned_error, pretrained
 from simulations.positional.transfer_statistics import SEEDS, Interval, Sweep
 
 #: Held-out samples of each group of runs.

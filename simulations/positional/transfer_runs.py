@@ -24,6 +24,18 @@ from dynamics.positional.oracle.expectation import checked_partition
 from dynamics.positional.samples import HeldOut, initial_weights, random_feature, sample, train
 from dynamics.positional.samples.data import draw_coefficients
 from simulations.files.store import read_json, write_json
+from simulations.positional.learners import (
+    EASY,
+    FINDER,
+    HARD,
+    IDEALIZED,
+    INITIAL,
+    LOGISTIC,
+    MIDDLE,
+    PRETRAINED,
+    SCRATCH,
+    UNIFORM,
+)
 from simulations.positional.training_runs import (
     HELD_OUT_SEED,
     Setting,
@@ -32,18 +44,6 @@ from simulations.positional.training_runs import (
     trained,
 )
 from simulations.positional.transfer_statistics import SEEDS, Sweep
-
-#: Learners: v on A pre-trained on samples; v on A as initialized; v on uniform attention; a linear
-#: classifier of all D d numbers; A and v together; v on A of the idealized process; a learner that
-#: looks for the sets by coincidences (`dynamics.positional.baselines.set_finder`).
-PRETRAINED = "pre-trained A"
-INITIAL = "A at initialization"
-UNIFORM = "uniform attention"
-LOGISTIC = "logistic regression"
-SCRATCH = "everything from scratch"
-IDEALIZED = "idealized A"
-FINDER = "looks for the sets"
-LEARNERS = (PRETRAINED, INITIAL, UNIFORM, LOGISTIC, SCRATCH, IDEALIZED, FINDER)
 
 #: Learning rate of v, steps (of v alone; of A and v from scratch), scale of the random start.
 RATE, STEPS, SCRATCH_STEPS, OMEGA = 0.3, 200, 300, 1e-3
@@ -71,8 +71,6 @@ class Entry(NamedTuple):
     runs: int
 
 
-#: Mean numbers of random features: far below, below and at C^2 = 16.
-EASY, MIDDLE, HARD = 4.0, 8.0, 16.0
 Sizes = tuple[int, ...]
 _MORE: Sizes = (1, 2, 4, 8, 16, 32, 64)
 _MANY: dict[int, Sizes] = {

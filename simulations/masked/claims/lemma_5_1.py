@@ -109,6 +109,7 @@ def judge(
 
 def _figure(courses: dict[str, Speeds]) -> Any:
     from simulations.figures import report_figure
+    from simulations.masked.data import speeds as masked_speeds_data
     from simulations.masked.figures import speeds as masked_speeds
 
     return report_figure(
@@ -119,7 +120,7 @@ def _figure(courses: dict[str, Speeds]) -> Any:
         "and the fastest of the others (dotted, absolute value). Left: information gap 0.6, the "
         "global correlation moves a thousand times faster at first. Right: gap -0.2.",
         masked_speeds.draw_features,
-        masked_speeds.gather(courses),
+        masked_speeds_data.gather(courses),
         (7.4, 3.5),
     )
 

@@ -80,6 +80,7 @@ def judge(
 
 def _figure(courses: dict[str, Speeds]) -> Any:
     from simulations.figures import report_figure
+    from simulations.masked.data import speeds as masked_speeds_data
     from simulations.masked.figures import speeds as masked_speeds
 
     return report_figure(
@@ -89,7 +90,7 @@ def _figure(courses: dict[str, Speeds]) -> Any:
         "feature-position correlation (dashed) against the fastest position-position correlation, "
         "projected on areas (dotted); gradient flow at P = 10^6, z = 1, mask ratio 0.5.",
         masked_speeds.draw_positions,
-        masked_speeds.gather(courses),
+        masked_speeds_data.gather(courses),
         (7.4, 3.5),
     )
 

@@ -100,6 +100,7 @@ def judge(found: dict[str, Lead]) -> tuple[Verdict, str]:
 
 def _figure(problems: list[MaskedProblem]) -> Any:
     from simulations.figures import report_figure
+    from simulations.masked.data import course as masked_course_data
     from simulations.masked.figures import course as masked_course
 
     return report_figure(
@@ -109,7 +110,7 @@ def _figure(problems: list[MaskedProblem]) -> Any:
         "with p's own area grows from the start; for a patch in the global area (right) it is the "
         "global one, and learning takes P^(1 - kappa_c) instead of P^(1 - kappa_s).",
         masked_course.draw,
-        masked_course.gather(problems),
+        masked_course_data.gather(problems),
         (7.4, 5.2),
     )
 

@@ -240,6 +240,7 @@ def _left(one: Comparison) -> float:
 def _figure(problem: MaskedProblem, best: float, by_K: list[list[float]]) -> Any:
     from simulations.figures import report_figure
     from simulations.masked import runs
+    from simulations.masked.data import positional as masked_positional_data
     from simulations.masked.figures import positional as masked_positional
 
     flows = {moving: runs.flow(problem, moving=moving, horizon=HORIZON)
@@ -254,7 +255,7 @@ def _figure(problem: MaskedProblem, best: float, by_K: list[list[float]]) -> Any
         "clusters, each with its own random partition of 36 patches (points: partitions; line: "
         "their mean); FP attention leaves nothing.",
         masked_positional.draw,
-        masked_positional.gather(flows, best, by_K),
+        masked_positional_data.gather(flows, best, by_K),
         (7.4, 3.7),
     )
 

@@ -89,6 +89,7 @@ def judge(worst: float, still: float, spread: float, moved: float) -> tuple[Verd
 
 def _figure(curves: dict[str, np.ndarray]) -> Any:
     from simulations.figures import report_figure
+    from simulations.masked.data import against_full as masked_against_full_data
     from simulations.masked.figures import against_full as masked_against_full
 
     return report_figure(
@@ -98,7 +99,7 @@ def _figure(curves: dict[str, np.ndarray]) -> Any:
         "full matrix Q with every mask written out, at every step, from Q = 0. Dashed: the "
         "tolerance; dotted: the unit of rounding.",
         masked_against_full.draw,
-        masked_against_full.gather(curves, TOLERANCE),
+        masked_against_full_data.gather(curves, TOLERANCE),
         (7.0, 3.6),
     )
 

@@ -251,6 +251,7 @@ def judge(found: dict[str, End], rates: list[Rate]) -> tuple[Verdict, str]:
 
 def _figure(curves: dict[str, tuple[np.ndarray, ...]]) -> Any:
     from simulations.figures import report_figure
+    from simulations.masked.data import convergence as masked_convergence_data
     from simulations.masked.figures import convergence as masked_convergence
 
     return report_figure(
@@ -261,7 +262,7 @@ def _figure(curves: dict[str, tuple[np.ndarray, ...]]) -> Any:
         "cluster, masks that hide the whole area aside. Dashed: the accuracy asked for. All masks "
         "are enumerated up to P = 12; larger P are mean-field counts.",
         masked_convergence.draw,
-        masked_convergence.gather(curves, EPS),
+        masked_convergence_data.gather(curves, EPS),
         (7.4, 4.6),
     )
 

@@ -200,6 +200,7 @@ def judge(found: dict[str, Phases], cells: Cells) -> tuple[Verdict, str]:
 
 def _course_figure(problems: list[MaskedProblem]) -> Any:
     from simulations.figures import report_figure
+    from simulations.masked.data import course as masked_course_data
     from simulations.masked.figures import course as masked_course
 
     return report_figure(
@@ -210,7 +211,7 @@ def _course_figure(problems: list[MaskedProblem]) -> Any:
         "-Delta/2 log P; then that with p's own area grows and attention to it goes to 1. "
         "Correlations with positions stay small.",
         masked_course.draw,
-        masked_course.gather(problems, law=True),
+        masked_course_data.gather(problems, law=True),
         (7.4, 5.2),
     )
 

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import xarray
 
 from simulations.figures.style import PROBLEM_STYLES, REFERENCE, styled
-
-
-def gather(curves: Mapping[str, np.ndarray], tolerance: float) -> xarray.Dataset:
-    """Return |reduced - full| (problem, step)."""
-    return xarray.Dataset(
-        {"difference": (("problem", "step"), np.stack(list(curves.values())))},
-        coords={"problem": list(curves)},
-        attrs={"tolerance": tolerance},
-    )
 
 
 @styled

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import xarray
@@ -11,57 +10,8 @@ import xarray
 from simulations.figures.style import REFERENCE, TIME, line, panel_letter, styled
 from simulations.masked.figures.speeds import pretty_regime
 
-if TYPE_CHECKING:
-    from dynamics.masked import MaskedProblem
-
-_NAMES = ("Phi_1", "Phi_n", "Phi_rest", "Upsilon_n", "a_n", "excess")
+NAMES = ("Phi_1", "Phi_n", "Phi_rest", "Upsilon_n", "a_n", "excess")
 _DASHES = {"Phi_1": "--", "Phi_rest": ":", "Upsilon_n": "-."}
-
-
-def gather(
-    problems: Sequence[MaskedProblem], law: bool = False, until: float = 3.0
-) -> xarray.Dataset:
-    """Return observables of the runs (run, record); ``law`` adds -Delta/2z log P.
-
-    Each run is shown until that many times the moment at which it has learned.
-    """
-    from simulations.masked import runs
-    from simulations.masked.theory import THEORY
-
-    parts = []
-    moments: dict[str, list[float]] = {name: [] for name in ("switch", "learned", "law")}
-    for problem in problems:
-        run, events = runs.flow(problem), runs.events(problem)
-        end = min(until * events.learned.time, float(run.time[-1]))
-        keep = run.time <= end
-        columns = THEORY.observe(THEORY.build({}), run)
-        width = run.time.size
-        parts.append({name: np.where(keep, columns[name], np.nan) for name in ("time", *_NAMES)})
-        parts[-1]["excess"] = parts[-1]["excess"] / parts[-1]["excess"][0]
-        moments["switch"].append(events.switch.time if events.phases == 2 else np.nan)
-        moments["learned"].append(events.learned.time)
-        moments["law"].append(-runs.log_gap(problem) / problem.z_top if law else np.nan)
-    width = max(part["time"].size for part in parts)
-    data = {
-        name: (("run", "record"), np.stack([_padded(part[name], width) for part in parts]))
-        for name in ("time", *_NAMES)
-    }
-    titles = [_title(problem) for problem in problems]
-    return xarray.Dataset(
-        data | {name: ("run", values) for name, values in moments.items()}, coords={"run": titles}
-    )
-
-
-def _title(problem: MaskedProblem) -> str:
-    from simulations.masked.runs import Regime, describe
-
-    if problem.kappa_c is None or problem.kappa_s is None:
-        return describe(problem)
-    return Regime(problem.kappa_c, problem.kappa_s, problem.roles[0]).name
-
-
-def _padded(values: np.ndarray, width: int) -> np.ndarray:
-    return np.concatenate([values, np.full(width - values.size, np.nan)])
 
 
 @styled
@@ -74,9 +24,9 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         part = data.isel(run=column)
         time = part["time"].where(part["time"] > 0.0)
         top, bottom = panels[:, column]
-        for name in _NAMES[:4]:
+        for name in NAMES[:4]:
             artists[name] = line(top, name, time, part[name], linestyle=_DASHES.get(name, "-"))
-        for name in _NAMES[4:]:
+        for name in NAMES[4:]:
             label = {"excess": "loss above its floor, over its start"}.get(name)
             extra = {"label": label} if label else {}
             artists[name] = line(bottom, name, time, part[name], **extra)

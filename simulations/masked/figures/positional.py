@@ -2,40 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
 import xarray
 
 from simulations.figures.style import COLOURS, REFERENCE, TIME, panel_letter, styled
-
-if TYPE_CHECKING:
-    from dynamics.masked import MaskedTrajectory
 
 _LOOK = {
     "positions": ("Upsilon_n", "-", r"positions alone ($\Upsilon$)"),
     "features": ("Phi_n", "--", r"features alone ($\Phi$)"),
     "all": ("a_n", ":", "both"),
 }
-
-
-def gather(
-    flows: Mapping[str, MaskedTrajectory], best: float, by_K: Sequence[Sequence[float]]
-) -> xarray.Dataset:
-    """Return loss above the floor over its start of each run, and the optimum by K."""
-    width = max(run.time.size for run in flows.values())
-    data = np.full((2, len(flows), width), np.nan)
-    for number, run in enumerate(flows.values()):
-        data[0, number, : run.time.size] = run.time
-        data[1, number, : run.time.size] = run.excess / run.excess[0]
-    run = next(iter(flows.values()))
-    return xarray.Dataset(
-        {"time": (("run", "record"), data[0]), "left": (("run", "record"), data[1]),
-         "by_K": (("K", "seed"), np.array(by_K))},
-        coords={"run": list(flows), "K": np.arange(1, len(by_K) + 1)},
-        attrs={"best": (best - run.population.floor) / float(run.excess[0])},
-    )  # fmt: skip
 
 
 @styled

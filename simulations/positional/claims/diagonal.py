@@ -80,6 +80,7 @@ def run(context: Context) -> Outcome:
 
     from simulations.figures import report_figure
     from simulations.positional import runs
+    from simulations.positional.data import diagonal as diagonal_data
     from simulations.positional.figures import diagonal
 
     tolerance = POPULATION_TOLERANCE
@@ -109,7 +110,7 @@ def run(context: Context) -> Outcome:
         "association is where it is positive; linear within 0.1 of zero. At larger sizes both "
         "curves end above zero.",
         diagonal.draw,
-        diagonal.gather(
+        diagonal_data.gather(
             {
                 runs.describe(problem): paths[problem]
                 for problem in _shown(context)

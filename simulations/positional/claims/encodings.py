@@ -116,6 +116,7 @@ def _plan(context: Context) -> Plan:
 
 def _figure(plan: Plan, runs: Mapping[tuple[int, str], list[Followed]]) -> Figure:
     from simulations.figures import report_figure
+    from simulations.positional.data import starts as figures_data
     from simulations.positional.figures import starts as figures
     from simulations.positional.start_runs import RATE, RATE_A, RATE_P, SAMPLES
 
@@ -131,7 +132,7 @@ def _figure(plan: Plan, runs: Mapping[tuple[int, str], list[Followed]]) -> Figur
         "(b) P^T P at the end of the first run from the draw, its diagonal left out (grey). (c) "
         "Test errors at the end; bar: mean.",
         figures.draw_encodings,
-        figures.gather(courses, {}, runs[D, P_DRAWN][0].A),
+        figures_data.gather(courses, {}, runs[D, P_DRAWN][0].A),
         (11.0, 3.7),
     )
 

@@ -152,6 +152,7 @@ def _definitions(found: Mapping[Problem, Events]) -> dict[str, str]:
 def _figure(problem: Problem, tolerance: float) -> Any:
     from simulations.figures import report_figure
     from simulations.positional import runs
+    from simulations.positional.data import order_parameters as order_parameters_data
     from simulations.positional.figures import order_parameters
 
     base = problem == runs.BASE
@@ -163,7 +164,9 @@ def _figure(problem: Problem, tolerance: float) -> Any:
         "I (until alpha reaches its quasi-steady value, T0), II (until gamma exceeds the largest "
         "|rho|, T1) and III.",
         order_parameters.draw,
-        order_parameters.gather(runs.flow(problem, tolerance), runs.events(problem, tolerance)),
+        order_parameters_data.gather(
+            runs.flow(problem, tolerance), runs.events(problem, tolerance)
+        ),
         (7.0, 4.8),
     )
 

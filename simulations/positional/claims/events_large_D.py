@@ -14,6 +14,7 @@ def run(context: Context) -> Outcome:
     """Collect T0, T1 and the second rise for every scaling, qD and D; fit exponents in D."""
     from simulations.figures import report_figure
     from simulations.positional import large_D as large
+    from simulations.positional.data import large_D as figures_data
     from simulations.positional.figures import large_D as figures
     from simulations.positional.runs import or_word
 
@@ -43,7 +44,7 @@ def run(context: Context) -> Outcome:
                 {**case.place, "ended at risk": risk},
                 ("T1_if_ended_earlier", "T1 had the run ended earlier, over T1", early),
             )
-    data = figures.gather(found)
+    data = figures_data.gather(found)
     measured += large.exponents(data, ("alpha_star", "T0", "T1"))
     if context.thorough:
         measured += longer_horizon()

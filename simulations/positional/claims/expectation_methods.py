@@ -32,7 +32,7 @@ def run(context: Context) -> Outcome:
     from dataclasses import asdict
 
     from dynamics import Problem, State
-    from simulations.positional.figures import time_to_equal_error
+    from simulations.positional.data import time_to_equal_error as time_to_equal_error_data
 
     state = State(*STATE)
     problems = [Problem(D=64, C=4, q=qD / 64) for qD in FEATURES]
@@ -41,7 +41,7 @@ def run(context: Context) -> Outcome:
     seeds = [context.seed + k for k in range(5 if context.quick else 8)]
     panels = []
     for number, problem in enumerate(problems, start=1):
-        panels.append(time_to_equal_error.gather(
+        panels.append(time_to_equal_error_data.gather(
             problem, state, REFERENCE, tolerances, samples, seeds, 0.01 if context.quick else 0.1
         ))  # fmt: skip
         context.progress(number / len(problems))
@@ -133,6 +133,7 @@ def _numbers(data: xarray.Dataset) -> list[Measured]:
 
 def _figure(panels: list[xarray.Dataset]) -> Any:
     from simulations.figures import report_figure
+    from simulations.positional.data import time_to_equal_error as time_to_equal_error_data
     from simulations.positional.figures import time_to_equal_error
 
     return report_figure(
@@ -148,7 +149,7 @@ def _figure(panels: list[xarray.Dataset]) -> Any:
         "of states, whose table does not fit into the memory budget of 512 MiB. Set-up (drawing "
         "the sample, making the table of states) is not counted.",
         time_to_equal_error.draw,
-        time_to_equal_error.join(panels),
+        time_to_equal_error_data.join(panels),
         (7.4, 4.4),
     )
 

@@ -155,6 +155,7 @@ def _settings(quick: bool) -> dict[str, Setting]:
 
 def _figure(settings: dict[str, Setting], runs: dict[str, Training]) -> Figure:
     from simulations.figures import report_figure
+    from simulations.positional.data import grid_sets as grid_sets_data
     from simulations.positional.figures import grid_sets
 
     problem = settings["squares"].problem
@@ -167,7 +168,7 @@ def _figure(settings: dict[str, Setting], runs: dict[str, Training]) -> Figure:
         "diagonal entry left out (grey). Right: the rows of all patches, each drawn as a small "
         "grid at the place of its patch, as in Figure 1a. The first of five runs each.",
         grid_sets.draw,
-        grid_sets.gather(runs),
+        grid_sets_data.gather(runs),
         (9.5, 6.0),
     )
 

@@ -19,7 +19,7 @@ from simulations.reproduction.claim import (
 if TYPE_CHECKING:
     import xarray
 
-    from simulations.positional.figures.gaussian_patches import Architecture
+    from simulations.positional.data.gaussian_patches import Architecture
 
 #: A test error below this share of the linear level counts as small.
 SMALL = 0.5
@@ -51,11 +51,11 @@ def run(context: Context) -> Outcome:
     """Train every architecture and look at P^T P."""
     from dataclasses import asdict
 
-    from simulations.positional.figures import gaussian_patches as figures
+    from simulations.positional.data import gaussian_patches as figures_data
 
     architectures = _architectures(context.quick, context.thorough, context.seed)
     records = 15 if context.quick else 30
-    data = figures.gather(architectures, _BATCH, records, context.progress)
+    data = figures_data.gather(architectures, _BATCH, records, context.progress)
     trained = [_summarize(data, one.name) for one in architectures]
     verdict, summary = judge(trained)
     return Outcome(
@@ -97,7 +97,7 @@ def judge(trained: Sequence[Trained]) -> tuple[Verdict, str]:
 def _architectures(quick: bool, thorough: bool, seed: int) -> list[Architecture]:
     """Return the students: the two of the figure first; three if quick, else five or all."""
     from dynamics.positional.baselines.gaussian_patches import Student, Task
-    from simulations.positional.figures.gaussian_patches import Architecture
+    from simulations.positional.data.gaussian_patches import Architecture
 
     own, shared = Task(_D, _C, _d, False), Task(_D, _C, _d, True)
 

@@ -30,10 +30,11 @@ def run(context: Context) -> Outcome:
     from dynamics import Problem
     from dynamics.positional.baselines.linear_models import uniform_error
     from simulations.figures import report_figure
+    from simulations.positional.data import data_point as data_point_data
     from simulations.positional.figures import data_point
 
     problem = Problem(D=64, C=4, q=0.35, d=16)
-    data = data_point.gather(problem, context.seed)
+    data = data_point_data.gather(problem, context.seed)
     exact = uniform_error(problem).wrong
     share = float(data.attrs["outvoted"])
     spread = math.sqrt(exact * (1.0 - exact) / data.attrs["images"])

@@ -141,6 +141,7 @@ def judge(found: Sequence[tuple[str, Panels]]) -> tuple[Verdict, str]:
 def _figure(runs: dict[str, list[Training]], settings: dict[str, tuple[Setting, int]]) -> Figure:
     from simulations.figures import report_figure
     from simulations.positional import training_runs
+    from simulations.positional.data import training as training_data
     from simulations.positional.figures import training
     from simulations.positional.training_runs import SOURCE
 
@@ -156,7 +157,7 @@ def _figure(runs: dict[str, list[Training]], settings: dict[str, tuple[Setting, 
         "others the mean and range of all runs. Dashed: the same v with A put back to its initial "
         f"value. {names}. {SOURCE}",
         training.draw_figure_4,
-        training.gather_figure_4(runs, settings),
+        training_data.gather_figure_4(runs, settings),
         (11.0, 5.2),
     )
 

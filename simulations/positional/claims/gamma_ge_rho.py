@@ -299,6 +299,9 @@ def _draw(rng: np.random.Generator, sparse: bool) -> Problem:
 def _figures(named: dict[Problem, Course], every: list[Course], context: Context) -> list[Any]:
     from simulations.figures import report_figure
     from simulations.positional import runs
+    from simulations.positional.data import gamma_rho_condition as gamma_rho_condition_data
+    from simulations.positional.data import gamma_rho_violation as gamma_rho_violation_data
+    from simulations.positional.data import phase_portrait as phase_portrait_data
     from simulations.positional.figures import (
         gamma_rho_condition,
         gamma_rho_violation,
@@ -308,8 +311,8 @@ def _figures(named: dict[Problem, Course], every: list[Course], context: Context
     tolerance = runs.tolerance(context.quick)
     shown = [problem for problem in (runs.BASE, runs.CROWDED, runs.TINY) if problem in named]
     portraits: list[xarray.Dataset] = [
-        phase_portrait.gather(problem, box, points=13 if context.quick else 25)
-        for problem, box in phase_portrait.BOXES.items()
+        phase_portrait_data.gather(problem, box, points=13 if context.quick else 25)
+        for problem, box in phase_portrait_data.BOXES.items()
     ]
     return [
         report_figure(
@@ -320,7 +323,7 @@ def _figures(named: dict[Problem, Course], every: list[Course], context: Context
             "rho; thick: flows of the whole system from several starts, the orange one from "
             "gamma = rho = 0 (Parametrization 3.1); dots: where they are at flow time 1e6.",
             phase_portrait.draw,
-            phase_portrait.combine(portraits),
+            phase_portrait_data.combine(portraits),
             (7.0, 4.0),
         ),
         report_figure(
@@ -329,7 +332,7 @@ def _figures(named: dict[Problem, Course], every: list[Course], context: Context
             "Where the curve dips below zero the claim gamma >= rho fails. The vertical scale is "
             "logarithmic on both sides of zero, linear within 1e-6.",
             gamma_rho_violation.draw,
-            gamma_rho_violation.gather([runs.flow(problem, tolerance) for problem in shown]),
+            gamma_rho_violation_data.gather([runs.flow(problem, tolerance) for problem in shown]),
             (7.0, 3.4),
         ),
         report_figure(
@@ -340,7 +343,7 @@ def _figures(named: dict[Problem, Course], every: list[Course], context: Context
             "(b) Worst violation in named and random problems against the largest alpha of Event "
             "I, in units of the alpha at which the balance turns.",
             gamma_rho_condition.draw,
-            gamma_rho_condition.gather(shown, every),
+            gamma_rho_condition_data.gather(shown, every),
             (7.0, 3.4),
         ),
     ]

@@ -50,6 +50,7 @@ def run(context: Context) -> Outcome:
 
     from simulations.figures import report_figure
     from simulations.positional import association_boundary as exact
+    from simulations.positional.data import association_boundary as figures_data
     from simulations.positional.figures import association_boundary as figures
 
     panels = _panels(context)
@@ -106,7 +107,7 @@ def run(context: Context) -> Outcome:
                 "as D grows; there is no limit at fixed qD. (b) At p = 5 and fixed nu it fails "
                 "below a curve that has a limit (Skellam sums).",
                 figures.draw,
-                figures.gather(panels),
+                figures_data.gather(panels),
                 (7.4, 4.4),
             ),
         ),

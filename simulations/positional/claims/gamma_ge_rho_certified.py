@@ -57,6 +57,7 @@ def boxes(D: int) -> dict[str, str]:
 def run(context: Context) -> Outcome:
     """Certify the boxes, check them with the population gradient, and map (alpha, qD)."""
     from simulations.figures import report_figure
+    from simulations.positional.data import certified_map as certified_map_data
     from simulations.positional.figures import certified_map
     from simulations.positional.invariance.box import read_box
     from simulations.positional.invariance.certified import certify
@@ -69,7 +70,7 @@ def run(context: Context) -> Outcome:
         certificate = certify(read_box(text))
         results[name] = _check(certificate, points, context.seed + number)
         context.progress(0.5 * number / len(texts))
-    data = certified_map.gather(
+    data = certified_map_data.gather(
         D, 4, levels=4 if context.quick else 5,
         progress=lambda fraction: context.progress(0.5 + 0.5 * fraction),
     )  # fmt: skip
@@ -83,7 +84,7 @@ def run(context: Context) -> Outcome:
         if one.certificate.witness is not None:
             rows.append(("witness_drift", "d(gamma - rho)/dt at the witness", one.least))
         measured += measured_at({"box": name}, *rows)
-    for answer, share in certified_map.shares(data).items():
+    for answer, share in certified_map_data.shares(data).items():
         measured += measured_at({"answer": str(answer)}, ("share", "share of the map", share))
     verdict, summary = judge(results)
     figure = report_figure(

@@ -193,6 +193,7 @@ def _shown(values: Sequence[float]) -> str:
 
 def _figure(found: Mapping[tuple[Law, int], Course]) -> Any:
     from simulations.figures import report_figure
+    from simulations.positional.data import labelling_function as labelling_function_data
     from simulations.positional.figures import labelling_function
 
     return report_figure(
@@ -203,7 +204,7 @@ def _figure(found: Mapping[tuple[Law, int], Course]) -> Any:
         "D, -log P / log D, at q = C/D, C^2/D, C^3/D (light to dark): d^(-omega(1)) needs it to "
         "grow without bound, dotted: C - 1, its limit at fixed C.",
         labelling_function.draw,
-        labelling_function.gather({(law.name, k): one for (law, k), one in found.items()}),
+        labelling_function_data.gather({(law.name, k): one for (law, k), one in found.items()}),
         (7.0, 3.8),
     )
 

@@ -91,10 +91,11 @@ def _distinct(proofs: list[Proof], kind: str) -> int:
 
 def _figure(path: FullTrajectory) -> Any:
     from simulations.figures import report_figure
+    from simulations.positional.data import three_values as three_values_data
     from simulations.positional.figures import three_values
     from simulations.positional.runs import describe
 
-    data: xarray.Dataset = three_values.gather(path)
+    data: xarray.Dataset = three_values_data.gather(path)
     return report_figure(
         "three-values",
         "Lemma 4.1: the attention matrix keeps three values",

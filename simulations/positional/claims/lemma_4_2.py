@@ -69,9 +69,11 @@ def run(context: Context) -> Outcome:
 
 
 def _response(problem: Problem, context: Context) -> Any:
-    from simulations.positional.figures import span_stability
+    from simulations.positional.data import span_stability as span_stability_data
 
-    return span_stability.gather(problem, points=40 if context.quick else 120, seed=context.seed)
+    return span_stability_data.gather(
+        problem, points=40 if context.quick else 120, seed=context.seed
+    )
 
 
 def _numbers(problem: Problem, data: Any) -> list[Measured]:

@@ -238,6 +238,7 @@ def _numbers(problem: Problem, series: xarray.Dataset) -> list[Measured]:
 
 def _figure(series: list[xarray.Dataset]) -> Any:
     from simulations.figures import report_figure
+    from simulations.positional.data import lemma_4_3_factor as lemma_4_3_factor_data
     from simulations.positional.figures import lemma_4_3_factor
 
     return report_figure(
@@ -248,13 +249,14 @@ def _figure(series: list[xarray.Dataset]) -> Any:
         "increment of gamma (colours) where it is positive, and (grey) E[s(-F)], which explains "
         "its fall. (c) Size of the rho increment relative to that of gamma.",
         lemma_4_3_factor.draw,
-        lemma_4_3_factor.gather(series),
+        lemma_4_3_factor_data.gather(series),
         (7.0, 6.4),
     )
 
 
 def _scaling_figure(factors: Sequence[Factor]) -> Any:
     from simulations.figures import report_figure
+    from simulations.positional.data import lemma_4_3_scaling as lemma_4_3_scaling_data
     from simulations.positional.figures import lemma_4_3_scaling
 
     return report_figure(
@@ -265,7 +267,7 @@ def _scaling_figure(factors: Sequence[Factor]) -> Any:
         "alpha^p Gamma G^(p-1) in the increment of gamma; (b) the constant of the |rho| "
         f"inequality. Shaded: between (log d)^-{DEGREE} and (log d)^{DEGREE}.",
         lemma_4_3_scaling.draw,
-        lemma_4_3_scaling.gather(factors, DEGREE),
+        lemma_4_3_scaling_data.gather(factors, DEGREE),
         (7.0, 3.4),
     )
 

@@ -132,6 +132,7 @@ def _trained(plan: Plan, context: Context) -> dict[tuple[str, float | str], list
 
 def _figure(plan: Plan, runs: Mapping[tuple[str, float | str], list[Followed]]) -> Figure:
     from simulations.figures import report_figure
+    from simulations.positional.data import starts as starts_data
     from simulations.positional.figures import starts
     from simulations.positional.start_runs import RATE, RATE_A, SAMPLES
 
@@ -154,7 +155,7 @@ def _figure(plan: Plan, runs: Mapping[tuple[str, float | str], list[Followed]]) 
         f"D and on the population (exact, D={exact.D}, C={exact.C}, qD={exact.C}); one mark a run. "
         "(c) Test errors at the end of the runs of (a); bar: mean.",
         starts.draw_draws,
-        starts.gather(courses, places),
+        starts_data.gather(courses, places),
         (11.0, 3.7),
     )
 

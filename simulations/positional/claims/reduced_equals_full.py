@@ -92,6 +92,7 @@ def _compare(problem: Problem, context: Context) -> tuple[list[np.ndarray], Any]
 
 def _figure(differences: dict[str, np.ndarray]) -> Any:
     from simulations.figures import report_figure
+    from simulations.positional.data import reduced_against_full as reduced_against_full_data
     from simulations.positional.figures import reduced_against_full
 
     return report_figure(
@@ -101,7 +102,7 @@ def _figure(differences: dict[str, np.ndarray]) -> Any:
         "the D x D matrix and v, at every step, from the same start. Dashed: the tolerance; "
         "dotted: the unit of rounding.",
         reduced_against_full.draw,
-        reduced_against_full.gather(differences, TOLERANCE),
+        reduced_against_full_data.gather(differences, TOLERANCE),
         (7.0, 3.4),
     )
 

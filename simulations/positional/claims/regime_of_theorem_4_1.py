@@ -282,6 +282,7 @@ def _figure(
     edges: Mapping[tuple[Scaling, int], Edge],
 ) -> Any:
     from simulations.figures import report_figure
+    from simulations.positional.data import theorem_regime as theorem_regime_data
     from simulations.positional.figures import theorem_regime
 
     named: Sequence[tuple[str, int, Edge]] = [
@@ -297,7 +298,7 @@ def _figure(
         "triangle: below), for nu = 1/D, beta = log log D and for fixed nu, beta = 1. Dashed: qD = "
         "C^2; grey line: where f* itself errs by 1/d; shaded: hypotheses on the data.",
         theorem_regime.draw,
-        theorem_regime.gather(reached, named),
+        theorem_regime_data.gather(reached, named),
         (7.0, 3.6),
     )
 

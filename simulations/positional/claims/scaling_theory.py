@@ -40,6 +40,7 @@ def run(context: Context) -> Outcome:
     from dynamics.positional.large_D import Limit, linear_constant, power_constant
     from simulations.figures import report_figure
     from simulations.positional import large_D as large
+    from simulations.positional.data import scaling as scaling_data
     from simulations.positional.figures import scaling
     from simulations.positional.runs import or_word
     from simulations.reproduction.proofs import decided
@@ -79,7 +80,7 @@ def run(context: Context) -> Outcome:
             "the two asymptotes for the first curve. No curve turns back: the passage from one "
             "branch to the other is smooth.",
             scaling.draw_branches,
-            scaling.gather_branches(limits, found),
+            scaling_data.gather_branches(limits, found),
         ),
         report_figure(
             "scaling-jumps",
@@ -90,7 +91,7 @@ def run(context: Context) -> Outcome:
             "the measured flow after T0. At fixed nu the branch ends and alpha must jump; with "
             "nu = 1/D it does not end.",
             scaling.draw_jumps,
-            scaling.gather_jumps(shown),
+            scaling_data.gather_jumps(shown),
             (7.4, 3.4),
         ),
         report_figure(
@@ -100,7 +101,7 @@ def run(context: Context) -> Outcome:
             "alpha at the start; (b) T1, predicted from the drift at gamma = rho = 0 and the "
             "largest |rho| of the run. Dashed: 2 %; dotted: a difference of order 1/D.",
             scaling.draw_differences,
-            scaling.gather_differences(apart),
+            scaling_data.gather_differences(apart),
             (7.0, 3.4),
         ),
     ]

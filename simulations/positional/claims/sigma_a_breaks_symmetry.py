@@ -136,6 +136,7 @@ def _growth_rate(time: Any, difference: Any, beta: float) -> float:
 
 def _figure(base: Problem, flows: dict[float, Any], rate: float) -> Any:
     from simulations.figures import report_figure
+    from simulations.positional.data import symmetry_breaking as symmetry_breaking_data
     from simulations.positional.figures import symmetry_breaking
     from simulations.positional.runs import describe
 
@@ -146,7 +147,7 @@ def _figure(base: Problem, flows: dict[float, Any], rate: float) -> Any:
         "beta = 0 it is zero up to rounding and below the frame. Dashed: growth at the largest "
         "eigenvalue of the saddle, for the smallest beta.",
         symmetry_breaking.draw,
-        symmetry_breaking.gather(flows, rate),
+        symmetry_breaking_data.gather(flows, rate),
         (7.0, 3.4),
     )
 

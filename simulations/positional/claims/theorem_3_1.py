@@ -50,20 +50,22 @@ class Evidence(NamedTuple):
 
 def run(context: Context) -> Outcome:
     """Measure uniform weights exactly, other weights by proof or search, and base 3."""
-    from simulations.positional.figures import linear_models
+    from simulations.positional.data import linear_models as linear_models_data
 
     sizes = _QUICK_SIZES if context.quick else _SIZES
     images = 20_000 if context.quick else 100_000
-    curves = linear_models.gather_curves(sizes, _RATIOS, images, context.seed)
+    curves = linear_models_data.gather_curves(sizes, _RATIOS, images, context.seed)
     context.progress(0.3)
-    powers = linear_models.gather_powers(_SET_SIZES[:4] if context.quick else _SET_SIZES, _POWERS)
+    powers = linear_models_data.gather_powers(
+        _SET_SIZES[:4] if context.quick else _SET_SIZES, _POWERS
+    )
     context.progress(0.4)
     certified = _QUICK_CERTIFIED if context.quick else _CERTIFIED
     searched = _QUICK_SEARCHED if context.quick else _SEARCHED
     starts = 6 if context.quick else 24
-    weights = linear_models.gather_weights(certified, searched, starts, context.seed)
+    weights = linear_models_data.gather_weights(certified, searched, starts, context.seed)
     context.progress(0.9)
-    decoded = linear_models.gather_decoded(_DECODED, images, context.seed)
+    decoded = linear_models_data.gather_decoded(_DECODED, images, context.seed)
     context.progress(1.0)
     evidence = _evidence(curves, powers, weights, decoded)
     verdict, summary = judge(evidence)
@@ -193,6 +195,7 @@ def _figure(
     curves: xarray.Dataset, powers: xarray.Dataset, weights: xarray.Dataset, decoded: xarray.Dataset
 ) -> Any:
     from simulations.figures import report_figure
+    from simulations.positional.data import linear_models as linear_models_data
     from simulations.positional.figures import linear_models
 
     return report_figure(
@@ -207,7 +210,7 @@ def _figure(
         "phi that reads the digits of sum_j 3^j <w*, X_j> and applies f*; it errs where f* = 0 "
         "only.",
         linear_models.draw,
-        linear_models.join(curves, powers, weights, decoded),
+        linear_models_data.join(curves, powers, weights, decoded),
         (9.6, 3.8),
     )
 

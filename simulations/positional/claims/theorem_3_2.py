@@ -53,17 +53,17 @@ class Evidence(NamedTuple):
 
 def run(context: Context) -> Outcome:
     """Enumerate small problems, convolve large ones, sample, and attack the Gram matrix."""
-    from simulations.positional.figures import explicit_transformer as figures
+    from simulations.positional.data import explicit_transformer as figures_data
 
     small = _QUICK_SMALL if context.quick else _SMALL
     large = _QUICK_LARGE if context.quick else _LARGE
     images = 50_000 if context.quick else 200_000
     draws, attempts = (300, 4) if context.quick else (1_000, 20)
-    tables = figures.gather_small(small)
+    tables = figures_data.gather_small(small)
     context.progress(0.2)
-    errors = figures.gather_large(large, 64 if context.quick else 256, images, context.seed)
+    errors = figures_data.gather_large(large, 64 if context.quick else 256, images, context.seed)
     context.progress(0.8)
-    gram = figures.gather_gram(16, 4, draws, attempts, context.seed)
+    gram = figures_data.gather_gram(16, 4, draws, attempts, context.seed)
     context.progress(1.0)
     evidence = _evidence(tables, errors, gram)
     verdict, summary = judge(evidence)
@@ -73,7 +73,7 @@ def run(context: Context) -> Outcome:
         TOLERANCE,
         {"enumerated (D, C, qD)": [list(case) for case in small],
          "exact (D, C, qD)": [list(case) for case in large], "p": 3, "nu": 0.01, "beta": 1.0,
-         "alpha": figures.ALPHA, "images sampled": images, "random P": draws,
+         "alpha": figures_data.ALPHA, "images sampled": images, "random P": draws,
          "optimizations": attempts, "seed": context.seed},
         summary,
         (_figure(errors, gram),),
@@ -182,6 +182,7 @@ def _place(case: Case) -> dict[str, Value]:
 
 def _figure(large: xarray.Dataset, gram: xarray.Dataset) -> Any:
     from simulations.figures import report_figure
+    from simulations.positional.data import explicit_transformer as figures_data
     from simulations.positional.figures import explicit_transformer as figures
 
     return report_figure(
@@ -196,7 +197,7 @@ def _figure(large: xarray.Dataset, gram: xarray.Dataset) -> Any:
         "squared norm, and optimized ones of norm at most 1 at D = 8, C = 2. Cauchy-Schwarz "
         "forbids positive margins unless the diagonal is left out.",
         figures.draw,
-        figures.join(figures.gather_scores(16, 4), large, gram),
+        figures_data.join(figures_data.gather_scores(16, 4), large, gram),
         (8.4, 7.0),
     )
 

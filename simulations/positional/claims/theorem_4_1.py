@@ -237,6 +237,9 @@ def _figures(
     from simulations.figures import report_figure
     from simulations.positional import runs
     from simulations.positional import theorem_4_1 as theorem
+    from simulations.positional.data import attention_matrix as attention_matrix_data
+    from simulations.positional.data import loss_and_error as loss_and_error_data
+    from simulations.positional.data import theorem_hypotheses as theorem_hypotheses_data
     from simulations.positional.figures import attention_matrix, loss_and_error, theorem_hypotheses
 
     tolerance = runs.tolerance(context.quick)
@@ -252,7 +255,7 @@ def _figures(
             f"1/d^{theorem.LABEL_POWER} against q; shaded: both within the hypotheses. Crosses: "
             "the named problems, all of which miss some hypothesis (in the shaded area: qD < C).",
             theorem_hypotheses.draw,
-            theorem_hypotheses.gather(inside, outside),
+            theorem_hypotheses_data.gather(inside, outside),
             (7.0, 3.6),
         ),
         report_figure(
@@ -262,7 +265,7 @@ def _figures(
             f"contiguous blocks, at time 0 and at flow time {runs.HORIZON:.0e}. Shared logarithmic "
             "colour scale.",
             attention_matrix.draw,
-            attention_matrix.gather(base),
+            attention_matrix_data.gather(base),
             (7.0, 3.5),
         ),
         report_figure(
@@ -272,7 +275,7 @@ def _figures(
             "hypotheses. Dashed: the error of f* itself, which counts its ties as errors. Dotted: "
             "the best error of any rule, which decides them by a coin.",
             loss_and_error.draw,
-            loss_and_error.gather([base, crowded]),
+            loss_and_error_data.gather([base, crowded]),
             (7.0, 3.4),
         ),
     ]

@@ -18,6 +18,7 @@ def run(context: Context) -> Outcome:
     """Follow the flow for every scaling of nu, qD and D, and look at its end."""
     from simulations.figures import report_figure
     from simulations.positional import large_D as large
+    from simulations.positional.data import large_D as figures_data
     from simulations.positional.figures import large_D as figures
 
     ends = large.follow_all(large.cases(context.quick, context.thorough), context.progress)
@@ -35,7 +36,7 @@ def run(context: Context) -> Outcome:
             ("associates", "patch association at the end", found.associates),
             ("violation", "largest gamma < rho", found.path.violations()["gamma >= rho"]),
         )
-    data = figures.gather(ends)
+    data = figures_data.gather(ends)
     measured += large.exponents(data, ("end",))
     verdict, summary = judge(ends)
     return Outcome(

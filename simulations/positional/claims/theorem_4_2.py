@@ -251,6 +251,7 @@ def _told(name: str, end: Ending) -> str:
 def _figure(runs: dict[str, list[Training]], settings: dict[str, tuple[Setting, int]]) -> Figure:
     from simulations.figures import report_figure
     from simulations.positional import training_runs
+    from simulations.positional.data import training as training_data
     from simulations.positional.figures import training
     from simulations.positional.training_runs import SOURCE
 
@@ -264,13 +265,14 @@ def _figure(runs: dict[str, list[Training]], settings: dict[str, tuple[Setting, 
         "own set, at every step; it is lost again by over-fitting while the error stays small. "
         f"{SOURCE}",
         training.draw_control,
-        training.gather(runs, settings),
+        training_data.gather(runs, settings),
         (11.0, 5.0),
     )
 
 
 def _figure_of_scan(scan: Scan) -> Figure:
     from simulations.figures import report_figure
+    from simulations.positional.data import sample_sizes as sample_sizes_data
     from simulations.positional.figures import sample_sizes
 
     loss, need = scan.loss, scan.need
@@ -285,7 +287,7 @@ def _figure_of_scan(scan: Scan) -> Figure:
         "factor 1.41, at which all rows associate at some step up to 300. The exponents are fitted "
         "to the means, with 95% intervals from runs drawn again.",
         sample_sizes.draw,
-        sample_sizes.gather(scan),
+        sample_sizes_data.gather(scan),
         (9.0, 3.8),
     )
 

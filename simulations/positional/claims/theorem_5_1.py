@@ -65,13 +65,14 @@ class Needed(NamedTuple):
 def run(context: Context) -> Outcome:
     """Fine-tune v on few samples at growing D; compare with learners without pre-training."""
     from simulations.positional import transfer_runs as transfer
+    from simulations.positional.learners import IDEALIZED, MIDDLE, PRETRAINED, SCRATCH, UNIFORM
     from simulations.positional.transfer_statistics import exponent_interval
 
-    learners = (transfer.PRETRAINED, transfer.IDEALIZED, transfer.UNIFORM, transfer.SCRATCH)
+    learners = (PRETRAINED, IDEALIZED, UNIFORM, SCRATCH)
     wanted = [
         entry
         for entry in transfer.entries(context.quick, context.thorough)
-        if entry.qD == transfer.MIDDLE and entry.learner in learners
+        if entry.qD == MIDDLE and entry.learner in learners
     ]
     decisive = transfer.judged(context.quick, context.thorough)
     found = transfer.sweeps(wanted + decisive, context.seed, context.progress, context.scratch)
@@ -90,7 +91,7 @@ def run(context: Context) -> Outcome:
             TOLERANCE, context.seed,
         )
         for learner in learners
-        if learner != transfer.UNIFORM
+        if learner != UNIFORM
     }  # fmt: skip
     verdict, summary = judge(points, needs, powers)
     return Outcome(
@@ -207,6 +208,7 @@ def judge(
 
 def _figure(found: dict[Entry, Sweep], seed: int) -> Figure:
     from simulations.figures import report_figure
+    from simulations.positional.data import transfer as transfer_data
     from simulations.positional.figures import transfer
 
     return report_figure(
@@ -219,7 +221,7 @@ def _figure(found: dict[Entry, Sweep], seed: int) -> Figure:
         "with A of the idealized process; dotted: log D; arrows: not reached with the most "
         "samples tried.",
         transfer.draw_few_samples,
-        transfer.gather(found, TOLERANCE, seed),
+        transfer_data.gather(found, TOLERANCE, seed),
         (9.0, 3.9),
     )
 

@@ -55,12 +55,13 @@ def run(context: Context) -> Outcome:
     """Train every learner on samples of a new feature and compare what they need."""
     from dynamics.positional.baselines.set_knowledge import coupon_collector
     from simulations.positional import transfer_runs as transfer
+    from simulations.positional.learners import IDEALIZED
     from simulations.positional.transfer_statistics import or_never
 
     wanted = [
         entry
         for entry in transfer.entries(context.quick, context.thorough)
-        if entry.learner != transfer.IDEALIZED
+        if entry.learner != IDEALIZED
     ]
     found = transfer.sweeps(wanted, context.seed, context.progress, context.scratch)
     measured: list[Measured] = []
@@ -161,7 +162,7 @@ def judge(needs: Sequence[Need]) -> tuple[Verdict, str]:
     the exact bound. A finding if one needs few above the linear rule's error, where random features
     are too few to need the sets, or if it cannot be said.
     """
-    from simulations.positional.transfer_runs import FINDER, PRETRAINED
+    from simulations.positional.learners import FINDER, PRETRAINED
 
     without = [need for need in needs if need.learner != PRETRAINED]
     few = [need for need in without if need.few]
@@ -202,6 +203,7 @@ def _sentence(need: Need) -> str:
 
 def _figure(found: dict[Entry, Sweep], seed: int) -> Figure:
     from simulations.figures import report_figure
+    from simulations.positional.data import transfer as transfer_data
     from simulations.positional.figures import transfer
 
     return report_figure(
@@ -217,7 +219,7 @@ def _figure(found: dict[Entry, Sweep], seed: int) -> Figure:
         "qD = 8 of the learner that looks for the sets, against samples per set, and the lower "
         "bounds.",
         transfer.draw_learners,
-        transfer.gather(found, COARSE, seed, {8.0: FINE}),
+        transfer_data.gather(found, COARSE, seed, {8.0: FINE}),
         (11.0, 7.4),
     )
 

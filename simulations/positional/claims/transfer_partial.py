@@ -128,6 +128,7 @@ def judge(points: Sequence[Shared]) -> tuple[Verdict, str]:
 
 def _figure(found: dict[float, Sweep], points: Sequence[Shared]) -> Figure:
     from simulations.figures import report_figure
+    from simulations.positional.data import partial_transfer as partial_transfer_data
     from simulations.positional.figures import partial_transfer
 
     problem = found[1.0].problem
@@ -143,7 +144,7 @@ def _figure(found: dict[float, Sweep], points: Sequence[Shared]) -> Figure:
         "kept sets alone, exact. (c) Samples until the error has settled (at most "
         f"{SETTLED} times its floor), and for a mean error of {TOLERANCE}, where reached.",
         partial_transfer.draw,
-        partial_transfer.gather(found, points),
+        partial_transfer_data.gather(found, points),
         (10.5, 3.9),
     )
 

@@ -8,34 +8,7 @@ import numpy as np
 import xarray
 from matplotlib.colors import LogNorm
 
-from dynamics import Problem, State, Trajectory, attention
 from simulations.figures.style import styled
-
-
-def gather(run: Trajectory) -> xarray.Dataset:
-    """Return S (moment, row, column) with contiguous sets, at the first and the last record."""
-    problem = run.problem
-    moments = [run.states[0], run.states[-1]]
-    return xarray.Dataset(
-        {
-            "S": (
-                ("moment", "row", "column"),
-                np.stack([softmax_matrix(problem, State(*row.tolist())) for row in moments]),
-            ),
-            "G": ("moment", [attention(problem, State(*row.tolist())).G for row in moments]),
-        },
-        coords={"moment": ["before", "after"], "time": ("moment", run.time[[0, -1]])},
-        attrs={"C": problem.C},
-    )
-
-
-def softmax_matrix(problem: Problem, state: State) -> np.ndarray:
-    """Return S (D, D) on the invariant manifold, sets being contiguous blocks."""
-    Lambda, Gamma, Xi, _ = attention(problem, state)
-    owner = np.arange(problem.D) // problem.C
-    S = np.where(owner[:, None] == owner, Gamma, Xi)
-    np.fill_diagonal(S, Lambda)
-    return S
 
 
 @styled

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import xarray
 from matplotlib.lines import Line2D
 
-from dynamics import Trajectory
 from simulations.figures.style import (
     COLOURS,
     LABELS,
@@ -22,26 +19,9 @@ from simulations.figures.style import (
 
 KINDS = ("frozen", "trained")
 _DASHES: dict[str, Any] = {"frozen": (0, (4, 2)), "trained": "-"}
-_FIRST, _POINTS, _LINEAR = 1e-2, 301, 0.1
+FIRST, POINTS, _LINEAR = 1e-2, 301, 0.1
 #: Columns of both kinds of run.
-_NAMES = ("alpha", "gamma", "rho", "beta")
-
-
-def gather(paths: Mapping[str, tuple[Trajectory, Trajectory]]) -> xarray.Dataset:
-    """Return the order parameters (problem, kind, point) at times (problem, point)."""
-    times = np.array([np.geomspace(_FIRST, pair[0].time[-1], _POINTS) for pair in paths.values()])
-    states = np.array([
-        [[(*path.at(float(time)), path.problem.beta)[:4] for time in row] for path in pair]
-        for row, pair in zip(times, paths.values())
-    ])  # fmt: skip
-    columns = {
-        name: (("problem", "kind", "point"), states[..., index])
-        for index, name in enumerate(_NAMES)
-    }
-    return xarray.Dataset(
-        columns | {"time": (("problem", "point"), times)},
-        coords={"problem": list(paths), "kind": list(KINDS)},
-    )
+NAMES = ("alpha", "gamma", "rho", "beta")
 
 
 @styled
@@ -51,13 +31,13 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     artists: dict[str, Any] = {}
     first = data.isel(problem=0)
     for kind in KINDS:
-        for name in _NAMES[1:]:
+        for name in NAMES[1:]:
             artists[f"{kind} {name}"] = left.plot(
                 first["time"], first[name].sel(kind=kind), color=COLOURS[name],
                 linestyle=_DASHES[kind], label=LABELS[name] if kind == "trained" else None,
             )[0]  # fmt: skip
     left.set_ylabel("attention logits")
-    log_time(left, first["time"], first=_FIRST)
+    log_time(left, first["time"], first=FIRST)
     left.legend(loc="upper left", labelcolor="linecolor")
     entries = []
     for number, name in enumerate(data["problem"].values):
@@ -76,7 +56,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     right.set_yticks([-10, -1, -0.1, 0, 0.1, 1, 10])
     right.axhline(0.0, **REFERENCE | {"linewidth": 0.6, "linestyle": "-"})
     right.set_ylabel(r"$\min(\beta,\gamma)-\rho$")
-    log_time(right, data["time"], first=_FIRST)
+    log_time(right, data["time"], first=FIRST)
     for letter, ax in zip("ab", (left, right)):
         panel_letter(ax, letter)
     entries += [

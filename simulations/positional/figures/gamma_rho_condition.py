@@ -2,43 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import xarray
 
-from dynamics import Problem
 from simulations.figures.style import REFERENCE, panel_letter, problem_style, styled
-from simulations.positional import runs
-from simulations.positional.symmetric_line import line_drift
 
-_ALPHA = np.geomspace(1e-2, 1.0, 121)
+ALPHA = np.geomspace(1e-2, 1.0, 121)
 _HOLDS = 1e-11  # where problems without a violation are drawn on the logarithmic axis
 _LARGEST_RATIO, _SMALLEST_RATIO = 10.0, 0.1
-
-
-def gather(problems: Sequence[Problem], courses: Sequence[Any]) -> xarray.Dataset:
-    """Return the balance of the drift (problem, alpha) and violation against ratio (case)."""
-    names = [runs.describe(problem) for problem in problems]
-    return xarray.Dataset(
-        {
-            "balance": (
-                ("problem", "alpha"),
-                [[_balance(problem, alpha) for alpha in _ALPHA] for problem in problems],
-            ),
-            "start": ("problem", [problem.initial_state.alpha for problem in problems]),
-            "settled": ("problem", [runs.quasi_steady_alpha(p, 1e-5) for p in problems]),
-            "ratio": ("case", [one.ratio for one in courses]),
-            "worst": ("case", [one.worst for one in courses]),
-        },
-        coords={"problem": names, "alpha": _ALPHA},
-    )
-
-
-def _balance(problem: Problem, alpha: float) -> float:
-    drift = line_drift(problem, alpha)
-    return drift.total / (drift.signal_wins - drift.outvoted)
 
 
 @styled
@@ -55,7 +28,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
             height = np.interp(alpha, data["alpha"], one["balance"])
             left.plot(alpha, height, marker, color=style["color"], markersize=5, zorder=4)
     left.axhline(0.0, **REFERENCE)
-    left.set(xscale="log", xlabel=r"$\alpha$", xlim=(_ALPHA[0], _ALPHA[-1]), ylim=(-1.05, 1.05))
+    left.set(xscale="log", xlabel=r"$\alpha$", xlim=(ALPHA[0], ALPHA[-1]), ylim=(-1.05, 1.05))
     left.set_ylabel(r"balance of $\frac{d}{dt}(\gamma-\rho)$ on $\gamma=\rho$")
     ratio = np.clip(data["ratio"].values, _SMALLEST_RATIO, _LARGEST_RATIO)
     broken = data["worst"].values > 0.0

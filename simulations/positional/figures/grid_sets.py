@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,26 +10,8 @@ from matplotlib.colors import ListedColormap
 from matplotlib.patches import Rectangle
 
 from simulations.figures.style import panel_letter, styled
-from simulations.positional.training_runs import Training
 
 _TITLES = {"squares": "(1) squares", "random": "(2) not contiguous"}
-
-
-def gather(runs: Mapping[str, Training]) -> xarray.Dataset:
-    """Return owner (layout, patch) and A (layout, patch, other_patch)."""
-    owners = []
-    for run in runs.values():
-        owner = np.empty(run.A.shape[0], dtype=int)
-        for index, patches in enumerate(run.partition):
-            owner[patches] = index
-        owners.append(owner)
-    return xarray.Dataset(
-        {
-            "owner": (("layout", "patch"), np.stack(owners)),
-            "A": (("layout", "patch", "other_patch"), np.stack([run.A for run in runs.values()])),
-        },
-        coords={"layout": list(runs)},
-    )
 
 
 @styled

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,30 +13,6 @@ _SHOWN = 2  # k of panel (a)
 _LEAST = 1e-60  # of the axis of panel (a)
 _POWERS = (1, 3)
 _MOST_POWER = 10.0  # of the axis of panel (b)
-
-
-def gather(found: Mapping[tuple[str, int], Any]) -> xarray.Dataset:
-    """Return errors, sizes and exponents (law, k, place); nan where there is no such D."""
-    laws = list(dict.fromkeys(law for law, _ in found))
-    ks = sorted({k for _, k in found})
-    places = max(len(one.D) for one in found.values())
-
-    def table(values: Any) -> tuple[tuple[str, ...], np.ndarray]:
-        filled = np.full((len(laws), len(ks), places), np.nan)
-        for (law, k), one in found.items():
-            column = values(one)
-            filled[laws.index(law), ks.index(k), places - len(column) :] = column
-        return ("law", "k", "place"), filled
-
-    return xarray.Dataset(
-        {
-            "D": table(lambda one: one.D),
-            "C": table(lambda one: one.C),
-            "error": table(lambda one: one.errors),
-            "exponent": table(lambda one: one.exponents),
-        },
-        coords={"law": laws, "k": ks},
-    )
 
 
 def _mathematical(law: str) -> str:

@@ -2,180 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import xarray
 from matplotlib.ticker import NullFormatter
 
-from dynamics import Problem
-from dynamics.positional.baselines import linear_models as models
-from dynamics.positional.samples.data import draw_coefficients, labels_of_coefficients, sample
-from dynamics.positional.samples.partitions import contiguous
 from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letter, styled
-
-_KINDS = ("ties by a coin", "ties as errors", "P[f* g <= 0]", "normal coefficients")
-_SAMPLED = (0.25, 0.5, 1.0, 2.0, 4.0)
-_IMAGES_AT_ONCE = 20_000
-
-
-def gather_curves(
-    sizes: Sequence[tuple[int, int]], ratios: tuple[float, float, int], images: int, seed: int
-) -> xarray.Dataset:
-    """Return exact errors (size, ratio), samples of the smaller sizes, and critical ratios."""
-    ratio = np.geomspace(*ratios)
-    coin = np.full((len(sizes), ratio.size), np.nan)
-    sampled, deviation = (np.full((len(sizes), len(_SAMPLED)), np.nan) for _ in range(2))
-    reference = []
-    streams = np.random.SeedSequence(seed, spawn_key=(31,)).spawn(len(sizes))
-    for row, ((D, C), stream) in enumerate(zip(sizes, streams)):
-        for column, r in enumerate(ratio):
-            if r * C * C <= D * (1.0 + 1e-12):
-                problem = Problem(D=D, C=C, q=min(1.0, r * C * C / D))
-                coin[row, column] = models.uniform_error(problem).coin
-        rng = np.random.default_rng(stream)
-        for column, r in enumerate(_SAMPLED if D <= 256 else ()):
-            if r * C * C <= D:
-                sampled[row, column], deviation[row, column] = _sample_uniform(
-                    Problem(D=D, C=C, q=r * C * C / D), images, rng
-                )
-        one = Problem(D=D, C=C, q=C * C / D)
-        error = models.uniform_error(one)
-        against = models.uniform_disagreement(one).literal
-        reference.append([error.coin, error.literal, against, models.gaussian_error(one)])
-    names = [f"D={D}, C={C}" for D, C in sizes]
-    return xarray.Dataset(
-        {
-            "coin": (("size", "ratio"), coin),
-            "sampled": (("size", "ratio_sampled"), sampled),
-            "deviation": (("size", "ratio_sampled"), deviation),
-            "reference": (("size", "kind"), reference),
-            "critical": ("size", [models.critical_ratio(*size) for size in sizes]),
-            "critical_literal": (
-                "size", [models.critical_ratio(*size, literal=True) for size in sizes]
-            ),
-            "critical_gaussian": (
-                "size", [models.gaussian_critical_ratio(*size) for size in sizes]
-            ),
-            "D": ("size", [D for D, _ in sizes]),
-            "C": ("size", [C for _, C in sizes]),
-        },
-        coords={"size": names, "ratio": ratio, "ratio_sampled": list(_SAMPLED),
-                "kind": list(_KINDS)},
-        attrs={"images": images},
-    )  # fmt: skip
-
-
-def _sample_uniform(problem: Problem, images: int, rng: np.random.Generator) -> tuple[float, float]:
-    """Return the sampled error of the uniform model and its deviation in standard errors."""
-    wrong, left = 0.0, images
-    while left:
-        count = min(left, _IMAGES_AT_ONCE)
-        s, y = draw_coefficients(problem, count, rng, contiguous(problem))
-        margin = y * s.sum(axis=1, dtype=int)
-        wrong += float(np.sum(margin < 0) + 0.5 * np.sum(margin == 0))
-        left -= count
-    exact = models.uniform_error(problem)
-    variance = exact.wrong + 0.25 * exact.ties - exact.coin**2
-    return wrong / images, (wrong / images - exact.coin) / math.sqrt(variance / images)
-
-
-def gather_powers(set_sizes: Sequence[int], powers: Sequence[float]) -> xarray.Dataset:
-    """Return errors at q = C^k/D and D = 16 C^2 (C, k), and the k of error 1/8."""
-    k = np.linspace(0.75, 3.0, 46)
-
-    def error(C: int, power: float) -> float:
-        D = 16 * C * C
-        q = C**power / D
-        return models.uniform_error(Problem(D=D, C=C, q=q)).coin if q <= 1.0 else math.nan
-
-    critical = [
-        2.0 + math.log(models.critical_ratio(16 * C * C, C)) / math.log(C) for C in set_sizes
-    ]
-    return xarray.Dataset(
-        {
-            "error": (("C", "k"), [[error(C, p) for p in k] for C in set_sizes]),
-            "at": (("C", "k_at"), [[error(C, p) for p in powers] for C in set_sizes]),
-            "critical": ("C", critical),
-            "D": ("C", [16 * C * C for C in set_sizes]),
-        },
-        coords={"C": list(set_sizes), "k": k, "k_at": list(powers)},
-    )
-
-
-def gather_weights(
-    certified: Sequence[tuple[int, int, float]],
-    searched: Sequence[tuple[int, int, float]],
-    most: int,
-    seed: int,
-) -> xarray.Dataset:
-    """Return errors (problem) of uniform weights and of the best ones, proved or found.
-
-    ``most`` is the number of starts of the search, a fifth of it beyond D = 16.
-    """
-    streams = np.random.SeedSequence(seed, spawn_key=(32,)).spawn(len(searched))
-    problems = [Problem(D=D, C=C, q=q) for D, C, q in (*certified, *searched)]
-    best = [models.best_linear_classifier(p).error for p in problems[: len(certified)]]
-    for problem, stream in zip(problems[len(certified) :], streams):
-        starts = most if problem.D <= 16 else most // 5
-        found = models.search_weights(problem, np.random.default_rng(stream), starts=starts)
-        best.append(found[0].coin)
-    return xarray.Dataset(
-        {
-            "uniform": ("problem", [models.uniform_error(p).coin for p in problems]),
-            "best": ("problem", best),
-            "gaussian": ("problem", [models.gaussian_error(p) for p in problems]),
-            "proved": ("problem", np.arange(len(problems)) < len(certified)),
-        },
-        coords={"problem": [f"D={p.D}, C={p.C}, q={p.q:g}" for p in problems]},
-    )
-
-
-def gather_decoded(
-    cases: Sequence[tuple[int, int, float]], images: int, seed: int
-) -> xarray.Dataset:
-    """Return ``P[f* g <= 0]`` of the model that decodes base 3, exact and on data points.
-
-    The data are whole: X (N, D, d) with noise, from which the one score is computed.
-    """
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(33,)))
-    exact, sampled, uniform, deviation = [], [], [], []
-    for D, C, q in cases:
-        problem = Problem(D=D, C=C, q=q, d=8)
-        X, _ = sample(problem, images // 4, rng)
-        score = X[:, :, 0] @ 3.0 ** np.arange(D)
-        digits = models.decode_base_3(score, D).T
-        sets = contiguous(problem)
-        f_star = labels_of_coefficients(problem, X[:, :, 0], sets)
-        g = labels_of_coefficients(problem, digits, sets)
-        exact.append(models.silent_probability(problem))
-        sampled.append(float(np.mean(f_star * g <= 0.0)))
-        uniform.append(models.uniform_error(problem).coin)
-        spread = math.sqrt(max(exact[-1], 1.0 / len(X)) / len(X))
-        deviation.append((sampled[-1] - exact[-1]) / spread)
-    return xarray.Dataset(
-        {"exact": ("problem", exact), "sampled": ("problem", sampled),
-         "uniform": ("problem", uniform), "deviation": ("problem", deviation)},
-        coords={"problem": [f"D={D}, C={C}, q={q:g}" for D, C, q in cases]},
-    )  # fmt: skip
-
-
-def join(
-    curves: xarray.Dataset, powers: xarray.Dataset, weights: xarray.Dataset, decoded: xarray.Dataset
-) -> xarray.Dataset:
-    """Return all that is drawn as one dataset."""
-    return xarray.merge(
-        [
-            curves.drop_vars(["D", "C"]),
-            powers.rename(C="set_size", D="patches", critical="critical_power"),
-            weights.rename(problem="weights_problem", uniform="weights_uniform"),
-            decoded.rename(problem="decoded_problem", deviation="decoded_deviation",
-                           sampled="decoded_sampled", uniform="decoded_uniform"),
-        ],
-        compat="no_conflicts", join="outer", combine_attrs="drop_conflicts",
-    )  # fmt: skip
 
 
 @styled
@@ -189,8 +22,9 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         spread = 3.0 * np.sqrt(one["sampled"] * (1.0 - one["sampled"]) / data.attrs["images"])
         ratio.errorbar(data["ratio_sampled"], one["sampled"], spread, fmt="x", markersize=5,
                        color=style["color"])  # fmt: skip
-    normal = [models.special.ndtr(-1.0 / math.sqrt(r)) for r in data["ratio"].values]
-    ratio.plot(data["ratio"], normal, color="black", linewidth=0.8, label="normal, $D\\gg C$")
+    ratio.plot(
+        data["ratio"], data["normal"], color="black", linewidth=0.8, label="normal, $D\\gg C$"
+    )
     ratio.set(xscale="log", xlabel="$qD/C^2$", ylabel="error of the linear model", ylim=(0.0, 0.4))
     ratio.set_xticks([0.1, 0.3, 1, 3, 8], ["0.1", "0.3", "1", "3", "8"])
     ratio.xaxis.set_minor_formatter(NullFormatter())
@@ -203,7 +37,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     power.set(xlabel=r"$k$ in $q=C^k/D$, $D=16C^2$", ylim=(0.0, 0.4))
     power.legend(loc="upper left", handlelength=1.8)
     for ax in (ratio, power):
-        ax.axhline(models.LEVEL, **REFERENCE)
+        ax.axhline(data.attrs["level"], **REFERENCE)
     _draw_weights(weights, data, artists)
     for letter, ax in zip("abc", (ratio, power, weights)):
         panel_letter(ax, letter)
@@ -223,7 +57,7 @@ def _draw_weights(ax: Any, data: xarray.Dataset, artists: dict[str, Any]) -> Non
     )
     lowest = 6e-4
     ax.plot([lowest, 0.5], [lowest, 0.5], color="#999999", linewidth=0.8, label="equal")
-    ax.axhline(models.LEVEL, **REFERENCE)
+    ax.axhline(data.attrs["level"], **REFERENCE)
     ax.set(xscale="log", yscale="log", xlim=(0.004, 0.5), ylim=(lowest, 0.5),
            xlabel="error of uniform weights", ylabel="error")  # fmt: skip
     ax.set_xticks([0.01, 0.1], ["0.01", "0.1"])

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import xarray
 
 from simulations.figures.style import REFERENCE, problem_style, styled
-
-
-def gather(differences: Mapping[str, np.ndarray], tolerance: float) -> xarray.Dataset:
-    """Return |reduced - full| (problem, step, parameter)."""
-    return xarray.Dataset(
-        {"difference": (("problem", "step", "parameter"), np.stack(list(differences.values())))},
-        coords={"problem": list(differences), "parameter": ["alpha", "gamma", "rho"]},
-        attrs={"tolerance": tolerance},
-    )
 
 
 @styled

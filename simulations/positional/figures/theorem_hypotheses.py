@@ -2,44 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import xarray
 
 from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letter, styled
-from simulations.positional import runs
-from simulations.positional.theorem_4_1 import LABEL_POWER, MUCH_LESS
 
 _MARKERS = {2: "^", 3: "s", 4: "o"}
-
-
-def gather(inside: Mapping[Any, Any], outside: Mapping[Any, Any]) -> xarray.Dataset:
-    """Return the bound on P[f* F <= 0] (problem, power) and the place of every problem."""
-    powers = list(next(iter(inside.values())).at)
-
-    def place(found: Mapping[Any, Any]) -> tuple[list[float], list[float]]:
-        excess = [one.hypotheses.label_error * p.dimension**LABEL_POWER for p, one in found.items()]
-        return [p.q for p in found], excess
-
-    (q, excess), (q_outside, excess_outside) = place(inside), place(outside)
-    return xarray.Dataset(
-        {
-            "disagreement": (
-                ("problem", "power"),
-                [[one.at[power].disagreement for power in powers] for one in inside.values()],
-            ),
-            "D": ("problem", [p.D for p in inside]),
-            "qD": ("problem", [round(p.q * p.D, 9) for p in inside]),
-            "q": ("problem", q),
-            "label_excess": ("problem", excess),
-            "q_outside": ("other", q_outside),
-            "label_excess_outside": ("other", excess_outside),
-        },
-        coords={"power": powers, "problem": [runs.describe(p) for p in inside],
-                "other": [runs.describe(p) for p in outside]},
-    )  # fmt: skip
 
 
 @styled
@@ -68,9 +38,11 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     right.plot(data["q_outside"], data["label_excess_outside"], "x", color="#222222",
                markersize=6, label="named")  # fmt: skip
     right.set(xscale="log", yscale="log", xlabel="$q$")
-    right.set_ylabel(rf"$d^{LABEL_POWER}\,P[y f^*\leq 0]$")
+    right.set_ylabel(rf"$d^{data.attrs['label_power']}\,P[y f^*\leq 0]$")
     (low, _), (bottom, _) = right.get_xlim(), right.get_ylim()
-    right.fill_between([low, MUCH_LESS], bottom, 1.0, color="#009E73", alpha=0.12, linewidth=0)
+    right.fill_between(
+        [low, data.attrs["much_less"]], bottom, 1.0, color="#009E73", alpha=0.12, linewidth=0
+    )
     right.set(xlim=(low, 1.0), ylim=(bottom, right.get_ylim()[1]))
     right.legend(loc="lower right", handlelength=1.0)
     panel_letter(left, "a")

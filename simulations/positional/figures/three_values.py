@@ -7,27 +7,7 @@ from typing import Any
 import numpy as np
 import xarray
 
-from dynamics.positional.oracle import descent as full
 from simulations.figures.style import COLOURS, REFERENCE, panel_letter, styled
-
-
-def gather(path: full.FullTrajectory) -> xarray.Dataset:
-    """Return entries of A (step, entry) with their kind, and their distance from three values."""
-    D = path.problem.D
-    owner = np.empty(D, dtype=int)
-    owner[path.partition] = np.arange(path.problem.L)[:, None]
-    kind = np.where(owner[:, None] == owner, "gamma", "rho")
-    np.fill_diagonal(kind, "beta")
-    entries = path.A.reshape(len(path.step), -1)
-    spread = {}
-    for name in ("gamma", "rho", "beta"):
-        chosen = entries[:, kind.ravel() == name]
-        centre = chosen.mean(axis=1, keepdims=True) if name != "beta" else path.problem.beta
-        spread[f"spread_{name}"] = ("step", np.abs(chosen - centre).max(axis=1))
-    return xarray.Dataset(
-        {"A": (("step", "entry"), entries), "kind": ("entry", kind.ravel()), **spread},
-        coords={"step": path.step},
-    )
 
 
 @styled

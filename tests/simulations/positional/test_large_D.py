@@ -12,6 +12,7 @@ from simulations.positional.claims.events_large_D import judge as judge_events
 from simulations.positional.claims.scaling_theory import Differences, Jump, turning_points
 from simulations.positional.claims.scaling_theory import judge as judge_theory
 from simulations.positional.claims.theorem_4_1_large_D import judge as judge_theorem
+from simulations.positional.data import large_D as figures_data
 from simulations.positional.figures import large_D as figures
 from simulations.positional.large_D import FIXED, Case
 from simulations.reproduction.claim import Verdict
@@ -80,7 +81,7 @@ def test_a_flow_that_is_left_out_is_a_gap_in_the_figures():
     )  # fmt: skip
     slowest = [case for case in large_D.cases(quick=False) if case.scaling == large_D.SLOWEST]
     assert {case.features for case in slowest} == {4}
-    data = figures.gather(dict.fromkeys(large_D.cases(quick=False), run))
+    data = figures_data.gather(dict.fromkeys(large_D.cases(quick=False), run))
     assert data["T1"].isnull().sum() == 8 - len(slowest)
     for draw in (figures.draw_events, figures.draw_ends):
         assert draw(data, Figure(figsize=(7.0, 6.0), layout="constrained"))

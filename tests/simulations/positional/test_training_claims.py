@@ -40,16 +40,10 @@ from simulations.positional.claims import (
     theorem_5_2,
     transfer_partial,
 )
+from simulations.positional.learners import FINDER, LOGISTIC, PRETRAINED, SCRATCH, UNIFORM
 from simulations.positional.start_runs import Start
 from simulations.positional.training_runs import Setting, idealized, one_rate_problem, trained
-from simulations.positional.transfer_runs import (
-    FINDER,
-    LOGISTIC,
-    PRETRAINED,
-    SCRATCH,
-    UNIFORM,
-    Entry,
-)
+from simulations.positional.transfer_runs import Entry
 from simulations.positional.transfer_statistics import Interval, Sweep
 from simulations.reproduction import intervals
 from simulations.reproduction.claim import Verdict
