@@ -1,7 +1,7 @@
 """What a person runs: claims, figures, the report, sweeps and searches, the command line.
 
 ``claims`` and ``figures`` hold one module each; ``claim`` says what a claim is; ``reproduce`` runs
-them (``workers``, ``folder``, ``report``, ``page``). What several claims look at is computed once
+them (``workers``, ``folder``, ``report``). What several claims look at is computed once
 in ``runs``, ``large_D``, ``training_runs``, ``sample_sizes``, ``start_runs``, ``transfer_runs`` and
 ``masked_runs``; ``intervals`` are those over a few runs. ``systems`` describes each theory to
 ``sweep``, ``maps`` and ``falsify``, which know none by name. ``certified`` proves one invariant in

@@ -109,6 +109,8 @@ class TestPage:
             "1e-12",
             "tolerance",
             "D = 16, q = 0.125",
+            "D = 16, qD = 2",
+            "1e+12",
             "Warning: estimated & so on",
             "patchdyn reproduce --quick --only one --out report-one",
             "figures/line.png, data/line.nc",
