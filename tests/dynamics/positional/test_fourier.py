@@ -14,11 +14,13 @@ from dynamics.core.errors import ParameterError, ToleranceError
 from dynamics.core.jit import plain_twin
 from dynamics.positional._emitted import row_gradient
 from dynamics.positional.population.fourier import FourierExpectation
-from dynamics.positional.population.fourier.bound import mean_power
-from dynamics.positional.population.fourier.kernel import node_sums
-from dynamics.positional.population.fourier.plan import TILTS, _probability_of_sum
-from dynamics.positional.population.fourier.prepare import FLOOR, prepare
-from dynamics.positional.population.fourier.totals import exponentials
+from dynamics.positional.population.fourier.goals import Asked, prepare
+from dynamics.positional.population.fourier.lines import Lines
+from dynamics.positional.population.fourier.node_sums import node_sums
+from dynamics.positional.population.fourier.set_law import _probability_of_sum
+from dynamics.positional.population.fourier.tables import Model, Tables
+from dynamics.positional.population.fourier.tilts import TILTS, exponentials
+from dynamics.positional.population.fourier.windows import mean_power
 from dynamics.positional.problem import Problem, State
 from tests.closeness import close, within
 
@@ -428,12 +430,15 @@ class TestNodes:
         x = np.array([0.8, -2.1, 0.3, 5.5])
         p = np.array([0.3, 0.25, 0.1, 0.15]) / (1 if sets == 4 else 8)
         empty = 1 - p.sum()
-        sums, _, weights, _ = node_sums(
-            r, np.array([base]), x[:, None], np.empty((3, 4, 1)), n, p[None],
-            np.array([[eta, step, empty]]), np.array([nodes]), np.array([2 * sets * C + 4]),
-            C, sets, False,
+        column = np.zeros(1)
+        lines = Lines(**dict.fromkeys(Lines._fields, column))._replace(
+            kind=column.astype(int), eta=np.array([eta]), step=np.array([step]), share=p[None],
+            empty=np.array([empty]), logs=np.zeros((1, 5)), nodes=np.array([nodes]),
+            angles=np.array([2 * sets * C + 4]),
         )  # fmt: skip
-        loss, weight = weights[0, :2]
+        tables = Tables(r, x[:, None], np.empty((3, 4, 1)), np.full((5, 1), base))
+        found = node_sums(n, C, sets, tables, lines, lines.nodes, False)
+        sums, loss, weight = found.by_type, found.loss[0], found.size[0]
         with mpmath.workdps(30):
             expected, expected_loss, expected_weight = self.exact(
                 r, base, x, n, p, empty, C, sets, eta, step, nodes
@@ -546,14 +551,14 @@ class TestManyTotals:
     def test_tables(self, D, C, p):
         problem = Problem(D=D, C=C, q=4 / D, p=p)
         expectation, state = FourierExpectation(problem, 1e-6), State(0.05, 1.0, -0.06)
-        law, constants = expectation._law, expectation._constants(state)
-        reach, _, x, y, base, *_ = prepare(
-            law, C, problem.L, constants, p, expectation._crude(state), 1e-6, FLOOR
-        )
+        law, model = expectation._law, Model.at(problem, state)
+        goals = prepare(law, model, expectation._crude(model, state), Asked.of(1e-6))
+        first, x, y, base = goals.tables
+        reach = -first
         one_x, one_y, one_base = np.empty(len(law.n)), np.empty((3, len(law.n))), np.empty(5)
         for r in (-reach, 0, 1, reach):
             set_tables(
-                r, law.plus, law.minus, law.level, problem.L, C, constants, p,
+                r, law.plus, law.minus, law.place, problem.L, C, model[1:], p,
                 np.empty((3, 2 * C + 1, 4)), one_x, one_y, one_base,
             )  # fmt: skip
             for found, expected in (
@@ -574,10 +579,9 @@ class TestManyTotals:
         """Chernoff bounds of E[e^(-lam F)] for every tilt and total, against every pattern."""
         problem, state = Problem(D=12, C=3, q=0.4), State(0.3, 0.5, -0.2)
         expectation = FourierExpectation(problem, 1e-6)
-        reach, _, _, _, _, logs, *_ = prepare(
-            expectation._law, 3, 4, expectation._constants(state), 3, expectation._crude(state),
-            1e-6, FLOOR,
-        )  # fmt: skip
+        model = Model.at(problem, state)
+        goals = prepare(expectation._law, model, expectation._crude(model, state), Asked.of(1e-6))
+        reach, logs = -goals.tables.first, goals.bounds.logs
         oracle = all_patterns(problem)
         F, dF, _ = oracle.moments(state)
         total = (oracle.plus - oracle.minus)[:, 1:].sum(axis=1)

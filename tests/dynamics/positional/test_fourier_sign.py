@@ -5,7 +5,8 @@ import math
 import pytest
 
 from dynamics import Problem, State
-from dynamics.positional.population.fourier import FourierExpectation, sign
+from dynamics.positional.population.fourier import FourierExpectation
+from dynamics.positional.population.fourier.signs import sign_law
 from tests.dynamics.positional.test_fourier import all_patterns, sampled
 
 LATE = State(0.0215, 12.1, -0.744)
@@ -21,20 +22,20 @@ STATES = [
 @pytest.fixture
 def by_halves(monkeypatch):
     """Take the road of halves always."""
-    monkeypatch.setattr(sign, "ENOUGH", -1.0)
-    monkeypatch.setattr(sign, "_crowded_law", lambda *_: (None, 1.0))
-    monkeypatch.setattr(sign, "halves_law", lambda *given: halves_law(*given[:2], 1e-12))
+    monkeypatch.setattr(sign_law, "ENOUGH", -1.0)
+    monkeypatch.setattr(sign_law, "_crowded_law", lambda *_: (None, 1.0))
+    monkeypatch.setattr(sign_law, "halves_law", lambda *given: halves_law(*given[:2], 1e-12))
 
 
-halves_law = sign.halves_law
+halves_law = sign_law.halves_law
 
 
 @pytest.fixture(autouse=True)
 def nothing_kept():
     """Tests replace parts of the enumerations, which are kept between problems."""
-    sign.sign_law.cache_clear()
+    sign_law.sign_law.cache_clear()
     yield
-    sign.sign_law.cache_clear()
+    sign_law.sign_law.cache_clear()
 
 
 class TestHalves:
@@ -57,8 +58,8 @@ class TestHalves:
         """With a coarse enumeration the error is below the bound, and the bound near its size."""
         problem = Problem(D=12, C=2, q=0.4, nu=0.05)
         oracle = all_patterns(problem)
-        monkeypatch.setattr(sign, "_crowded_law", lambda *_: (None, 1.0))
-        monkeypatch.setattr(sign, "halves_law", lambda *given: halves_law(*given[:2], 0.05))
+        monkeypatch.setattr(sign_law, "_crowded_law", lambda *_: (None, 1.0))
+        monkeypatch.setattr(sign_law, "halves_law", lambda *given: halves_law(*given[:2], 0.05))
         expectation = FourierExpectation(problem, 1e-9)
         for state in STATES:
             value = expectation.evaluate(state)
@@ -74,8 +75,8 @@ class TestHalves:
         problem = Problem(D=64, C=2, q=0.5)
         crowded = FourierExpectation(problem, 1e-9)
         one = crowded.evaluate(state)
-        sign.sign_law.cache_clear()
-        monkeypatch.setattr(sign, "_crowded_law", lambda *_: (None, 1.0))
+        sign_law.sign_law.cache_clear()
+        monkeypatch.setattr(sign_law, "_crowded_law", lambda *_: (None, 1.0))
         halves = FourierExpectation(problem, 1e-9)
         other = halves.evaluate(state)
         assert crowded._signs.halves is None

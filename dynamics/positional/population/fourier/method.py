@@ -7,11 +7,8 @@ coefficient of a power of a small polynomial, and the logistic sigmoid is a Four
 .. math:: s(-F) = \frac{1}{2\pi i}\int_{\eta - i\infty}^{\eta + i\infty}
           \frac{\pi\, e^{-wF}}{\sin \pi w}\, dw, \qquad 0 < \eta < 1.
 
-``prepare`` bounds what each r can contribute (by the tilts of ``plan``), ``design`` chooses the
-line, the nodes and the angles, ``kernel`` and ``quads`` evaluate, ``driver`` adds up and accounts
-for every error, ``rounding`` bounds those of floating-point numbers. ``sign`` gives the test error,
-``curvature`` the second derivatives, ``effort`` the operations of all this. Every bound is a
-theorem on the assumptions that ``rounding`` names; nothing in it is an estimate.
+Derived in the notebook ``fourier_method``; the modules and their words are in the docstring of the
+package, :mod:`dynamics.positional.population.fourier`.
 """
 
 from __future__ import annotations
@@ -23,15 +20,17 @@ import numpy as np
 
 from dynamics.core.checks import require
 from dynamics.core.errors import ToleranceError
-from dynamics.positional._emitted import attention_weights, row_sum
+from dynamics.positional._emitted import row_sum
+from dynamics.positional.population.fourier.assemble import PARTS, Result, expectation
 from dynamics.positional.population.fourier.curvature import curvature
-from dynamics.positional.population.fourier.design import design
-from dynamics.positional.population.fourier.driver import PARTS, expectation
-from dynamics.positional.population.fourier.effort import Effort, effort
-from dynamics.positional.population.fourier.plan import SetLaw, set_law, totals_of
-from dynamics.positional.population.fourier.prepare import FLOOR, prepare
-from dynamics.positional.population.fourier.rounding import weight_errors
-from dynamics.positional.population.fourier.sign import SignLaw, Signs, sign_law, sign_probabilities
+from dynamics.positional.population.fourier.errors import WeightErrors
+from dynamics.positional.population.fourier.goals import Asked, prepare
+from dynamics.positional.population.fourier.lines import design
+from dynamics.positional.population.fourier.operation_count import Effort, effort
+from dynamics.positional.population.fourier.set_law import SetLaw, set_law, totals_of
+from dynamics.positional.population.fourier.signs.sign import Signs, sign_probabilities
+from dynamics.positional.population.fourier.signs.sign_law import SignLaw, sign_law
+from dynamics.positional.population.fourier.tables import Model
 from dynamics.positional.population.value import Loss, Value, require_finite
 from dynamics.positional.problem import Problem, State
 
@@ -169,10 +168,8 @@ class FourierExpectation:
         ToleranceError
             If F ranges so far that too many nodes would be needed.
         """
-        second = curvature(
-            self._law, self.problem.C, self.problem.L, self._constants(state), self.problem.p,
-            self._crude(state), max(self.tolerance, _JACOBIAN_TOLERANCE),
-        )  # fmt: skip
+        model, tolerance = Model.at(self.problem, state), max(self.tolerance, _JACOBIAN_TOLERANCE)
+        second = curvature(self._law, model, self._crude(model, state), Asked.of(tolerance))
         if not np.all(np.isfinite(second)):
             raise ToleranceError("the Fourier method cannot resolve the range of F at this state")
         matrix = np.empty((3, 3))
@@ -181,16 +178,10 @@ class FourierExpectation:
 
     def effort(self, state: State) -> Effort:
         """Return how much work the integrals of one gradient are: nodes, angles, operations."""
-        problem, law = self.problem, self._law
-        reach, _, x, y, base, logs, sure, ready, unit, goal = prepare(
-            law, problem.C, problem.L, self._constants(state), problem.p, self._crude(state),
-            self.tolerance, FLOOR,
-        )  # fmt: skip
-        _, _, nodes, angles, share, _, _ = design(
-            law, problem.C, problem.L, reach, self.tolerance, FLOOR, unit, x, y, base, logs, sure,
-            ready, goal,
-        )  # fmt: skip
-        return effort(problem.C, problem.L, len(law.n), nodes, angles, share.sum(axis=1))
+        law, model, required = self._law, Model.at(self.problem, state), Asked.of(self.tolerance)
+        lines = design(law, prepare(law, model, self._crude(model, state), required), required)
+        filled = lines.share.sum(axis=1)
+        return effort(law.C, law.L, len(law.n), lines.nodes, lines.angles, filled)
 
     def _refuse_large_tables(self) -> None:
         """Refuse tables of all types and totals that are too large, before they are made."""
@@ -202,22 +193,15 @@ class FourierExpectation:
                 f"for these D, C and q, more than the {_MOST_NUMBERS:.0e} it may take"
             )
 
-    def _run(self, state: State) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        constants, problem = self._constants(state), self.problem
-        values, bounds, magnitude, _ = expectation(
-            self._law, problem.C, problem.L, constants, self._blur(state, constants), problem.p,
-            self._crude(state), self.tolerance, self.relative,
+    def _run(self, state: State) -> Result:
+        model = Model.at(self.problem, state)
+        result = expectation(
+            self._law, model, WeightErrors.of(self.problem, state, model),
+            self._crude(model, state), Asked.of(self.tolerance, self.relative),
         )  # fmt: skip
         if state[0] == 0.0:  # F is 0 whatever gamma and rho
-            values[2:4], bounds[2:4] = 0.0, 0.0
-        return values, bounds, magnitude
-
-    def _blur(self, state: State, constants: tuple[float, ...]) -> tuple[float, ...]:
-        """Bound the errors of the five attention weights among the constants."""
-        problem, (_, gamma, rho) = self.problem, map(float, state)
-        return weight_errors(
-            problem.beta, gamma, rho, problem.tau, problem.C, float(problem.D), constants[1:6]
-        )
+            result.values[2:4], result.bounds[2:4] = 0.0, 0.0
+        return result
 
     def _certified(self, state: State) -> tuple[np.ndarray, ...]:
         """Run with the loss, within the tolerance; last the error parts of the worst entry."""
@@ -258,31 +242,21 @@ class FourierExpectation:
         if self._signs is None:
             D, C, q = self.problem.D, self.problem.C, self.problem.q
             self._signs = sign_law(D, C, q, max(self.tolerance, 1e-9))
-        constants, problem = self._constants(state), self.problem
-        return sign_probabilities(
-            self._law, self._signs, problem.C, problem.L, constants, self._blur(state, constants),
-            problem.p, problem.beta == float(state[2]),
-        )  # fmt: skip
+        model = Model.at(self.problem, state)
+        of_weights = WeightErrors.of(self.problem, state, model)
+        turned = self.problem.beta == float(state[2])
+        return sign_probabilities(self._law, self._signs, model, of_weights, turned)
 
-    def _constants(self, state: State) -> tuple[float, ...]:
-        problem = self.problem
-        alpha, gamma, rho = map(float, state)
-        weights = attention_weights(
-            problem.beta, gamma, rho, problem.tau, problem.C, float(problem.D)
-        )
-        return (alpha, *weights, float(problem.D), problem.kappa, problem.tau, problem.nu)
-
-    def _crude(self, state: State) -> np.ndarray:
+    def _crude(self, model: Model, state: State) -> np.ndarray:
         """Bound softplus(-F), |dF| and 1 for every sample, from |O| <= kappa |alpha|."""
         problem = self.problem
-        alpha, _, Gamma, Xi, *_ = self._constants(state)
-        top = problem.kappa * abs(alpha)
+        top = problem.kappa * abs(model.alpha)
         steep = float(np.float64(top) ** (problem.p - 1))  # inf where a float would raise
         slope = problem.D * (problem.p * steep + problem.nu)
         loss = math.log(2) + problem.D * (top * steep + problem.nu * top)
         move = 2.0 * slope * top / problem.tau
         C, D = float(problem.C), float(problem.D)
-        same, others = row_sum(0.0, Gamma, 0.0, C, D), row_sum(0.0, 0.0, Xi, C, D)
+        same, others = row_sum(0.0, model.Gamma, 0.0, C, D), row_sum(0.0, 0.0, model.Xi, C, D)
         crude = (loss, slope * problem.kappa, move * same, move * others, 1.0)
         require_finite(crude, state)
         return np.array(crude)

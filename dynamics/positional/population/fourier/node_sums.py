@@ -1,20 +1,24 @@
-r"""The inner loop of the Fourier method: sums over the nodes w = eta + i t and the angles of z.
+r"""Sums over the nodes w = eta + i t and the angles of z.
 
-Consecutive nodes are the lanes of the vector instructions; ``quads`` holds what is done at four
-angles. The last axis of all arrays of a block of nodes counts the nodes, their first axis is
-(real part, imaginary part) unless they are flat.
+The trapezoid rule of ``e^{-wF} / sin(pi w)`` along a line, of the coefficient of ``z^r`` in the
+power of the tilted law of a set (notebook ``fourier_method``, Sections 4 and 5). Consecutive nodes
+are the lanes of the vector instructions; ``four_angles`` holds what is done at four angles. The
+last axis of all arrays of a block of nodes counts the nodes, their first axis is (real part,
+imaginary part) unless they are flat.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from dynamics.core.jit import REORDER, kernel
-from dynamics.positional.population.fourier.quads import (
+from dynamics.positional.population.fourier.four_angles import (
     FOUR,
     LANES,
+    PLAIN_POWER,
     angle_tables,
     binomial_series,
     from_four,
@@ -22,32 +26,49 @@ from dynamics.positional.population.fourier.quads import (
     pair_sums,
     take_power,
 )
-from dynamics.positional.population.fourier.rounding import PLAIN_POWER
 
 #: Nodes come in multiples of this.
 FEW_LANES = 8
 
 
+class NodeSums(NamedTuple):
+    """Sums over the nodes, by total R; each weight with the factor ``step``.
+
+    ``by_type[total, type]`` (last entry: the empty type) with weight 1/sin(pi w); ``loss``: all
+    types with weight 1/(w sin(pi w)). ``slopes``: like ``by_type`` with weight w / sin(pi w), and
+    ``pairs[total, 6]``: with this weight the sums over two sets with factors ``y_j y_k``, L - 3
+    sets remaining. Of the absolute weights 1/|sin(pi w)|: their sum, ``size``; over |w|; times t;
+    and the sums of their errors in units of rounding.
+    """
+
+    by_type: np.ndarray
+    loss: np.ndarray
+    slopes: np.ndarray
+    pairs: np.ndarray
+    size: np.ndarray
+    size_over_w: np.ndarray
+    size_times_t: np.ndarray
+    error: np.ndarray
+    error_over_w: np.ndarray
+
+
 @kernel
-def node_sums(first, base, x, y, n, share, line, nodes, angles, C, L, second):
+def node_sums(n, C, L, tables, lines, nodes, second):
     r"""Add up ``step Re[e^{-i t base} E_type(w) G_{r-n}(w) / sin(pi w)]`` over the nodes.
 
-    One row per total ``r = first, first + 1, ...`` (the last axis of base, x and y); rows without
-    nodes give 0. ``line`` holds
-    (eta, step, share of the empty type), ``w = eta + i (k + 1/2) step``,
+    ``w = eta + i (k + 1/2) step``, k = 0 ... nodes[total] - 1 (totals without nodes give 0),
     ``E_type = share e^{-i t x}``, and ``G_j`` is the coefficient of ``z^j`` in
-    ``(sum_type E_type z^n)^(L-2)``, by a DFT over ``angles`` half-shifted angles, a multiple of
-    four. All shares add up to 1.
-
-    Returns ``sums[row, type]`` (last entry: the empty type) and ``weights[row]``: the same sum for
-    the loss (all types, weight 1/(w sin(pi w))), the sums of the absolute weights of either, and
-    what bounds their errors: see ``node_weights``.
-    With ``second`` also ``slopes``, like ``sums`` with weight w / sin(pi w), and ``pairs[row]``:
-    with this weight, the sums over two sets with factors ``y_j y_k``, L - 3 sets remaining.
+    ``(sum_type E_type z^n)^(L-2)``, by a DFT over half-shifted angles, a multiple of four. All
+    shares add up to 1. Returns :class:`NodeSums`; slopes and pairs are 0 unless ``second``.
     """
     rows, types = len(nodes), len(n)
-    sums, weights = np.zeros((rows, types + 1)), np.zeros((rows, 6))
-    slopes, pairs = np.zeros((rows, types + 1)), np.zeros((rows, 6))
+    of_weights = np.zeros((6, rows))
+    sums = NodeSums(
+        np.zeros((rows, types + 1)), of_weights[0], np.zeros((rows, types + 1)),
+        np.zeros((rows, 6)), of_weights[1], of_weights[2], of_weights[3], of_weights[4],
+        of_weights[5],
+    )  # fmt: skip
+    base, x, y, angles = tables.base[0], tables.x, tables.y, lines.angles
     excess = L - 2 > PLAIN_POWER
     ones, series, fewer = np.ones((types, 1))[:, 0], np.empty(10), np.empty(10)
     powers = (C + 3) // 4 * 4 + 1
@@ -57,42 +78,45 @@ def node_sums(first, base, x, y, n, share, line, nodes, angles, C, L, second):
     coefficient, node = np.empty((2, 2 * C + 1, LANES)), np.empty((3, 2, LANES))
     polys = np.empty((3 if second else 0, len(poly)))
     starts, slopes_of = np.empty((len(polys), FOUR)), np.empty((len(polys), FOUR))
-    cosine, tables = angle_tables(C, 4)
+    of_z = angle_tables(C, 4)
     for i in range(rows):
         if nodes[i] == 0:
             continue
-        eta, step, empty = line[i, 0], line[i, 1], line[i, 2]
-        shift = -share[i].sum() if excess else empty
-        squarings = binomial_series(L - 2, 2.0 * share[i].sum(), series)
-        fewer_squarings = binomial_series(L - 3, 2.0 * share[i].sum(), fewer)
-        if len(cosine) != 2 * angles[i]:
-            cosine, tables = angle_tables(C, angles[i])
+        r, eta, step, empty = tables.first + i, lines.eta[i], lines.step[i], lines.empty[i]
+        share = lines.share[i]
+        shift = -share.sum() if excess else empty
+        squarings = binomial_series(L - 2, 2.0 * share.sum(), series)
+        fewer_squarings = binomial_series(L - 3, 2.0 * share.sum(), fewer)
+        if len(of_z.cosine) != 2 * angles[i]:
+            of_z = angle_tables(C, angles[i])
         blocks = (nodes[i] + LANES - 1) // LANES
         block = (nodes[i] // FEW_LANES + blocks - 1) // blocks * FEW_LANES
         for done in range(0, nodes[i], block):
             lanes = min(block, nodes[i] - done)
-            waves(done + 0.5, step, base[i], x[:, i], share[i], turns, lanes, phases)
+            waves(done + 0.5, step, base[i], x[:, i], share, turns, lanes, phases)
             levels(n, ones, shift, phases, lanes, poly, start)
-            node_weights(done + 0.5, step, eta, phases, lanes, node, weights[i])
+            node_weights(i, done + 0.5, step, eta, phases, lanes, node, sums)
             clear(half)
             for m in range(len(polys)):
                 levels(n, y[m, :, i], 0.0, phases, lanes, polys[m], starts[m])
             for j in range(angles[i] // 4):
-                on_four(j, tables, start, poly, lanes, rest, values)
+                on_four(j, of_z, start, poly, lanes, rest, values)
                 one = take_power(values, L - 2, excess, series, squarings, lanes, z)
-                from_four(first + i, j, one, cosine, tables, z, lanes, half)
+                from_four(r, j, one, of_z, z, lanes, half)
                 if len(polys) > 0 and L > 2:
                     one = take_power(values, L - 3, excess, fewer, fewer_squarings, lanes, z)
                     for m in range(3):
-                        on_four(j, tables, starts[m], polys[m], lanes, rest, slopes_of[m])
-                    pair_sums(first + i, j, one, cosine, z, slopes_of, node, lanes, pairs[i])
+                        on_four(j, of_z, starts[m], polys[m], lanes, rest, slopes_of[m])
+                    pair_sums(r, j, one, of_z, z, slopes_of, node, lanes, sums.pairs[i])
             coefficients(C, half, node[0], lanes, coefficient)
-            weights[i, 0] += contract(C, n, phases, coefficient, node[2], empty, lanes, sums[i])
+            sums.loss[i] += contract(
+                C, n, phases, coefficient, node[2], empty, lanes, sums.by_type[i]
+            )
             if second:
                 coefficients(C, half, node[0], lanes, coefficient)
                 turn_by(node[1], lanes, coefficient)
-                contract(C, n, phases, coefficient, node[2], empty, lanes, slopes[i])
-    return sums, slopes, weights, pairs
+                contract(C, n, phases, coefficient, node[2], empty, lanes, sums.slopes[i])
+    return sums
 
 
 @kernel(inner=True)
@@ -180,28 +204,27 @@ def levels(n, factor, shift, phases, lanes, poly, start):
 
 
 @kernel(inner=True, fastmath=REORDER)
-def node_weights(start, step, eta, phases, lanes, node, weights):
+def node_weights(i, start, step, eta, phases, lanes, node, sums):
     """Fill ``node``: step e^{-i t base} / sin(pi w), w, and 1 / w (its conjugate).
 
-    Adds to ``weights`` the sums of |step / sin(pi w)|, of it over |w|, of it times its relative
-    error in units of rounding, of it times t, and of the third over |w|. That error is 4 pi t of
-    e^(pi t), 5 for each multiplication by ``eight``, twice for its inverse and half again for the
-    cancellation in sinh(pi t) >= sinh(1/2), below which there is a series; and what sin and cos of
-    pi eta may be off, 8 u, over the least |sin(pi w)|.
+    Adds to ``sums`` at R number i what is said there of the absolute weights. That error is
+    4 pi t of e^(pi t), 5 for each multiplication by ``eight``, twice for its inverse and half again
+    for the cancellation in sinh(pi t) >= sinh(1/2), below which there is a series; and what sin and
+    cos of pi eta may be off, 8 u, over the least |sin(pi w)|.
     """
     wave = phases[:, phases.shape[1] - 1]
     sine, cosine = math.sin(math.pi * eta), math.cos(math.pi * eta)
     growth, eight = node[1, 0], math.exp(min(8.0 * math.pi * step, 300.0))
-    for i in range(min(lanes, 8)):
-        growth[i] = math.exp(min(math.pi * step * (start + i), 300.0))
+    for m in range(min(lanes, 8)):
+        growth[m] = math.exp(min(math.pi * step * (start + m), 300.0))
     for m in range(8, lanes, 8):
         before, after = growth[m - 8 :], growth[m:]
-        for i in range(8):
-            after[i] = min(before[i] * eight, 1e130)
+        for k in range(8):
+            after[k] = min(before[k] * eight, 1e130)
     one = two = three = four = five = 0.0
     constant = 40.0 if eta == 0.0 else 40.0 + 8.0 / abs(sine)
-    for i in range(lanes):
-        t, grow = step * (start + i), growth[i]
+    for m in range(lanes):
+        t, grow = step * (start + m), growth[m]
         x = math.pi * t
         z = x * x
         series = 1.0 + z / 156.0 * (1.0 + z / 210.0)
@@ -210,25 +233,25 @@ def node_weights(start, step, eta, phases, lanes, node, weights):
         re = sine * (grow + 1 / grow) / 2
         im = cosine * (series if x < 0.5 else (grow - 1 / grow) / 2)
         size = re * re + im * im
-        a, b = wave[0, i], wave[1, i]
-        node[0, 0, i] = step * (a * re + b * im) / size
-        node[0, 1, i] = step * (b * re - a * im) / size
-        node[1, 0, i], node[1, 1, i] = eta, t
+        a, b = wave[0, m], wave[1, m]
+        node[0, 0, m] = step * (a * re + b * im) / size
+        node[0, 1, m] = step * (b * re - a * im) / size
+        node[1, 0, m], node[1, 1, m] = eta, t
         inverse = step / math.sqrt(size)
-        error = inverse * (constant + 2.5 * i + 50.0 * t)
+        error = inverse * (constant + 2.5 * m + 50.0 * t)
         one += inverse
         three += error
         four += inverse * t
         size = eta * eta + t * t
-        node[2, 0, i], node[2, 1, i] = eta / size, t / size
+        node[2, 0, m], node[2, 1, m] = eta / size, t / size
         away = 1.0 / math.sqrt(size)
         two += inverse * away
         five += error * away
-    weights[1] += one
-    weights[2] += two
-    weights[3] += three
-    weights[4] += four
-    weights[5] += five
+    sums.size[i] += one
+    sums.size_over_w[i] += two
+    sums.error[i] += three
+    sums.size_times_t[i] += four
+    sums.error_over_w[i] += five
 
 
 @kernel(inner=True, fastmath=REORDER)

@@ -1,15 +1,16 @@
 r"""Operations of one gradient by the Fourier method, counted.
 
 Counted are real additions, multiplications and fused multiply-adds, each as one, of the inner
-loops in ``quads`` and ``kernel``. At four angles and one node a polynomial of degree C takes
-16 (ceil(C/4) + 1) operations, its way back to the coefficients 32 + 20 ceil(C/4), and the power
-four times
+loops in ``four_angles`` and ``node_sums``. At four angles and one node a polynomial of degree C
+takes 16 (ceil(C/4) + 1) operations, its way back to the coefficients 32 + 20 ceil(C/4), and the
+power four times
 
 * 8, and 8 or 12 for each further digit of L - 2 in base 4 (12 where the digit is not 0), plain;
 * 11, and 10 or 16 for each further digit, in excess of 1;
 * 23 + 4 s by the binomial series with s squarings.
 
-A complex multiply-add is four operations. Planning (tables, tilts, windows) is not counted.
+A complex multiply-add is four operations. Tables, tilts and windows are not counted (notebook
+``fourier_method``, Section 9).
 """
 
 from __future__ import annotations
@@ -19,8 +20,11 @@ from typing import NamedTuple
 import numpy as np
 
 from dynamics.core.jit import plain_twin
-from dynamics.positional.population.fourier.quads import LANES, binomial_series
-from dynamics.positional.population.fourier.rounding import PLAIN_POWER
+from dynamics.positional.population.fourier.four_angles import (
+    LANES,
+    PLAIN_POWER,
+    binomial_series,
+)
 
 #: More operations than this are refused before they are made: some ten seconds on one core.
 MOST_OPERATIONS = 10**11

@@ -5,9 +5,13 @@ The sets are independent given their types, so with the sets in two groups ``A``
 .. math:: P[F \le 0, R = r] = \sum_A P(A)\,
           P_B[\,n_B = r - n_A,\ x_B \le -\mathrm{base} - x_A\,],
 
-``n`` and ``x`` being sums over a group. For every ``n_B`` the multisets of B are sorted by
-``x_B``; a value of their cumulative law answers for one multiset of A. The pairs are as many as the
-multisets of all sets, the work is that of the two groups.
+``n`` and ``x`` being sums over a group. For every ``n_B`` the multisets of B are brought into
+order by ``x_B``; a value of their cumulative law answers for one multiset of A. The pairs are as
+many as the multisets of all sets, the work is that of the two groups (notebook ``fourier_method``,
+Section 7).
+
+Order is by buckets, each sorted only when a value inside it is asked for: 9 times faster than a
+sort of B and a binary search for each multiset of A (the benchmark ``test_halves`` measures both).
 """
 
 from __future__ import annotations
@@ -17,9 +21,9 @@ from typing import NamedTuple
 import numpy as np
 
 from dynamics.core.jit import kernel
-from dynamics.positional.population.fourier.multisets import multisets
-from dynamics.positional.population.fourier.plan import SetLaw
-from dynamics.positional.population.fourier.rounding import UNIT
+from dynamics.positional.population.fourier.errors import UNIT
+from dynamics.positional.population.fourier.set_law import SetLaw
+from dynamics.positional.population.fourier.signs.multisets import multisets
 
 #: Multisets of one half beyond these are left out.
 _MOST_NODES = 400_000
@@ -73,25 +77,55 @@ def _half(sets: int, law: SetLaw, remainder: float) -> Half:
     )  # fmt: skip
 
 
+class Buckets(NamedTuple):
+    """The sums of one group of B in buckets: what is written for each group anew.
+
+    ``of[i]``: the bucket of the i-th sum asked about; bucket k holds ``value`` and ``weight`` from
+    ``edges[k]`` on. ``before[k]``: the weight before it; ``least[k]``, ``most[k]``: the least value
+    from there on, the largest up to there.
+    """
+
+    of: np.ndarray
+    edges: np.ndarray
+    before: np.ndarray
+    least: np.ndarray
+    most: np.ndarray
+    value: np.ndarray
+    weight: np.ndarray
+
+
+class Scale(NamedTuple):
+    """How sums fall into ``many`` buckets: evenly about ``middle``, fewer beyond ``width``."""
+
+    middle: float
+    width: float
+    many: int
+
+
 @kernel
-def count_by_halves(totals, bases, x, dbases, dx, a, b, L):
+def count_by_halves(left_open, a, b, L):
     """Return P[F < 0, R = r], P[F <= 0, R = r] and the probability enumerated, for each total.
 
-    What may be on either side within the errors ``dbases, dx`` of the tables counts as the second.
+    What may be on either side within the errors of the tables counts as the second.
     """
+    totals, x, dx, bases = left_open.totals, left_open.x, left_open.dx, left_open.base
     counted = np.zeros((3, len(totals)))
     scratch = np.empty(max(len(a.slot), len(b.slot)))
     sums_a, sums_b = np.empty(len(a.slot)), np.empty(len(b.slot))
     room = 0
     for g in range(2 * b.span + 1):
         room = max(room, b.first[g + 1] - b.first[g])
-    buckets, edges = np.empty(max(room, len(a.slot)), np.int64), np.empty(room + 1, np.int64)
-    ends, value, weight = np.empty((3, room + 1)), np.empty(room), np.empty(room)
+    ends = np.empty((3, room + 1))
+    buckets = Buckets(
+        np.empty(max(room, len(a.slot)), np.int64), np.empty(room + 1, np.int64), ends[0], ends[1],
+        ends[2], np.empty(room), np.empty(room),
+    )  # fmt: skip
     for i in range(len(totals)):
         largest = error = 0.0
         for k in range(x.shape[1]):
             largest, error = max(largest, abs(x[i, k])), max(error, dx[i, k])
-        blur = 1e-300 + dbases[i] + L * error + UNIT * (L + 8.0) * (abs(bases[i]) + L * largest)
+        off = 1e-300 + left_open.dbase[i] + L * error
+        off += UNIT * (L + 8.0) * (abs(bases[i]) + L * largest)
         _sum_up(a.parent, a.last, a.slot, x[i], scratch, sums_a)
         _sum_up(b.parent, b.last, b.slot, x[i], scratch, sums_b)
         for g in range(2 * b.span + 1):
@@ -100,10 +134,8 @@ def count_by_halves(totals, bases, x, dbases, dx, a, b, L):
                 continue
             p, q, u, v = a.first[h], a.first[h + 1], b.first[g], b.first[g + 1]
             if p < q and u < v:
-                _join(
-                    -bases[i], blur, sums_a[p:q], a.weight[p:q], sums_b[u:v], b.weight[u:v],
-                    buckets, edges, ends, value, weight, counted[:, i],
-                )  # fmt: skip
+                one, other = (sums_a[p:q], a.weight[p:q]), (sums_b[u:v], b.weight[u:v])
+                _join(-bases[i], off, one, other, buckets, counted[:, i])
     return counted
 
 
@@ -117,37 +149,36 @@ def _sum_up(parent, last, slot, x, scratch, sums):
 
 
 @kernel(inner=True)
-def _join(
-    goal, blur, sums_a, weights_a, sums_b, weights_b, buckets, edges, ends, value, weight, counted
-):
-    """Add the probability of pairs with sum below ``goal``, at most ``goal``, and of all."""
+def _join(goal, off, one, other, buckets, counted):
+    """Add the probability of pairs with sum below ``goal``, at most ``goal``, and of all.
+
+    ``one``, ``other``: sums and weights of a group of A and of B; ``off``: the error of a sum.
+    """
+    (sums_a, weights_a), (sums_b, weights_b) = one, other
     all_a, least, most = _total_and_range(sums_a, weights_a)
     all_b, lowest, highest = _total_and_range(sums_b, weights_b)
     counted[2] += all_a * all_b
-    if goal - least + blur < lowest:
+    if goal - least + off < lowest:
         return
-    if goal - most - blur >= highest:
+    if goal - most - off >= highest:
         counted[0] += all_a * all_b
         counted[1] += all_a * all_b
         return
-    middle, width = _spread(sums_b)
-    many = len(sums_b)
-    _buckets(sums_b, 0.0, 1.0, middle, width, many, buckets)
-    _fill(sums_b, weights_b, buckets, edges, ends, value, weight)
-    _buckets(sums_a, goal - blur, -1.0, middle, width, many, buckets)
+    scale = _scale(sums_b)
+    _find_buckets(sums_b, 0.0, 1.0, scale, buckets.of)
+    _fill(sums_b, weights_b, buckets)
+    _find_buckets(sums_a, goal - off, -1.0, scale, buckets.of)
     for i in range(len(sums_a)):
-        k, rest = buckets[i], goal - blur - sums_a[i]
-        if rest < ends[1, k]:
-            under, after = ends[0, k], ends[1, k]
-        elif rest >= ends[2, k]:
-            under, after = ends[0, k + 1], ends[1, k + 1]
+        k, rest = buckets.of[i], goal - off - sums_a[i]
+        if rest < buckets.least[k]:
+            under, after = buckets.before[k], buckets.least[k]
+        elif rest >= buckets.most[k]:
+            under, after = buckets.before[k + 1], buckets.least[k + 1]
         else:
-            under, after = _weight_up_to(rest, k, edges, ends, value, weight), -np.inf
+            under, after = _weight_up_to(rest, k, buckets), -np.inf
         over = under
-        if rest + 2.0 * blur >= after:
-            over = _weight_around(
-                rest + 2.0 * blur, middle, width, many, edges, ends, value, weight
-            )
+        if rest + 2.0 * off >= after:
+            over = _weight_around(rest + 2.0 * off, scale, buckets)
         counted[0] += weights_a[i] * under
         counted[1] += weights_a[i] * over
 
@@ -163,8 +194,8 @@ def _total_and_range(sums, weights):
 
 
 @kernel(inner=True)
-def _spread(sums):
-    """Return the median of a few sums, and the median distance from it."""
+def _scale(sums):
+    """Return the :class:`Scale`: the median of a few sums, and the median distance from it."""
     row = np.empty(15)
     for k in range(15):
         row[k] = sums[k * len(sums) // 15]
@@ -173,83 +204,85 @@ def _spread(sums):
     for k in range(15):
         row[k] = abs(row[k] - middle)
     row.sort()
-    return middle, max(row[7], 1e-3 * row[14], 1e-290)
+    return Scale(middle, max(row[7], 1e-3 * row[14], 1e-290), len(sums))
 
 
 @kernel(inner=True)
-def _buckets(sums, start, sign, middle, width, many, buckets):
+def _find_buckets(sums, start, sign, scale, buckets):
     """Fill the buckets 0 ... many - 1 of ``start + sign sums``.
 
     Every rounded operation is monotone, so values in order have buckets in order.
     """
     for i in range(len(sums)):
-        away = start + sign * sums[i] - middle
-        part = 0.5 * (width / (width + abs(away)))
-        part = 1.0 - part if away >= 0.0 else part
-        buckets[i] = min(int(part * many), many - 1)
+        buckets[i] = _bucket(start + sign * sums[i], scale)
 
 
 @kernel(inner=True)
-def _fill(sums, weights, buckets, edges, ends, value, weight):
-    """Distribute the sums and their weights among buckets; ``edges[k]`` is where bucket k begins.
+def _bucket(value, scale):
+    away = value - scale.middle
+    part = 0.5 * (scale.width / (scale.width + abs(away)))
+    part = 1.0 - part if away >= 0.0 else part
+    return min(int(part * scale.many), scale.many - 1)
 
-    ``ends``: the weight before each bucket, the least value from there on, the largest up to there.
-    """
+
+@kernel(inner=True)
+def _fill(sums, weights, buckets):
+    """Distribute the sums and their weights among the buckets ``buckets.of``."""
+    of, edges, value, weight = buckets.of, buckets.edges, buckets.value, buckets.weight
+    before, least_from, upto = buckets.before, buckets.least, buckets.most
     many = len(sums)
     for k in range(many + 1):
         edges[k] = 0
     for i in range(many):
-        edges[buckets[i]] += 1
+        edges[of[i]] += 1
     end = 0
     for k in range(many + 1):
         end += edges[k]
         edges[k] = end
     for i in range(many):
-        k = buckets[i]
+        k = of[i]
         edges[k] -= 1
         value[edges[k]], weight[edges[k]] = sums[i], weights[i]
     total, most = 0.0, -np.inf
     for k in range(many):
-        ends[0, k] = total
+        before[k] = total
         for i in range(edges[k], edges[k + 1]):
             total += weight[i]
             most = max(most, value[i])
-        ends[2, k] = most
-    ends[0, many], least = total, np.inf
-    ends[1, many] = np.inf
+        upto[k] = most
+    before[many], least = total, np.inf
+    least_from[many] = np.inf
     for k in range(many - 1, -1, -1):
         for i in range(edges[k], edges[k + 1]):
             least = min(least, value[i])
-        ends[1, k] = least
+        least_from[k] = least
 
 
 @kernel(inner=True)
-def _weight_around(goal, middle, width, many, edges, ends, value, weight):
+def _weight_around(goal, scale, buckets):
     """Return the weight of the sums up to ``goal``."""
-    away = goal - middle
-    part = 0.5 * (width / (width + abs(away)))
-    part = 1.0 - part if away >= 0.0 else part
-    k = min(int(part * many), many - 1)
-    if goal < ends[1, k]:
-        return ends[0, k]
-    if goal >= ends[2, k]:
-        return ends[0, k + 1]
-    return _weight_up_to(goal, k, edges, ends, value, weight)
+    k = _bucket(goal, scale)
+    if goal < buckets.least[k]:
+        return buckets.before[k]
+    if goal >= buckets.most[k]:
+        return buckets.before[k + 1]
+    return _weight_up_to(goal, k, buckets)
 
 
 @kernel(inner=True)
-def _weight_up_to(goal, k, edges, ends, value, weight):
+def _weight_up_to(goal, k, buckets):
     """Return the weight of the sums up to ``goal``, which lies inside bucket k.
 
     Sorts the bucket the first time; from then on ``weight`` holds minus the weight before each.
     """
+    edges, value, weight = buckets.edges, buckets.value, buckets.weight
     i, j = edges[k], edges[k + 1]
     if weight[i] >= 0.0:
         _sort(value[i:j], weight[i:j])
-        total = ends[0, k]
+        total = buckets.before[k]
         for m in range(i, j):
             total, weight[m] = total + weight[m], -total
-        weight[i] = -max(ends[0, k], 1e-300)
+        weight[i] = -max(buckets.before[k], 1e-300)
     while i < j:
         m = (i + j) // 2
         if value[m] <= goal:

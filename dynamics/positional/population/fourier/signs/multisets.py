@@ -1,4 +1,4 @@
-"""Multisets of set types in a tree pruned by probability."""
+"""Multisets of set types in a tree pruned by probability (Section 7 of ``fourier_method``)."""
 
 from __future__ import annotations
 

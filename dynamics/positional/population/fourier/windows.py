@@ -1,7 +1,11 @@
-r"""Where to integrate, and what that leaves out: window and nodes in t, angles in z.
+r"""Windows in t and angles in z: the aliases of the trapezoid rule, and what is left out.
 
-All bounds are Chernoff bounds of tilted expectations, ``logs[j, k]`` for tilt ``j`` and component
-``k`` (loss, three derivatives, mean sigmoid), as in ``plan``; infinite where not evaluated.
+The trapezoid rule with step ``2 pi / Omega`` returns s(-F) for the window ``|F| < Omega`` and
+aliases, which fall like ``e^{-(1 -+ eta) Omega}``; a discrete Fourier transform over m angles
+returns the coefficient of z^r and those of z^(r + k m), whose size at another radius of z is
+bounded by Chernoff (notebook ``fourier_method``, Sections 3 and 6). All bounds are those of tilted
+expectations, ``logs[j, k]`` for tilt ``j`` and component ``k`` (loss, three derivatives, mean
+sigmoid); infinite where not evaluated.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ import math
 import numpy as np
 
 from dynamics.core.jit import kernel
-from dynamics.positional.population.fourier.plan import TILTS, UNTILTED
+from dynamics.positional.population.fourier.tilts import TILTS, UNTILTED
 
 _LOG_TILTS = np.log(np.abs(np.where(TILTS == 0.0, 1.0, TILTS)))
 
@@ -49,15 +53,30 @@ def window(q, grid):
 
 
 @kernel(inner=True)
-def account(end, omega, eta, logs, slack, front, bounds):
-    """Add the truncation at t = end and the aliases of the trapezoid rule to ``bounds``.
+def account(lines, logs, most, integrated):
+    """Add the truncation in t and the aliases of the trapezoid rule to ``integrated.bounds``.
 
-    ``front``: the bounds on the line eta; ``slack``: how much rounding may move the logarithm of a
-    bound. ``-log tanh(x / 2) = log(1 + 2 / (e^x - 1))``.
+    Rounding may move the logarithm of a bound by ``most`` and ``lines.moved``.
+    ``-log tanh(x / 2) = log(1 + 2 / (e^x - 1))``.
     """
-    cut = math.log1p(2.0 / math.expm1(min(math.pi * end, 700.0))) / math.pi
-    more = math.exp(min(slack, 700.0))
-    sides = np.full((2, 5), math.inf)
+    sides = np.empty((2, 5))
+    for i in range(len(lines.nodes)):
+        if lines.nodes[i] == 0:
+            continue
+        end, omega, eta = lines.nodes[i] * lines.step[i], lines.omega[i], lines.eta[i]
+        cut = math.log1p(2.0 / math.expm1(min(math.pi * end, 700.0))) / math.pi
+        more = math.exp(min(most[0, i] + lines.moved[i], 700.0))
+        _aliases(eta, omega, logs[i], sides)
+        for k in range(5):
+            front, bounds = integrated.front[i, k], integrated.bounds[i, k]
+            bounds[1] += more * cut * front / (end if k == 0 else 1.0)
+            bounds[2] += more * (math.exp(sides[0, k]) + math.exp(sides[1, k]))
+
+
+@kernel(inner=True)
+def _aliases(eta, omega, logs, sides):
+    """Bound the aliases from above and below by the best tilt on either side of eta."""
+    sides[:] = math.inf
     for j in range(len(TILTS)):
         gap = abs(TILTS[j] - eta)
         if gap == 0.0 or logs[j, 4] == math.inf:
@@ -74,38 +93,50 @@ def account(end, omega, eta, logs, slack, front, bounds):
                 sides[0, k] = min(sides[0, k], size)
             elif TILTS[j] < eta and TILTS[j] <= 0:
                 sides[1, k] = min(sides[1, k], size)
-    for k in range(5):
-        bounds[k, 1] += more * cut * front[k] / (end if k == 0 else 1.0)
-        bounds[k, 2] += more * (math.exp(sides[0, k]) + math.exp(sides[1, k]))
 
 
 @kernel(inner=True)
-def circle(
-    r, of_type, sets, C, share, y, base, log_goal, level, empty, weight, excess, variance
-):  # fmt: skip
-    """Choose the angles, a multiple of 4; bound the wrap-around of R relative to exp(excess).
+def choose_angles(law, tables, lines, variance):
+    """Fill the angles of every R that is integrated, a multiple of 4, and ``lines.alias``.
 
-    ``level`` and ``weight`` are scratch.
+    ``variance``: of n, by total.
     """
-    span = (2 * int(sets) * C + 5) // 4 * 4
-    rest = math.exp(-log_goal[0]) + math.exp(-log_goal[4])
-    fill_levels(share, of_type, empty, C, level)
-    for i in range(2 * C + 1):
-        weight[i] = 0.0
-    one, two, three = math.exp(-log_goal[1]), math.exp(-log_goal[2]), math.exp(-log_goal[3])
-    rest += abs(base[1]) * one + abs(base[2]) * two + abs(base[3]) * three
-    for j in range(len(share)):
-        size = abs(y[0, j]) * one + abs(y[1, j]) * two + abs(y[2, j]) * three
-        weight[of_type[j]] += sets * share[j] * size
-    excess = max(excess, 1.0)
-    delta = min(math.sqrt(2 * excess / max(sets * variance, 1e-6)), 200.0 / C)  # no overflow
+    C, sets, n_types = law.C, law.L - 1.0, len(law.n)
+    y, base, place = tables.y, tables.base, law.place
+    level, weight, rise = np.empty(2 * C + 1), np.empty(2 * C + 1), np.empty(6)
+    inverse = np.exp(-lines.log_goal)
+    for i in range(len(lines.nodes)):
+        if lines.nodes[i] == 0:
+            continue
+        share = lines.share[i]
+        fill_levels(share, place, lines.empty[i], C, level)
+        weight[:] = 0.0
+        rest = inverse[0] + inverse[4]
+        rest += (
+            abs(base[1, i]) * inverse[1]
+            + abs(base[2, i]) * inverse[2]
+            + abs(base[3, i]) * inverse[3]
+        )
+        for j in range(n_types):
+            size = abs(y[0, j, i]) * inverse[1] + abs(y[1, j, i]) * inverse[2]
+            size += abs(y[2, j, i]) * inverse[3]
+            weight[place[j]] += sets * share[j] * size
+        excess = max(lines.height[i], 1.0)
+        delta = min(math.sqrt(2 * excess / max(sets * variance[i], 1e-6)), 200.0 / C)  # no overflow
+        for trial in range(3):
+            shift = _shift(trial, delta)
+            factor = math.exp(shift)
+            r = tables.first + i
+            rise[trial] = _rise(shift, factor, r, C, sets, level, weight, rest)
+            rise[trial + 3] = _rise(-shift, 1.0 / factor, r, C, sets, level, weight, rest)
+        span = (2 * int(sets) * C + 5) // 4 * 4
+        lines.angles[i], lines.alias[i] = _circle(span, excess, delta, rise)
+
+
+@kernel(inner=True)
+def _circle(span, excess, delta, rise):
+    """Return the angles, at most ``span``, and the wrap-around of R relative to exp(excess)."""
     angles = 0.0
-    rise = np.empty(6)
-    for trial in range(3):
-        shift = _shift(trial, delta)
-        factor = math.exp(shift)
-        rise[trial] = _rise(shift, factor, r, C, sets, level, weight, rest)
-        rise[trial + 3] = _rise(-shift, 1.0 / factor, r, C, sets, level, weight, rest)
     for side in range(0, 6, 3):
         best = math.inf
         for trial in range(side, side + 3):
@@ -174,10 +205,10 @@ def mean_power(power, level, angles):
 
 
 @kernel(inner=True)
-def fill_levels(share, of_type, empty, C, level):
+def fill_levels(share, place, empty, C, level):
     """Fill ``level[n + C]``, the sums of the shares over n."""
     for i in range(2 * C + 1):
         level[i] = 0.0
     level[C] = empty
     for k in range(len(share)):
-        level[of_type[k]] += share[k]
+        level[place[k]] += share[k]

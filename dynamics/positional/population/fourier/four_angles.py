@@ -1,5 +1,8 @@
 r"""Polynomials in z at four angles at once, their powers, and back to coefficients.
 
+``[z^r] f(z)^N`` is a discrete Fourier transform of ``f^N`` over angles of z on a circle (notebook
+``fourier_method``, Section 4).
+
 The angles of the DFT are half-shifted and come in fours, theta, -theta, pi - theta and theta - pi.
 For all of them a polynomial is made of the same four sums: cosines and sines of the even and of the
 odd multiples of theta. Everything about four angles stays in the first-level cache, from the
@@ -12,6 +15,7 @@ entries: compilers vectorise a loop over many rows when their distances are cons
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,13 +27,24 @@ LANES = 48
 #: Entries of the eight rows (real and imaginary part) of four points.
 FOUR = 8 * LANES
 
+#: Beyond this many sets a power is taken as ``(1 + x)^N - 1`` so that rounding does not grow
+#: with N.
+PLAIN_POWER = 16
+
+
+class Angles(NamedTuple):
+    """``cosine`` of all multiples of pi/angles, and ``powers`` of z.
+
+    ``powers[0 or 1, four, m - 1]``: cosine and sine of m theta, padded to multiples of four.
+    """
+
+    cosine: np.ndarray
+    powers: np.ndarray
+
 
 @kernel(inner=True)
 def angle_tables(C, angles):
-    """Return the cosines of all multiples of pi/angles, and tables for the powers of z.
-
-    ``tables[0 or 1, four, m - 1]``: cosine and sine of m theta, padded to multiples of four.
-    """
+    """Return the :class:`Angles` of this many half-shifted angles, for sets of C patches."""
     turn, quarter = 2 * angles, angles // 2
     cosine = np.empty(turn)
     tables = np.zeros((2, angles // 4, (C + 3) // 4 * 4))
@@ -46,7 +61,7 @@ def angle_tables(C, angles):
             if k >= turn:
                 k -= turn
             tables[0, j, m], tables[1, j, m] = cosine[k], cosine[k - quarter]
-    return cosine, tables
+    return Angles(cosine, tables)
 
 
 @kernel(inner=True)
@@ -58,14 +73,14 @@ def turn_of(r, j, cosine):
 
 
 @kernel(inner=True, fastmath=REORDER)
-def on_four(j, tables, start, poly, lanes, rest, x):
+def on_four(j, angles, start, poly, lanes, rest, x):
     """Fill the eight rows ``x`` with a polynomial at the j-th four angles.
 
     ``poly`` has four rows for each m: the sum and the difference of the coefficients of z^m and
     z^-m. ``start``: eight rows to begin with, of which the first two hold the constant;
     ``rest`` is scratch.
     """
-    cosines, sines = tables[0, j], tables[1, j]
+    cosines, sines = angles.powers[0, j], angles.powers[1, j]
     for g in range(len(cosines) - 4, 0, -4):
         _add_four(cosines[g:], sines[g:], poly[4 * g * LANES :], lanes, start, rest)
         start = rest
@@ -273,11 +288,12 @@ def _fourth_times_excess(source, factor, lanes, z):
 
 
 @kernel(inner=True, fastmath=REORDER)
-def from_four(r, j, one, cosine, tables, z, lanes, half):
+def from_four(r, j, one, angles, z, lanes, half):
     """Add what ``one + z`` at the j-th four angles adds to the coefficients of z^(r -+ n).
 
     They are ``half[4 n] + i half[4 n + 1] +- (half[4 n + 2] + i half[4 n + 3])``.
     """
+    cosine, tables = angles.cosine, angles.powers
     turn = len(cosine)
     c0, s0 = turn_of(r, j, cosine)
     c9, s9 = turn_of(r, turn // 4 - 1 - j, cosine)
@@ -319,11 +335,12 @@ def from_four(r, j, one, cosine, tables, z, lanes, half):
 
 
 @kernel(inner=True, fastmath=REORDER)
-def pair_sums(r, j, one, cosine, z, series, node, lanes, pairs):
+def pair_sums(r, j, one, angles, z, series, node, lanes, pairs):
     """Add Re[(one + z) e^{-i r theta} w / sin(pi w) Y_j Y_k / angles] over the j-th four angles.
 
     ``series``: eight rows for each of the three Y.
     """
+    cosine = angles.cosine
     turn = len(cosine)
     for point in range(4):
         c, s = turn_of(r, j if point < 2 else turn // 4 - 1 - j, cosine)

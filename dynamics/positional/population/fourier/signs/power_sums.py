@@ -8,7 +8,8 @@ The attention weights of a column add up to 1, so the linear part of F knows not
 Given R the first part is exact but for the relative rounding of one number, and at ``T = 0`` it is
 0. There ``c`` is odd in the types: a multiset which together with the signal set (C, 0) holds every
 type (a, b) as often as (b, a) has ``F = 0`` whatever the weights (:func:`symmetric_probability`).
-With two of beta, gamma, rho equal all sums at ``T = 0`` are integers up to a common factor.
+With two of beta, gamma, rho equal all sums at ``T = 0`` are integers up to a common factor
+(notebook ``fourier_method``, Section 7).
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ import numpy as np
 
 from dynamics.core.jit import kernel
 from dynamics.positional._emitted import power
-from dynamics.positional.population.fourier.rounding import TINY, UNIT
+from dynamics.positional.population.fourier.errors import TINY, UNIT
+from dynamics.positional.population.fourier.set_law import SetLaw
+from dynamics.positional.population.fourier.tables import patches_of
 
 #: Error noted for sums of integers: less than their distances.
 _QUARTER = 0.25
@@ -29,29 +32,27 @@ _MOST = 2.0**45
 
 
 @kernel(inner=True)
-def power_tables(
-    r, plus, minus, level, L, C, constants, blur, power_p, turned, rows, x, dx
-):  # fmt: skip
+def power_tables(r, law, model, of_weights, turned, rows, x, dx):
     """Fill ``x[type]``, what a set adds to the bracket given R = r, and ``dx``, its error.
 
     In units in which the largest ``|c|`` is 1, with the sign of alpha, in excess of an empty set.
     ``rows``: scratch, values and errors by s + 1 and n + C. ``turned``: beta equals rho. Returns
     the bracket of the signal set with empty sets and its error.
     """
-    alpha, _, _, Xi, LG, GX, _, kappa, _, nu = constants
-    side = 1.0 if alpha > 0.0 else -1.0
+    C, L, nu = law.C, law.L, model.nu
+    side = 1.0 if model.alpha > 0.0 else -1.0
     T = r + 1.0 * C
     if T == 0.0:
-        known = _integers(plus, minus, L, C, power_p, LG, GX, blur, turned, side, x)
+        known = _integers(law, model, of_weights, turned, side, x)
         if known < math.inf:
             for k in range(len(x)):
                 dx[k] = 0.0
             return known, _QUARTER
-    largest = abs(Xi * T)
+    largest = abs(model.Xi * T)
     for n in range(-C, C + 1):
         for s in range(-1, 2):
             if abs(n - s) < C:
-                largest = max(largest, abs(Xi * T + GX * n + LG * s))
+                largest = max(largest, abs(model.Xi * T + model.GX * n + model.LG * s))
     if largest == 0.0:  # the powers underflow; the linear part is larger unless T = 0
         for k in range(len(x)):
             x[k] = dx[k] = 0.0
@@ -60,30 +61,33 @@ def power_tables(
         for s in range(-1, 2):
             if abs(n - s) < C:
                 rows[0, s + 1, n + C], rows[1, s + 1, n + C] = _power_of(
-                    s, n, T, Xi, GX, LG, blur, largest, power_p
+                    s, n, T, model, of_weights, largest
                 )
     empty, of_empty = rows[0, 1, C], rows[1, 1, C]
     for k in range(len(x)):
         value = error = 0.0
         for s in range(-1, 2):
-            many = plus[k] if s == 1 else minus[k] if s == -1 else C - plus[k] - minus[k]
+            many = patches_of(law, k, s)
             if many > 0.0:
-                value += many * (rows[0, s + 1, level[k]] - empty)
-                error += many * (rows[1, s + 1, level[k]] + of_empty)
+                value += many * (rows[0, s + 1, law.place[k]] - empty)
+                error += many * (rows[1, s + 1, law.place[k]] + of_empty)
         x[k], dx[k] = side * value, error * 1.000001
-    linear, relative = _linear(nu, abs(T), kappa * abs(alpha) * largest, largest, power_p)
+    linear, relative = _linear(
+        nu, abs(T), model.kappa * abs(model.alpha) * largest, largest, model.p
+    )
     base = C * rows[0, 2, 2 * C] + (L - 1.0) * C * empty + math.copysign(linear, T)
     error = C * rows[1, 2, 2 * C] + (L - 1.0) * C * of_empty + linear * relative
     return side * base, error * 1.000001 + 8.0 * UNIT * linear + TINY
 
 
 @kernel(inner=True)
-def _power_of(s, n, T, Xi, GX, LG, blur, unit, p):
+def _power_of(s, n, T, model, of_weights, unit):
     """Return (c / unit)^p and a bound of its error, enough for adding it up in a set too."""
-    _, _, e_Xi, e_LG, e_GX = blur
+    p, Xi, LG, GX = model.p, model.Xi, model.LG, model.GX
     c = Xi * T + GX * n + LG * s
     terms = abs(Xi * T) + abs(GX * n) + abs(LG * s)
-    error = e_Xi * abs(T) + e_GX * abs(n) + e_LG * abs(s) + 6.0 * UNIT * terms
+    error = of_weights.Xi * abs(T) + of_weights.GX * abs(n) + of_weights.LG * abs(s)
+    error += 6.0 * UNIT * terms
     v, e = c / unit, error / unit
     value = power(v, p)
     most = power(abs(v) + e, p - 1)
@@ -111,20 +115,21 @@ def _linear(nu, T, steepness, unit, p):
 
 
 @kernel(inner=True)
-def _integers(plus, minus, L, C, p, LG, GX, blur, turned, side, x):
+def _integers(law, model, of_weights, turned, side, x):
     """Fill ``x`` at T = 0 where all sums are integers times a common factor, else return inf.
 
     gamma = rho: 0, as the sum of all s is T. beta = gamma: n^p, beta = rho: (n - s)^p. Returns the
     value of the signal set.
     """
-    equal = blur[4] == 0.0
-    if not equal and not (blur[3] == 0.0 or turned):
+    p, C, GX = model.p, law.C, model.GX
+    equal = of_weights.GX == 0.0
+    if not equal and not (of_weights.LG == 0.0 or turned):
         return math.inf
-    if not equal and (GX == 0.0 or L * C * power(2.0 * C, p) > _MOST):
+    if not equal and (GX == 0.0 or law.L * C * power(2.0 * C, p) > _MOST):
         return math.inf
     sign = 0.0 if equal else side * math.copysign(1.0, GX)
     for k in range(len(x)):
-        a, b = plus[k], minus[k]
+        a, b = law.plus[k], law.minus[k]
         n = a - b
         x[k] = sign * (
             C * power(n, p)
@@ -134,9 +139,7 @@ def _integers(plus, minus, L, C, p, LG, GX, blur, turned, side, x):
     return sign * C * power(C - (1.0 if turned else 0.0), p)
 
 
-def symmetric_probability(
-    plus: np.ndarray, minus: np.ndarray, p: np.ndarray, p_empty: float, sets: int, C: int
-) -> float:
+def symmetric_probability(law: SetLaw) -> float:
     r"""Return the probability of the multisets that tie at T = 0 whatever the weights.
 
     With ``lam = sets p`` the types (a, b) and (b, a) occur equally often with generating function
@@ -144,14 +147,15 @@ def symmetric_probability(
     and the types (a, a) with ``exp(lam t)``; t counts the sets that are not empty. All terms are
     positive, and those beyond the last number of sets are left out: a lower bound but for rounding.
     """
+    C, sets, p = law.C, law.L - 1, law.p
     mean = sets * float(p.sum())
     if mean > 300.0:
         return 0.0
     most = min(sets, int(mean + 12 * math.sqrt(mean)) + 40)
     k = np.arange(most + 1)
-    law = np.zeros(most + 1)
-    law[0] = 1.0
-    for a, b, lam in zip(plus, minus, sets * p):
+    occurs = np.zeros(most + 1)  # by the number of sets that are not empty
+    occurs[0] = 1.0
+    for a, b, lam in zip(law.plus, law.minus, sets * p):
         if a < b:
             continue
         one = np.zeros(most + 1)
@@ -161,6 +165,6 @@ def symmetric_probability(
             elif m % 2 == (1 if (a, b) == (C, 0) else 0):
                 ways = math.lgamma(m // 2 + 1) + math.lgamma(m - m // 2 + 1)
                 one[m] = math.exp(m * math.log(lam) - ways)
-        law = np.convolve(law, one)[: most + 1]
+        occurs = np.convolve(occurs, one)[: most + 1]
     fewer = np.concatenate([[1.0], np.cumprod(1.0 - k[:-1] / sets)])
-    return float(np.sum(law * fewer * p_empty ** (sets - k)))
+    return float(np.sum(occurs * fewer * law.p_empty ** (sets - k)))

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from dynamics.core.errors import ToleranceError
-from dynamics.positional.population.fourier import FourierExpectation, driver, method, sign
-from dynamics.positional.population.fourier.plan import set_law, totals_of
+from dynamics.positional.population.fourier import FourierExpectation, assemble, method
+from dynamics.positional.population.fourier.set_law import set_law, totals_of
+from dynamics.positional.population.fourier.signs import sign, sign_law
 from dynamics.positional.problem import Problem, State
 
 HOT = Problem(D=2048, C=8, q=0.755, temperature=440.0, output_scale=2e-53)
@@ -19,8 +20,8 @@ def test_a_goal_that_nothing_can_reach_is_not_pursued(monkeypatch):
         designs.append(chosen(*arguments))
         return designs[-1]
 
-    chosen = driver.design
-    monkeypatch.setattr(driver, "design", counted)
+    chosen = assemble.design
+    monkeypatch.setattr(assemble, "design", counted)
     expectation = FourierExpectation(HOT)
     expectation.gradient(HOT.initial_state)
     assert len(designs) == 1
@@ -28,8 +29,8 @@ def test_a_goal_that_nothing_can_reach_is_not_pursued(monkeypatch):
 
 
 def test_counted_work_above_the_limit_is_refused_with_the_number(monkeypatch):
-    monkeypatch.setattr(driver, "MOST_OPERATIONS", 10**6)
-    monkeypatch.setattr(driver, "node_sums", None)  # it must not be called
+    monkeypatch.setattr(assemble, "MOST_OPERATIONS", 10**6)
+    monkeypatch.setattr(assemble, "node_sums", None)  # it must not be called
     with pytest.raises(ToleranceError, match=r"needs \S+e\+\d+ operations a gradient"):
         FourierExpectation(HOT).gradient(HOT.initial_state)
 
@@ -38,15 +39,15 @@ def test_counted_work_above_the_limit_is_refused_with_the_number(monkeypatch):
 def test_work_in_parts_gives_the_same_bits(monkeypatch, tolerance):
     expectation = FourierExpectation(Problem(D=64, C=4, q=0.1), tolerance)
     whole = expectation._run(State(0.3, 0.4, -0.1))
-    monkeypatch.setattr(driver, "OPERATIONS_AT_ONCE", 10**4)
+    monkeypatch.setattr(assemble, "OPERATIONS_AT_ONCE", 10**4)
     for one, other in zip(whole, expectation._run(State(0.3, 0.4, -0.1)), strict=True):
         assert np.array_equal(one, other)
 
 
 @pytest.mark.parametrize(("D", "C", "q"), [(64, 4, 0.1), (1024, 16, 0.02), (4096, 2, 1e-3)])
 def test_the_estimate_is_above_the_count(monkeypatch, D, C, q):
-    problem, seen, estimate = Problem(D=D, C=C, q=q), [], driver.operations
-    monkeypatch.setattr(driver, "operations", lambda *a: seen.append(estimate(*a)) or seen[-1])
+    problem, seen, estimate = Problem(D=D, C=C, q=q), [], assemble.operations
+    monkeypatch.setattr(assemble, "operations", lambda *a: seen.append(estimate(*a)) or seen[-1])
     expectation = FourierExpectation(problem, 1e-8)
     expectation.gradient(problem.initial_state)
     assert seen[0] >= expectation.effort(problem.initial_state).operations
@@ -79,9 +80,9 @@ def test_table_of_lone_patches_that_is_too_large(monkeypatch):
     """Their law is left for the halves, which agree."""
     problem = Problem(D=32, C=4, q=0.1)
     usual = FourierExpectation(problem, 1e-6).evaluate(problem.initial_state)
-    sign.sign_law.cache_clear()
-    monkeypatch.setattr(sign, "_MOST_NUMBERS", 100)
+    sign_law.sign_law.cache_clear()
+    monkeypatch.setattr(sign_law, "_MOST_NUMBERS", 100)
     other = FourierExpectation(problem, 1e-6).evaluate(problem.initial_state)
-    sign.sign_law.cache_clear()
+    sign_law.sign_law.cache_clear()
     apart = abs(other.test_error - usual.test_error)
     assert apart <= other.test_error_bound + usual.test_error_bound < 1e-4

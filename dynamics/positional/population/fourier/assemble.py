@@ -1,0 +1,312 @@
+r"""Sum over R of the Fourier integrals, with every error accounted for by name.
+
+The identity of the notebook ``fourier_method``, Section 3.
+
+For real ``eta`` in (-1, 1), ``w = eta + i t``, the trapezoid rule with half-shifted nodes
+``t_k = (k + 1/2) 2 pi / Omega`` gives exactly
+
+.. math:: s(-F) = \frac{1}{1 + e^{\eta\Omega}} + \frac{2\pi}{\Omega}\sum_{k \ge 0}
+          \mathrm{Re}\frac{e^{-w_k F}}{\sin \pi w_k}
+          + \sum_{m \ge 1} (-1)^m \bigl[e^{-\eta m\Omega} s(F - m\Omega)
+          - e^{\eta m\Omega} s(-F - m\Omega)\bigr],
+
+so the aliases (last sum) are exponentially small wherever F stays inside the window
+``|F| < Omega`` by a margin, and are bounded by tilted expectations elsewhere. The loss is the
+same integral with 1/(w sin(pi w)). No node sits at t = 0, and none of eta is excluded.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from dynamics.core.errors import ToleranceError
+from dynamics.core.jit import REORDER, kernel
+from dynamics.positional.population.fourier.errors import (
+    MARGIN,
+    TINY_RESULT,
+    UNIT,
+    WeightErrors,
+    add_drift,
+    add_rounding,
+    drift_of_moments,
+    drifts,
+    table_errors,
+)
+from dynamics.positional.population.fourier.goals import Asked, prepare
+from dynamics.positional.population.fourier.lines import (
+    INTEGRATED,
+    LEFT_OUT,
+    SURELY_NEGATIVE,
+    TOO_MANY_NODES,
+    Lines,
+    design,
+)
+from dynamics.positional.population.fourier.node_sums import NodeSums, node_sums
+from dynamics.positional.population.fourier.operation_count import (
+    MOST_OPERATIONS,
+    OPERATIONS_AT_ONCE,
+    operations,
+    too_long,
+)
+from dynamics.positional.population.fourier.set_law import SetLaw
+from dynamics.positional.population.fourier.tables import Model, Tables
+from dynamics.positional.population.fourier.tilts import TILTS, UNTILTED
+from dynamics.positional.population.fourier.windows import account
+
+#: Parts of the bound, in the order of the columns of ``bounds``.
+PARTS = ("truncation in R", "truncation in t", "aliasing in t", "aliasing in R", "rounding")
+
+
+class Result(NamedTuple):
+    """Loss, E[s(-F) dF] for alpha, gamma, rho, and E[s(-F)]: ``values[5]``, ``bounds[5, parts]``.
+
+    ``magnitude[5]`` bounds E[s(-F) |dF|] from above.
+    """
+
+    values: np.ndarray
+    bounds: np.ndarray
+    magnitude: np.ndarray
+
+
+class Moments(NamedTuple):
+    """``mean[5, total]``: E[F 1{R=r}], E[dF 1{R=r}], P[R=r]; ``error``: of the law and of sums."""
+
+    mean: np.ndarray
+    error: np.ndarray
+
+
+class Integrated(NamedTuple):
+    """What the integrals give, by total; 0 where there is none.
+
+    ``front[total, 5]``: the bounds on the line; ``constant``: 1 / (1 + e^(eta Omega));
+    ``sizes[total, 5]``: the moduli of the results; ``bounds[total, 5, parts]``: their errors;
+    ``moved[total, 5]``: what the errors of all probabilities do, on average.
+    """
+
+    front: np.ndarray
+    constant: np.ndarray
+    sizes: np.ndarray
+    bounds: np.ndarray
+    moved: np.ndarray
+
+
+def expectation(
+    law: SetLaw, model: Model, of_weights: WeightErrors, crude: np.ndarray, asked: Asked
+) -> Result:
+    """Return the :class:`Result` at one state, to the accuracy ``asked`` where it can be met.
+
+    ``crude`` bounds softplus(-F), |dF|, 1 everywhere, ``of_weights`` the errors of the attention
+    weights. Raises ToleranceError where the integrals are counted to be more than
+    ``MOST_OPERATIONS``, before they are computed.
+    """
+    goals, result = prepare(law, model, crude, asked), None
+    rest = math.exp(goals.log_beyond) * crude
+    for _ in range(8 if asked.relative else 4):
+        lines = design(law, goals, asked)
+        work = operations(law.C, law.L, len(law.n), lines.nodes, lines.angles, lines.share)
+        if work > MOST_OPERATIONS:
+            if result is None:
+                raise ToleranceError(too_long(work, int(lines.nodes.sum())))
+            break  # what is there, with its bounds
+        sums = _integrate(work, law, goals.tables, lines)
+        result, settled = assemble(law, model, of_weights, goals, lines, sums, rest, asked)
+        if settled:
+            break
+    assert result is not None
+    return result
+
+
+def _integrate(work: float, law: SetLaw, tables: Tables, lines: Lines) -> NodeSums:
+    """Return the ``node_sums``; long work in parts, so that Ctrl-C is heard."""
+    parts, nodes = 1 + int(work / OPERATIONS_AT_ONCE), lines.nodes
+    if parts == 1:
+        return node_sums(law.n, law.C, law.L, tables, lines, nodes, False)
+    done = np.cumsum(nodes * lines.angles)
+    owner = np.minimum(done * parts // max(done[-1], 1), parts - 1)  # the part of each total
+    sums = None
+    for part in range(parts):
+        own = np.where(owner == part, nodes, 0)  # totals without nodes give 0
+        more = node_sums(law.n, law.C, law.L, tables, lines, own, False)
+        sums = more if sums is None else NodeSums(*(a + b for a, b in zip(sums, more)))
+    assert sums is not None
+    return sums
+
+
+@kernel
+def assemble(law, model, of_weights, goals, lines, sums, rest, asked):
+    """Add up all R, ``rest`` bounding those beyond, and lower each goal that was missed.
+
+    Returns the :class:`Result` and whether all goals were met; overwrites ``sums``.
+    """
+    tables, logs, sure, count = goals.tables, goals.bounds.logs, goals.bounds.sure, len(lines.kind)
+    result = Result(np.zeros(5), np.zeros((5, 5)), np.zeros(5))
+    integrated = Integrated(
+        np.exp(lines.logs), np.zeros(count), np.zeros((count, 5)), np.zeros((count, 5, 5)),
+        np.zeros((count, 5)),
+    )  # fmt: skip
+    moments = _moments(law, tables)
+    _add_values(law, tables, lines, sums, moments, integrated, result)
+    errors = table_errors(law, model, of_weights, tables)
+    beyond = np.zeros(5)  # the totals that would need too many nodes, whatever the goal
+    for k in range(5):
+        result.bounds[k, 0] = rest[k]
+    _add_left_out(lines.kind, sure, errors.most, result.bounds, beyond)
+    _add_surely_negative(lines.kind, logs, errors.most, moments, result.bounds)
+    drift_of_moments(lines.kind == SURELY_NEGATIVE, law, tables, errors, result.bounds)
+    account(lines, logs, errors.most, integrated)
+    add_rounding(law, tables, lines, sums, moments, integrated)
+    drift = drifts(law.L - 1.0, _likely(law, tables, lines), tables, errors)
+    add_drift(law, tables, lines, errors, drift, integrated, result.bounds)
+    many = 64.0 + count + 2.0 * len(tables.x)
+    for k in range(5):  # adding up the types and the totals; then outwards
+        result.bounds[k, 4] += many * UNIT * result.magnitude[k] + TINY_RESULT
+        for part in range(5):
+            result.bounds[k, part] *= MARGIN
+    return result, _settled(asked, result, rest, beyond, goals)
+
+
+@kernel(inner=True)
+def _likely(law, tables, lines):
+    """Return the tilted probabilities ``[type, total]`` of integrated totals, lam in [0, 1).
+
+    s(-F) is at most e^(-eta F) for eta >= 0, and 1 = e^(-0 F).
+    """
+    likely = np.zeros_like(tables.x)
+    untilted = len(law.log_tail) - 1 + tables.first
+    for i in range(len(lines.kind)):
+        if lines.kind[i] == INTEGRATED:
+            for j in range(len(likely)):
+                on_line = lines.eta[i] >= 0.0
+                likely[j, i] = lines.share[i, j] if on_line else law.share[j, untilted + i]
+    return likely
+
+
+@kernel(inner=True)
+def _settled(asked, result, rest, beyond, goals):
+    """Lower each goal whose error exceeds its share of the answer.
+
+    Rounding and the ``rest`` of all R that are never visited cannot be lowered, and nothing helps
+    where what is left out ``beyond`` is too large.
+    """
+    bounds, answer = result.bounds, result.values if asked.relative else result.magnitude
+    settled = True
+    for k in range(5):
+        whole, fixed = asked.tolerance * abs(answer[k]), bounds[k, 4] + MARGIN * rest[k]
+        aim = fixed if fixed >= whole else max(0.1 * whole, whole - fixed)
+        aim = max(aim, asked.floor * goals.unit[k])
+        if beyond[k] > aim:
+            return True
+        error = bounds[k, 0] - MARGIN * rest[k] + bounds[k, 1] + bounds[k, 2] + bounds[k, 3]
+        if error > aim:
+            goals.goal[k] *= 0.5 * aim / error
+            settled = False
+    return settled
+
+
+@kernel(inner=True, fastmath=REORDER)
+def _moments(law, tables):
+    """Return the :class:`Moments` of all totals."""
+    x, y, base, p, n, sets = tables.x, tables.y, tables.base, law.p, law.n, law.L - 1.0
+    count, first, noise = x.shape[1], law.center + tables.first, law.noise
+    mean, error = np.empty((5, count)), np.empty((5, count))
+    accuracy, of_p = law.accuracy, (16.0 + 8.0 * law.log_size) * UNIT
+    accuracy += (16.0 + len(p)) * UNIT
+    here = law.p_total[first : first + count]
+    for k in range(5):
+        for i in range(count):
+            mean[k, i] = base[k, i] * here[i]
+            error[k, i] = abs(base[k, i]) * (accuracy * here[i] + noise)
+    accuracy += of_p
+    for j in range(len(p)):
+        w, here = sets * p[j], law.p_less_one[first - int(n[j]) :]
+        for k in range(4):
+            size, mean_k, error_k = x[j] if k == 0 else y[k - 1, j], mean[k], error[k]
+            for i in range(count):
+                mean_k[i] += w * here[i] * size[i]
+                error_k[i] += w * (accuracy * here[i] + noise) * abs(size[i])
+    return Moments(mean, error)
+
+
+@kernel(inner=True)
+def _add_left_out(kind, sure, most, bounds, beyond):
+    """Account for all R that are left out: s(-F) |dF| by its bound for F~, with the errors of F~.
+
+    Adds to ``beyond`` the bounds of those that would need too many nodes.
+    """
+    for i in range(len(kind)):
+        if kind[i] != LEFT_OUT and kind[i] != TOO_MANY_NODES:
+            continue
+        part = 0 if kind[i] == LEFT_OUT else 2
+        every = math.exp(min(sure[i, 4] + most[0, i], 700.0))
+        for k in range(5):
+            bounds[k, part] += math.exp(min(sure[i, k] + most[0, i], 700.0))
+            if 0 < k < 4:
+                bounds[k, part] += every * most[k, i]
+            if kind[i] == TOO_MANY_NODES:
+                beyond[k] += math.exp(min(sure[i, k], 700.0))
+
+
+@kernel(inner=True)
+def _add_surely_negative(kind, logs, most, moments, bounds):
+    """Bound the errors of s(-F) = 1 and softplus(-F) = -F, as ``_add_values`` takes them.
+
+    s(F) and softplus(F) are at most e^(aF) / a, a <= 1. ``most``: the largest errors of F and dF.
+    """
+    for i in range(len(kind)):
+        if kind[i] != SURELY_NEGATIVE:
+            continue
+        for k in range(5):
+            least = rest = math.inf
+            for j in range(UNTILTED):
+                least = min(least, logs[i, j, k] - (math.log(-TILTS[j]) if k == 0 else 0.0))
+                rest = min(rest, logs[i, j, 4])
+            bounds[k, 0] += math.exp(min(least + most[0, i], 700.0))
+            if 0 < k < 4:
+                bounds[k, 0] += math.exp(min(rest + most[0, i], 700.0)) * most[k, i]
+            bounds[k, 4] += moments.error[k, i]
+
+
+@kernel(inner=True)
+def _add_values(law, tables, lines, sums, moments, integrated, result):
+    """Add the results of all R that are integrated, or whose F is surely negative.
+
+    The integrals, with the constants of the identity: ``sums.by_type``, E over L - 2 sets for each
+    type, becomes E[s(-F) 1{R=r}] for it. ``integrated.sizes``: E[s(-F) |dF| 1{R=r}] set by set.
+    """
+    p, n, p_less_one, y, base = law.p, law.n, law.p_less_one, tables.y, tables.base
+    values, magnitude, mean, sets = result.values, result.magnitude, moments.mean, law.L - 1.0
+    for i in range(len(lines.kind)):
+        if lines.kind[i] == SURELY_NEGATIVE:
+            for k in range(5):
+                values[k] += mean[k, i] if k > 0 else -mean[k, i]
+                magnitude[k] += abs(mean[k, i]) if k > 0 else -mean[k, i]
+        if lines.kind[i] != INTEGRATED:
+            continue
+        of_type, sizes, front = sums.by_type[i], integrated.sizes[i], integrated.front[i, 0]
+        types, center, omega = len(p), law.center + tables.first + i, lines.omega[i]
+        constant = 1.0 / (1.0 + math.exp(lines.eta[i] * omega))
+        integrated.constant[i] = constant
+        loss = front * sums.loss[i] + omega * constant * (1 - constant) * law.p_total[center]
+        loss -= constant * mean[0, i]
+        values[0] += loss
+        magnitude[0] += loss
+        total = front * of_type[types] + constant * law.p_empty * p_less_one[center]
+        for j in range(types):
+            of_type[j] = front * of_type[j] + constant * p[j] * p_less_one[center - int(n[j])]
+            total += of_type[j]
+        for k in range(3):
+            value = base[1 + k, i] * total
+            size = abs(value)
+            for j in range(types):
+                term = sets * y[k, j, i] * of_type[j]
+                value += term
+                size += abs(term)
+            values[1 + k] += value
+            magnitude[1 + k] += size
+            sizes[1 + k] = size
+        values[4] += total
+        magnitude[4] += total
+        sizes[0], sizes[4] = abs(loss), abs(total)

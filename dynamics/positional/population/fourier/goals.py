@@ -1,0 +1,294 @@
+r"""Which totals R matter, and how accurately each must be integrated.
+
+Every R that may matter is bounded by tilting (notebook ``fourier_method``, Section 6): it may be
+left out where its smallest bound is a small part of the error allowed. That error is a part of the
+answer, which the bounds themselves limit from above.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from dynamics.core.jit import REORDER, kernel
+from dynamics.positional.population.fourier.tables import Tables, tabulate
+from dynamics.positional.population.fourier.tilts import (
+    MANY,
+    TILTS,
+    UNTILTED,
+    R,
+    U,
+    exponentials,
+    log_weighted,
+    room_to_tilt,
+    slack,
+    tilt,
+    tilt_totals,
+    weighted,
+)
+
+#: No error is asked for below this fraction of E|dF|, unless asked relative to the value.
+FLOOR = 1e-15
+
+#: The same where accuracy is asked relative to the value, however small.
+_RELATIVE_FLOOR = 1e-60
+
+#: The tilts tried for every R that may matter, in this order.
+_COARSE = (1.0, 0.5, -0.5, -1.0)
+
+_LOG_TWO = math.log(2.0)
+
+
+class Asked(NamedTuple):
+    """The accuracy that is asked: ``tolerance`` of the answer, ``relative`` to it however small.
+
+    ``floor``: no error is asked for below this part of E|dF|.
+    """
+
+    tolerance: float
+    relative: bool
+    floor: float
+
+    @classmethod
+    def of(cls, tolerance: float, relative: bool = False) -> Asked:
+        """Return what is asked, with its floor."""
+        return cls(tolerance, relative, _RELATIVE_FLOOR if relative else FLOOR)
+
+
+class Bounds(NamedTuple):
+    """Chernoff bounds by total, as logarithms, of loss, three derivatives and mean sigmoid.
+
+    ``logs[total, tilt, 5]`` of E[e^(-lam F) |dF|], infinite where not evaluated;
+    ``sure[total, 5]``, the smallest for s(-F) |dF|; and whether all coarse tilts were ``tried``.
+    """
+
+    logs: np.ndarray
+    sure: np.ndarray
+    tried: np.ndarray
+
+
+class Goals(NamedTuple):
+    """What is known before any line is chosen.
+
+    ``log_beyond``: log-probability of all R outside the tables; ``unit[5]``: E|dF| (for the loss
+    E[log 2 + |F|]); ``goal[5]``: the error allowed, lowered as the answer turns out smaller.
+    """
+
+    tables: Tables
+    bounds: Bounds
+    log_beyond: float
+    unit: np.ndarray
+    goal: np.ndarray
+
+
+@kernel
+def prepare(law, model, crude, asked):
+    """Tabulate the sets for every R that may matter, bound each by tilting, choose the goals.
+
+    ``crude`` bounds softplus(-F), |dF| and 1 everywhere. Returns :class:`Goals`.
+    """
+    tolerance, floor = asked.tolerance, asked.floor
+    center = _untilted(law, tabulate(law, model, 0))
+    reach, log_beyond = _reach(law, crude, center.sure[0], floor)
+    of_sets = tabulate(law, model, reach)
+    bounds = _untilted(law, of_sets)
+    unit, goal = np.zeros(5), np.empty(5)
+    _add_unit(law, of_sets, unit)
+    for k in range(5):
+        goal[k] = tolerance * unit[k]
+    goals = Goals(of_sets, bounds, log_beyond, unit, goal)
+    for _ in range(4 if floor >= FLOOR else 40):
+        changed = tilt_where_needed(law, goals)
+        if not changed and floor >= FLOOR:
+            break
+        fell = lower(0.1 * tolerance, floor, goals)
+        if not (changed or fell):
+            break
+    return goals
+
+
+@kernel(inner=True, fastmath=REORDER)
+def _add_unit(law, tables, unit):
+    """Add E[log 2 + |F|], E[|dF|] and the probability over all R, with |F|, |dF| set by set."""
+    p, n, sets = law.p, law.n, law.L - 1.0
+    x, y, base = tables.x, tables.y, tables.base
+    count = x.shape[1]
+    center = law.center + tables.first
+    row = law.p_total[center : center + count]
+    for k in range(5):
+        for i in range(count):
+            unit[k] += abs(base[k, i]) * row[i]
+    unit[0] += _LOG_TWO * unit[4]
+    for j in range(len(p)):
+        row, weight = law.p_less_one[center - int(n[j]) :], sets * p[j]
+        for k in range(4):
+            size = x[j] if k == 0 else y[k - 1, j]
+            here = 0.0
+            for i in range(count):
+                here += row[i] * abs(size[i])
+            unit[k] += weight * here
+
+
+@kernel(inner=True)
+def _reach(law, crude, sure, floor):
+    """Choose the largest |R| to visit; return it with the log-probability of all beyond."""
+    log_tail = law.log_tail
+    limit = len(log_tail) - 1
+    depth = 0.0
+    for k in range(5):
+        depth = max(depth, min(math.log(crude[k] + 1e-300) - sure[k], 60.0))
+    depth += math.log(100.0 / floor)
+    for reach in range(limit):
+        if log_tail[reach + 1] < -depth:
+            return reach, log_tail[reach + 1]
+    if limit >= (law.L - 1) * law.C:
+        return limit, -math.inf
+    return limit, log_tail[limit]
+
+
+@kernel(inner=True)
+def _untilted(law, tables):
+    """Return the bounds at ``lam = 0``, of the loss by log 2 + |F|; others are not known yet."""
+    x, y, base, sets = tables.x, tables.y, tables.base, law.L - 1.0
+    count, first = x.shape[1], len(law.log_tail) - 1 + tables.first
+    logs, sure = np.empty((count, len(TILTS), 5)), np.empty((count, 5))
+    total = np.empty(count)
+    share = law.share.reshape(law.share.size)
+    for k in range(4):
+        weighted(share, first, x if k == 0 else y[k - 1], 0, base[k], sets, total)
+        for i in range(count):
+            size = total[i] + (_LOG_TWO if k == 0 else 1e-300)
+            sure[i, k] = law.log_probability[first + i] + math.log(size)
+    for i in range(count):
+        sure[i, 4] = law.log_probability[first + i]
+        for j in range(len(TILTS)):
+            for k in range(5):
+                logs[i, j, k] = sure[i, k] if j == UNTILTED else math.inf
+    return Bounds(logs, sure, np.zeros(count, dtype=np.bool_))
+
+
+@kernel(inner=True)
+def lower(part, floor, goals):
+    """Lower the finite goals to this part of the answer, by its bounds; say if any fell by half.
+
+    Where accuracy is asked relative to the value, R that are negligible so far count too: the
+    answer may lie there, and the goals come down step by step.
+    """
+    sure, tried, goal = goals.bounds.sure, goals.bounds.tried, goals.goal
+    bounds, scratch = np.empty(len(tried)), np.empty(len(tried))
+    fell = False
+    for k in range(5):
+        for i in range(len(tried)):
+            known = tried[i] or floor < FLOOR
+            bounds[i] = min(sure[i, k], 700.0) if known else -math.inf
+        exponentials(bounds, scratch)
+        if goal[k] < math.inf:
+            before = goal[k]
+            goal[k] = min(goal[k], max(part * bounds.sum(), floor * goals.unit[k]))
+            fell = fell or goal[k] < 0.5 * before
+    return fell
+
+
+@kernel(inner=True)
+def tilt_where_needed(law, goals):
+    """Bound by tilting every R not yet negligible; say whether there was any.
+
+    Positive tilts first, which alone can show that an R is negligible.
+    """
+    tables, bounds = goals.tables, goals.bounds
+    logs, sure, tried = bounds.logs, bounds.sure, bounds.tried
+    tilting, start = room_to_tilt(law), np.zeros(len(tried))
+    least = thresholds(goals.goal, len(tried))
+    changed = False
+    for each in _COARSE:
+        i = 0
+        while i < len(tried):
+            lanes = 0
+            while i + lanes < len(tried) and lanes < MANY:
+                if tried[i + lanes] or negligible(sure[i + lanes], least):
+                    break
+                lanes += 1
+            if lanes > 0:
+                _bound_totals(each, i, lanes, law, tables, tilting, start, bounds)
+                changed = True
+            i += max(lanes, 1)
+    for i in range(len(tried)):
+        tried[i] = tried[i] or logs[i, 0, 4] < math.inf
+    return changed
+
+
+@kernel(inner=True)
+def _bound_totals(lam, first, lanes, law, tables, tilting, start, bounds):
+    """Enter the Chernoff bounds by one tilt for ``lanes`` totals; ``start`` guesses u by total."""
+    rows, log_f, base, sets = tilting.rows, tilting.log_f, tables.base, law.L - 1.0
+    j = 0
+    while TILTS[j] != lam:
+        j += 1
+    tilting.lam[:] = lam
+    for lane in range(lanes):
+        rows[U * MANY + lane] = start[first + lane]
+        rows[R * MANY + lane] = first + lane + tables.first
+    tilt_totals(first, lanes, law, tables.x, tilting)
+    for k in range(3):
+        weighted(tilting.share, 0, tables.y[k], first, base[1 + k], sets, tilting.factor[k, :lanes])
+    for lane in range(lanes):
+        i, u = first + lane, rows[U * MANY + lane]
+        start[i] = u
+        shift = rows[R * MANY + lane] * u
+        front = -lam * base[0, i] + sets * log_f[lane] - shift
+        front += slack(law, log_f[lane], shift)
+        logs = bounds.logs[i, j]
+        logs[0] = logs[4] = front
+        for k in range(3):
+            logs[1 + k] = front + math.log(tilting.factor[k, lane] + 1e-300)
+        _lower_sure(lam, logs, bounds.sure[i])
+
+
+@kernel(inner=True)
+def _lower_sure(lam, logs, sure):
+    """Note a bound by a positive tilt."""
+    if lam > 0:
+        sure[0] = min(sure[0], logs[0] - math.log(lam))
+        for k in range(1, 5):
+            sure[k] = min(sure[k], logs[k])
+
+
+@kernel(inner=True)
+def tilt_between(least, most, i, law, tables, bounds, start, scratch):
+    """Bound R number i by the tilts in an interval not tried yet; ``start`` guesses u."""
+    share, level, rise = np.empty(len(law.n)), scratch[0], scratch[1]
+    r, sets, logs = tables.first + i, law.L - 1.0, bounds.logs[i]
+    for j in range(len(TILTS)):
+        lam = TILTS[j]
+        if not least <= lam <= most or logs[j, 4] < math.inf:
+            continue
+        start[j], log_f = tilt(lam, r, law, tables.x[:, i], start[j], share, level, rise)
+        logs[j, 0] = logs[j, 4] = -lam * tables.base[0, i] + sets * log_f - r * start[j]
+        for k in range(3):
+            logs[j, 1 + k] = logs[j, 0] + log_weighted(
+                share, tables.y[k, :, i], tables.base[1 + k, i], sets
+            )
+        more = slack(law, log_f, r * start[j])
+        for k in range(5):
+            logs[j, k] += more
+        _lower_sure(lam, logs[j], bounds.sure[i])
+
+
+@kernel(inner=True)
+def thresholds(goal, count):
+    """Return the bounds, by component, below which each of ``count`` totals may be left out."""
+    least = np.empty(5)
+    for k in range(5):
+        least[k] = math.log((goal[k] + 1e-300) / (20.0 * count))
+    return least
+
+
+@kernel(inner=True)
+def negligible(sure, least):
+    """Say whether R may be left out: its bound is below a twentieth of its share of every goal."""
+    small = True
+    for k in range(5):
+        small = small and sure[k] <= least[k]
+    return small

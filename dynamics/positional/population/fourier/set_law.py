@@ -1,0 +1,188 @@
+r"""The law of one random set and of the total R: what does not depend on the state.
+
+A set of type ``(a, b)`` (``a`` patches +1, ``b`` patches -1) has the sum ``n = a - b`` and the
+probability ``C! / (a! b! (C-a-b)!) (q/2)^(a+b) (1-q)^(C-a-b)`` (notebook ``fourier_method``,
+Section 1); ``R`` is the sum of ``n`` over the L - 1 random sets.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from dynamics.core.jit import kernel
+from dynamics.positional.population.fourier.errors import UNIT
+from dynamics.positional.population.fourier.tilts import slack, tilt
+from dynamics.positional.problem import Problem
+
+#: Log-probability beyond which a total R is never visited.
+_DEEPEST_TAIL = -230.0
+
+
+class SetLaw(NamedTuple):
+    """Law of one random set and of the total R; a function of D, C and q alone.
+
+    ``plus``, ``minus``, ``n``, ``log_p``, ``p``: one entry per non-empty type, ``place = n + C``.
+    ``p_total`` and ``p_less_one`` hold P[R = r] for ``L - 1`` and ``L - 2`` sets at index
+    ``r + center``, with relative error ``accuracy`` and absolute error ``noise`` besides;
+    ``log_tail[r]`` bounds log P[|R| >= r]. ``share[type, r + limit]`` and
+    ``log_probability[r + limit]``, ``limit = len(log_tail) - 1``: the tilted probabilities at the
+    saddle point for ``lam = 0`` and the Chernoff bound of log P[R = r]. ``log_size`` bounds the
+    terms of every ``log_p``, whose error is at most ``4 u log_size``; ``roundings`` is for
+    :func:`~dynamics.positional.population.fourier.tilts.slack`.
+    """
+
+    plus: np.ndarray
+    minus: np.ndarray
+    n: np.ndarray
+    place: np.ndarray
+    log_p: np.ndarray
+    p: np.ndarray
+    log_p_empty: float
+    p_empty: float
+    p_total: np.ndarray
+    p_less_one: np.ndarray
+    center: int
+    accuracy: float
+    noise: float
+    log_size: float
+    roundings: float
+    log_tail: np.ndarray
+    share: np.ndarray
+    log_probability: np.ndarray
+    C: int
+    L: int
+
+
+def set_law(problem: Problem) -> SetLaw:
+    """Return the law of one random set and of R, the sum over all L - 1 of them."""
+    C, L, q = problem.C, problem.L, problem.q
+    types = [(a, m - a) for m in range(1, C + 1) for a in range(m + 1)]
+    log_zero = math.log1p(-q) if q < 1.0 else -math.inf
+    log_p = np.array([_log_probability(a, b, C, q, log_zero) for a, b in types])
+    possible = log_p > -math.inf
+    plus, minus = np.array(types, dtype=float).T[:, possible]
+    log_tail = _log_tail((L - 1) * C, q)
+    reach = len(log_tail) + 2 * C
+    total, accuracy, noise = _probability_of_sum((L - 1) * C, q, reach)
+    less, less_accuracy, less_noise = _probability_of_sum((L - 2) * C, q, reach)
+    log_size = float(np.abs(log_p[possible]).max()) + 2.2 * C  # log of the ways: at most 1.1 C
+    law = SetLaw(
+        plus=plus,
+        minus=minus,
+        n=plus - minus,
+        place=(plus - minus + C).astype(np.int64),
+        log_p=log_p[possible],
+        p=np.exp(log_p[possible]),
+        log_p_empty=C * log_zero,
+        p_empty=math.exp(C * log_zero),
+        p_total=total,
+        p_less_one=less,
+        center=reach,
+        accuracy=max(accuracy, less_accuracy),
+        noise=max(noise, less_noise),
+        log_size=log_size,
+        roundings=UNIT * (256.0 + 16.0 * log_size + 32.0 * C + 4.0 * len(plus)),
+        log_tail=log_tail,
+        share=np.empty((len(plus), 2 * len(log_tail) - 1)),
+        log_probability=np.empty(2 * len(log_tail) - 1),
+        C=C,
+        L=L,
+    )
+    _tilt_totals(law)
+    return law
+
+
+def totals_of(problem: Problem) -> int:
+    """Return about how many totals R the law will hold, from the variance of R."""
+    patches = problem.D - problem.C
+    spread = math.sqrt(-2.0 * _DEEPEST_TAIL * problem.q * patches)
+    return 2 * min(patches, int(spread) + 90) + 1
+
+
+def _log_probability(a: int, b: int, C: int, q: float, log_zero: float) -> float:
+    zeros = C - a - b
+    ways = math.comb(C, a) * math.comb(C - a, b)
+    return math.log(ways) + (a + b) * math.log(q / 2) + (zeros * log_zero if zeros else 0.0)
+
+
+def _log_tail(patches: int, q: float) -> np.ndarray:
+    """Bound log P[|R| >= r], r = 0, 1, ..., by Chernoff over a grid of tilts, until negligible.
+
+    Rounded outwards: each cumulant is good to 20 u, the difference to u of its parts.
+    """
+    tilt = np.geomspace(1e-4, 60.0, 400)
+    cumulant = patches * (np.log1p(q * np.expm1(-tilt) ** 2 * np.exp(tilt) / 2))
+    bounds = [0.0]
+    while len(bounds) <= patches and bounds[-1] > _DEEPEST_TAIL:
+        r = len(bounds)
+        least = np.min(cumulant - tilt * r + 32 * UNIT * (cumulant + tilt * r))
+        bounds.append(min(0.0, math.log(2) + float(least) + 1e-13))
+    return np.array(bounds)
+
+
+def _probability_of_sum(patches: int, q: float, reach: int) -> tuple[np.ndarray, float, float]:
+    """Return P[R = r] for |r| <= reach, R a sum of ``patches`` signs, and its errors.
+
+    They are a relative one of all and an absolute one. From the derivative of the generating
+    function ``(1 - q + q (z + 1/z) / 2)^m``, with positive terms alone,
+
+        (m - r + 1) P[r - 1] = (m + r + 1) P[r + 1] + 2 (1 - q) / q r P[r],
+
+    from r = m down, or from some N < m down with (P[N + 1], P[N]) = (1, 0) and (0, 1): the law
+    is a mixture of both solutions with positive weights, so normalised it lies between them.
+    """
+    start = min(patches, reach + reach // 2 + 40)
+    while True:
+        law, noise = _downwards(patches, q, start)
+        if start == patches or noise < 1e-60:
+            break
+        start = min(patches, 2 * start)
+    values = np.zeros(2 * reach + 1)
+    width = min(reach, start) + 1
+    values[reach : reach + width] = law[:width]
+    values[reach - width + 1 : reach + 1] = law[:width][::-1]
+    return values, 2 * UNIT + 4 * _rounding(start), noise
+
+
+def _downwards(patches: int, q: float, start: int) -> tuple[np.ndarray, float]:
+    """Return P[R = r] for 0 <= r <= start, and an absolute error from what is not known beyond."""
+    exact = start == patches
+    ratio = 2 * (np.longdouble(1) - np.longdouble(q)) / np.longdouble(q)
+    law = np.zeros((start + 1, 1 if exact else 2), dtype=np.longdouble)
+    law[start, -1] = 1
+    above = np.zeros(law.shape[1], dtype=np.longdouble)
+    if not exact:
+        above[0] = 1
+    for r in range(start, 0, -1):
+        law[r - 1] = ((patches + r + 1) * above + ratio * r * law[r]) / (patches - r + 1)
+        above = law[r]
+        if law[r - 1].max() > 1e200:  # what underflows has a probability below 1e-300
+            law[r - 1 :] /= law[r - 1].max()
+            above = law[r]
+    law /= law[0] + 2 * law[1:].sum(axis=0)
+    apart = np.abs(law[:, 0] - law[:, -1]) - 2 * _rounding(start) * law[:, -1]
+    noise = 0.0 if exact else max(0.0, float(apart.max())) + 1e-99
+    return law[:, -1].astype(float), noise
+
+
+def _rounding(start: int) -> float:
+    """Bound the relative error after ``start`` steps down, of 6 roundings each, and a sum."""
+    return 8 * float(np.finfo(np.longdouble).eps) * (start + 4)
+
+
+@kernel
+def _tilt_totals(law):
+    """Fill the saddle points of the untilted law; they do not depend on the state."""
+    C, sets = law.C, law.L - 1.0
+    level, rise = np.empty(2 * C + 1), np.empty(2 * C + 1)
+    share, zero = np.empty(len(law.n)), np.zeros(len(law.n))
+    limit = len(law.log_tail) - 1
+    u = 0.0
+    for i in range(2 * limit + 1):
+        u, log_f = tilt(0.0, i - limit, law, zero, u, share, level, rise)
+        law.share[:, i] = share
+        law.log_probability[i] = sets * log_f - (i - limit) * u
+        law.log_probability[i] += slack(law, log_f, (i - limit) * u)

@@ -1,0 +1,126 @@
+r"""What a set adds to F and to its derivatives, for every total R.
+
+Given ``R = r`` a set of type ``(a, b)`` adds ``x(type; r)`` to F and ``y_k(type; r)`` to its
+derivatives in alpha, gamma and rho, in excess of an empty set; ``base`` is F of the signal set with
+L - 1 empty sets (notebook ``fourier_method``, Section 4).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dynamics.core.jit import REORDER, kernel
+from dynamics.positional._emitted import attention_weights, row_gradient
+from dynamics.positional.problem import Problem, State
+
+
+class Model(NamedTuple):
+    """The model at one state: its attention weights, and the constants of the problem.
+
+    ``LG = Lambda - Gamma`` and ``GX = Gamma - Xi`` keep the digits that a difference would lose.
+    """
+
+    p: int
+    alpha: float
+    Lambda: float
+    Gamma: float
+    Xi: float
+    LG: float
+    GX: float
+    D: float
+    kappa: float
+    tau: float
+    nu: float
+
+    @classmethod
+    def at(cls, problem: Problem, state: State) -> Model:
+        """Return the model of a problem at a state."""
+        alpha, gamma, rho = map(float, state)
+        D = float(problem.D)
+        Lambda, Gamma, Xi, LG, GX = attention_weights(
+            problem.beta, gamma, rho, problem.tau, problem.C, D
+        )
+        return cls(
+            problem.p, alpha, Lambda, Gamma, Xi, LG, GX, D, problem.kappa, problem.tau, problem.nu
+        )
+
+
+class Tables(NamedTuple):
+    """By total ``R = first, first + 1, ...``: ``x[type]``, ``y[3, type]`` and ``base[5]``.
+
+    ``base``: F and its three derivatives of the signal set with empty sets, and 1.
+    """
+
+    first: int
+    x: np.ndarray
+    y: np.ndarray
+    base: np.ndarray
+
+
+@kernel(inner=True)
+def tabulate(law, model, reach):
+    """Return the :class:`Tables` of the totals ``-reach ... reach``."""
+    C, count, types, first = law.C, 2 * reach + 1, len(law.n), -reach
+    x, y, base = np.empty((types, count)), np.empty((3, types, count)), np.empty((5, count))
+    rows, empty = np.empty((4, count)), np.empty((4, count))
+    _patch(0, 0, first, C, model, empty)
+    for j in range(4):
+        for i in range(count):
+            base[j, i] = (law.L - 1.0) * C * empty[j, i]
+    for i in range(count):
+        base[4, i] = 1.0
+        empty[2, i] = empty[3, i] = 0.0  # no attention derivatives in excess
+    x[:] = 0.0
+    y[:] = 0.0
+    for s in range(-1, 2):
+        for n in range(max(s + 1 - C, -C), min(s + C - 1, C) + 1):
+            _patch(s, n, first, C, model, rows)
+            if s == 1 and n == C:
+                for j in range(4):
+                    _add(float(C), rows[j], base[j])
+            for j in range(4):
+                _add(-1.0, empty[j], rows[j])
+            for k in range(types):
+                many = patches_of(law, k, s)
+                if law.place[k] == n + C and many > 0.0:
+                    _add(many, rows[0], x[k])
+                    for j in range(3):
+                        _add(many, rows[1 + j], y[j, k])
+    return Tables(first, x, y, base)
+
+
+@kernel(inner=True)
+def patches_of(law, k, s):
+    """Return how many patches of a set of type k have the coefficient s."""
+    if s == 0:
+        return law.C - law.plus[k] - law.minus[k]
+    return law.plus[k] if s == 1 else law.minus[k]
+
+
+@kernel(inner=True, fastmath=REORDER)
+def _add(factor, row, target):
+    for i in range(len(row)):
+        target[i] += factor * row[i]
+
+
+@kernel(inner=True)
+def _patch(s, n, first, C, model, rows):
+    """Fill the activation of a patch and its derivatives for T = C + first, C + first + 1, ..."""
+    F, F_alpha, F_gamma, F_rho = rows[0], rows[1], rows[2], rows[3]
+    if model.p == 3:  # vectorised once the power is known to the compiler
+        for i in range(len(F)):
+            F[i], F_alpha[i], F_gamma[i], F_rho[i] = _activation(s, n, first + i, C, model, 3)
+    else:
+        for i in range(len(F)):
+            F[i], F_alpha[i], F_gamma[i], F_rho[i] = _activation(s, n, first + i, C, model, model.p)
+
+
+@kernel(inner=True)
+def _activation(s, n, r, C, model, p):
+    """Return the activation of a patch and its derivatives in alpha, gamma, rho."""
+    return row_gradient(
+        1.0 * s, 1.0 * n, r + 1.0 * C, model.alpha, model.Lambda, model.Gamma, model.Xi, model.LG,
+        model.GX, C, model.D, model.kappa, model.tau, p, model.nu,
+    )  # fmt: skip

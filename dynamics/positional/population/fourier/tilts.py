@@ -1,0 +1,363 @@
+r"""Tilting: bounds by Chernoff, and saddle points of many totals R at once.
+
+Given ``R = r`` the ``L - 1`` random sets contribute independently to ``F``: a set of type
+``(a, b)`` adds ``n = a - b`` to ``R`` and ``x(type; r)`` to ``F - base(r)``, where ``base`` is
+``F`` of the signal set with all other sets empty. For real ``lam`` and ``u``
+
+.. math:: E[e^{-\lambda F} 1\{R = r\}]
+          \le e^{-\lambda\,base - u r} f^{L-1}, \qquad
+          f = \sum_{type} P(type)\, e^{-\lambda x + u n},
+
+because all coefficients are positive (Chernoff). The smallest bound sits at the saddle point in
+``u``, where the tilted mean of R is r. The same with a factor ``|dF|`` under the expectation. Both
+bounds are log-convex in ``lam``, so the chord between two values of ``lam`` is again a bound
+(notebook ``fourier_method``, Section 6). Totals are the lanes of the vector instructions.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from dynamics.core.jit import REORDER, kernel
+
+#: The tilts lam at which R is bounded; |F| beyond the window is controlled by their extremes.
+TILTS = np.array([-1.0, -0.5, -0.25, -0.125, 0.0, 0.125, 0.25, 0.5, 1.0])
+
+#: Index of the tilt 0. Tilts between -1/2 and 1/2 serve only where F ranges far.
+UNTILTED = 4
+
+#: Most totals that are tilted together, and the length of a row of ``Tilting.rows``.
+MANY = 80
+
+#: Distance to the saddle point at which the search stops. A tenth of a unit off, the bounds are
+#: hardly larger: by half the variance of R over a hundred, in the logarithm.
+_NEAR = 0.1
+
+#: The rows, at constant distances so that loops over several of them are vectorised.
+TOP, U, MOVE, F, MEAN, SQUARE, Z, POWER, LOW, HIGH, BITS, R = range(12)
+
+#: Rows that hold other results at the end of :func:`tilt_totals`.
+EMPTY, VARIANCE = MEAN, SQUARE
+
+#: ln 2 = _LN2_HIGH + _LN2_LOW; multiples of the first by integers up to 2^20 are exact.
+_LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
+
+
+class Tilting(NamedTuple):
+    """Totals that are tilted together, one a lane; flat arrays have rows of ``MANY`` entries.
+
+    Given: ``lam``, and in ``rows`` R and a first guess of U. Found: U, TOP (the largest logarithm
+    among the types), EMPTY (the tilted probability of an empty set) and VARIANCE (of n) in
+    ``rows``; ``share``, the tilted probabilities by type, ``level``, their sums by ``n + C``
+    (with the empty type); and ``log_f``. ``factor[k]``: what the k-th derivative multiplies a bound
+    by, see :func:`weighted`.
+    """
+
+    lam: np.ndarray
+    rows: np.ndarray
+    level: np.ndarray
+    share: np.ndarray
+    log_f: np.ndarray
+    factor: np.ndarray
+
+
+@kernel(inner=True)
+def room_to_tilt(law):
+    """Return a :class:`Tilting` for up to ``MANY`` totals."""
+    return Tilting(
+        np.zeros(MANY),
+        np.zeros(12 * MANY),
+        np.empty((2 * law.C + 1) * MANY),
+        np.empty(len(law.n) * MANY),
+        np.empty(MANY),
+        np.empty((3, MANY)),
+    )
+
+
+@kernel(inner=True, fastmath=frozenset({"contract"}))
+def exponentials(values, scales):
+    """Replace values by their exponentials, good to 2 u; below -708 they stay at about 1e-308."""
+    for i in range(len(values)):
+        v = min(max(values[i], -708.0), 709.0)
+        k = math.floor(v * 1.4426950408889634 + 0.5)
+        v = (v - k * _LN2_HIGH) - k * _LN2_LOW
+        e = 1 / 479001600 + v * (1 / 6227020800)
+        e = 1 / 39916800 + v * e
+        e = 1 / 3628800 + v * e
+        e = 1 / 362880 + v * e
+        e = 1 / 40320 + v * e
+        e = 1 / 5040 + v * e
+        e = 1 / 720 + v * e
+        e = 1 / 120 + v * e
+        e = 1 / 24 + v * e
+        e = 1 / 6 + v * e
+        e = 0.5 + v * e
+        e = 1 + v * e
+        values[i] = 1 + v * e
+        scales[i] = k + (2.0**52 + 1023.0)
+    bits = scales.view(np.int64)  # k + 1023 in the lowest bits, moved to the exponent: 2^k
+    for i in range(len(values)):
+        bits[i] = bits[i] << 52
+    for i in range(len(values)):
+        values[i] *= scales[i]
+
+
+@kernel(inner=True)
+def slack(law, log_f, shift):
+    """Bound the rounding error of ``sets log_f - shift``, the logarithm of a Chernoff bound.
+
+    Errors of the tilted probabilities move f by ``law.roundings`` times the filled part of it,
+    which is at most ``|log f| + |log P(empty)|``. Those of ``lam x`` count among the errors of the
+    tables.
+    """
+    sets = law.L - 1.0
+    return law.roundings * (1.0 + sets * (abs(log_f) - max(law.log_p_empty, -745.0)) + abs(shift))
+
+
+@kernel(inner=True, fastmath=REORDER)
+def weighted(share, shift, size, at, base, sets, total):
+    """Fill ``|base| + sets sum_type share |size|``: what |dF| multiplies a bound by.
+
+    ``share`` is flat with rows of ``len(share) / len(size)`` entries, read from ``shift`` on;
+    ``size`` and ``base`` from ``at`` on.
+    """
+    width = len(share) // len(size)
+    for i in range(len(total)):
+        total[i] = 0.0
+    for k in range(len(size)):
+        row, other = share[k * width + shift :], size[k, at:]
+        for i in range(len(total)):
+            total[i] += row[i] * abs(other[i])
+    other = base[at:]
+    for i in range(len(total)):
+        total[i] = abs(other[i]) + sets * total[i]
+
+
+@kernel(inner=True, fastmath=REORDER)
+def tilt_totals(at, lanes, law, x, tilting):
+    """Tilt the totals ``at, at + 1, ...`` of ``x[type, total]`` by ``exp(-lam x + u n)``.
+
+    ``u`` comes near the saddle point of R = r; see :class:`Tilting`.
+    """
+    C, work, level, share, log_f = law.C, tilting.rows, tilting.level, tilting.share, tilting.log_f
+    W = MANY
+    for _ in range(40):
+        _shares(at, lanes, law, x, tilting)
+        _to_saddle(lanes, law.L - 1.0, C, work, level)
+        far = 0.0
+        for i in range(lanes):
+            work[U * W + i] += work[MOVE * W + i]
+            far = max(far, abs(work[MOVE * W + i]))
+        if far < 100.0 / C:
+            break
+    for i in range(lanes):
+        mean = work[MEAN * W + i] / work[F * W + i]
+        work[VARIANCE * W + i] = work[SQUARE * W + i] / work[F * W + i] - mean * mean
+        work[LOW * W + i] = 0.0
+        work[POWER * W + i] = 1.0 / work[F * W + i]
+        for _ in range(C):
+            work[POWER * W + i] /= work[Z * W + i]
+    for j in range(2 * C + 1):
+        row = level[j * W :]
+        for i in range(lanes):
+            row[i] *= work[POWER * W + i]
+        for k in range(len(law.place)):
+            if law.place[k] == j:
+                row = share[k * W :]
+                for i in range(lanes):
+                    row[i] *= work[POWER * W + i]
+                    work[LOW * W + i] += row[i]
+        for i in range(lanes):
+            work[POWER * W + i] *= work[Z * W + i]
+    for i in range(lanes):
+        filled, f, top = work[LOW * W + i], work[F * W + i], work[TOP * W + i]
+        # f is raised to powers up to D: its small distance to the empty type must keep its digits
+        log_f[i] = law.log_p_empty - math.log1p(-filled) if filled < 0.5 else top + math.log(f)
+        work[EMPTY * W + i] = math.exp(law.log_p_empty - top) / f
+
+
+@kernel(inner=True, fastmath=REORDER)
+def _shares(at, lanes, law, x, tilting):
+    """Fill ``share`` and ``level`` up to a factor, whose logarithm goes to the row TOP."""
+    C, W, log_p_empty, place = law.C, MANY, law.log_p_empty, law.place
+    lam, work, level, share = tilting.lam, tilting.rows, tilting.level, tilting.share
+    for i in range(lanes):
+        work[TOP * W + i] = log_p_empty
+    for k in range(len(place)):
+        row, here = share[k * W :], x[k, at:]
+        start, n = law.log_p[k], place[k] - 1.0 * C
+        for i in range(lanes):
+            row[i] = start - lam[i] * here[i] + work[U * W + i] * n
+        for i in range(lanes):
+            work[TOP * W + i] = max(work[TOP * W + i], row[i])
+    bits = work[BITS * W : BITS * W + lanes]
+    for i in range(len(level)):
+        level[i] = 0.0
+    for i in range(lanes):
+        level[C * W + i] = log_p_empty - work[TOP * W + i]
+    exponentials(level[C * W : C * W + lanes], bits)
+    for k in range(len(place)):
+        row = share[k * W : k * W + lanes]
+        for i in range(lanes):
+            row[i] -= work[TOP * W + i]
+        exponentials(row, bits)
+        total = level[place[k] * W :]
+        for i in range(lanes):
+            total[i] += row[i]
+
+
+@kernel(inner=True, fastmath=REORDER)
+def _to_saddle(lanes, sets, C, work, level):
+    """Fill the changes of u, at most 200 / C, to near the saddle points, and the moments there."""
+    W = MANY
+    for i in range(lanes):
+        work[MOVE * W + i] = 0.0
+        work[LOW * W + i] = -200.0 / C
+        work[HIGH * W + i] = 200.0 / C
+    for step in range(31):
+        _moments(lanes, C, work, level)
+        if step == 30:
+            break
+        unfinished = 0.0
+        for i in range(lanes):
+            f, move = work[F * W + i], work[MOVE * W + i]
+            mean = work[MEAN * W + i] / f
+            lacking = work[R * W + i] - sets * mean
+            variance = work[SQUARE * W + i] / f - mean * mean
+            change = lacking / max(sets * variance, 1e-3)
+            low = move if lacking > 0.0 else work[LOW * W + i]
+            high = work[HIGH * W + i] if lacking > 0.0 else move
+            new = move + change
+            new = new if new > low else 0.5 * (low + high)
+            new = new if new < high else 0.5 * (low + high)
+            near = abs(change) < _NEAR
+            work[MOVE * W + i] = move if near else new
+            work[LOW * W + i] = low
+            work[HIGH * W + i] = high
+            unfinished += 0.0 if near else 1.0
+        if unfinished == 0.0:
+            break
+
+
+@kernel(inner=True, fastmath=REORDER)
+def _moments(lanes, C, work, level):
+    """Fill the sums of ``level e^(n move)``, of n and of n^2 times it, and e^move."""
+    W = MANY
+    for i in range(lanes):
+        work[Z * W + i] = work[MOVE * W + i]
+    exponentials(work[Z * W : Z * W + lanes], work[BITS * W : BITS * W + lanes])
+    for i in range(lanes):
+        work[POWER * W + i] = 1.0
+        work[F * W + i] = work[MEAN * W + i] = work[SQUARE * W + i] = 0.0
+        work[BITS * W + i] = 1.0 / work[Z * W + i]
+    for _ in range(C):
+        for i in range(lanes):
+            work[POWER * W + i] *= work[BITS * W + i]
+    for j in range(2 * C + 1):
+        row, n = level[j * W :], j - 1.0 * C
+        for i in range(lanes):
+            term = row[i] * work[POWER * W + i]
+            work[F * W + i] += term
+            work[MEAN * W + i] += n * term
+            work[SQUARE * W + i] += n * n * term
+            work[POWER * W + i] *= work[Z * W + i]
+
+
+@kernel(inner=True)
+def tilt(lam, r, law, x, u, share, level, rise):
+    """Tilt the law of a set by ``exp(-lam x + u n)`` with ``u`` at the saddle point of R = r.
+
+    Fills ``share[type]``, the tilted probabilities, and ``level[n + C]``, their sums over n (with
+    the empty type at n = 0); ``rise`` is scratch. The search starts at ``u``. Returns u and log f.
+    """
+    C, sets = law.C, law.L - 1.0
+    top = move = f = 0.0
+    for _ in range(40):
+        top = _one_shares(lam, u, law, x, share, level)
+        move, f = _one_to_saddle(r, sets, C, level)
+        u += move
+        if abs(move) < 100.0 / C:
+            break
+    up, down = math.exp(move), math.exp(-move)
+    rise[C] = 1.0 / f
+    for m in range(1, C + 1):
+        rise[C + m], rise[C - m] = rise[C + m - 1] * up, rise[C - m + 1] * down
+    for i in range(2 * C + 1):
+        level[i] *= rise[i]
+    filled = 0.0
+    for k in range(len(x)):
+        share[k] *= rise[law.place[k]]
+        filled += share[k]
+    # f is raised to powers up to D: its small distance to the empty type must keep its digits
+    log_f = law.log_p_empty - math.log1p(-filled) if filled < 0.5 else top + math.log(f)
+    return u, log_f
+
+
+@kernel(inner=True)
+def _one_shares(lam, u, law, x, share, level):
+    """Fill ``share`` and ``level`` up to a factor; return its logarithm."""
+    C = law.C
+    top = law.log_p_empty
+    for k in range(len(x)):
+        share[k] = law.log_p[k] - lam * x[k] + u * (law.place[k] - C)
+        top = max(top, share[k])
+    for i in range(2 * C + 1):
+        level[i] = 0.0
+    level[C] = math.exp(law.log_p_empty - top)
+    for k in range(len(x)):
+        share[k] = math.exp(share[k] - top)
+        level[law.place[k]] += share[k]
+    return top
+
+
+@kernel(inner=True)
+def _one_to_saddle(r, sets, C, level):
+    """Return the change of u, at most 200 / C, from ``level`` to near the saddle point of R = r.
+
+    Also the sum of the levels and the variance of n there. A tenth of a unit off, the bounds are
+    hardly larger: by half the variance of R over a hundred, in the logarithm.
+    """
+    move, low, high = 0.0, -200.0 / C, 200.0 / C
+    for _ in range(30):
+        f, mean, variance = _one_moments(level, C, move)
+        lacking = r - sets * mean
+        step = lacking / max(sets * variance, 1e-3)
+        if abs(step) < _NEAR:
+            return move, f
+        if lacking > 0.0:
+            low = move
+        else:
+            high = move
+        move += step
+        if not low < move < high:  # in sharp regimes the saddle is far and Newton's step too long
+            move = 0.5 * (low + high)
+    f, _, _ = _one_moments(level, C, move)
+    return move, f
+
+
+@kernel(inner=True)
+def _one_moments(level, C, u):
+    """Return the sum, the mean and the variance of n under ``level e^(u n)``."""
+    z = math.exp(u)
+    power = math.exp(-u * C)
+    f = mean = square = 0.0
+    for i in range(2 * C + 1):
+        term = level[i] * power
+        n = i - C
+        f += term
+        mean += n * term
+        square += n * n * term
+        power *= z
+    return f, mean / f, square / f - (mean / f) ** 2
+
+
+@kernel(inner=True, fastmath=REORDER)
+def log_weighted(share, size, base_size, sets):
+    """Return ``log(|d base| + sets sum share |y|)``: what |dF| adds to a Chernoff bound."""
+    total = 0.0
+    for k in range(len(share)):
+        total += share[k] * abs(size[k])
+    return math.log(abs(base_size) + sets * total + 1e-300)
