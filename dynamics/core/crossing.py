@@ -60,7 +60,7 @@ def first_passage(
 
 def root(function: Callable[[float], float], low: float, high: float) -> float:
     """Root between two times, relative accuracy 1e-6; ``high`` if rounding hides the change."""
-    known = cache(function)  # an expectation that is made more accurate may change at a place
+    known = cache(function)  # at both ends already
     if known(low) * known(high) > 0.0:
         return high
     return float(optimize.brentq(known, low, high, rtol=1e-6, xtol=1e-12))

@@ -158,25 +158,26 @@ class _Run:
 
     def to(self, steps: int, progress: Callable[[float], None] | None) -> Status:
         """Advance to the last step and return the status."""
-        chunk = 1
+        chunk, plan = 1, None
         while self.step < steps:
-            began, before = perf_counter(), self.step
-            plan = self.population.plan  # anew each time: a refused state may have enlarged it
-            with np.errstate(over="ignore", invalid="ignore"):  # the loop looks for itself
-                self.step, reason = descent_loop(plan.__class__)(
-                    plan, self.theta, self.learning_rate, self.step,
-                    min(steps, self.step + chunk), self.schedule, self.rows,
-                )  # fmt: skip
-            if plan is not self.population:  # which counts by itself
-                self.population.evaluations += self.step - before
+            began = perf_counter()
+            try:
+                if plan is None:
+                    plan = self.population.plan(self.population.state(self.theta))
+                reason = self._advance(plan, min(steps, self.step + chunk))
+                if reason == _INACCURATE:  # the plan of an earlier state, or none is good enough
+                    plan = self.population.plan(self.population.state(self.theta))
+                    reason = self._advance(plan, self.step + 1)
+                if reason == _INACCURATE:
+                    self.population.gradient(self.population.state(self.theta))
+                    reason = self._advance(self.population, self.step + 1)
+            except OverflowError:
+                return self._diverged()
+            except ToleranceError as refusal:
+                self.note = str(refusal)
+                return self._diverged() if self._grew() else Status.INACCURATE
             if reason == _NOT_FINITE:
                 return self._diverged()
-            if reason == _INACCURATE:
-                try:
-                    self.population.gradient(self.population.state(self.theta))
-                except (ToleranceError, OverflowError) as refusal:
-                    self.note = str(refusal)
-                    return self._diverged() if self._grew() else Status.INACCURATE
             if progress is not None:
                 progress(self.step / steps)
             seconds = perf_counter() - began
@@ -185,6 +186,17 @@ class _Run:
             elif chunk > 1 and seconds > 2 * _SECONDS_BETWEEN_REPORTS:
                 chunk //= 2
         return Status.COMPLETED
+
+    def _advance(self, plan: Any, last: int) -> int:
+        """Run the loop on a plan up to a step; return why it stopped."""
+        before = self.step
+        with np.errstate(over="ignore", invalid="ignore"):  # the loop looks for itself
+            self.step, reason = descent_loop(plan.__class__)(
+                plan, self.theta, self.learning_rate, self.step, last, self.schedule, self.rows
+            )
+        if plan is not self.population:  # which counts by itself
+            self.population.evaluations += self.step - before
+        return reason
 
     def _grew(self) -> bool:
         return self.population.has_grown(np.array(self.start, float), self.theta)

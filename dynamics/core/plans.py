@@ -7,8 +7,9 @@ where it defines both::
     @kernel
     def gradient_within(plan, theta, out): ...
 
-writes the gradient at ``theta`` to ``out``, both of shape (n,), and returns whether it is within
-the tolerance.
+writes the gradient at ``theta`` to ``out``, both of shape (n,), and returns whether this is the
+plan for that state: where it is not, the loop asks :meth:`dynamics.core.risk.Risk.plan` for
+another. A plan is a value: nothing that is evaluated changes it.
 """
 
 from __future__ import annotations

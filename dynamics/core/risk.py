@@ -46,8 +46,10 @@ class Risk(ABC):
     evaluations
         How many states were evaluated so far.
 
-    A theory gives :meth:`gradient`, :meth:`jacobian` and :meth:`evaluate`; what else is here has
-    a default. ``OverflowError`` and ``ToleranceError`` from any of them become the status of a run.
+    What :meth:`gradient`, :meth:`jacobian` and :meth:`evaluate` return is a function of the state,
+    to the last bit, whatever was evaluated before; a run is one of its start. A theory gives these
+    three; what else is here has a default. ``OverflowError`` and ``ToleranceError`` from any of
+    them become the status of a run.
     """
 
     problem: Any
@@ -99,12 +101,12 @@ class Risk(ABC):
         """What makes a trajectory of the recorded states: the theory's own subclass."""
         return Trajectory
 
-    @property
-    def plan(self) -> Any:
-        """What the descent loop evaluates; compiled where ``dynamics.core.plans`` knows its class.
+    def plan(self, state: Any) -> Any:
+        """Return what the descent loop evaluates from a state on, a value; by default itself.
 
-        Where the gradient of a plan is not within the tolerance the loop stops and
-        :meth:`gradient` is called, which either makes the next plan good enough or refuses.
+        It is compiled where ``dynamics.core.plans`` knows its class. Where the gradient of a plan
+        is not within the tolerance the loop asks for the plan of the state that it has reached,
+        which raises OverflowError or ToleranceError if there is none.
         """
         return self
 

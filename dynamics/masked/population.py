@@ -133,9 +133,8 @@ class MaskedPopulation(Risk):
         """The method in use; :attr:`reason` says why."""
         return self._method
 
-    @property
-    def plan(self) -> ScenarioPlan:
-        """The scenarios, for a compiled loop."""
+    def plan(self, state: Any) -> ScenarioPlan:
+        """Return the scenarios, for a compiled loop: the same ones at every state."""
         return self._plan
 
     @property

@@ -51,7 +51,7 @@ class SlowManifold:
             If d ell / d alpha keeps one sign for all alpha that can be evaluated.
         """
 
-        @cache  # a bracket stays one even if an evaluation in between enlarges the tables
+        @cache  # both ends of the bracket are known when it is found
         def slope(log_alpha: float) -> float:
             found = self.population.gradient(State(math.exp(log_alpha), gamma, rho)).alpha
             if found == 0.0:

@@ -16,7 +16,7 @@ STATE = State(0.1, 1.0, -0.03)
 
 def dense(population):
     """Multiplicities (states, types), T and weight per state, and the types."""
-    states = population.expectation.states
+    states = population.expectation.table(STATE).states
     rows = np.repeat(np.arange(states.weight.size), np.diff(states.start))
     counts = np.zeros((states.weight.size, states.plus.size))
     counts[rows, states.kind] = states.copies
@@ -68,7 +68,7 @@ def vectorised_gradient(xp, problem, table):
 
 def ours(population):
     constants = Constants.of(population.problem)
-    states = population.expectation.states
+    states = population.expectation.table(STATE).states
     return lambda: gradient_sum(states, constants, *STATE)
 
 
@@ -97,5 +97,5 @@ class TestOneGradient:
 @pytest.mark.parametrize("D", [64, 1024, 10**4, 10**5, 10**6])
 def test_cost_is_flat_in_D(benchmark, D):
     population = Population(Problem(D=D, C=4, q=2 / D, output_scale=1.0), "enumeration", 1e-7)
-    benchmark.extra_info["states"] = population.expectation.n_states
+    benchmark.extra_info["states"] = population.expectation.table(STATE).n_states
     benchmark(ours(population))

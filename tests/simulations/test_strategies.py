@@ -29,7 +29,8 @@ def test_states_respect_their_limits(state):
 @settings(max_examples=25)
 @given(problems())
 def test_enumeration_of_a_drawn_problem_is_small(problem):
-    assert Population(problem, tolerance=1e-8).expectation.states.weight.size <= 1000
+    table = Population(problem, tolerance=1e-8).expectation.table(problem.initial_state)
+    assert table.n_states <= 1000
 
 
 @given(invalid_problem_arguments())

@@ -16,11 +16,10 @@ from dynamics.core.risk import Risk
 from dynamics.positional.population.enumeration import (
     SECONDS_PER_STATE,
     Enumeration,
-    RelativePlan,
-    StatePlan,
     predicted_states,
 )
 from dynamics.positional.population.fourier import FourierExpectation, predicted_cost
+from dynamics.positional.population.fourier.effort import MOST_OPERATIONS, too_long
 from dynamics.positional.population.sampling import Sampling
 from dynamics.positional.population.value import Loss, Value
 from dynamics.positional.problem import Problem, State
@@ -32,6 +31,7 @@ DEFAULT_TOLERANCE = 1e-10
 DEFAULT_RELATIVE = 1e-6
 _LEARNED_LOSS = 1e-5  # what a relative tolerance is predicted for
 _TABLE = 1.5e6  # states that are enumerated where the Fourier method is out of reach
+_REACH, _RELATIVE_REACH = 5e-12, 1e-10  # rounding keeps Fourier integrals above
 _SLOW = 0.1  # seconds a gradient: beyond it no certified method is worth its cost by default
 
 
@@ -61,13 +61,17 @@ class Population(Risk):
     memory_budget
         Bytes that the table of states may take.
 
+    What is found at a state depends on the state alone, to the last bit: the tables in use are
+    values, chosen by the state (:mod:`dynamics.positional.population.ladder`).
+
     Raises
     ------
     ParameterError
         If an argument is outside its domain.
     ToleranceError
-        If the tolerance cannot be met; its message names the bound that can be reached. A result
-        is never silently worse than asked.
+        If the tolerance is predicted to be out of reach at the problem's own start; evaluations
+        raise it at states where it is not met. The message names the bound that can be reached. A
+        result is never silently worse than asked.
     """
 
     order_parameters = State._fields
@@ -123,7 +127,9 @@ class Population(Risk):
     def _fourier(self) -> FourierExpectation:
         tolerance = min(self.tolerance, 0.1)  # the largest that it takes
         method = FourierExpectation(self.problem, tolerance, relative=self.relative)
-        method.gradient(self.problem.initial_state)  # refuses now rather than later
+        predicted = method.effort(self.problem.initial_state)
+        if predicted.operations > MOST_OPERATIONS:  # refused now rather than later
+            raise ToleranceError(too_long(predicted.operations, predicted.nodes))
         return method
 
     def _choose(
@@ -141,14 +147,15 @@ class Population(Risk):
         found.append(f"Fourier needs about {_milliseconds(by_fourier)} a gradient")
         costs = f"for tolerance {self.tolerance:g} {', '.join(found)}"
         table = None
-        if by_states <= by_fourier or (by_fourier > _SLOW and states <= _TABLE):
+        hopeful = self.tolerance >= (_RELATIVE_REACH if self.relative else _REACH)
+        if by_states <= by_fourier or ((by_fourier > _SLOW or not hopeful) and states <= _TABLE):
             try:
                 table = self._enumeration(budget)
                 if by_states <= by_fourier:
                     return table, f"enumeration: {costs}"
             except ToleranceError as refusal:
                 found.append(str(refusal))
-        if by_fourier <= _SLOW:
+        if by_fourier <= _SLOW and (hopeful or table is None):
             try:
                 return self._fourier(), f"fourier: {costs}"
             except ToleranceError as refusal:
@@ -213,11 +220,11 @@ class Population(Risk):
         """What makes a trajectory of the recorded states."""
         return ReducedTrajectory
 
-    @property
-    def plan(self) -> Any:
-        """The table of states, for the compiled descent loop; itself where there is no table."""
-        plan = self.expectation.plan
-        return plan if isinstance(plan, StatePlan | RelativePlan) else self
+    def plan(self, state: State) -> Any:
+        """Return the table of states for a state, itself where the method has none."""
+        if isinstance(self.expectation, FourierExpectation):
+            return self
+        return self.expectation.table(State(*state)).plan
 
     def has_grown(self, start: np.ndarray, vector: np.ndarray) -> bool:
         """Tell whether alpha ran away: large attention logits are no divergence."""

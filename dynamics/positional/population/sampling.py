@@ -8,11 +8,11 @@ import numpy as np
 
 from dynamics.core.checks import scale
 from dynamics.core.errors import ToleranceError
-from dynamics.positional.population.enumeration import StatePlan
-from dynamics.positional.population.expectation import Constants, certified_sums, hessian_sum
+from dynamics.positional.population.expectation import Constants, certified_sums
 from dynamics.positional.population.rare import rare_laws, unseen
 from dynamics.positional.population.rounding import UNIT
 from dynamics.positional.population.states import LARGEST_SET, sample_states
+from dynamics.positional.population.tables import StatePlan, Table
 from dynamics.positional.population.ties import tie_law
 from dynamics.positional.population.truncation import group_bounds, nothing
 from dynamics.positional.population.value import Value, require_finite
@@ -94,21 +94,18 @@ class Sampling:
         self.states = sample_states(self.problem, samples, rng, laws)
         self._unseen = unseen(self.problem, samples, laws)
 
-    @property
-    def plan(self) -> StatePlan:
-        """The sample, for a compiled loop: nothing is truncated, so every state is within."""
-        return StatePlan(self.states, nothing(), self.constants, math.inf)
+    def table(self, state: State) -> Table:
+        """Return the sample, which is the table for every state: nothing is truncated."""
+        plan = StatePlan(self.states, nothing(), nothing(), self.constants, math.inf, False)
+        return Table(self.problem, 0, -1, plan, 4.0 * UNIT)
 
     def gradient(self, state: State) -> State:
         """Return the entrywise gradient of the sample mean."""
-        gradient, _ = self.plan.gradient(state)
-        require_finite(gradient, state)
-        return gradient
+        return self.table(state).gradient(state)[0]
 
     def jacobian(self, state: State) -> np.ndarray:
         """Return d gradient_i / d state_k of the sample mean, shape (3, 3)."""
-        hessian = hessian_sum(self.states, self.constants, *state)
-        return hessian / np.array(self.problem.multiplicity)[:, None]
+        return self.table(state).jacobian(state)
 
     def certified_loss(self, state: State) -> Value:
         """Return the full value."""

@@ -107,11 +107,11 @@ class TestBound:
         assert sum(value.bounds.values()) == value.bound
         assert set(value.bounds) == {"truncation", "rounding"}
 
-    def test_the_table_grows_when_a_state_needs_it(self):
+    def test_a_state_that_needs_a_larger_table_has_one(self):
         population = Population(Problem(D=64, C=4, q=2 / 64), "enumeration", tolerance=1e-6)
-        before = population.expectation.K
-        value = population.evaluate(State(2.0, 0.0, 0.0))
-        assert before < population.expectation.K
+        table, state = population.expectation.table, State(2.0, 0.0, 0.0)
+        assert table(population.problem.initial_state).K < table(state).K
+        value = population.evaluate(state)
         assert value.bound <= 1e-6 * max(1.0, value.loss, *map(abs, value.gradient))
 
 
@@ -135,22 +135,27 @@ def test_jacobian_is_the_derivative_of_the_gradient(state):
 
 def test_hessian_is_symmetric():
     problem = Problem(D=64, C=4, q=2 / 64)
-    states = Population(problem, "enumeration", tolerance=1e-6).expectation.states
+    expectation = Population(problem, "enumeration", tolerance=1e-6).expectation
+    states = expectation.table(problem.initial_state).states
     hessian = hessian_sum(states, Constants.of(problem), 0.2, 0.5, -0.1)
     np.testing.assert_array_equal(hessian, hessian.T)
 
 
 def test_compiled_equals_plain_python_bit_for_bit():
     problem = Problem(D=12, C=3, q=0.2, p=5, temperature=0.7)
-    states = Population(problem, method="enumeration").expectation.states
+    expectation = Population(problem, method="enumeration").expectation
+    states = expectation.table(problem.initial_state).states
     arguments = (states, Constants.of(problem), 0.21, 0.4, -0.1)
     assert gradient_sum(*arguments) == gradient_sum.py_func(*arguments)
 
 
 def test_cost_does_not_depend_on_D():
     problems = [Problem(D=D, C=4, q=2 / D, output_scale=1.0) for D in (10**4, 10**6)]
-    sizes = [Population(p, "enumeration", tolerance=1e-7).expectation for p in problems]
-    assert sizes[1].n_states <= sizes[0].n_states
+    tables = [
+        Population(p, "enumeration", tolerance=1e-7).expectation.table(p.initial_state)
+        for p in problems
+    ]
+    assert tables[1].n_states <= tables[0].n_states
 
 
 def test_values_converge_as_D_grows_at_fixed_qD():

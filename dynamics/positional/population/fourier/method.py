@@ -110,11 +110,6 @@ class FourierExpectation:
         many = self.problem.multiplicity
         return State(*(-v / m for v, m in zip(values[1:4].tolist(), many)))
 
-    @property
-    def plan(self) -> FourierExpectation:
-        """This object: there is no table that a compiled descent loop could read."""
-        return self
-
     def evaluate(self, state: State) -> FourierValue:
         """Return loss, gradient, test error and their certified errors.
 
