@@ -19,7 +19,7 @@ from dynamics.positional.population.enumeration import (
     predicted_states,
 )
 from dynamics.positional.population.fourier import FourierExpectation, predicted_cost
-from dynamics.positional.population.fourier.effort import MOST_OPERATIONS, too_long
+from dynamics.positional.population.fourier.operation_count import MOST_OPERATIONS, too_long
 from dynamics.positional.population.sampling import Sampling
 from dynamics.positional.population.value import Loss, Value
 from dynamics.positional.problem import Problem, State
