@@ -13,8 +13,8 @@ from dynamics.core.trajectory import Trajectory
 from simulations.theory import Case, Parameter
 from simulations.values import one_of
 
-#: Absolute tolerance of the flow relative to the relative one; correlations begin at 0.
-ABSOLUTE = 1e-3
+#: Tolerances of the flow as in `gradient_flow`; the absolute one follows the relative one.
+_ATOL = 1e-11
 _RTOL, _LEARNING_RATE, _STEPS = 1e-8, 0.01, 1000
 
 
@@ -55,7 +55,7 @@ def _flow_settings(values: Mapping[str, Any], horizon: float) -> dict[str, Any]:
     }
     require(settings["horizon"] > 0.0, "horizon", settings["horizon"], "greater than 0")
     require(1e-13 <= settings["rtol"] < 1.0, "rtol", settings["rtol"], "in [1e-13, 1)")
-    return settings | {"atol": settings["rtol"] * ABSOLUTE}
+    return settings | {"atol": _ATOL * (settings["rtol"] / _RTOL)}
 
 
 def _descent_settings(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Mapping
-from functools import cache, partial
+from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -50,7 +50,7 @@ def render_page(
     entries = [records.get(claim) or _absent(claim, claims.get(claim)) for claim in folder.claims]
     papers = groupby(entries, key=lambda entry: entry["paper"])
     return _template().render(
-        picture=partial(_picture, folder),
+        pictures=_pictures(folder, entries),
         version=folder.stamp.get("patchdyn", ""),
         notes=_notes(entries, folder.stamp),
         papers=[(paper, list(chapter)) for paper, chapter in papers],
@@ -77,8 +77,12 @@ def _template() -> jinja2.Template:
     return environment.get_template("report.html")
 
 
-def _picture(folder: ReportFolder, name: str) -> str:
-    return base64.b64encode(folder.bytes_of(folder.image_path(name))).decode("ascii")
+def _pictures(folder: ReportFolder, entries: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    names = [figure["name"] for entry in entries for figure in entry.get("figures", ())]
+    return {
+        name: base64.b64encode(folder.bytes_of(folder.image_path(name))).decode("ascii")
+        for name in names
+    }
 
 
 def _absent(claim: str, known: Claim | None) -> dict[str, Any]:

@@ -46,7 +46,7 @@ def test_every_line_of_the_source_counts_for_a_report(copy, file):
         ("dynamics/masked/problem.py", True),
         ("simulations/theory.py", True),
         ("simulations/positional/theory.py", True),
-        ("simulations/reproduction/page.py", False),
+        ("simulations/reproduction/report.py", False),
         ("symbolic/emit.py", False),
     ],
 )

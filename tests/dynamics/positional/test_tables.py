@@ -162,7 +162,7 @@ def test_no_constructor_evaluates(monkeypatch):
     monkeypatch.setattr(f"{population}.tables.gradient_within", evaluated)
     monkeypatch.setattr(f"{population}.tables.relative_gradient_within", evaluated)
     monkeypatch.setattr(f"{population}.ladder.enumerate_states", evaluated)
-    monkeypatch.setattr(f"{population}.fourier.driver.node_sums", evaluated)
+    monkeypatch.setattr(f"{population}.fourier.assemble.node_sums", evaluated)
     for method in ("enumeration", "fourier", "auto"):
         for relative in (False, True):
             used = Population(PROBLEM, method, 1e-5, relative=relative)
