@@ -197,18 +197,19 @@ class TestSearch:
             falsify("gamma >= rho", **({"system": self.system, "budget": 60} | options))
 
     def test_the_budget_is_kept_while_simplifying(self, monkeypatch):
-        """By a clock that only the runs move, 0.02 s each: no machine is too slow for it."""
+        """By a clock that only the runs move, 0.03 s each; unlimited, it takes 47 of them."""
         began, runs = time.monotonic(), []
 
         def slow(case):
             runs.append(case)
-            return run_of(case, lambda t: -t)
+            sign = -1.0 if case.problem.D % 3 == 0 and case.problem.q < 0.2345 else 1.0
+            return run_of(case, lambda t: sign * t)
 
-        clock = SimpleNamespace(monotonic=lambda: began + 0.02 * len(runs))
+        clock = SimpleNamespace(monotonic=lambda: began + 0.03 * len(runs))
         monkeypatch.setattr("simulations.falsify.search.time", clock)
         report = falsify("gamma >= rho", system=known_system(slow), budget=1.0)
         assert report.falsified
-        assert len(runs) < 60
+        assert 0.9 < 0.03 * len(runs) < 1.05
 
     def test_a_run_may_not_take_the_whole_budget(self, monkeypatch):
         import time
