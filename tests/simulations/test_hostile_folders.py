@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import shutil
 import stat
 
 import numpy as np
@@ -128,11 +129,17 @@ class TestReportsFromElsewhere:
         with pytest.raises(StoreError, match="is not a report of patchdyn"):
             run(report, [claim("one")], force=True)
 
+    @pytest.fixture(scope="class")
+    def whole(self, tmp_path_factory):
+        path = tmp_path_factory.mktemp("whole")
+        run(path, [claim("one", figures=[figure()])])
+        return path
+
     @settings(max_examples=60)
     @given(st.data())
-    def test_records_of_another_shape_are_measured_again(self, tmp_path_factory, data):
-        path = tmp_path_factory.mktemp("shape")
-        run(path, [claim("one", figures=[figure()])])
+    def test_records_of_another_shape_are_measured_again(self, whole, tmp_path_factory, data):
+        path = tmp_path_factory.mktemp("shape") / "report"
+        shutil.copytree(whole, path)
         stored = path / "claims" / "one.json"
         key = data.draw(st.sampled_from(sorted(json.loads(stored.read_text()))))
         value = data.draw(st.sampled_from([None, 1, "x", [], {}, [None], {"a": []}, True]))

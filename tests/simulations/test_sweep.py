@@ -230,7 +230,8 @@ class TestStore:
             return write(data, path, **options)
 
         monkeypatch.setattr(xarray.Dataset, "to_netcdf", full)
-        assert main(["sweep", str(config_file), "--out", str(tmp_path / "out")]) == 1
+        command = ["sweep", str(config_file), "--out", str(tmp_path / "out"), "--workers", "1"]
+        assert main(command) == 1
         said = capsys.readouterr().err
         assert "No space left on device; finished blocks are kept" in said
         assert "Traceback" not in said
@@ -320,7 +321,7 @@ class TestProcesses:
         process.communicate()
         kept = stored(out)
         assert 0 < len(kept) < 30
-        assert main(["sweep", str(config_file), "--out", str(out)]) == 0
+        assert main(["sweep", str(config_file), "--out", str(out), "--workers", "1"]) == 0
         assert {name: stored(out)[name] for name in kept} == kept
         assert_same(result(out), reference)
 
@@ -335,7 +336,7 @@ class TestProcesses:
         assert process.returncode == 130
         assert said.strip().splitlines()[-1].startswith("patchdyn: interrupted; the same command")
         assert "Traceback" not in said
-        assert main(["sweep", str(config_file), "--out", str(out)]) == 0
+        assert main(["sweep", str(config_file), "--out", str(out), "--workers", "1"]) == 0
         assert_same(result(out), reference)
 
 
@@ -400,7 +401,7 @@ class TestCluster:
         assert code == 1
         assert f"the scheduler at {address} is lost" in capsys.readouterr().err
         assert 3 <= len(stored(out)) < 30
-        assert main(["sweep", str(config_file), "--out", str(out)]) == 0
+        assert main(["sweep", str(config_file), "--out", str(out), "--workers", "1"]) == 0
         assert_same(result(out), reference)
 
 
