@@ -65,7 +65,12 @@ def identities(built: tuple[Kernel, ...] | None = None) -> dict[str, sp.Expr]:
 
     ``built`` (default: the kernels that are emitted) is there to see an altered one fail.
     """
-    of_own, of_other, of_gradient, *of_keys = built or kernels()
+    built = built or kernels()
+    return area_identities(*built[:3]) | keys.identities(built[3:])
+
+
+def area_identities(of_own: Kernel, of_other: Kernel, of_gradient: Kernel) -> dict[str, sp.Expr]:
+    """Return the identities of the kernels that the areas are summed from."""
     z_n, a_n, z_m, a_m = sp.symbols("z_n a_n z_m a_m", positive=True)
     form = AreaForm([z_n, z_m, z_m], [a_n, a_m / 2, a_m / 2], 0)
     own = [e.subs({z: z_n, a: a_n, rest: 1 - a_n}) for _, e in of_own.results]
@@ -84,7 +89,7 @@ def identities(built: tuple[Kernel, ...] | None = None) -> dict[str, sp.Expr]:
         "d Phi": phi + form.feature(1),
         "d Upsilon, unmasked": upsilon + form.position(a_m / 6, 1),
         "d Upsilon, masked": masked + form.position(a_m / 6, None),
-    } | keys.identities(tuple(of_keys))
+    }
 
 
 HEADER = '''\

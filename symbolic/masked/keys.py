@@ -176,10 +176,10 @@ def identities(built: tuple[Kernel, ...]) -> dict[str, sp.Expr]:
         for m in (0, 1):
             found += _result(of["area_bend"], 0, scales[m], number[m]) * d_a[m][s] * d_a[m][t]
         claims[f"second derivative in slots {s} and {t}"] = found - moved(v[s], t)
-    return claims | _weight_identities(of)
+    return claims | weight_identities(of)
 
 
-def _weight_identities(of: dict[str, Kernel]) -> dict[str, sp.Expr]:
+def weight_identities(of: dict[str, Kernel]) -> dict[str, sp.Expr]:
     """A weight is e^logit over that of a key of logit top, for each of the keys of a cell."""
     logits = [_result(of["key_logits"], i, Upsilon, z, Phi) for i in (0, 1)]
     number = (count, size - count)

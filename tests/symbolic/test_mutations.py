@@ -15,6 +15,7 @@ import sympy as sp
 from symbolic.catalogue import CATALOGUE
 from symbolic.core.zero import NotRationalError, decide
 from symbolic.masked import kernels as masked
+from symbolic.masked import keys
 from symbolic.positional import attention, increments, kernels, lemma_4_3, margins
 from symbolic.positional import symbols as sym
 
@@ -149,7 +150,13 @@ def test_an_altered_masked_kernel_fails(which: tuple[int, int], how: str) -> Non
     number, index = which
     built = list(masked.kernels())
     built[number] = _altered(built[number], index, how)
-    assert fails(_right_masked(), masked.identities(tuple(built)))
+    if number < 3:
+        found = masked.area_identities(*built[:3])
+    elif built[number].name in ("key_logits", "key_weights"):
+        found = keys.weight_identities({kernel.name: kernel for kernel in built})
+    else:
+        found = keys.identities(tuple(built[3:]))
+    assert fails(_right_masked(), found)
 
 
 MARGINS = {equation.name: equation.right for equation in CATALOGUE["margins"].equations}
