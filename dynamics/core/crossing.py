@@ -50,7 +50,7 @@ def first_passage(
 
     before = 0.0
     for time, row in zip(trajectory.time.tolist(), trajectory.states):
-        if excess(trajectory.population.state(row)) > 0.0:
+        if excess(trajectory.state(row)) > 0.0:
             if time == trajectory.time[0]:
                 return time
             return root(lambda t: excess(trajectory.at(t)), before, time)
@@ -113,7 +113,7 @@ def turning_values(
     recorded values turn, the first and the last included.
     """
     times = trajectory.time
-    values = np.array([quantity(trajectory.population.state(row)) for row in trajectory.states])
+    values = np.array([quantity(trajectory.state(row)) for row in trajectory.states])
     extra = []
     for index in range(times.size):
         low, high = max(index - 1, 0), min(index + 1, times.size - 1)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -100,19 +101,38 @@ class Trajectory:
         """Return one order parameter along the run, shape (n,)."""
         return self.states[:, self.order_parameters.index(name)]
 
+    def state(self, vector: np.ndarray) -> Any:
+        """Return the theory's own state for a row of :attr:`states`."""
+        return self.population.state(vector)
+
+    def value(self, record: int) -> Any:
+        """Return everything the expectation knows at one record.
+
+        Raises
+        ------
+        OverflowError, ToleranceError
+            If it cannot be had there to its tolerance.
+        """
+        return self.population.evaluate(self.state(self.states[record]))
+
+    @cached_property
+    def values(self) -> tuple[Any, ...]:
+        """Everything the expectation knows at all records: one pass, when first asked for."""
+        return tuple(self.value(record) for record in range(len(self.states)))
+
     @property
     def final(self) -> Any:
         """The last state; raises ToleranceError where the loss could be had at none."""
         if not len(self.states):
             raise ToleranceError(f"the run holds no state: {self.message}")
-        return self.population.state(self.states[-1])
+        return self.state(self.states[-1])
 
     def at(self, time: float) -> Any:
         """Return the state at a time within the run (dense output, else linear between records)."""
         if self.interpolant is not None:
-            return self.population.state(np.asarray(self.interpolant(time)))
+            return self.state(np.asarray(self.interpolant(time)))
         columns = [float(np.interp(time, self.time, column)) for column in self.states.T]
-        return self.population.state(np.array(columns))
+        return self.state(np.array(columns))
 
     def at_records(self, indices: list[int]) -> Trajectory:
         """Return the run with some of its records only."""

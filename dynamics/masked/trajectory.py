@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from dynamics.core.invariants import Invariant, loss_non_increasing
 from dynamics.core.trajectory import Trajectory
-
-if TYPE_CHECKING:
-    from dynamics.masked.value import MaskedValue
 
 
 def _own_falls(run: Any) -> np.ndarray:
@@ -71,10 +68,6 @@ class MaskedTrajectory(Trajectory):
     def upsilon(self) -> np.ndarray:
         """Position correlations, (n, cells + 1)."""
         return self.states[:, self.problem.layout.phi_slots :]
-
-    def value(self, record: int) -> MaskedValue:
-        """Return everything the expectation knows at one record."""
-        return self.population.evaluate(self.states[record])
 
     @cached_property
     def _observed(self) -> np.ndarray:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,14 +23,18 @@ import numpy as np
 from dynamics.core.errors import ParameterError
 from dynamics.core.invariants import Invariant, loss_non_increasing
 from dynamics.core.risk import Certified, Risk
-from dynamics.core.trajectory import Trajectory
 from dynamics.positional._sizes import row_sum
 from dynamics.positional.attention import attention_along
 from dynamics.positional.population.population import Population
 from dynamics.positional.population.value import Value
 from dynamics.positional.problem import Problem, State
 from dynamics.positional.slow_manifold import SlowManifold
-from dynamics.positional.trajectory import gamma_ge_rho, patch_association_fails, simplex
+from dynamics.positional.trajectory import (
+    ReducedTrajectory,
+    gamma_ge_rho,
+    patch_association_fails,
+    simplex,
+)
 
 _ROUNDING = 2.0 * float(np.finfo(float).eps)  # of a row sum of A in a step, over its terms
 
@@ -173,23 +176,8 @@ row_sum_conserved = Invariant(
 
 
 @dataclass(frozen=True, eq=False)
-class DiagonalTrajectory(Trajectory):
+class DiagonalTrajectory(ReducedTrajectory):
     """States (alpha, gamma, rho, beta) along a run on (P) with the diagonal trained."""
-
-    @property
-    def alpha(self) -> np.ndarray:
-        """Coefficient of v along w*, shape (n,)."""
-        return self.states[:, 0]
-
-    @property
-    def gamma(self) -> np.ndarray:
-        """Attention logit within a set, shape (n,)."""
-        return self.states[:, 1]
-
-    @property
-    def rho(self) -> np.ndarray:
-        """Attention logit across sets, shape (n,)."""
-        return self.states[:, 2]
 
     @property
     def beta(self) -> np.ndarray:
@@ -205,16 +193,14 @@ class DiagonalTrajectory(Trajectory):
     @property
     def attention(self) -> np.ndarray:
         """Rows (Lambda, Gamma, Xi, G), shape (n, 4)."""
-        inner = [self.population.frozen(self.population.state(row)) for row in self.states]
-        return attention_along(self.problem, np.array(inner))
+        shift = (self.beta - self.problem.beta)[:, None]  # to the frozen diagonal
+        return attention_along(self.problem, self.states[:, :3] - shift * (0.0, 1.0, 1.0))
 
     @property
     def invariants(self) -> tuple[Invariant, ...]:
         """What Section 4.1 says about every run, and the constant of motion."""
         return simplex, gamma_ge_rho, patch_association, row_sum_conserved, loss_non_increasing
 
-    @cached_property
-    def test_error(self) -> np.ndarray:
-        """``P[F <= 0]`` at the records, shape (n,); computed on first access."""
-        found = [self.population.evaluate(self.population.state(row)) for row in self.states]
-        return np.array([value.test_error for value in found])
+    def columns(self) -> dict[str, tuple[np.ndarray, str]]:
+        """Return what a dataset holds, the logit on the diagonal included."""
+        return {**super().columns(), "beta": (self.beta, "attention logit of a patch to itself")}

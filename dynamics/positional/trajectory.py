@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,6 @@ from dynamics.core.invariants import Invariant, loss_non_increasing
 from dynamics.core.trajectory import Trajectory
 from dynamics.positional._sizes import row_sum
 from dynamics.positional.attention import attention_along
-from dynamics.positional.population.value import Value
-from dynamics.positional.problem import State
 
 _ROUNDING = 1e-13  # of a sum of D softmax weights
 
@@ -120,25 +117,15 @@ class ReducedTrajectory(Trajectory):
         """What Section 4.1 and Theorem 4.1 say about every run."""
         return REDUCED_INVARIANTS
 
-    def value(self, record: int) -> Value:
-        """Return everything the population expectation knows at one record."""
-        return self.population.evaluate(State(*self.states[record].tolist()))
-
-    @cached_property
-    def _observed(self) -> np.ndarray:
-        values = [self.value(record) for record in range(self.time.size)]
-        rows = [(value.test_error, value.mean_sigmoid) for value in values]
-        return np.array(rows).reshape(-1, 2).T
-
     @property
     def test_error(self) -> np.ndarray:
         """``P[F <= 0]`` at the records, shape (n,); computed on first access."""
-        return self._observed[0]
+        return np.array([value.test_error for value in self.values])
 
     @property
     def mean_sigmoid(self) -> np.ndarray:
         """``E[1 / (1 + e^F)]`` at the records, shape (n,); computed on first access."""
-        return self._observed[1]
+        return np.array([value.mean_sigmoid for value in self.values])
 
     def columns(self) -> dict[str, tuple[np.ndarray, str]]:
         """Return what a dataset holds, test error included."""

@@ -129,7 +129,9 @@ class TestRuns:
         close(run.attention[-1], weights, rel=1e-12)
         errors = [population.evaluate(population.state(row)).test_error for row in run.states]
         np.testing.assert_array_equal(run.test_error, errors)
-        assert pickle.loads(pickle.dumps(run)).final == run.final
+        back = pickle.loads(pickle.dumps(run))
+        assert back.final == run.final
+        np.testing.assert_array_equal(back.to_dataset()["beta"], run.beta)
 
     def test_a_leaking_row_sum_is_seen(self):
         class Leaking(DiagonalPopulation):

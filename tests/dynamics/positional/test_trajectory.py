@@ -83,7 +83,7 @@ class TestFirstAccess:
     def test_they_are_not_computed_before(self):
         population = Population(Problem(D=64, C=4, q=8 / 64), "fourier", tolerance=1e-6)
         run = gradient_flow(population, horizon=10.0, records=12)
-        assert "_observed" not in vars(run)
+        assert "values" not in vars(run)
         assert population.expectation._signs is None
         last = run.value(-1)
         assert run.test_error.shape == run.mean_sigmoid.shape == (12,)
