@@ -17,8 +17,14 @@ from dynamics.positional.population.ladder import (
     tail,
 )
 from dynamics.positional.population.states import LARGEST_SET, count_states
-from dynamics.positional.population.tables import RelativePlan, StatePlan, Table, Terms, vanishes
-from dynamics.positional.population.truncation import group_bounds
+from dynamics.positional.population.tables import (
+    RelativePlan,
+    StatePlan,
+    Table,
+    Terms,
+    bounds_at,
+    vanishes,
+)
 from dynamics.positional.population.value import Value
 from dynamics.positional.problem import Problem, State
 
@@ -70,11 +76,11 @@ class Enumeration:
     def _refuse_start(self) -> None:
         """Refuse the problem's own start if no table reaches it whatever the loss is there.
 
-        The image without random features bounds how large the gradient can be expected to be.
+        Loss and gradient are at most what bounds them over all images.
         """
         state = self.problem.initial_state
-        largest = group_bounds(self._ladder.groups, self._ladder.constants, *state)[0]
-        target = self.tolerance * (largest if self.relative else np.full(4, scale(largest)))
+        most = bounds_at(self._ladder.groups, self._ladder.constants, *state)
+        target = self.tolerance * (most if self.relative else np.full(4, scale(most)))
         beyond = mass_beyond(self._ladder.groups, self.problem, state)
         enough = ratio(beyond, target).max(axis=1) <= 1.0
         if self._ladder.top < 0 or not enough[: self._ladder.affordable + 1].any():

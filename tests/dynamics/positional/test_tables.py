@@ -168,3 +168,12 @@ def test_no_constructor_evaluates(monkeypatch):
             used = Population(PROBLEM, method, 1e-5, relative=relative)
     with pytest.raises(AssertionError, match="evaluated"):
         used.gradient(STATES[1])
+
+
+def test_a_prediction_refuses_no_start_that_can_be_had():
+    """The gradient is 34 there, by images with features, so that a coarser table will do."""
+    problem = Problem(D=32, C=2, q=0.125, nu=0.1, beta=2.0)
+    population = Population(problem, "enumeration", 1e-8, memory_budget=2.0**21)
+    usual = Population(problem, "enumeration", 1e-10)
+    gap = np.subtract(*(one.gradient(problem.initial_state) for one in (population, usual)))
+    assert np.abs(gap).max() <= 1e-8 * 35.0
