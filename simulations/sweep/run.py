@@ -11,7 +11,7 @@ from simulations import theories
 from simulations.sweep.cells import Row, compile_kernels, measure_cell
 from simulations.sweep.cluster import Cluster
 from simulations.sweep.config import Config
-from simulations.sweep.local import Workers
+from simulations.sweep.local import results
 from simulations.sweep.progress import Progress
 from simulations.sweep.stamp import stamp
 from simulations.sweep.store import SweepStore, labelled
@@ -45,8 +45,8 @@ class Local:
         compile_kernels()
         cells = [(cell, config.values(cell)) for b in wanted for cell in config.cells_of(b)]
         waiting: dict[int, dict[int, Row]] = {block: {} for block in wanted}
-        self._pool = Workers(self.theory, self.workers)
-        for cell, row in self._pool.results(cells):
+        self._rows = results(self.theory, self.workers, cells)
+        for cell, row in self._rows:
             progress.add(str(row["status"]))
             block = cell // config.block
             waiting[block][cell] = row
@@ -56,8 +56,8 @@ class Local:
 
     def close(self) -> None:
         """End the processes."""
-        if hasattr(self, "_pool"):
-            self._pool.close()
+        if hasattr(self, "_rows"):
+            self._rows.close()
 
 
 class Distributed:

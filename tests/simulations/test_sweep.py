@@ -146,13 +146,13 @@ class TestCompiledCode:
 class TestWorkers:
     def test_killed_workers_lose_nothing_and_double_nothing(self, tmp_path):
         work = [(n, {"folder": str(tmp_path), "cell": n}) for n in range(3)]
-        found = list(local.Workers(theories.load("positional"), 2, dies_once).results(work))
+        found = list(local.results(theories.load("positional"), 2, work, dies_once))
         assert sorted(number for number, _ in found) == [0, 1, 2]
         assert all(row["message"] == str(number) for number, row in found)
 
     def test_cell_that_always_kills_its_worker_is_given_up(self):
         work = [(n, {"cell": n}) for n in range(5)]
-        found = dict(local.Workers(theories.load("positional"), 2, dies_always).results(work))
+        found = dict(local.results(theories.load("positional"), 2, work, dies_always))
         assert found[3]["status"] == "failed"
         assert "died 3 times in this cell (signal 9)" in found[3]["message"]
         assert [found[n]["status"] for n in (0, 1, 2, 4)] == ["completed"] * 4
