@@ -14,19 +14,18 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from dynamics.core.files import remove_partial
-from simulations.files.lock import is_fresh, locked
+from simulations.files.stamped_folder import Kind, difference
 from simulations.files.store import (
     StoreError,
     digest_of,
     explain,
     obstacle,
-    read_json,
     read_sealed_json,
     remove,
     remove_sealed,
@@ -37,11 +36,20 @@ from simulations.files.store import (
 )
 from simulations.reproduction.record import is_record
 
-_MANIFEST = "patchdyn.json"
-_FORMAT = 3
 _WORD = re.compile(r"[A-Za-z0-9]+(?:[-._][A-Za-z0-9]+)*")
-_FOLDERS = ("claims", "figures", "data", "checkpoints")
 _CHECKPOINTS = (".npz", ".json")
+
+
+def _fits(found: Mapping[str, Any]) -> bool:
+    """Tell whether a manifest's claims are named like claims."""
+    stamp, claims = found.get("stamp"), found.get("claims")
+    if not isinstance(stamp, dict) or not isinstance(claims, list):
+        return False
+    words = all(isinstance(c, str) and len(c) <= 100 and _WORD.fullmatch(c) for c in claims)
+    return words and all(isinstance(value, str) for value in stamp.values())
+
+
+KIND = Kind("report", "patchdyn.json", 3, _fits, ("claims", "figures", "data", "checkpoints"))
 
 
 class ReportFolder:
@@ -72,14 +80,13 @@ class ReportFolder:
     ) -> None:
         self.path = path
         self.stamp = stamp
-        self._manifest(force)  # refuses before anything is written, the lock's file included
-        self._lock = contextlib.ExitStack()
-        self._lock.enter_context(locked(path))
+
+        def refuse(manifest: dict[str, Any]) -> None:
+            if manifest["stamp"] != stamp and not force:
+                raise StoreError(_refusal(path, manifest["stamp"], stamp))
+
+        self._lock, manifest = KIND.take(path, refuse)
         try:
-            manifest = self._manifest(force)
-            self._refuse_detours()
-            for name in ("", *_FOLDERS):
-                remove_partial(path / name)
             known: list[str] = []
             if manifest is not None:
                 known = manifest["claims"]
@@ -102,42 +109,19 @@ class ReportFolder:
         """Let go of the lock."""
         self._lock.close()
 
-    def _manifest(self, force: bool) -> dict[str, Any] | None:
-        """Return the manifest, ``None`` for a fresh folder; refuse what is not ours to write."""
-        if is_fresh(self.path):
-            return None
-        manifest = read_json(self.path / _MANIFEST)
-        if not _is_manifest(manifest):
-            raise StoreError(
-                f"{self.path} is not empty and is not a report of patchdyn (layout {_FORMAT}): "
-                "choose another --out"
-            )
-        if manifest["stamp"] != self.stamp and not force:
-            raise StoreError(_refusal(self.path, manifest["stamp"], self.stamp))
-        return dict(manifest)
-
-    def _refuse_detours(self) -> None:
-        """Refuse folders that lead elsewhere."""
-        for name in _FOLDERS:
-            what = obstacle(self.path / name)
-            if what not in (None, "a folder") or (self.path / name).is_file():
-                raise StoreError(
-                    f"cannot use {self.path / name}: it is {what or 'a file'}, not a folder"
-                )
-
     def write_manifest(self) -> None:
         """Write which claims are finished, failed to run, or are missing."""
         records = self.records()
         failed = {key: record["error"] for key, record in records.items() if "error" in record}
         content = {
-            "format": _FORMAT,
+            "format": KIND.layout,
             "stamp": self.stamp,
             "claims": self.claims,
             "finished": [key for key in records if key not in failed],
             "failed": failed,
             "missing": [key for key in self.claims if key not in records],
         }
-        write_json(self.path / _MANIFEST, content)
+        write_json(self.path / KIND.manifest, content)
 
     def image_path(self, figure: str) -> Path:
         """Return where the picture of a figure stands."""
@@ -237,7 +221,7 @@ class ReportFolder:
             remove(self.image_path(figure["name"]))
             remove(self.data_path(figure["name"]))
         self._clear_scratch(claim)
-        for name in _FOLDERS[:3]:
+        for name in KIND.folders[:3]:
             with contextlib.suppress(OSError):  # absent, or holds files that are not ours
                 (self.path / name).rmdir()
 
@@ -247,7 +231,7 @@ class ReportFolder:
     def _remove_everything(self, claims: Iterable[str]) -> None:
         for claim in claims:
             self.forget(claim)
-        for name in ("report.html", "report.json", _MANIFEST):
+        for name in ("report.html", "report.json", KIND.manifest):
             remove(self.path / name)
 
 
@@ -258,23 +242,8 @@ def _word(name: str) -> str:
     return name
 
 
-def _is_manifest(found: Any) -> bool:
-    """Tell whether parsed JSON is a manifest of this layout, its claims named like claims."""
-    if not isinstance(found, dict) or found.get("format") != _FORMAT:
-        return False
-    stamp, claims = found.get("stamp"), found.get("claims")
-    if not isinstance(stamp, dict) or not isinstance(claims, list):
-        return False
-    words = all(isinstance(c, str) and len(c) <= 100 and _WORD.fullmatch(c) for c in claims)
-    return words and all(isinstance(value, str) for value in stamp.values())
-
-
 def _refusal(path: Path, old: dict[str, str], new: dict[str, str]) -> str:
-    changed = [key for key in (*new, *old) if old.get(key) != new.get(key)]
-    if "mode" in changed:
+    what = f"results of {difference(old, new)}"
+    if old.get("mode") != new.get("mode"):
         what = f"a {old.get('mode')} run while this one is {new['mode']}"
-    else:
-        key = changed[0]
-        name = {"patchdyn": "version", "code": "source"}.get(key, key)
-        what = f"results of another {name} ({old.get(key)}, now {new.get(key)})"
     return f"{path} holds {what}: choose another --out, or replace it with --force"

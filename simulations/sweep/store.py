@@ -12,20 +12,17 @@ import contextlib
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dynamics.core.files import remove_partial
 from simulations import theories
-from simulations.files.lock import is_fresh, locked
+from simulations.files.stamped_folder import Kind, difference
 from simulations.files.store import (
     StoreError,
-    obstacle,
-    read_json,
     read_sealed_dataset,
     write_bytes,
     write_json,
@@ -37,9 +34,15 @@ from simulations.sweep.config import Config
 if TYPE_CHECKING:
     import xarray
 
-FORMAT = 2
 MANIFEST, RESULT = "sweep.json", "sweep.nc"
 _TEXTS = ("status", "message")
+
+
+def _fits(found: Mapping[str, Any]) -> bool:
+    return isinstance(found.get("configuration"), dict) and isinstance(found.get("stamp"), dict)
+
+
+KIND = Kind("sweep", MANIFEST, 2, _fits, ("blocks",))
 
 
 def netcdf_name(parameter: str) -> str:
@@ -71,47 +74,28 @@ class SweepStore:
         StoreError
             If it cannot be written, holds something else or another sweep, or is in use.
         """
-        self._refuse_others()  # before anything is written, the lock's file included
-        with contextlib.ExitStack() as lock:
-            lock.enter_context(locked(self.path))
-            manifest = self._refuse_others()
-            blocks = self.path / "blocks"
-            if (what := obstacle(blocks)) not in (None, "a folder"):
-                raise StoreError(f"cannot use {blocks}: it is {what}, not a folder")
-            remove_partial(self.path)
-            remove_partial(blocks)
-            if manifest is None:
+        lock, manifest = KIND.take(self.path, self._refuse)
+        if manifest is None:
+            with lock:
                 self._write_manifest()
-            self._lock = lock.pop_all()
+                lock = lock.pop_all()
+        self._lock = lock
 
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
         if self._lock is not None:
             self._lock.close()
             self._lock = None
 
-    def _refuse_others(self) -> Any:
-        """Return the manifest, ``None`` for a fresh folder; refuse a folder that holds another."""
-        if is_fresh(self.path):
-            return None
-        manifest = read_json(self.path / MANIFEST)
-        if not _is_manifest(manifest):
-            raise StoreError(
-                f"{self.path} is not empty and is not a sweep of patchdyn (layout {FORMAT}): "
-                "choose another --out"
-            )
+    def _refuse(self, manifest: dict[str, Any]) -> None:
+        """Refuse a folder that holds another sweep."""
+        what = ""
         if manifest["configuration"] != self._plain():
-            what = _difference(manifest["configuration"], self._plain())
-            raise StoreError(
-                f"{self.path} holds a sweep of another configuration ({what}): choose another --out"
-            )
-        for key, now in self.stamp.items():
-            if manifest["stamp"].get(key) != now:
-                name = {"patchdyn": "version", "code": "source"}.get(key, key)
-                raise StoreError(
-                    f"{self.path} holds a sweep made by another {name} "
-                    f"({manifest['stamp'].get(key)}, now {now}): choose another --out"
-                )
-        return manifest
+            changed = _difference(manifest["configuration"], self._plain())
+            what = f"of another configuration ({changed})"
+        elif changed := difference(manifest["stamp"], self.stamp):
+            what = f"made by {changed}"
+        if what:
+            raise StoreError(f"{self.path} holds a sweep {what}: choose another --out")
 
     def _plain(self) -> Any:
         return json.loads(json.dumps(self.config.plain()))
@@ -120,7 +104,7 @@ class SweepStore:
         from dynamics.core.provenance import provenance
 
         content = {
-            "format": FORMAT,
+            "format": KIND.layout,
             "system": self.config.system,
             "configuration": self._plain(),
             "digest": self.config.digest,
@@ -259,16 +243,6 @@ def _array(values: Iterable[Any]) -> np.ndarray:
     values = list(values)
     words = any(isinstance(value, str) for value in values)
     return np.array([str(value) for value in values], object) if words else np.array(values)
-
-
-def _is_manifest(found: Any) -> bool:
-    """Tell whether parsed JSON is a manifest of this layout."""
-    return (
-        isinstance(found, dict)
-        and found.get("format") == FORMAT
-        and isinstance(found.get("configuration"), dict)
-        and isinstance(found.get("stamp"), dict)
-    )
 
 
 def _difference(old: Any, new: Any) -> str:
