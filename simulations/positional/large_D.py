@@ -16,6 +16,7 @@ from dynamics.positional.labelling import LabelError, label_error
 from dynamics.positional.large_D import time_to_lead
 from dynamics.positional.slow_manifold import largest_stable_learning_rate
 from simulations.reproduction.claim import Measured, Value, measured_at
+from simulations.reproduction.fits import power
 
 C = 4
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
@@ -223,7 +224,7 @@ def exponent(D: np.ndarray, values: np.ndarray) -> float:
     usable = np.isfinite(values) & (values > 0.0)
     if usable.sum() < 2:
         return float("nan")
-    return float(np.polyfit(np.log(D[usable]), np.log(values[usable]), 1)[0])
+    return power(D[usable], values[usable])
 
 
 def exponents(data: xarray.Dataset, names: tuple[str, ...]) -> list[Measured]:

@@ -36,6 +36,7 @@ from dynamics.positional.samples import (
     squares,
     train,
 )
+from dynamics.positional.samples.partitions import set_of, three_valued
 
 if TYPE_CHECKING:
     from simulations.reproduction.claim import Context
@@ -353,10 +354,7 @@ def steps_with_one_rate(problem: Problem, gap: float = 1.0) -> float:
 
 def three_values(problem: Problem, gamma: float, rho: float) -> np.ndarray:
     """Return A (D, D) of Lemma 4.1 with contiguous sets."""
-    owner = np.arange(problem.D) // problem.C
-    A = np.where(owner[:, None] == owner, gamma, rho)
-    np.fill_diagonal(A, problem.beta)
-    return np.asarray(A)
+    return three_valued(set_of(problem), gamma, rho, problem.beta)
 
 
 def describe(setting: Setting) -> str:

@@ -15,6 +15,7 @@ import numpy as np
 from scipy import stats
 
 from dynamics import Problem
+from simulations.reproduction.fits import power
 
 #: Independent groups of runs.
 SEEDS = 5
@@ -164,7 +165,7 @@ def exponent(sizes: Sequence[float], needed: Sequence[float]) -> float:
     """Return the fitted power of D in the samples needed, nan where some are infinite."""
     if not np.isfinite(needed).all():
         return math.nan
-    return float(np.polyfit(np.log(sizes), np.log(needed), 1)[0])
+    return power(sizes, needed)
 
 
 def exponent_interval(sweeps: Sequence[Sweep], threshold: float, seed: int) -> Interval:

@@ -1,13 +1,19 @@
-"""Exponents in the limit of a large parameter, from local ones and their drift."""
+"""Power laws: fitted exponents, and exponents in the limit of a large parameter."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 #: Relative accuracy of the runs over a logarithmic step: no uncertainty is smaller.
 NOISE = 1e-7
+
+
+def power(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray) -> float:
+    """Return the least-squares slope of log y against log x, both positive."""
+    return float(np.polyfit(np.log(x), np.log(y), 1)[0])
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import stats
 
+from simulations.reproduction.fits import power
+
 #: Coverage of every interval.
 LEVEL = 0.95
 _RESAMPLED = 4000
@@ -24,8 +26,7 @@ def exponent(x: Sequence[float] | np.ndarray, y: np.ndarray) -> float:
 
     A nan is a run that is not known; every row needs one that is.
     """
-    mean = np.nanmean(np.asarray(y, dtype=float), axis=1)
-    return float(np.polyfit(np.log(x), np.log(mean), 1)[0])
+    return power(x, np.nanmean(np.asarray(y, dtype=float), axis=1))
 
 
 def of_exponent(

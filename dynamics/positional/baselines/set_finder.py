@@ -18,6 +18,7 @@ from dynamics.core.checks import require
 from dynamics.core.errors import ParameterError
 from dynamics.positional.problem import Problem
 from dynamics.positional.samples.data import check_data
+from dynamics.positional.samples.partitions import same_set
 
 Array = NDArray[np.float64]
 
@@ -59,7 +60,7 @@ def look_for_sets(
     sets = find_sets(agree, problem.C, rng)
     owner = np.empty(problem.D, dtype=np.intp)
     owner[sets] = np.arange(problem.L)[:, None]
-    A = np.where(owner[:, None] == owner, STRENGTH, 0.0)
+    A = np.where(same_set(owner), STRENGTH, 0.0)
     return Found(sets, w, A)
 
 

@@ -49,13 +49,25 @@ def set_of(problem: Problem, partition: Any = None) -> Partition:
     return owner
 
 
+def same_set(owner: Partition) -> NDArray[np.bool_]:
+    """Return which pairs of patches are of one set, (D, D), from the set of each."""
+    return np.asarray(owner[:, None] == owner)
+
+
+def three_valued(owner: Partition, own: float, other: float, diagonal: float) -> np.ndarray:
+    """Return a matrix (D, D) as in Lemma 4.1: one value within sets, one across, one for i = j."""
+    A = np.where(same_set(owner), own, other)
+    np.fill_diagonal(A, diagonal)
+    return A
+
+
 def patch_association(A: np.ndarray, owner: Partition) -> float:
     """Return the fraction of rows i with ``Top_C(A_i) = S_l(i)`` (Definition 2.2).
 
     The diagonal entry takes part. Where an entry of another set equals one of the own set, the
     top C entries are not the set.
     """
-    same = owner[:, None] == owner[None, :]
+    same = same_set(owner)
     inside = np.where(same, A, np.inf).min(axis=1)
     outside = np.where(same, -np.inf, A).max(axis=1)
     return float(np.mean(inside > outside))
@@ -63,6 +75,6 @@ def patch_association(A: np.ndarray, owner: Partition) -> float:
 
 def association_gap(A: np.ndarray, owner: Partition) -> float:
     """Return the smallest off-diagonal ``A_ij`` within sets minus the largest across sets."""
-    same = owner[:, None] == owner[None, :]
+    same = same_set(owner)
     inside = same & ~np.eye(owner.size, dtype=bool)
     return float(A[inside].min() - A[~same].max())

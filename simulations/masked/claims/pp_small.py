@@ -16,7 +16,7 @@ from simulations.reproduction.claim import (
 
 if TYPE_CHECKING:
     from simulations.masked.runs import Regime
-    from simulations.reproduction.exponents import Exponent
+    from simulations.reproduction.fits import Exponent
 
 #: Uncertainty of an exponent that is called measured, relative to the exponent predicted.
 RESOLUTION = 0.1
@@ -30,7 +30,7 @@ def run(context: Context) -> Outcome:
     import xarray
 
     from simulations.masked import runs
-    from simulations.reproduction.exponents import exponent
+    from simulations.reproduction.fits import exponent
 
     sizes = np.array((runs.SMALL_P, *(10**e for e in range(6, 37, 10 if context.quick else 6))))
     regimes = (runs.WIDE_GAP, runs.NARROW_GAP, runs.NEGATIVE_GAP)

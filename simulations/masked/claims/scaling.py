@@ -19,7 +19,7 @@ from simulations.reproduction.claim import (
 if TYPE_CHECKING:
     from dynamics.masked import MaskedProblem
     from simulations.masked.runs import Regime
-    from simulations.reproduction.exponents import Exponent
+    from simulations.reproduction.fits import Exponent
 
 #: Uncertainty of an exponent that is called measured, relative to the exponent predicted.
 RESOLUTION = 0.1
@@ -135,7 +135,7 @@ _FINAL: dict[str, dict[str, float]] = {
 def _laws(regime: Regime, P: Any, series: Any) -> list[Law]:
     """Return what the theory predicts for a regime."""
     from simulations.masked import runs
-    from simulations.reproduction.exponents import exponent
+    from simulations.reproduction.fits import exponent
 
     laws = []
     if regime.query == "local":

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from dynamics.masked import MaskedProblem
-    from simulations.reproduction.exponents import Exponent
+    from simulations.reproduction.fits import Exponent
 
 #: Loss above its floor over E[z^2], and mean of (1 - a_n)^2 in every cluster, to be reached.
 EPS = 1e-4
@@ -147,7 +147,7 @@ def rates_of(context: Context) -> tuple[list[Rate], list[Measured]]:
     import numpy as np
 
     from simulations.masked import runs
-    from simulations.reproduction.exponents import exponent
+    from simulations.reproduction.fits import exponent
 
     local = 1.0 - runs.NARROW_GAP.kappa_s
     rates: list[Rate] = []

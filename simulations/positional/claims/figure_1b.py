@@ -120,11 +120,11 @@ def look(setting: Setting, run: Training) -> Found:
     import numpy as np
     from scipy.special import softmax
 
+    from dynamics.positional.samples.partitions import same_set, set_of
+
     problem = setting.problem
     D = problem.D
-    owner = np.empty(D, dtype=int)
-    owner[run.partition] = np.arange(problem.L)[:, None]
-    same = owner[:, None] == owner
+    same = same_set(set_of(problem, run.partition))
     off = ~np.eye(D, dtype=bool)
     S = D * softmax(run.A / problem.tau, axis=1)
     place = np.divmod(np.arange(D), int(np.sqrt(D)))

@@ -169,10 +169,9 @@ def _by_density(factors: Sequence[Factor]) -> dict[float, list[Factor]]:
 
 def exponent(factors: Sequence[Factor], name: str) -> float:
     """Return the least-squares slope of log |value| against log d."""
-    import numpy as np
+    from simulations.reproduction.fits import power
 
-    values = [abs(getattr(one, name)) for one in factors]
-    return float(np.polyfit(np.log([one.d for one in factors]), np.log(values), 1)[0])
+    return power([one.d for one in factors], [abs(getattr(one, name)) for one in factors])
 
 
 def _factor(problem: Problem) -> Factor:

@@ -225,10 +225,9 @@ def judge(edges: Mapping[tuple[Scaling, int], Edge]) -> tuple[Verdict, str]:
 
 def exponent(along: Mapping[int, Edge]) -> float:
     """Return the least-squares slope of log(boundary) against log D."""
-    import numpy as np
+    from simulations.reproduction.fits import power
 
-    sizes = np.log(np.array(list(along), float))
-    return float(np.polyfit(sizes, np.log([edge.middle for edge in along.values()]), 1)[0])
+    return power(list(along), [edge.middle for edge in along.values()])
 
 
 def _span(edges: Mapping[tuple[Scaling, int], Edge], name: str) -> str:

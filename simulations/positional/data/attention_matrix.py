@@ -6,6 +6,7 @@ import numpy as np
 import xarray
 
 from dynamics import Problem, State, Trajectory, attention
+from dynamics.positional.samples.partitions import set_of, three_valued
 
 
 def gather(run: Trajectory) -> xarray.Dataset:
@@ -28,7 +29,4 @@ def gather(run: Trajectory) -> xarray.Dataset:
 def softmax_matrix(problem: Problem, state: State) -> np.ndarray:
     """Return S (D, D) on the invariant manifold, sets being contiguous blocks."""
     Lambda, Gamma, Xi, _ = attention(problem, state)
-    owner = np.arange(problem.D) // problem.C
-    S = np.where(owner[:, None] == owner, Gamma, Xi)
-    np.fill_diagonal(S, Lambda)
-    return S
+    return three_valued(set_of(problem), Gamma, Xi, Lambda)

@@ -6,14 +6,12 @@ import numpy as np
 import xarray
 
 from dynamics.positional.oracle import descent as full
+from dynamics.positional.samples.partitions import same_set, set_of
 
 
 def gather(path: full.FullTrajectory) -> xarray.Dataset:
     """Return entries of A (step, entry) with their kind, and their distance from three values."""
-    D = path.problem.D
-    owner = np.empty(D, dtype=int)
-    owner[path.partition] = np.arange(path.problem.L)[:, None]
-    kind = np.where(owner[:, None] == owner, "gamma", "rho")
+    kind = np.where(same_set(set_of(path.problem, path.partition)), "gamma", "rho")
     np.fill_diagonal(kind, "beta")
     entries = path.A.reshape(len(path.step), -1)
     spread = {}

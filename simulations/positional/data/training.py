@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import xarray
 
+from dynamics.positional.samples.partitions import same_set, set_of
 from simulations.positional.training_runs import Setting, Training
 
 _CURVES = ("test_error", "control", "cosine")
@@ -61,12 +62,10 @@ def gather_figure_4(
 ) -> xarray.Dataset:
     """Return the records with the mask and the learned A of the first run of every setting."""
     data = gather(runs, settings)
-    for number, some in enumerate(runs.values()):
+    for number, (name, some) in enumerate(runs.items()):
         first = some[0]
-        owner = np.empty(first.A.shape[0], dtype=int)
-        for index, patches in enumerate(first.partition):
-            owner[patches] = index
+        mask = same_set(set_of(settings[name][0].problem, first.partition))
         dims = (f"patch_{number}", f"other_patch_{number}")
-        data[f"mask_{number}"] = (dims, (owner[:, None] == owner).astype(np.int8))
+        data[f"mask_{number}"] = (dims, mask.astype(np.int8))
         data[f"A_{number}"] = (dims, first.A)
     return data

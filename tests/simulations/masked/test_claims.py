@@ -39,7 +39,7 @@ from simulations.masked.claims.theorem_4_1 import judge as judge_theorem
 from simulations.masked.claims.two_phases import Cells, Phases
 from simulations.masked.claims.two_phases import judge as judge_two_phases
 from simulations.reproduction.claim import Verdict
-from simulations.reproduction.exponents import Exponent, exponent
+from simulations.reproduction.fits import Exponent, exponent
 from simulations.reproduction.registry import claim_ids, load
 from tests.closeness import close
 from tests.simulations.quick import figures, outcome
