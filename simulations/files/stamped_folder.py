@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dynamics.core.files import remove_partial
+from simulations.files.as_json import to_json
 from simulations.files.lock import is_fresh, locked
-from simulations.files.store import StoreError, obstacle, read_json
+from simulations.files.store import StoreError, digest_of, obstacle, read_json
 
+_SEAL = "sha256"
 _NAMES = {"patchdyn": "version", "code": "source"}
 
 
@@ -43,12 +45,16 @@ class Kind(NamedTuple):
         Raises
         ------
         StoreError
-            If the folder holds something else, or cannot be read.
+            If the folder holds something else, cannot be read, or its manifest was changed.
         """
         if is_fresh(path):
             return None
         found = read_json(path / self.manifest)
         if isinstance(found, dict) and found.get("format") == self.layout and self.fits(found):
+            if found != sealed(found):
+                raise StoreError(
+                    f"{path / self.manifest} is not what was written: choose another --out"
+                )
             return found
         raise StoreError(
             f"{path} is not empty and is not a {self.name} of patchdyn (layout {self.layout}): "
@@ -85,6 +91,12 @@ class Kind(NamedTuple):
             for name in ("", *self.folders):
                 remove_partial(path / name)
             return lock.pop_all(), found
+
+
+def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a manifest with the digest of everything else in it, as it is to be written."""
+    rest = {key: value for key, value in content.items() if key != _SEAL}
+    return rest | {_SEAL: digest_of(to_json(rest).encode())}
 
 
 def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:

@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Any
 
 from dynamics.core.files import remove_partial
-from simulations.files.stamped_folder import Kind, difference
+from simulations.files.stamped_folder import Kind, difference, sealed
 from simulations.files.store import (
     StoreError,
     digest_of,
@@ -121,7 +121,7 @@ class ReportFolder:
             "failed": failed,
             "missing": [key for key in self.claims if key not in records],
         }
-        write_json(self.path / KIND.manifest, content)
+        write_json(self.path / KIND.manifest, sealed(content))
 
     def image_path(self, figure: str) -> Path:
         """Return where the picture of a figure stands."""

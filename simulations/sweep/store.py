@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simulations import theories
-from simulations.files.stamped_folder import Kind, difference
+from simulations.files.stamped_folder import Kind, difference, sealed
 from simulations.files.store import (
     StoreError,
     read_sealed_dataset,
@@ -113,7 +113,7 @@ class SweepStore:
             "stamp": self.stamp,
             "provenance": provenance(),
         }
-        write_json(self.path / MANIFEST, content)  # first: it makes the folder ours
+        write_json(self.path / MANIFEST, sealed(content))  # first: it makes the folder ours
         write_bytes(self.path / "config.toml", self.config.text.encode())
 
     def block_path(self, block: int) -> Path:

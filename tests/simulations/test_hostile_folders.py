@@ -64,6 +64,13 @@ def report(tmp_path):
     return path
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    path = tmp_path_factory.mktemp("whole")
+    run(path, [claim("one", figures=[figure()])])
+    return path
+
+
 def sealed_edit(path, change):
     """Change a sealed record as somebody would who knows how to seal."""
     record = json.loads(path.read_text())
@@ -129,11 +136,12 @@ class TestReportsFromElsewhere:
         with pytest.raises(StoreError, match="is not a report of patchdyn"):
             run(report, [claim("one")], force=True)
 
-    @pytest.fixture(scope="class")
-    def whole(self, tmp_path_factory):
-        path = tmp_path_factory.mktemp("whole")
-        run(path, [claim("one", figures=[figure()])])
-        return path
+    @pytest.mark.parametrize("force", [False, True])
+    def test_manifest_that_was_changed(self, report, force):
+        path = report / "patchdyn.json"
+        path.write_text(path.read_text().replace('"one"', '"ooe"'))
+        with pytest.raises(StoreError, match=r"patchdyn\.json is not what was written"):
+            run(report, [claim("one")], force=force)
 
     @settings(max_examples=60)
     @given(st.data())

@@ -16,6 +16,7 @@ import xarray
 
 from simulations import theories
 from simulations.cli import main
+from simulations.files.stamped_folder import sealed
 from simulations.files.store import StoreError
 from simulations.sweep import cells, cluster, local
 from simulations.sweep.config import parse
@@ -263,7 +264,7 @@ class TestStore:
             pass
         manifest = json.loads((tmp_path / "out" / "sweep.json").read_text())
         manifest["stamp"]["code"] = "0123"
-        (tmp_path / "out" / "sweep.json").write_text(json.dumps(manifest))
+        (tmp_path / "out" / "sweep.json").write_text(json.dumps(sealed(manifest)))
         assert main(["sweep", str(config_file), "--out", str(tmp_path / "out")]) == 2
         assert "made by another source (0123, now" in capsys.readouterr().err
 
