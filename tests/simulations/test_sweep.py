@@ -345,7 +345,8 @@ class TestProcesses:
 @pytest.mark.filterwarnings("ignore")  # of Dask's own making
 class TestCluster:
     @pytest.fixture(scope="class")
-    def dask_cluster(self):
+    @classmethod
+    def dask_cluster(cls):
         distributed = pytest.importorskip("distributed")
         with distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50
