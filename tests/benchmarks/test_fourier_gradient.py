@@ -1,10 +1,10 @@
 """One gradient at C = 4, qD = 16 by Fourier integrals, beside their naive form and sampling.
 
 ``extra_info`` of each gradient holds the operations counted by ``FourierExpectation.effort`` and
-their rate over the whole call, planning included: 0.9 to 5 million real operations (a complex
-multiply-add is four), 10 to 25 complex multiply-adds for each node and angle, from arrays in the
-first-level cache. A core that does one vector of eight a cycle has a limit of about 24 to 30 a
-nanosecond; the inner loop reaches about half of it, and the plan before it takes a quarter to a
+their rate over the whole call, tables and windows included: 0.9 to 5 million real operations (a
+complex multiply-add is four), 10 to 25 complex multiply-adds for each node and angle, from arrays
+in the first-level cache. A core that does one vector of eight a cycle has a limit of about 24 to 30
+a nanosecond; the inner loop reaches about half of it, and what comes before it takes a quarter to a
 third of the time. The notebook ``fourier_method`` derives the numbers.
 """
 
