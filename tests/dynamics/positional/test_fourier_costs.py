@@ -28,6 +28,26 @@ def test_a_goal_that_nothing_can_reach_is_not_pursued(monkeypatch):
     assert expectation.effort(HOT.initial_state).operations < 5e9
 
 
+def test_saddles_far_away_are_reached():
+    """F is of the size 1e5, and so is u: without good bounds too many nodes would be needed."""
+    problem = Problem(D=128, C=2, q=4 / 128, p=5, nu=128 ** (-2 / 3))
+    state = State(0.068, 7.1, -0.7)
+    expectation = FourierExpectation(problem, 1e-4)
+    assert 0 < expectation.effort(state).nodes < 2e4
+    assert np.all(np.isfinite(expectation.jacobian(state)))
+
+
+@pytest.mark.parametrize(("D", "C", "q"), [(64, 4, 0.1), (10**6, 4, 16e-6), (48, 16, 1e-20)])
+def test_chernoff_bounds_of_the_total_are_near_its_law(D, C, q):
+    law = set_law(Problem(D=D, C=C, q=q))
+    limit = len(law.log_tail) - 1
+    p = law.p_total[law.center - limit : law.center + limit + 1]
+    apart = (law.log_probability - np.log(np.maximum(p, 1e-320)))[p > 1e-290]
+    assert len(apart) > 4
+    assert np.all(apart > -1e-9)
+    assert np.all(apart < 6.0)
+
+
 def test_counted_work_above_the_limit_is_refused_with_the_number(monkeypatch):
     monkeypatch.setattr(assemble, "MOST_OPERATIONS", 10**6)
     monkeypatch.setattr(assemble, "node_sums", None)  # it must not be called

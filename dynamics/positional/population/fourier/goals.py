@@ -21,10 +21,8 @@ from dynamics.positional.population.fourier.tilts import (
     R,
     U,
     exponentials,
-    log_weighted,
     room_to_tilt,
     slack,
-    tilt,
     tilt_totals,
     weighted,
 )
@@ -37,6 +35,9 @@ _RELATIVE_FLOOR = 1e-60
 
 #: The tilts tried for every R that may matter, in this order.
 _COARSE = (1.0, 0.5, -0.5, -1.0)
+
+#: Those that are tried where many nodes are needed.
+_FINE = (-0.25, -0.125, 0.125, 0.25)
 
 _LOG_TWO = math.log(2.0)
 
@@ -197,26 +198,42 @@ def tilt_where_needed(law, goals):
 
     Positive tilts first, which alone can show that an R is negligible.
     """
-    tables, bounds = goals.tables, goals.bounds
-    logs, sure, tried = bounds.logs, bounds.sure, bounds.tried
-    tilting, start = room_to_tilt(law), np.zeros(len(tried))
+    sure, tried = goals.bounds.sure, goals.bounds.tried
+    start, wanted = np.zeros(len(tried)), np.empty(len(tried), dtype=np.bool_)
     least = thresholds(goals.goal, len(tried))
     changed = False
-    for each in _COARSE:
-        i = 0
-        while i < len(tried):
-            lanes = 0
-            while i + lanes < len(tried) and lanes < MANY:
-                if tried[i + lanes] or negligible(sure[i + lanes], least):
-                    break
-                lanes += 1
-            if lanes > 0:
-                _bound_totals(each, i, lanes, law, tables, tilting, start, bounds)
-                changed = True
-            i += max(lanes, 1)
+    for lam in _COARSE:
+        for i in range(len(tried)):
+            wanted[i] = not (tried[i] or negligible(sure[i], least))
+            changed = changed or wanted[i]
+        _bound_wanted(lam, wanted, law, goals, start)
     for i in range(len(tried)):
-        tried[i] = tried[i] or logs[i, 0, 4] < math.inf
+        tried[i] = tried[i] or goals.bounds.logs[i, 0, 4] < math.inf
     return changed
+
+
+@kernel(inner=True)
+def tilt_finely(wanted, law, goals):
+    """Bound the totals ``wanted`` by the tilts between -1/2 and 1/2 too."""
+    start = np.zeros(len(wanted))
+    for lam in _FINE:
+        _bound_wanted(lam, wanted, law, goals, start)
+
+
+@kernel(inner=True)
+def _bound_wanted(lam, wanted, law, goals, start):
+    """Enter the Chernoff bounds by one tilt for some totals, those in a row together.
+
+    ``start``, guesses of u by total, is refined.
+    """
+    tilting, i = room_to_tilt(law), 0
+    while i < len(wanted):
+        lanes = 0
+        while i + lanes < len(wanted) and lanes < MANY and wanted[i + lanes]:
+            lanes += 1
+        if lanes > 0:
+            _bound_totals(lam, i, lanes, law, goals.tables, tilting, start, goals.bounds)
+        i += max(lanes, 1)
 
 
 @kernel(inner=True)
@@ -253,27 +270,6 @@ def _lower_sure(lam, logs, sure):
         sure[0] = min(sure[0], logs[0] - math.log(lam))
         for k in range(1, 5):
             sure[k] = min(sure[k], logs[k])
-
-
-@kernel(inner=True)
-def tilt_between(least, most, i, law, tables, bounds, start, scratch):
-    """Bound R number i by the tilts in an interval not tried yet; ``start`` guesses u."""
-    share, level, rise = np.empty(len(law.n)), scratch[0], scratch[1]
-    r, sets, logs = tables.first + i, law.L - 1.0, bounds.logs[i]
-    for j in range(len(TILTS)):
-        lam = TILTS[j]
-        if not least <= lam <= most or logs[j, 4] < math.inf:
-            continue
-        start[j], log_f = tilt(lam, r, law, tables.x[:, i], start[j], share, level, rise)
-        logs[j, 0] = logs[j, 4] = -lam * tables.base[0, i] + sets * log_f - r * start[j]
-        for k in range(3):
-            logs[j, 1 + k] = logs[j, 0] + log_weighted(
-                share, tables.y[k, :, i], tables.base[1 + k, i], sets
-            )
-        more = slack(law, log_f, r * start[j])
-        for k in range(5):
-            logs[j, k] += more
-        _lower_sure(lam, logs[j], bounds.sure[i])
 
 
 @kernel(inner=True)

@@ -19,7 +19,7 @@ from dynamics.positional.population.fourier.goals import (
     lower,
     negligible,
     thresholds,
-    tilt_between,
+    tilt_finely,
     tilt_where_needed,
 )
 from dynamics.positional.population.fourier.node_sums import FEW_LANES
@@ -93,15 +93,16 @@ def design(law, goals, asked):
         ints[0], floats[0], floats[1], floats[2], ints[1], ints[2], np.zeros((count, types)),
         floats[3], np.zeros((count, 5)), floats[4], floats[5], floats[6], floats[7], np.empty(5),
     )  # fmt: skip
-    scratch = np.empty((2, 2 * law.C + 1))
     ends, limits = np.empty(count), np.empty((count, len(TILTS)))
     while True:  # a lower goal may call for further totals, which may need fine tilts too
         tilt_where_needed(law, goals)
         least = thresholds(goals.goal, count)
         _goal_of_each(bounds.sure, goals.goal, least, lines.log_goal)
         _choose_lines(bounds, least, limits, ends, lines)
-        if not _tilt_finely(law, goals, least, ends, lines, scratch):
+        wanted = _far_ranging(bounds, least, ends, lines.omega)
+        if not wanted.any():
             break
+        tilt_finely(wanted, law, goals)
         lower(_FAR_BELOW * asked.tolerance, asked.floor, goals)
     for i in range(count):
         if not negligible(bounds.sure[i], least):
@@ -131,20 +132,13 @@ def _choose_lines(bounds, least, limits, ends, lines):
 
 
 @kernel(inner=True)
-def _tilt_finely(law, goals, least, ends, lines, scratch):
-    """Try the tilts between -1/2 and 1/2 where many nodes are needed; say whether there were any.
-
-    ``scratch``: two rows for the levels.
-    """
-    logs, sure, start = goals.bounds.logs, goals.bounds.sure, np.zeros(len(TILTS))
-    changed = False
-    for i in range(len(sure)):
-        if negligible(sure[i], least) or logs[i, UNTILTED + 1, 4] < math.inf:
-            continue
-        if lines.omega[i] * ends[i] > 2 * math.pi * _MANY_NODES:
-            tilt_between(-0.4, 0.4, i, law, goals.tables, goals.bounds, start, scratch)
-            changed = True
-    return changed
+def _far_ranging(bounds, least, ends, omega):
+    """Return where many nodes are needed and the fine tilts were not tried yet."""
+    wanted = np.zeros(len(ends), dtype=np.bool_)
+    for i in range(len(ends)):
+        if not negligible(bounds.sure[i], least) and bounds.logs[i, UNTILTED + 1, 4] == math.inf:
+            wanted[i] = omega[i] * ends[i] > 2 * math.pi * _MANY_NODES
+    return wanted
 
 
 @kernel(inner=True)

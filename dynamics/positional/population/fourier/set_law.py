@@ -14,7 +14,14 @@ import numpy as np
 
 from dynamics.core.jit import kernel
 from dynamics.positional.population.fourier.errors import UNIT
-from dynamics.positional.population.fourier.tilts import slack, tilt
+from dynamics.positional.population.fourier.tilts import (
+    MANY,
+    R,
+    U,
+    room_to_tilt,
+    slack,
+    tilt_totals,
+)
 from dynamics.positional.problem import Problem
 
 #: Log-probability beyond which a total R is never visited.
@@ -91,7 +98,7 @@ def set_law(problem: Problem) -> SetLaw:
         C=C,
         L=L,
     )
-    _tilt_totals(law)
+    _tilt_all(law, _saddles((L - 1) * C, q, len(log_tail) - 1))
     return law
 
 
@@ -173,16 +180,28 @@ def _rounding(start: int) -> float:
     return 8 * float(np.finfo(np.longdouble).eps) * (start + 4)
 
 
+def _saddles(patches: int, q: float, limit: int) -> np.ndarray:
+    """Return u with E[R e^(uR)] = r E[e^(uR)] for |r| <= limit: a quadratic equation for e^u."""
+    r = np.arange(1.0, limit + 1.0)
+    half, room = r * (1 - q), np.maximum(patches - r, 0.5)
+    root = np.sqrt(half**2 + q * q * room * (patches + r))
+    u = np.log((half + root) / room) - math.log(q)
+    return np.concatenate([-u[::-1], [0.0], u])
+
+
 @kernel
-def _tilt_totals(law):
-    """Fill the saddle points of the untilted law; they do not depend on the state."""
-    C, sets = law.C, law.L - 1.0
-    level, rise = np.empty(2 * C + 1), np.empty(2 * C + 1)
-    share, zero = np.empty(len(law.n)), np.zeros(len(law.n))
-    limit = len(law.log_tail) - 1
-    u = 0.0
-    for i in range(2 * limit + 1):
-        u, log_f = tilt(0.0, i - limit, law, zero, u, share, level, rise)
-        law.share[:, i] = share
-        law.log_probability[i] = sets * log_f - (i - limit) * u
-        law.log_probability[i] += slack(law, log_f, (i - limit) * u)
+def _tilt_all(law, start):
+    """Tilt every total to its saddle point, at most rounding away from ``start``."""
+    tilting, x = room_to_tilt(law), np.zeros(law.share.shape)
+    rows, limit, sets = tilting.rows, len(law.log_tail) - 1, law.L - 1.0
+    for first in range(0, len(start), MANY):
+        lanes = min(MANY, len(start) - first)
+        for lane in range(lanes):
+            rows[U * MANY + lane] = start[first + lane]
+            rows[R * MANY + lane] = first + lane - limit
+        tilt_totals(first, lanes, law, x, tilting)
+        for lane in range(lanes):
+            for k in range(len(law.n)):
+                law.share[k, first + lane] = tilting.share[k * MANY + lane]
+            log_f, shift = tilting.log_f[lane], rows[R * MANY + lane] * rows[U * MANY + lane]
+            law.log_probability[first + lane] = sets * log_f - shift + slack(law, log_f, shift)

@@ -37,7 +37,7 @@ MANY = 80
 _NEAR = 0.1
 
 #: The rows, at constant distances so that loops over several of them are vectorised.
-TOP, U, MOVE, F, MEAN, SQUARE, Z, POWER, LOW, HIGH, BITS, R = range(12)
+TOP, U, MOVE, F, MEAN, SQUARE, Z, POWER, LOW, HIGH, BITS, R, STRIDE = range(13)
 
 #: Rows that hold other results at the end of :func:`tilt_totals`.
 EMPTY, VARIANCE = MEAN, SQUARE
@@ -69,7 +69,7 @@ def room_to_tilt(law):
     """Return a :class:`Tilting` for up to ``MANY`` totals."""
     return Tilting(
         np.zeros(MANY),
-        np.zeros(12 * MANY),
+        np.zeros(13 * MANY),
         np.empty((2 * law.C + 1) * MANY),
         np.empty(len(law.n) * MANY),
         np.empty(MANY),
@@ -144,15 +144,23 @@ def tilt_totals(at, lanes, law, x, tilting):
     """
     C, work, level, share, log_f = law.C, tilting.rows, tilting.level, tilting.share, tilting.log_f
     W = MANY
-    for _ in range(40):
+    for i in range(lanes):
+        work[STRIDE * W + i] = 0.0
+    for attempt in range(40):
         _shares(at, lanes, law, x, tilting)
         _to_saddle(lanes, law.L - 1.0, C, work, level)
         far = 0.0
         for i in range(lanes):
             work[U * W + i] += work[MOVE * W + i]
             far = max(far, abs(work[MOVE * W + i]))
-        if far < 100.0 / C:
+        if far < 100.0 / C or attempt == 39:
             break
+        for i in range(lanes):  # strides double, since u is of the size of lam x
+            move, before = work[MOVE * W + i], work[STRIDE * W + i]
+            stride = 2.0 * before if before * move > 0.0 else move
+            stride = stride if abs(move) >= 100.0 / C else 0.0
+            work[STRIDE * W + i] = stride
+            work[U * W + i] += stride - move if stride != 0.0 else 0.0
     for i in range(lanes):
         mean = work[MEAN * W + i] / work[F * W + i]
         work[VARIANCE * W + i] = work[SQUARE * W + i] / work[F * W + i] - mean * mean
@@ -264,100 +272,3 @@ def _moments(lanes, C, work, level):
             work[MEAN * W + i] += n * term
             work[SQUARE * W + i] += n * n * term
             work[POWER * W + i] *= work[Z * W + i]
-
-
-@kernel(inner=True)
-def tilt(lam, r, law, x, u, share, level, rise):
-    """Tilt the law of a set by ``exp(-lam x + u n)`` with ``u`` at the saddle point of R = r.
-
-    Fills ``share[type]``, the tilted probabilities, and ``level[n + C]``, their sums over n (with
-    the empty type at n = 0); ``rise`` is scratch. The search starts at ``u``. Returns u and log f.
-    """
-    C, sets = law.C, law.L - 1.0
-    top = move = f = 0.0
-    for _ in range(40):
-        top = _one_shares(lam, u, law, x, share, level)
-        move, f = _one_to_saddle(r, sets, C, level)
-        u += move
-        if abs(move) < 100.0 / C:
-            break
-    up, down = math.exp(move), math.exp(-move)
-    rise[C] = 1.0 / f
-    for m in range(1, C + 1):
-        rise[C + m], rise[C - m] = rise[C + m - 1] * up, rise[C - m + 1] * down
-    for i in range(2 * C + 1):
-        level[i] *= rise[i]
-    filled = 0.0
-    for k in range(len(x)):
-        share[k] *= rise[law.place[k]]
-        filled += share[k]
-    # f is raised to powers up to D: its small distance to the empty type must keep its digits
-    log_f = law.log_p_empty - math.log1p(-filled) if filled < 0.5 else top + math.log(f)
-    return u, log_f
-
-
-@kernel(inner=True)
-def _one_shares(lam, u, law, x, share, level):
-    """Fill ``share`` and ``level`` up to a factor; return its logarithm."""
-    C = law.C
-    top = law.log_p_empty
-    for k in range(len(x)):
-        share[k] = law.log_p[k] - lam * x[k] + u * (law.place[k] - C)
-        top = max(top, share[k])
-    for i in range(2 * C + 1):
-        level[i] = 0.0
-    level[C] = math.exp(law.log_p_empty - top)
-    for k in range(len(x)):
-        share[k] = math.exp(share[k] - top)
-        level[law.place[k]] += share[k]
-    return top
-
-
-@kernel(inner=True)
-def _one_to_saddle(r, sets, C, level):
-    """Return the change of u, at most 200 / C, from ``level`` to near the saddle point of R = r.
-
-    Also the sum of the levels and the variance of n there. A tenth of a unit off, the bounds are
-    hardly larger: by half the variance of R over a hundred, in the logarithm.
-    """
-    move, low, high = 0.0, -200.0 / C, 200.0 / C
-    for _ in range(30):
-        f, mean, variance = _one_moments(level, C, move)
-        lacking = r - sets * mean
-        step = lacking / max(sets * variance, 1e-3)
-        if abs(step) < _NEAR:
-            return move, f
-        if lacking > 0.0:
-            low = move
-        else:
-            high = move
-        move += step
-        if not low < move < high:  # in sharp regimes the saddle is far and Newton's step too long
-            move = 0.5 * (low + high)
-    f, _, _ = _one_moments(level, C, move)
-    return move, f
-
-
-@kernel(inner=True)
-def _one_moments(level, C, u):
-    """Return the sum, the mean and the variance of n under ``level e^(u n)``."""
-    z = math.exp(u)
-    power = math.exp(-u * C)
-    f = mean = square = 0.0
-    for i in range(2 * C + 1):
-        term = level[i] * power
-        n = i - C
-        f += term
-        mean += n * term
-        square += n * n * term
-        power *= z
-    return f, mean / f, square / f - (mean / f) ** 2
-
-
-@kernel(inner=True, fastmath=REORDER)
-def log_weighted(share, size, base_size, sets):
-    """Return ``log(|d base| + sets sum share |y|)``: what |dF| adds to a Chernoff bound."""
-    total = 0.0
-    for k in range(len(share)):
-        total += share[k] * abs(size[k])
-    return math.log(abs(base_size) + sets * total + 1e-300)

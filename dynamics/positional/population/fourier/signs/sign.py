@@ -32,7 +32,14 @@ from dynamics.positional.population.fourier.signs.halves import count_by_halves
 from dynamics.positional.population.fourier.signs.power_sums import power_tables
 from dynamics.positional.population.fourier.signs.sign_law import SignLaw
 from dynamics.positional.population.fourier.tables import Model
-from dynamics.positional.population.fourier.tilts import slack, tilt
+from dynamics.positional.population.fourier.tilts import (
+    MANY,
+    R,
+    U,
+    room_to_tilt,
+    slack,
+    tilt_totals,
+)
 
 #: Pairs of a total and a multiset that are visited at most: some ten seconds.
 _MOST_VISITS = 5 * 10**8
@@ -117,40 +124,67 @@ def _counted(law: SetLaw, signs: SignLaw, left_open: Undecided) -> tuple[np.ndar
 @kernel
 def undecided(law, reach, tolerance, model, of_weights, turned):
     """Decide the sign for every R that Chernoff bounds can decide; return the others."""
-    sets, limit = law.L - 1.0, len(law.log_tail) - 1
-    types = len(law.n)
-    x, dx = np.empty((2 * reach + 1, types)), np.empty((2 * reach + 1, types))
-    bases, totals = np.empty((2, 2 * reach + 1)), np.empty(2 * reach + 1, np.int64)
-    rows, scratch = np.empty((2, 3, 2 * law.C + 1)), np.empty((2, 2 * law.C + 1))
-    share = np.empty(types)
-    wrong, missing, left = 0.0, 0.0, 0
+    types, count, limit = len(law.n), 2 * reach + 1, len(law.log_tail) - 1
+    x, dx, rows = (
+        np.empty((types, count)),
+        np.empty((types, count)),
+        np.empty((2, 3, 2 * law.C + 1)),
+    )
+    base, dbase, largest = np.empty(count), np.empty(count), np.empty(count)
+    for i in range(count):
+        base[i], dbase[i] = power_tables(
+            i - reach, law, model, of_weights, turned, rows, x[:, i], dx[:, i]
+        )
+        largest[i] = dbase[i] + (law.L - 1.0) * dx[:, i].max()
+    cut = math.log(0.1 * tolerance / count)
+    positive = _sure(0.25, cut - 40.0, law, x, base, largest)
+    negative = _sure(-0.25, cut - 40.0, law, x, base, largest)
+    wrong, missing, left = 0.0, 0.0, np.zeros(count, dtype=np.bool_)
     if reach + 1 < len(law.log_tail):
         missing = math.exp(law.log_tail[reach + 1])
-    cut = math.log(0.1 * tolerance / (2 * reach + 1))
-    for r in range(-reach, reach + 1):
-        base, error = power_tables(r, law, model, of_weights, turned, rows, x[left], dx[left])
-        largest = error
-        for k in range(types):
-            largest = max(largest, error + sets * dx[left, k])
-        here = law.p_total[law.center + r]
-        log_p = law.log_probability[limit + r]
-        positive = negative = 0.0
-        for side in range(2):
-            room = base, largest
-            bound = _sure(0.25 - 0.5 * side, cut - 40.0, r, law, room, x[left], share, scratch)
-            if side == 0:
-                positive = bound
-            else:
-                negative = bound
-        if min(log_p, positive, negative) < cut:
-            missing += math.exp(log_p if log_p < cut else positive if positive < cut else negative)
-            wrong += here if min(log_p, positive) >= cut else 0.0
-            continue
-        totals[left], bases[0, left], bases[1, left] = r, base, error
-        left += 1
+    for i in range(count):
+        log_p = law.log_probability[limit + i - reach]
+        best = log_p if log_p < cut else positive[i] if positive[i] < cut else negative[i]
+        left[i] = best >= cut
+        if not left[i]:
+            missing += math.exp(best)
+            wrong += law.p_total[law.center + i - reach] if min(log_p, positive[i]) >= cut else 0.0
+    totals = np.flatnonzero(left)
     return Undecided(
-        totals[:left], bases[0, :left], x[:left], bases[1, :left], dx[:left], wrong, missing
+        totals - reach, base[totals], x.T[totals], dbase[totals], dx.T[totals], wrong, missing
     )
+
+
+@kernel(inner=True)
+def _sure(lam, enough, law, x, base, error):
+    """Bound log P[F <= 0, R = r] by Chernoff with lam, 2 lam, ...; for lam < 0 log P[F >= 0].
+
+    For each total, until a bound is below ``enough``. ``error``: how far the tables may be off for
+    any multiset.
+    """
+    count, tilting = len(base), room_to_tilt(law)
+    rows, best, done = tilting.rows, np.zeros(count), np.zeros(count, dtype=np.bool_)
+    for first in range(0, count, MANY):
+        lanes = min(MANY, count - first)
+        tilting.lam[:] = lam
+        for lane in range(lanes):
+            rows[U * MANY + lane] = 0.0
+            rows[R * MANY + lane] = first + lane - count // 2
+        for _ in range(48):
+            tilt_totals(first, lanes, law, x, tilting)
+            for lane in range(lanes):
+                i, each, log_f = first + lane, tilting.lam[lane], tilting.log_f[lane]
+                shift = rows[R * MANY + lane] * rows[U * MANY + lane]
+                bound = -each * base[i] + (law.L - 1.0) * log_f - shift + abs(each) * error[i]
+                bound += slack(law, log_f, shift)
+                if done[i] or not bound < best[i]:
+                    done[i] = True
+                    continue
+                best[i], done[i] = bound, bound < enough
+                tilting.lam[lane] *= 2.0
+            if done[first : first + lanes].all():
+                break
+    return best
 
 
 @kernel
@@ -164,28 +198,6 @@ def count_by_crowded(left_open, signs):
     for i in range(many):
         counted[0, i], counted[1, i], counted[2, i] = _count_signs(i, left_open, signs, partial)
     return counted
-
-
-@kernel(inner=True)
-def _sure(lam, enough, r, law, room, x, share, scratch):
-    """Bound log P[F <= 0, R = r] by Chernoff with lam, 2 lam, ...; for lam < 0 log P[F >= 0].
-
-    Stops at a bound below ``enough``. ``room``: F of the signal set alone, and how far the tables
-    may be off for any multiset.
-    """
-    base, error = room
-    best = u = 0.0
-    for _ in range(48):
-        u, log_f = tilt(lam, r, law, x, u, share, scratch[0], scratch[1])
-        bound = -lam * base + (law.L - 1.0) * log_f - r * u + abs(lam) * error
-        bound += slack(law, log_f, r * u)
-        if not bound < best:
-            break
-        best = bound
-        if best < enough:
-            break
-        lam *= 2.0
-    return best
 
 
 @kernel(inner=True)
