@@ -83,8 +83,7 @@ def command(case: Case) -> str:
 
 @contextmanager
 def registered(name: str, package: str) -> Iterator[None]:
-    """Add a theory for the length of a ``with`` block; its folders are subpackages of
-    ``package``."""
+    """Add a theory, its folders subpackages of ``package``, for the length of a ``with`` block."""
     if name in _PACKAGES:
         raise ValueError(f"a theory named {name!r} is there already")
     _PACKAGES[name] = f"{package}.simulations", f"{package}.symbolic"

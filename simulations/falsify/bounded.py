@@ -107,8 +107,9 @@ class Bounded:
 
 
 def pick(which: str, numbers: list[Bounded]) -> Bounded:
-    """Return the greatest or least of several numbers, time by time; an undefined one is skipped
-    in the value but widens the interval.
+    """Return the greatest or least of several numbers, time by time.
+
+    An undefined one is skipped in the value but widens the interval.
     """
     ends, middle = (np.maximum, np.fmax) if which == "max" else (np.minimum, np.fmin)
     result = numbers[0]

@@ -112,8 +112,7 @@ def line(ax: Axes, quantity: str, x: Any, y: Any, **options: Any) -> Any:
 
 
 def pretty(name: str) -> str:
-    """Return the name of a problem (see `simulations.positional.runs.describe`) in mathematical
-    type."""
+    """Return the name of a problem, such as ``"D=64, nu=0.01"``, in mathematical type."""
     greek = {"nu": r"\nu", "beta": r"\beta", "tau": r"\tau", "kappa": r"\kappa"}
     pairs = [part.split("=") for part in name.split(", ")]
     return ", ".join(rf"${greek.get(symbol, symbol)}={value}$" for symbol, value in pairs)

@@ -35,7 +35,7 @@ class Engine(Protocol):
 
 @dataclass
 class Local:
-    """This machine, by so many processes."""
+    """So many processes of this machine."""
 
     theory: Theory
     workers: int = 2

@@ -88,7 +88,7 @@ def formula(equation: Equation, notation: Notation) -> str:
 
 
 def _latex_name(name: str) -> str:
-    """Return ``leading_gamma`` as \\mathrm{leading}_{\\gamma}, and so on."""
+    r"""Return ``leading_gamma`` as \mathrm{leading}_{\gamma}, and so on."""
     words = [_latex_word(word) for word in name.split("_")]
     return words[0] + (f"_{{{' '.join(words[1:])}}}" if words[1:] else "")
 

@@ -27,7 +27,7 @@ def _own() -> tuple[sp.Expr, sp.Expr, sp.Expr]:
 
 
 def own_area() -> Kernel:
-    """p's own area."""
+    """The own area of p."""
     names = ("H", "a g", "g")
     doc = """Share of p's own area in twice the loss and in gbar, and its g.
 

@@ -191,8 +191,7 @@ class ReducedExpectation:
 
 
 def reduced_expectation(D: int, C: int, p: int, point: RationalPoint) -> ReducedExpectation:
-    """Average the contributions of `symbolic.positional.margins` over the multisets of set
-    types."""
+    """Average what `symbolic.positional.margins` gives over the multisets of set types."""
     x_values = dict(zip((sym.x_beta, sym.x_gamma, sym.x_rho), point.scores))
     size = {sym.D: Fraction(D), sym.C: Fraction(C)}
     weights = [evaluate(rationalize(w), x_values | size) for w in attention.WRITTEN_OUT.values()]

@@ -98,8 +98,10 @@ def draw_coefficients(
 def labelling_function(
     problem: Problem, X: np.ndarray, partition: Any = None, w_star: ArrayLike | None = None
 ) -> np.ndarray:
-    r"""Return :math:`f^*(X)=\sum_\ell\mathrm{Threshold}_{0.9C}(\sum_{i\in S_\ell}\langle w^*,X_i
-    \rangle)` of every sample, (N,); the threshold keeps a sum beyond 0.9 C and drops the rest.
+    r"""Return the labelling function of every sample, (N,).
+
+    :math:`f^*(X)=\sum_\ell\mathrm{Threshold}_{0.9C}(\sum_{i\in S_\ell}\langle w^*,X_i\rangle)`; the
+    threshold keeps a sum beyond 0.9 C and drops the rest.
     """
     w = feature(problem, w_star)
     check_data(problem, X)

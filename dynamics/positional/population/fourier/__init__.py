@@ -1,5 +1,6 @@
-r"""The population expectation by Fourier integrals; see
-:mod:`dynamics.positional.population.fourier.method`, and the notebook ``fourier_method``, which
+r"""The population expectation by Fourier integrals.
+
+See :mod:`dynamics.positional.population.fourier.method`, and the notebook ``fourier_method``, which
 derives it.
 
 On the way from a state to its gradient: ``set_law`` (the law of the random sets, without a state),
