@@ -1,0 +1,215 @@
+"""Samples as counts of tokens per pattern: checked, drawn, and enumerated with their chances."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import product
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from dynamics.core.checks import require, whole
+from dynamics.core.errors import ParameterError
+from dynamics.shallow.kernels import Samples
+
+if TYPE_CHECKING:
+    from dynamics.shallow.problem import ShallowProblem
+
+MOST_CELLS = 10**6
+
+
+class Counts(NamedTuple):
+    """Samples: tokens per pattern (N, M), labels (N,), queried tokens per pattern (N, M)."""
+
+    counts: np.ndarray
+    labels: np.ndarray
+    queried: np.ndarray
+
+
+class Cells(NamedTuple):
+    """All count vectors that differ, and the chance of each (they sum to 1)."""
+
+    counts: np.ndarray
+    labels: np.ndarray
+    queried: np.ndarray
+    chance: np.ndarray
+
+
+def numbers(name: str, value: Any, shape: tuple[int | None, ...]) -> np.ndarray:
+    """Return an array of finite floats of a shape (None: any length), or raise ParameterError."""
+    try:
+        array = np.array(value, dtype=float, order="C")
+    except (TypeError, ValueError):
+        raise ParameterError(f"{name} is not allowed: {name} must hold real numbers") from None
+    fits = array.ndim == len(shape) and all(n in (None, k) for n, k in zip(shape, array.shape))
+    wanted = ", ".join("any" if n is None else str(n) for n in shape)
+    require(fits and array.size > 0, f"shape of {name}", array.shape, f"({wanted}) and not empty")
+    require(bool(np.isfinite(array).all()), name, "an array with inf or nan", "finite")
+    return array
+
+
+def checked(counts: Any, labels: Any, queried: Any = None, weights: Any = None) -> Samples:
+    """Return samples as fractions with weights that sum to 1.
+
+    Raises ParameterError where counts are negative or fractional or empty, labels are not +-1, more
+    tokens are queried than there are, or weights are negative or all zero.
+    """
+    keys = numbers("counts", counts, (None, None))
+    N, M = keys.shape
+    require(M >= 3, "M", M, "at least 3: two discriminative patterns and an irrelevant one")
+    queries = keys if queried is None else numbers("queried", queried, (N, M))
+    for name, array in (("counts", keys), ("queried", queries)):
+        require(bool((array >= 0.0).all() and (array == np.floor(array)).all()),
+                name, "an array with other entries", "whole numbers, 0 or more")  # fmt: skip
+        require(bool((array.sum(axis=1) > 0.0).all()), name, "an array with an empty row",
+                "at least one token in each sample")  # fmt: skip
+    over = np.argwhere(queries > keys)
+    if len(over):
+        n, i = over[0]
+        raise ParameterError(
+            f"queried = {queries[n, i]:g} tokens of pattern {i} in sample {n} is not allowed: "
+            f"queried must be at most the {keys[n, i]:g} there are"
+        )
+    y = numbers("labels", labels, (N,))
+    require(bool(np.isin(y, (-1.0, 1.0)).all()), "labels", "an array with other entries", "+-1")
+    share = np.ones(N) if weights is None else numbers("weights", weights, (N,))
+    require(bool((share >= 0.0).all() and share.sum() > 0.0), "weights",
+            "an array with a negative entry or none above 0", "0 or more, not all 0")  # fmt: skip
+    return as_samples(keys, queries, y, share)
+
+
+def as_samples(
+    counts: np.ndarray, queried: np.ndarray, labels: np.ndarray, weights: np.ndarray
+) -> Samples:
+    """Return counts as fractions, and weights that sum to 1."""
+    keys, queries = (x / x.sum(axis=1, keepdims=True) for x in (counts, queried))
+    return Samples(keys, queries, labels, weights / weights.sum())
+
+
+def sample(problem: ShallowProblem, N: int, rng: np.random.Generator) -> Counts:
+    r"""Draw N labelled samples of counts, labels fair.
+
+    A sample holds :math:`\alpha_*L` tokens of the pattern of its label (0 for +1, 1 for -1),
+    :math:`\alpha_\#L` of the other, and irrelevant ones: each of a pattern of its own, or all of
+    one (``background="single"``). Of its tokens ``problem.queried`` are queried, without
+    replacement. Raises ParameterError unless N is an integer from 1 to 10^8.
+    """
+    N = whole("N", N, 1, 10**8)
+    irrelevant, M = problem.irrelevant, problem.M
+    labels = np.where(rng.random(N) < 0.5, 1.0, -1.0)
+    counts = np.zeros((N, M), np.int64)
+    own = np.where(labels > 0.0, 0, 1)
+    counts[np.arange(N), own] = problem.relevant
+    counts[np.arange(N), 1 - own] = problem.confusion
+    if problem.background == "single":
+        counts[np.arange(N), rng.integers(2, M, N)] += irrelevant
+    else:
+        counts[:, 2:] = rng.multinomial(irrelevant, np.full(M - 2, 1.0 / (M - 2)), size=N)
+    if problem.queried in (None, problem.L):
+        return Counts(counts, labels, counts)
+    queried = rng.multivariate_hypergeometric  # one row of colours at a time
+    return Counts(counts, labels, np.array([queried(row, problem.queried) for row in counts]))
+
+
+def cells(problem: ShallowProblem) -> Cells:
+    """Return every sample that can occur with its chance.
+
+    N samples are then ``rng.multinomial(N, chance)`` as weights: a large N costs nothing. Raises
+    ParameterError where there are more than `MOST_CELLS`.
+    """
+    every = _vectors(problem, ordered=True)
+    counts, queried, chance = (np.concatenate([x, x]) for x in every)
+    half = len(counts) // 2
+    for array in (counts, queried):
+        array[half:, [0, 1]] = array[half:, [1, 0]]
+    labels = np.repeat([1.0, -1.0], half)
+    return Cells(counts, labels, queried, chance / 2.0)
+
+
+def representatives(problem: ShallowProblem) -> Cells:
+    """Return the samples of label +1 up to a permutation of the irrelevant patterns."""
+    counts, queried, chance = _vectors(problem, ordered=False)
+    return Cells(counts, np.ones(len(counts)), queried, chance)
+
+
+def _vectors(problem: ShallowProblem, *, ordered: bool) -> tuple[np.ndarray, ...]:
+    """Return counts, queried counts and chances of the samples of label +1."""
+    expected = cell_number(problem, ordered=ordered)
+    require(expected * (2 if ordered else 1) <= MOST_CELLS, "L", problem.L,
+            f"small enough for at most {MOST_CELLS:g} cells (here {expected:.2g})")  # fmt: skip
+    rows = []
+    for irrelevant, chance in _irrelevant(problem, ordered):
+        counts = (problem.relevant, problem.confusion, *irrelevant)
+        for queried, share in _queried(counts, problem):
+            rows.append((counts, queried, chance * share))
+    columns = zip(*rows)
+    return tuple(np.array(column) for column in columns)
+
+
+def cell_number(problem: ShallowProblem, *, ordered: bool = False) -> int:
+    """Return how many cells of label +1 there are, counted without making one (at most 10^18)."""
+    parts, total = problem.M - 2, problem.irrelevant
+    if problem.background == "single":
+        number = parts if ordered else 1
+    elif ordered:
+        number = math.comb(total + parts - 1, parts - 1)
+    else:
+        number = _partition_number(total, parts)
+    if problem.queried in (None, problem.L):
+        return number
+    # of one cell at most: ways to write the queried tokens as a sum over M patterns
+    most = math.comb(problem.queried + problem.M - 1, problem.M - 1)
+    return min(number * most, 10**18)
+
+
+def _partition_number(total: int, parts: int) -> int:
+    ways = [1] + [0] * total
+    for part in range(1, min(parts, total) + 1):
+        for n in range(part, total + 1):
+            ways[n] = min(ways[n] + ways[n - part], 10**18)
+    return ways[total]
+
+
+def _irrelevant(problem: ShallowProblem, ordered: bool) -> Iterator[tuple[tuple[int, ...], float]]:
+    """Yield counts of the irrelevant patterns and their chance (summed over orders if not kept)."""
+    parts, total = problem.M - 2, problem.irrelevant
+    if problem.background == "single":
+        for place in range(parts if ordered else 1):
+            yield tuple(total * (k == place) for k in range(parts)), (1.0 / parts) ** ordered
+        return
+    for counts in _compositions(total, parts, ordered, total):
+        ways = math.factorial(total)
+        for k in counts:
+            ways //= math.factorial(k)
+        if not ordered:
+            ways *= math.factorial(parts)
+            for k in set(counts):
+                ways //= math.factorial(counts.count(k))
+        yield counts, ways / parts**total
+
+
+def _compositions(total: int, parts: int, ordered: bool, largest: int) -> Iterator[tuple[int, ...]]:
+    """Yield ``parts`` counts that sum to ``total``; only the falling ones unless ``ordered``."""
+    if parts == 1:
+        yield (total,)
+        return
+    least = 0 if ordered else -(-total // parts)
+    for first in range(min(total, largest), least - 1, -1):
+        for rest in _compositions(total - first, parts - 1, ordered, total if ordered else first):
+            yield (first, *rest)
+
+
+def _queried(
+    counts: tuple[int, ...], problem: ShallowProblem
+) -> Iterator[tuple[tuple[int, ...], float]]:
+    """Yield queried counts and their chance: multivariate hypergeometric."""
+    if problem.queried in (None, problem.L):
+        yield counts, 1.0
+        return
+    ways = math.comb(problem.L, problem.queried)
+    for head in product(*(range(k + 1) for k in counts[:-1])):
+        last = problem.queried - sum(head)
+        if 0 <= last <= counts[-1]:
+            queried = (*head, last)
+            yield queried, math.prod(map(math.comb, counts, queried)) / ways

@@ -1,0 +1,40 @@
+"""Starts and data that several tests use."""
+
+import numpy as np
+
+from dynamics.shallow.oracle import FullWeights
+
+COUNTS = np.array([(4, 1, 3, 2, 0), (4, 1, 0, 2, 3), (4, 1, 2, 1, 2),
+                   (1, 4, 3, 0, 2), (1, 4, 1, 3, 1), (1, 4, 0, 4, 1)])  # fmt: skip
+LABELS = np.array([1, 1, 1, -1, -1, -1])
+
+
+def check_start(m=8, M=5):
+    """The start of check C1."""
+    r, p, i = np.arange(m)[:, None], np.arange(M)[:, None], np.arange(M)
+    return dict(
+        a=(-1.0) ** np.arange(m) / np.sqrt(m),
+        W_O=0.3 * np.sin(1.7 * r + 2.3 * i + 0.5),
+        V=np.eye(M) + 0.1 * np.cos(1.1 * p + 0.7 * i),
+        K=np.eye(M) + 0.1 * np.sin(0.9 * p + 1.3 * i),
+        Q=np.eye(M) + 0.1 * np.cos(0.5 * p + 2.1 * i),
+    )
+
+
+def random_start(rng, M, d, m):
+    """Full matrices on tokens of dimension d, orthonormal patterns (d, M)."""
+    patterns = np.linalg.qr(rng.normal(size=(d, M)))[0]
+    near = lambda: np.eye(d) + 0.2 * rng.normal(size=(d, d)) / np.sqrt(d)  # noqa: E731
+    a = np.where(np.arange(m) % 2, -1.0, 1.0) / np.sqrt(m)
+    return FullWeights(rng.normal(size=(m, d)) / np.sqrt(m), near(), near(), near(), a), patterns
+
+
+def reduced(weights, patterns):
+    """The same start in the pattern basis."""
+    return dict(W_O=weights.W_O, V=weights.W_V @ patterns, K=weights.W_K @ patterns,
+                Q=weights.W_Q @ patterns, a=weights.a)  # fmt: skip
+
+
+def tokens(patterns, counts):
+    """The tokens (d, L) of a vector of counts."""
+    return np.repeat(patterns, counts, axis=1)

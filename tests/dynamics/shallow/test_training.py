@@ -1,0 +1,217 @@
+"""SGD on counts: check values, the full matrices on tokens, symmetries, bad input."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dynamics import ParameterError, Status
+from dynamics.shallow import oracle, train_on_counts
+from tests.closeness import within
+from tests.dynamics.shallow.cases import (
+    COUNTS,
+    LABELS,
+    check_start,
+    random_start,
+    reduced,
+    tokens,
+)
+
+CHECK = {
+    0: (0.9930276482, 0.4457348066, -0.0155203821, 1.1142799130, 0.1549961440, 1.3326914232),
+    1: (0.9825943397, 0.4492431219, -0.0026144577, 1.1109354166, 0.1712896292, 1.3358757939),
+    10: (0.8785322873, 0.5093300454, 0.1090128082, 1.2741284642, 0.3378776459, 1.4955863156),
+    30: (0.1918102125, 0.7799062059, 0.6147957878, 2.7213697847, 1.3969788937, 3.7317968452),
+}
+WITHOUT = {0: 0.9928762708, 1: 0.9837419028, 10: 0.9147569728, 30: 0.7136374518}
+
+
+class TestCheckValues:
+    @pytest.mark.parametrize("steps", CHECK)
+    def test_with_attention(self, steps):
+        end = train_on_counts(COUNTS, LABELS, **check_start(), steps=steps)
+        found = (end.hinge, end.attention, end.F[0], end.A[0, 0], end.H[0, 0],
+                 np.linalg.norm(end.H))  # fmt: skip
+        within(found, CHECK[steps], 1e-10)
+
+    @pytest.mark.parametrize("steps", WITHOUT)
+    def test_without(self, steps):
+        end = train_on_counts(COUNTS, LABELS, **check_start(), steps=steps, attention=False)
+        within(end.hinge, WITHOUT[steps], 1e-10)
+        within(end.attention, 0.4, 1e-15)
+
+    def test_the_history_is_the_run(self):
+        whole = train_on_counts(COUNTS, LABELS, **check_start(), steps=30, records=[1, 10],
+                                test=(COUNTS[:3], LABELS[:3]))  # fmt: skip
+        assert whole.history.step.tolist() == [0, 1, 10, 30]
+        within(whole.history.hinge, [CHECK[t][0] for t in CHECK], 1e-10)
+        within(whole.history.attention, [CHECK[t][1] for t in CHECK], 1e-10)
+        within(whole.history.test_hinge[-1], np.maximum(0, 1 - whole.F[:3]).mean(), 1e-15)
+        assert whole.history.test_error[-1] == 0.0
+
+
+class TestAgainstFullMatrices:
+    @pytest.mark.parametrize("attention", [True, False])
+    @pytest.mark.parametrize(("M", "d", "m", "L", "B"), [(5, 10, 40, 20, 4), (4, 7, 16, 12, 5)])
+    def test_500_steps(self, M, d, m, L, B, attention):
+        rng = np.random.default_rng(M)
+        weights, patterns = random_start(rng, M, d, m)
+        N, steps = 12, 500
+        labels = np.where(np.arange(N) % 2, 1, -1)
+        counts = rng.multinomial(L - 2, np.full(M, 1.0 / M), N)
+        counts[np.arange(N), (labels < 0).astype(int)] += 2
+        queried = np.minimum(counts, rng.integers(0, 4, counts.shape))
+        queried[:, 0] = np.maximum(queried[:, 0], (queried.sum(axis=1) == 0) & (counts[:, 0] > 0))
+        queried[queried.sum(axis=1) == 0] = counts[queried.sum(axis=1) == 0]
+        batches = rng.integers(0, N, (steps, B))
+        rates = 0.05, 0.1
+        end = train_on_counts(
+            counts, labels, **reduced(weights, patterns), steps=steps, learning_rate=rates[0],
+            learning_rate_KQ=rates[1], batches=batches, attention=attention, queried=queried,
+        )  # fmt: skip
+        data = []
+        for row, query, y in zip(counts, queried, labels):
+            first = np.cumsum(row) - row
+            S = [first[i] + k for i in range(M) for k in range(query[i])]
+            data.append((tokens(patterns, row), float(y), S))
+        start = weights
+        for batch in batches:
+            weights = oracle.step(weights, [data[n] for n in batch], rates, attention=attention)
+        close_to = 1e-11
+        within(end.H, weights.W_O @ weights.W_V @ patterns, close_to)
+        within(end.A, patterns.T @ weights.W_K.T @ weights.W_Q @ patterns, close_to)
+        within(end.W_O, weights.W_O, close_to)
+        within(end.F, [oracle.forward(weights, X, S, attention)[0] for X, _, S in data], close_to)
+        assert np.linalg.norm(weights.W_O - start.W_O) > 0.5  # the run is one
+
+    def test_the_oracle_is_the_derivative(self):
+        rng = np.random.default_rng(1)
+        weights, patterns = random_start(rng, 4, 6, 5)
+        X = tokens(patterns, [3, 1, 2, 1]) + 0.1 * rng.normal(size=(6, 7))
+        S, width = [0, 3, 5], 1e-6
+        _, gradient, p = oracle.forward(weights, X, S)
+        within(p.sum(axis=0), np.ones(3), 1e-14)
+        for name in ("W_O", "W_V", "W_K", "W_Q"):
+            move = rng.normal(size=getattr(weights, name).shape)
+            ends = []
+            for sign in (1.0, -1.0):
+                moved = dict(vars(weights))
+                moved[name] = moved[name] + sign * width * move
+                ends.append(oracle.forward(oracle.FullWeights(**moved), X, S)[0])
+            slope = (ends[0] - ends[1]) / (2.0 * width)
+            within(np.sum(getattr(gradient, name) * move), slope, 1e-8)
+
+
+class TestWeights:
+    def test_repeated_samples_are_weights(self):
+        times = [3, 1, 2, 1, 4, 1]
+        one = train_on_counts(COUNTS, LABELS, **check_start(), steps=20, weights=times)
+        other = train_on_counts(np.repeat(COUNTS, times, axis=0), np.repeat(LABELS, times),
+                                **check_start(), steps=20)  # fmt: skip
+        within(one.H, other.H, 1e-13)
+        within(one.hinge, other.hinge, 1e-13)
+
+    def test_a_frozen_value_stays(self):
+        end = train_on_counts(COUNTS, LABELS, **check_start(), steps=5, train_value=False)
+        assert np.array_equal(end.V, check_start()["V"])
+        assert not np.array_equal(end.W_O, check_start()["W_O"])
+
+    def test_the_callers_arrays_stay(self):
+        start = check_start()
+        train_on_counts(COUNTS, LABELS, **start, steps=5)
+        assert all(np.array_equal(x, start[name]) for name, x in check_start().items())
+
+    def test_threads_side_by_side_change_nothing(self):
+        def run(rate):
+            return train_on_counts(COUNTS, LABELS, **check_start(), steps=50, learning_rate=rate).H
+
+        rates = [0.05, 0.1, 0.15, 0.2]
+        with ThreadPoolExecutor(2) as pool:
+            side_by_side = list(pool.map(run, rates))
+        assert all(np.array_equal(x, run(rate)) for x, rate in zip(side_by_side, rates))
+
+
+class TestSymmetry:
+    @settings(max_examples=25)
+    @given(st.permutations([2, 3, 4]), st.booleans(), st.integers(0, 2**20))
+    def test_permutations_and_the_swap(self, order, swap, seed):
+        """Permute irrelevant patterns; exchange the discriminative ones with y -> -y, a -> -a."""
+        order = [1, 0, *order] if swap else [0, 1, *order]
+        sign = -1 if swap else 1
+        start = check_start()
+        start["W_O"] = start["W_O"] + 0.1 * np.random.default_rng(seed).normal(size=(8, 5))
+        end = train_on_counts(COUNTS, LABELS, **start, steps=20)
+        for name in ("V", "K", "Q"):
+            start[name] = start[name][:, order]
+        start["a"] = sign * start["a"]
+        other = train_on_counts(COUNTS[:, order], sign * LABELS, **start, steps=20)
+        within(other.F, sign * end.F, 1e-11)
+        within(other.A, end.A[np.ix_(order, order)], 1e-11)
+        within(other.H, end.H[:, order], 1e-11)
+        within(other.attention, end.attention, 1e-12)
+
+    @settings(max_examples=15)
+    @given(st.integers(0, 2**20))
+    def test_attention_to_all_patterns_sums_to_one(self, seed):
+        """Shifting every logit of a query by a constant changes nothing."""
+        start = check_start()
+        shift = np.random.default_rng(seed).normal(size=5)
+        one = train_on_counts(COUNTS, LABELS, **start, steps=0)
+        start["K"] = np.vstack([start["K"], np.ones(5)])
+        start["Q"] = np.vstack([start["Q"], shift])
+        other = train_on_counts(COUNTS, LABELS, **start, steps=0)
+        within(other.F, one.F, 1e-13)
+        constant = np.zeros((8, 5)) + np.where(check_start()["a"] > 0, 0.3, 0.1)[:, None]
+        flat = train_on_counts(COUNTS, LABELS, **(start | dict(W_O=constant, V=np.eye(5))), steps=0)
+        within(flat.F, 4 * (0.3 - 0.1) / np.sqrt(8), 1e-14)
+
+    def test_large_logits_of_absent_keys_do_no_harm(self):
+        start = check_start()
+        start["K"] = start["K"].copy()
+        start["K"][:, 4] *= 1e4
+        end = train_on_counts([[4, 1, 2, 3, 0]], [1], **start, steps=0)
+        assert np.isfinite(end.F).all()
+
+
+class TestBadInput:
+    @pytest.mark.parametrize(
+        ("changes", "sentence"),
+        [
+            (dict(counts=COUNTS[:, :2]), "M = 2 is not allowed"),
+            (dict(counts=-COUNTS), "counts"),
+            (dict(counts=COUNTS + 0.5), "whole numbers"),
+            (dict(counts=COUNTS[:, 0]), "shape of counts"),
+            (dict(counts="x"), "counts"),
+            (dict(labels=2 * LABELS), "labels"),
+            (dict(labels=LABELS[:3]), "shape of labels"),
+            (dict(queried=COUNTS + np.eye(6, 5, dtype=int)), "at most the 4 there are"),
+            (dict(queried=0 * COUNTS), "at least one token"),
+            (dict(learning_rate=-0.1), "learning_rate = -0.1"),
+            (dict(learning_rate_KQ=-1), "learning_rate_KQ = -1"),
+            (dict(learning_rate=np.nan), "learning_rate = nan"),
+            (dict(steps=-1), "steps = -1"),
+            (dict(steps=2.5), "steps = 2.5"),
+            (dict(batches=[[0, 6], [1, 2]]), "indices from 0 to 5"),
+            (dict(batches=[[0, 1]]), "shape of batches"),
+            (dict(weights=[-1, 1, 1, 1, 1, 1]), "weights"),
+            (dict(weights=np.ones(6), batches=[[0], [1]]), "weights = given with batches"),
+            (dict(W_O=np.ones((7, 5))), "shape of W_O"),
+            (dict(V=np.full((5, 5), np.inf)), "finite"),
+            (dict(Q=np.ones((4, 5))), "shape of Q"),
+            (dict(records=[3]), "records = 3"),
+            (dict(test=(COUNTS[:, :4], LABELS)), "patterns in test = 4"),
+        ],
+    )
+    def test_one_sentence(self, changes, sentence):
+        arguments = dict(counts=COUNTS, labels=LABELS, **check_start(), steps=2) | changes
+        with pytest.raises(ParameterError) as caught:
+            train_on_counts(arguments.pop("counts"), arguments.pop("labels"), **arguments)
+        assert sentence in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+    def test_divergence_is_told(self):
+        end = train_on_counts(COUNTS, LABELS, **check_start(), steps=200, learning_rate=1e200)
+        assert end.status is Status.DIVERGED
+        assert end.history.step[-1] < 200
