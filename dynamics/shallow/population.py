@@ -1,0 +1,163 @@
+"""Population hinge loss of the shallow transformer by enumeration of counts, tau = 0."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dynamics.core.errors import ParameterError
+from dynamics.core.risk import Risk
+from dynamics.core.trajectory import Trajectory
+from dynamics.shallow import kernels
+from dynamics.shallow.data import as_samples, representatives
+from dynamics.shallow.problem import ShallowProblem
+from dynamics.shallow.trajectory import ShallowTrajectory
+from dynamics.shallow.value import ShallowValue
+
+_STEP = 1e-6  # of the differences in `ShallowPopulation.jacobian`
+_TIE = 1e-13
+
+
+class ShallowPopulation(Risk):
+    r"""The population risk in the numbers of a symmetric state; the house's solvers descend it.
+
+    Samples of label +1 are enumerated up to permutations of the irrelevant patterns; the average of
+    their gradient over the symmetries is the population gradient. Time is eta x steps, where eta
+    moves W_O and V; K and Q move at ``attention_rate`` times that.
+
+    The gradient jumps where a ReLU or the hinge switches, and a run may come to slide along such a
+    kink. Steps of finite size follow it; the integrator of the flow does not and says that it
+    stalled, so that the flow serves the time before.
+
+    Raises
+    ------
+    ParameterError
+        If there are more cells than are enumerated (`dynamics.shallow.data.MOST_CELLS`).
+    """
+
+    method = "enumeration"
+    reason = "enumeration of counts: exact up to rounding"
+    tolerance = 1e-12
+
+    def __init__(self, problem: ShallowProblem) -> None:
+        self.problem = problem
+        self.order_parameters = problem.order_parameters
+        self.evaluations = 0
+        cells = representatives(problem)
+        self._samples = as_samples(cells.counts, cells.queried, cells.labels, cells.chance)
+        self._layout, M = problem.layout, problem.M
+        self._copies = problem.neurons / (2.0 * M)
+        size = problem.output_scale / np.sqrt(problem.neurons)
+        self._a = self._copies * size * np.repeat([1.0, -1.0], M)
+        self._index = np.arange(len(cells.labels))
+
+    @property
+    def cells(self) -> int:
+        """Number of samples of label +1 that differ by more than irrelevant names."""
+        return len(self._index)
+
+    @property
+    def trajectory(self) -> Callable[..., Trajectory]:
+        """What makes a trajectory of the recorded states."""
+        return ShallowTrajectory
+
+    def matrices(self, state: Any) -> tuple[np.ndarray, ...]:
+        """Return W_O (2M, M), one row a neuron class, V (M, M), K and Q (M or 2M, M) of a state."""
+        return self._layout.unpack(np.asarray(state, float))
+
+    def neurons(self, state: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return W_O (m, M) and a (m,) with all neurons written out."""
+        copies = round(self._copies)
+        W = np.repeat(self.matrices(state)[0], copies, axis=0)
+        return W, np.repeat(self._a / copies, copies)
+
+    @property
+    def samples(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Key fractions and query fractions (cells, M) of the label +1, and their chances."""
+        return self._samples.keys, self._samples.queries, self._samples.weights
+
+    def descent(self, state: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return D (2M, M), a row of it for one neuron of each class, and G (M, M) of label +1.
+
+        Both before the average over the symmetries.
+        """
+        A, H = self._products(state)
+        D, G = np.empty(H.shape), np.empty(A.shape)
+        loss = kernels.gradient(
+            self._samples, self._index, self._samples.weights, A, H, self._a,
+            self.problem.attention != "none", D, G,
+        )  # fmt: skip
+        if not np.isfinite(loss):
+            raise OverflowError("the loss or its derivatives are not finite")
+        return D.T / self._copies, G
+
+    def gradient(self, state: Any) -> Any:
+        """Return minus the direction in which each order parameter moves, (28,) or (40,)."""
+        self.evaluations += 1
+        D, G = self.descent(state)
+        W, V, K, Q = self.matrices(state)
+        rate = self.problem.attention_rate if self.problem.attention == "trained" else 0.0
+        to_V = self._copies * (W.T @ D) if self.problem.train_value else np.zeros_like(V)
+        return -self._layout.pack(D @ V.T, to_V, rate * Q @ G.T, rate * K @ G)
+
+    def jacobian(self, state: Any) -> np.ndarray:
+        """Return d gradient_i / d state_k by central differences.
+
+        They steer the implicit steps of the flow and the largest stable rate, and enter no result.
+        """
+        theta = np.array(state, float)
+        columns = []
+        for k in range(theta.size):
+            width = _STEP * max(1.0, abs(theta[k]))
+            ends = []
+            for end in (theta[k] + width, theta[k] - width):
+                moved = theta.copy()
+                moved[k] = end
+                ends.append(self.gradient(moved))
+            columns.append((ends[0] - ends[1]) / (2.0 * width))
+        return np.array(columns).T
+
+    def evaluate(self, state: Any) -> ShallowValue:
+        """Return loss, test error, attention and margins at a state."""
+        self.evaluations += 1
+        F, attention, _ = self._outputs(state)
+        chance = self._samples.weights
+        if not np.isfinite(F).all():
+            raise OverflowError("the outputs of the network are not finite")
+        loss = float(chance @ np.maximum(0.0, 1.0 - F))
+        largest = float(np.abs(self._a).sum() * np.abs(self._products(state)[1]).max())
+        return ShallowValue(
+            loss=loss,
+            bound=64.0 * np.finfo(float).eps * max(1.0, largest),
+            test_error=float(chance @ (F <= 0.0)),
+            attention=float(chance @ attention),
+            margin=float(chance @ F),
+            least_margin=float(F.min()),
+        )
+
+    def checked(self, state: Any) -> np.ndarray:
+        """Return a state as floats; raise ParameterError where a ReLU stands at its kink."""
+        theta = np.asarray(super().checked(state))
+        nearest = self._outputs(theta)[2]
+        scale = float(np.abs(self._products(theta)[1]).max())
+        if nearest.min() <= _TIE * scale:
+            raise ParameterError(
+                "state is not allowed: a neuron stands at the kink of its ReLU in a sample that "
+                "occurs; perturb the rows of W_O (spread and xi of the problem, or P_*, U_*, I_*)"
+            )
+        return theta
+
+    def _products(self, state: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return A (M, M) and H transposed (M, 2M)."""
+        W, V, K, Q = self.matrices(state)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return K.T @ Q, V.T @ W.T
+
+    def _outputs(self, state: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        A, H = self._products(state)
+        F, attention, nearest = (np.empty(self.cells) for _ in range(3))
+        attend = self.problem.attention != "none"
+        kernels.outputs(self._samples, A, H, self._a, attend, F, attention, nearest)
+        return F, attention, nearest

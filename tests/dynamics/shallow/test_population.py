@@ -1,0 +1,256 @@
+"""Population descent in few numbers: the full matrices, the Gram form, what is conserved."""
+
+import numpy as np
+import pytest
+
+from dynamics import ParameterError, Status, gradient_descent, gradient_flow
+from dynamics.shallow import (
+    ShallowPopulation,
+    ShallowProblem,
+    cells,
+    gram,
+    oracle,
+    sample,
+    train_on_counts,
+)
+from dynamics.shallow.data import cell_number, representatives
+from tests.closeness import close, within
+from tests.dynamics.shallow.cases import tokens
+
+SMALL = ShallowProblem(M=4, L=6, alpha_relevant=0.5, alpha_confusion=1 / 6, neurons=16, xi=0.1,
+                       key_query=0.7, attention_rate=3.0)  # fmt: skip
+PROBLEMS = {
+    "plain": SMALL,
+    "two blocks": SMALL.replace(overlap=0.4),
+    "three patterns": SMALL.replace(M=3, neurons=12),
+    "single background": SMALL.replace(background="single", M=6, neurons=24),
+    "queried": SMALL.replace(queried=2),
+    "frozen": SMALL.replace(attention="frozen", train_value=False),
+    "none": SMALL.replace(attention="none"),
+}
+
+
+def full_weights(population, state):
+    _, V, K, Q = population.matrices(state)
+    W, a = population.neurons(state)
+    return dict(W_O=W, V=V, K=K, Q=Q, a=a)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_few_numbers_follow_the_population_descent_on_matrices(name):
+    problem = PROBLEMS[name]
+    population, every = ShallowPopulation(problem), cells(problem)
+    rate, steps = 0.3, 40
+    run = gradient_descent(population, learning_rate=rate, steps=steps)
+    rate_KQ = rate * problem.attention_rate * (problem.attention == "trained")
+    end = train_on_counts(
+        every.counts, every.labels, **full_weights(population, problem.initial_state),
+        steps=steps, learning_rate=rate, learning_rate_KQ=rate_KQ, weights=every.chance,
+        queried=every.queried, attention=problem.attention != "none",
+        train_value=problem.train_value,
+    )  # fmt: skip
+    final = full_weights(population, run.final)
+    for key in ("W_O", "V", "K", "Q"):
+        within(final[key], getattr(end, key), 1e-13)
+    value = population.evaluate(run.final)
+    within((value.loss, value.attention), (end.hinge, end.attention), 1e-13)
+    assert np.abs(run.final - problem.initial_state).max() > 0.02
+    assert value.loss < population.evaluate(problem.initial_state).loss
+
+
+def test_one_step_is_that_of_the_full_network_on_tokens():
+    """The expectation over every sequence of tokens, by the oracle alone."""
+    problem = SMALL.replace(L=5, alpha_relevant=0.4, alpha_confusion=0.2, overlap=0.5)
+    population, every = ShallowPopulation(problem), cells(problem)
+    start = full_weights(population, problem.initial_state)
+    weights = oracle.FullWeights(start["W_O"], start["V"], start["K"], start["Q"], start["a"])
+    names = {"W_O": "W_O", "W_V": "V", "W_K": "K", "W_Q": "Q"}
+    total = {name: np.zeros_like(getattr(weights, name)) for name in names}
+    for counts, y, chance in zip(every.counts, every.labels, every.chance):
+        F, gradient, _ = oracle.forward(weights, tokens(np.eye(4), counts), range(5))
+        assert y * F < 1.0
+        for name in names:
+            total[name] += chance * y * getattr(gradient, name)
+    rate = 0.1
+    after = full_weights(
+        population,
+        problem.initial_state - rate * population.gradient(problem.initial_state),
+    )
+    for name, ours in names.items():
+        factor = rate * (problem.attention_rate if name in ("W_K", "W_Q") else 1.0)
+        within(after[ours], getattr(weights, name) + factor * total[name], 1e-15)
+
+
+class TestGramForm:
+    @pytest.mark.parametrize("name", ["plain", "two blocks"])
+    def test_it_follows_the_few_numbers(self, name):
+        problem = PROBLEMS[name]
+        population, layout = ShallowPopulation(problem), problem.layout
+        state, rate, M = problem.initial_state, 0.3, problem.M
+        keys, values = self.grams(population, state)
+        for _ in range(60):
+            D, G = population.descent(state)
+            zero = np.zeros((problem.layout.K.shape[0], M))
+            mean_D, mean_G, _, _ = layout.unpack(layout.pack(D, G, zero, zero))
+            mean_D = np.repeat(mean_D, problem.neurons // (2 * M), axis=0)
+            keys = gram.step(keys, mean_G, rate * problem.attention_rate)
+            values = gram.step(values, mean_D, rate)
+            state = state - rate * population.gradient(state)
+        for ours, gamma in zip((keys, values), self.grams(population, state)):
+            within(ours, gamma, 60 * 5e-15 * np.abs(gamma).max())
+
+    @staticmethod
+    def grams(population, state):
+        _, V, K, Q = population.matrices(state)
+        W, _ = population.neurons(state)
+        return gram.gram(K, Q), gram.gram(W.T, V)
+
+    def test_it_is_independent_of_the_widths(self):
+        """Random steps on matrices of any widths; rates are equal within the pair."""
+        rng = np.random.default_rng(0)
+        K, Q = rng.normal(size=(7, 4)), rng.normal(size=(7, 3))
+        gamma = gram.gram(K, Q)
+        for _ in range(200):
+            G = rng.normal(size=(4, 3))
+            K, Q = K + 0.01 * Q @ G.T, Q + 0.01 * K @ G
+            gamma = gram.step(gamma, G, 0.01)
+        within(gamma, gram.gram(K, Q), 200 * 5e-15 * np.abs(gamma).max())
+
+
+class TestConserved:
+    def test_drift_halves_with_the_rate(self):
+        population, start = ShallowPopulation(SMALL), SMALL.initial_state
+        names = population.order_parameters
+        start[names.index("K_11")] += 0.2  # K = Q is a special start: some drifts are smaller
+        start[names.index("Q_1k")] += 0.1
+        drifts = []
+        for rate, steps in ((0.0125, 640), (0.00625, 1280)):
+            run = gradient_descent(population, learning_rate=rate, steps=steps, initial=start,
+                                   records=2)  # fmt: skip
+            conserved = run.conserved()
+            drifts.append(conserved[-1] - conserved[0])
+        assert np.abs(drifts[0]).min() > 1e-7
+        within(drifts[0] / drifts[1], np.full(4, 2.0), 0.1)
+
+    def test_the_flow_keeps_them(self):
+        run = gradient_flow(ShallowPopulation(SMALL), horizon=0.5)
+        assert run.status is Status.COMPLETED
+        conserved = run.conserved()
+        within(conserved, np.broadcast_to(conserved[0], conserved.shape), 1e-8)
+        assert np.abs(run.final - SMALL.initial_state).max() > 0.01
+
+
+def test_descent_tends_to_the_flow():
+    population = ShallowPopulation(SMALL)
+    exact = gradient_flow(population, horizon=0.5).final
+    errors = []
+    for steps in (25, 50, 100):
+        run = gradient_descent(population, learning_rate=0.5 / steps, steps=steps)
+        errors.append(np.abs(run.final - exact).max())
+    within(np.array(errors[:-1]) / np.array(errors[1:]), [2.0, 2.0], 0.1)
+
+
+def test_the_jacobian_is_that_of_the_gradient():
+    population, state = ShallowPopulation(SMALL), SMALL.initial_state
+    move = np.random.default_rng(0).normal(size=state.size)
+    ends = [population.gradient(state + sign * 1e-5 * move) for sign in (1.0, -1.0)]
+    within(population.jacobian(state) @ move, (ends[0] - ends[1]) / 2e-5, 1e-7)
+
+
+def test_the_run_learns_and_says_so():
+    run = gradient_descent(ShallowPopulation(SMALL), learning_rate=0.2, steps=600)
+    assert run.test_error[-1] == 0.0
+    assert run.loss[-1] < 0.05
+    assert run.attention[0] < run.attention[-1] <= SMALL.plateau + 1e-12
+    assert np.all(run.least_margin <= run.margin + 1e-15)
+    data = run.to_dataset()
+    assert {"attention", "margin", "test_error", "P_1", "K_kl"} <= set(data)
+
+
+class TestCells:
+    @pytest.mark.parametrize("name", PROBLEMS)
+    def test_chances_sum_to_one(self, name):
+        problem = PROBLEMS[name]
+        for found in (cells(problem), representatives(problem)):
+            within(found.chance.sum(), 1.0, 1e-14)
+            assert np.all(found.counts.sum(axis=1) == problem.L)
+            assert np.all(found.queried <= found.counts)
+        if problem.queried is None:
+            assert len(found.counts) == cell_number(problem)
+            assert len(cells(problem).counts) == 2 * cell_number(problem, ordered=True)
+        else:
+            assert len(found.counts) <= cell_number(problem)
+
+    @pytest.mark.parametrize("name", ["plain", "single background", "queried"])
+    def test_samples_have_these_chances(self, name):
+        problem, N = PROBLEMS[name], 20_000
+        drawn, every = sample(problem, N, np.random.default_rng(3)), cells(problem)
+        key = lambda *row: tuple(np.concatenate([np.atleast_1d(x) for x in row]).astype(int))  # noqa: E731
+        found: dict = {}
+        for row in zip(*drawn):
+            found[key(*row)] = found.get(key(*row), 0) + 1
+        chances = {key(c, y, s): p for c, y, s, p in zip(*every)}
+        assert set(found) <= set(chances)
+        expected = N * np.array(list(chances.values()))
+        seen = np.array([found.get(cell, 0) for cell in chances])
+        square, cells_number = np.sum((seen - expected) ** 2 / expected), len(expected)
+        assert square < cells_number + 5.0 * np.sqrt(2.0 * cells_number)
+
+    def test_too_many_are_counted_not_made(self):
+        problem = ShallowProblem(M=60, L=1000, alpha_relevant=0.2, alpha_confusion=0.0, neurons=120)
+        with pytest.raises(ParameterError, match="L = 1000 is not allowed"):
+            ShallowPopulation(problem)
+
+
+class TestBadInput:
+    @pytest.mark.parametrize(
+        ("changes", "sentence"),
+        [
+            (dict(alpha_relevant=0.9, alpha_confusion=0.2), "at most 1"),
+            (dict(alpha_relevant=0.2, alpha_confusion=0.2), "greater than alpha_confusion"),
+            (dict(alpha_relevant=0.1, alpha_confusion=0.2), "greater than alpha_confusion"),
+            (dict(alpha_relevant=0.33), "whole number"),
+            (dict(alpha_confusion=-0.1), "from 0 to 1"),
+            (dict(queried=21), "queried = 21"),
+            (dict(queried=0), "queried = 0"),
+            (dict(M=2), "M = 2"),
+            (dict(neurons=12), "a multiple of 2 M = 10"),
+            (dict(attention_rate=-1.0), "attention_rate = -1"),
+            (dict(xi=0.0), "perturb"),
+            (dict(spread=0.0), "perturb"),
+            (dict(overlap=1.5), "overlap = 1.5"),
+            (dict(key_query=-1.0), "key_query = -1"),
+            (dict(background="x"), "'tokens' or 'single'"),
+            (dict(attention=True), "'trained' or 'frozen' or 'none'"),
+            (dict(train_value=1), "True or False"),
+            (dict(output_scale=float("nan")), "finite"),
+        ],
+    )
+    def test_one_sentence(self, changes, sentence):
+        with pytest.raises(ParameterError) as caught:
+            ShallowProblem(**changes)
+        assert sentence in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+    def test_a_tie_at_the_start_is_refused(self):
+        population = ShallowPopulation(SMALL)
+        start = SMALL.initial_state
+        names = population.order_parameters
+        for name in ("I_1", "I_2", "I_other"):
+            start[names.index(name)] = 0.0
+        with pytest.raises(ParameterError, match=r"kink of its ReLU.*perturb"):
+            gradient_descent(population, learning_rate=0.1, steps=1, initial=start)
+        with pytest.raises(ParameterError, match="28 numbers"):
+            gradient_descent(population, learning_rate=0.1, steps=1, initial=start[:5])
+
+    def test_sizes(self):
+        assert len(ShallowProblem().order_parameters) == 28
+        assert len(ShallowProblem(overlap=0.5).order_parameters) == 40
+        close(ShallowProblem(alpha_relevant=0.5, alpha_confusion=0.05).plateau, 0.5 / 0.55, 1e-15)
+
+    def test_overlap_is_that_of_the_start(self):
+        problem = SMALL.replace(overlap=0.4)
+        _, _, K, Q = ShallowPopulation(problem).matrices(problem.initial_state)
+        within(K.T @ Q, 0.4 * 0.7 * np.eye(4), 1e-15)
+        within(K.T @ K, 0.7 * np.eye(4), 1e-15)
+        within(Q.T @ Q, 0.7 * np.eye(4), 1e-15)
