@@ -11,6 +11,8 @@
     `labelling`.
 `masked`: Huang, Wen, Chi, Liang 2024
     Problem, population, phases, and its own oracle.
+`shallow`: Li, Wang, Liu, Chen 2023
+    SGD on counts of tokens, population descent in few numbers, and its own oracle on tokens.
 
 `full`, `empirical`, `events` and `diversity` are public names of modules of these.
 """

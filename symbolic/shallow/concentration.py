@@ -1,0 +1,76 @@
+"""Why attention concentrates, and how far: a gap and a logit, and a first integral.
+
+Without confusion tokens, with p (p_r below) the attention of an irrelevant query on relevant keys,
+h the gap of the output between relevant and other keys and l the logit,
+
+    h' = c_h p,    l' = c_l p (1 - p) h,    p = 1 / (1 + (1/alpha - 1) e^(-l)),
+
+from h = l = 0 until the hinge stops it at p h = 1. With rho = c_l / c_h one number decides all but
+the clock: g(p) = log(p/(1-p)) + 1/(1-p) obeys g(p) - rho h^2 / 2 = g(alpha). The odds x = p/(1-p)
+solve x + log x = g(alpha) - 1 + rho h^2 / 2, whose solution is Wright's omega function, so that
+p is known in closed form along h, and the time is an integral over h. Without attention p stays
+alpha.
+"""
+
+from __future__ import annotations
+
+import sympy as sp
+
+from symbolic.core.proof import Ledger, Proof, decide_all
+
+p, alpha, h, rho, c_h, c_l = sp.symbols("p_r alpha h rho c_h c_l", positive=True)
+odds, decay, delta = sp.symbols("odds decay delta", positive=True)
+
+P_OF_DECAY = 1 / (1 + (1 / alpha - 1) * decay)  # decay = e^-l
+H_DOT = c_h * p
+L_DOT = c_l * p * (1 - p) * h
+P_DOT = c_l * p**2 * (1 - p) ** 2 * h
+G = sp.log(p / (1 - p)) + 1 / (1 - p)
+#: rho as a function of where the hinge stops the run.
+RHO = 2 * p**2 * (G - G.subs(p, alpha))
+#: x + log x of the odds x along h.
+OMEGA_OF = G.subs(p, alpha) - 1 + rho * h**2 / 2
+#: dt / dh in terms of the odds, and the time without attention.
+CLOCK = (1 + 1 / odds) / c_h
+T_WITHOUT = 1 / (c_h * alpha**2)
+
+
+def identities() -> dict[str, sp.Expr]:
+    """Return what must vanish; logarithms enter through derivatives only."""
+    slope = -decay * sp.diff(P_OF_DECAY, decay)  # dp/dl
+    at = {decay: alpha * (1 - p) / (p * (1 - alpha))}
+    of_odds = odds / (1 + odds)
+    gap = sp.Symbol("g_p", real=True) - sp.Symbol("g_alpha", real=True)
+    names = {G: sp.Symbol("g_p", real=True), G.subs(p, alpha): sp.Symbol("g_alpha", real=True)}
+    return {
+        "decay as a function of p": P_OF_DECAY.subs(at) - p,
+        "p' = c_l p^2 (1-p)^2 h": slope.subs(at) * L_DOT - P_DOT,
+        "g(p) - rho h^2/2 is constant": sp.diff(G, p) * P_DOT - (c_l / c_h) * h * H_DOT,
+        "stopped at p h = 1": RHO.subs(names) - (2 * gap / h**2).subs(h, 1 / p),
+        "g = log x + 1 + x": sp.diff(G.subs(p, of_odds), odds) - sp.diff(sp.log(odds) + odds, odds),
+        "d(x + log x)/dh = rho h": sp.diff(OMEGA_OF, h) - rho * h,
+        "dx/dg = p": 1 / sp.diff(sp.log(odds) + odds, odds) - of_odds,
+        "dt/dh": 1 / H_DOT.subs(p, of_odds) - CLOCK,
+        "without attention": c_h * alpha * T_WITHOUT - 1 / alpha,  # h' T = h at alpha h = 1
+    }
+
+
+def limits() -> dict[str, tuple[sp.Expr, sp.Expr]]:
+    """Return limits and what they should be: 1 - p ~ 2/rho, and rho = 0 at p = alpha."""
+    near_one = RHO.subs(p, 1 - delta)
+    half = sp.Rational(1, 2)
+    constant = G.subs(p, half) - 2  # log 1 + 1 + 1
+    return {
+        "rho (1 - p) -> 2": (sp.limit(sp.expand_log(near_one * delta, force=True), delta, 0), 2),
+        "rho = 0 at p = alpha": (RHO.subs(p, alpha), sp.S.Zero),
+        "x + log x = g(alpha) - 1 at h = 0": (OMEGA_OF.subs(h, 0), G.subs(p, alpha) - 1),
+        "g = log x + 1 + x at x = 1": (constant, sp.S.Zero),
+    }
+
+
+def prove() -> list[Proof]:
+    """Decide the identities at random points, and the limits."""
+    ledger = Ledger("Two equations: limits")
+    for what, (found, expected) in limits().items():
+        ledger.equal(what, sp.simplify(found - expected), 0)
+    return [decide_all("Two equations", identities()), ledger.close()]

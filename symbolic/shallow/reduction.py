@@ -1,0 +1,138 @@
+"""The SGD step on the full matrices is one on A and H, for every M, L, m and all widths.
+
+Without token noise each token is one of M orthonormal patterns, the columns of U, and tokens of
+one pattern share all that a softmax or a ReLU gives them. With key fractions f, query fractions s,
+A = U^T W_K^T W_Q U and H = W_O W_V U the output is F = sum_j s_j sum_r a_r [z_rj]_+, z = H P. The
+ReLU is piecewise linear: [z_rj]_+ = gate_rj z_rj, and its gates are constant between kinks. A step
+of SGD on the hinge loss moves each matrix along the gradient of y F where yF < 1: through the
+direction D in H and G in A. Only the U-parts of W_V, W_K and W_Q move, each as if it were all.
+"""
+
+from __future__ import annotations
+
+import sympy as sp
+
+from symbolic.core.proof import Ledger, Proof
+from symbolic.core.sums import vanishes
+from symbolic.shallow import words
+
+M, m, d, p, b = sp.symbols("M m d p b", integer=True, positive=True)
+#: Pattern, query pattern, neuron, token coordinate, rows of W_V and W_K that are varied.
+u, v, t, c, q, e = sp.symbols("u v t c q e", integer=True)
+_i, _j, _k, _r, _c, _e, _q, _b = sp.symbols("i j k r c_1 c_2 q_1 b_1", integer=True)
+f, s, a = (sp.IndexedBase(name) for name in ("f", "s", "a"))
+gate, A, H, D, G = (sp.IndexedBase(name) for name in ("gate", "A", "H", "D", "G"))
+P, h, hbar = (sp.IndexedBase(name) for name in ("P", "h", "hbar"))
+U, W_O, W_V, W_K, W_Q = (sp.IndexedBase(name) for name in ("U", "W_O", "W_V", "W_K", "W_Q"))
+
+
+def attention(i: sp.Expr, j: sp.Expr) -> sp.Expr:
+    """Return P_{i|j}, what a query of pattern j gives to all keys of pattern i."""
+    return f[i] * sp.exp(A[i, j]) / sp.Sum(f[_k] * sp.exp(A[_k, j]), (_k, 1, M))
+
+
+def pull(i: sp.Expr, j: sp.Expr) -> sp.Expr:
+    """Return h_ij, the derivative of a query's output in P_{i|j}."""
+    return sp.Sum(a[_r] * gate[_r, j] * H[_r, i], (_r, 1, m))
+
+
+_MIXED = sp.Sum(H[_r, _i] * attention(_i, _j), (_i, 1, M))
+F = sp.Sum(s[_j] * sp.Sum(a[_r] * gate[_r, _j] * _MIXED, (_r, 1, m)), (_j, 1, M))
+
+#: dF / dA_uv and dF / dH_tu: G and D of one sample are y times these where yF < 1.
+LOGIT_GRADIENT_SHORT = s[v] * P[u, v] * (h[u, v] - hbar[v])
+LOGIT_GRADIENT = LOGIT_GRADIENT_SHORT.xreplace(
+    {
+        P[u, v]: attention(u, v),
+        h[u, v]: pull(u, v),
+        hbar[v]: sp.Sum(attention(_i, v) * pull(_i, v), (_i, 1, M)),
+    }
+)
+VALUE_GRADIENT = a[t] * sp.Sum(s[_j] * gate[t, _j] * attention(u, _j), (_j, 1, M))
+
+_VU = sp.Sum(W_V[_q, _c] * U[_c, _i], (_c, 1, d))
+_KU = sp.Sum(W_K[_b, _c] * U[_c, _i], (_c, 1, d))
+_QU = sp.Sum(W_Q[_b, _e] * U[_e, _j], (_e, 1, d))
+PRODUCT_H = sp.Sum(W_O[_r, _q] * _VU, (_q, 1, p))
+PRODUCT_A = sp.Sum(_KU * _QU, (_b, 1, b))
+
+
+def _over(index: sp.Symbol, body: sp.Expr) -> sp.Expr:
+    return sp.Sum(body, (index, 1, M))
+
+
+#: What the chain rule makes of D and G: the entry of each full matrix that is varied.
+STEPS: dict[str, sp.Expr] = {
+    "W_O": _over(_i, D[t, _i] * _VU.subs(_q, q)),
+    "W_V": _over(_i, sp.Sum(W_O[_r, q] * D[_r, _i], (_r, 1, m)) * U[c, _i]),
+    "W_K": _over(_i, _over(_j, G[_i, _j] * _QU.subs(_b, e)) * U[c, _i]),
+    "W_Q": _over(_i, _KU.subs(_b, e) * _over(_j, G[_i, _j] * U[c, _j])),
+}
+
+
+def gradient_identities(
+    logit: sp.Expr = LOGIT_GRADIENT, value: sp.Expr = VALUE_GRADIENT
+) -> dict[str, sp.Expr]:
+    """Return the gradients in A and H, as expressions that must vanish."""
+    return {
+        "attention sums to 1": sp.Sum(attention(_i, v), (_i, 1, M)) - 1,
+        "dF/dA_ij = s_j P_ij (h_ij - hbar_j)": sp.diff(F, A[u, v]) - logit,
+        "dF/dH_ri = a_r sum_j s_j gate_rj P_ij": sp.diff(F, H[t, u]) - value,
+    }
+
+
+def chain_identities(steps: dict[str, sp.Expr] | None = None) -> dict[str, sp.Expr]:
+    """Return the chain rule through H = W_O W_V U and A = U^T W_K^T W_Q U."""
+    steps = STEPS | (steps or {})
+    through_H = sp.Sum(D[_r, _i] * PRODUCT_H, (_i, 1, M), (_r, 1, m))
+    through_A = sp.Sum(G[_i, _j] * PRODUCT_A, (_j, 1, M), (_i, 1, M))
+    return {
+        "W_O: D V^T": sp.diff(through_H, W_O[t, q]) - steps["W_O"],
+        "W_V: W_O^T D U^T": sp.diff(through_H, W_V[q, c]) - steps["W_V"],
+        "W_K: Q G^T U^T": sp.diff(through_A, W_K[e, c]) - steps["W_K"],
+        "W_Q: K G U^T": sp.diff(through_A, W_Q[e, c]) - steps["W_Q"],
+    }
+
+
+# The same steps in matrices of any size; U^T U = 1.
+
+eta, eta_KQ = sp.symbols("eta eta_KQ", positive=True)
+_WO, _WV, _WK, _WQ, _U, _D, _G = map(words.letter, ("W_O", "W_V", "W_K", "W_Q", "U", "D", "G"))
+_T = words.transpose
+_ORTHONORMAL = {(_T(_U), _U): sp.S.One}
+V, K, Q = _WV * _U, _WK * _U, _WQ * _U
+
+#: Full matrices after a step.
+FULL: dict[str, sp.Expr] = {
+    "W_O": _WO + eta * _D * _T(V),
+    "W_V": _WV + eta * _T(_WO) * _D * _T(_U),
+    "W_K": _WK + eta_KQ * Q * _T(_G) * _T(_U),
+    "W_Q": _WQ + eta_KQ * K * _G * _T(_U),
+}
+#: Their U-parts after a step.
+PARTS: dict[str, sp.Expr] = {
+    "V": V + eta * _T(_WO) * _D,
+    "K": K + eta_KQ * Q * _T(_G),
+    "Q": Q + eta_KQ * K * _G,
+}
+
+
+def part_identities(parts: dict[str, sp.Expr] | None = None) -> dict[str, sp.Expr]:
+    """Return how V, K, Q move, and that all outside the span of the patterns stays."""
+    parts = PARTS | (parts or {})
+    table = {}
+    for name, before in (("V", _WV), ("K", _WK), ("Q", _WQ)):
+        after, outside = FULL[f"W_{name}"], 1 - _U * _T(_U)
+        table[f"{name} = W_{name} U after the step"] = after * _U - parts[name]
+        table[f"W_{name} off the patterns stays"] = (after - before) * outside
+    return table
+
+
+def prove() -> Proof:
+    """Decide all of it, for all sizes."""
+    ledger = Ledger("SGD on A and H, for every M, L, m and all widths")
+    for what, expression in (gradient_identities() | chain_identities()).items():
+        ledger.equal(what, vanishes(expression), True)
+    for what, expression in part_identities().items():
+        ledger.equal(what, words.vanishes(expression, _ORTHONORMAL), True)
+    return ledger.close()
