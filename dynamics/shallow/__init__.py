@@ -8,6 +8,7 @@ the theory in two equations; `oracle` holds the full matrices on tokens.
 from dynamics.shallow.data import cells, sample
 from dynamics.shallow.population import ShallowPopulation
 from dynamics.shallow.problem import ShallowProblem
+from dynamics.shallow.tokens import draw_tokens, sparsified, train_on_tokens
 from dynamics.shallow.training import CountTraining, train_on_counts
 from dynamics.shallow.trajectory import ShallowTrajectory
 from dynamics.shallow.value import ShallowValue
@@ -19,6 +20,9 @@ __all__ = [
     "ShallowTrajectory",
     "ShallowValue",
     "cells",
+    "draw_tokens",
     "sample",
+    "sparsified",
     "train_on_counts",
+    "train_on_tokens",
 ]

@@ -128,7 +128,7 @@ def train_on_counts(
         require(rate >= 0.0, name, rate, "0 or more")
     require(batches is None or weights is None, "weights", "given with batches",
             "None: a batch is an average over its indices")  # fmt: skip
-    plan = None if batches is None else _batches(batches, steps, len(samples.labels))
+    plan = None if batches is None else checked_batches(batches, steps, len(samples.labels))
     held_out = None if test is None else checked(*test)
     if held_out is not None:
         require(held_out.keys.shape[1] == M, "patterns in test", held_out.keys.shape[1], str(M))
@@ -159,7 +159,8 @@ def train_on_counts(
     )  # fmt: skip
 
 
-def _batches(batches: Any, steps: int, N: int) -> np.ndarray:
+def checked_batches(batches: Any, steps: int, N: int) -> np.ndarray:
+    """Return batches as indices (steps, B), or raise ParameterError."""
     plan = np.asarray(batches)
     require(plan.ndim == 2 and len(plan) == steps and (plan.shape[1] > 0 or not steps),
             "shape of batches", plan.shape, f"({steps}, B): one row a step")  # fmt: skip

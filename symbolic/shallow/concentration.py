@@ -8,7 +8,8 @@ h the gap of the output between relevant and other keys and l the logit,
 from h = l = 0 until the hinge stops it at p h = 1. With rho = c_l / c_h one number decides all but
 the clock: g(p) = log(p/(1-p)) + 1/(1-p) obeys g(p) - rho h^2 / 2 = g(alpha). The odds x = p/(1-p)
 solve x + log x = g(alpha) - 1 + rho h^2 / 2, whose solution is Wright's omega function, so that
-p is known in closed form along h, and the time is an integral over h. Without attention p stays
+p is known in closed form along h, and the time is an integral over h. While p is small x is
+alpha e^(rho h^2/2), so that the time tends to T_small as alpha falls. Without attention p stays
 alpha.
 """
 
@@ -33,6 +34,7 @@ OMEGA_OF = G.subs(p, alpha) - 1 + rho * h**2 / 2
 #: dt / dh in terms of the odds, and the time without attention.
 CLOCK = (1 + 1 / odds) / c_h
 T_WITHOUT = 1 / (c_h * alpha**2)
+T_SMALL = sp.sqrt(sp.pi / (2 * rho)) / (c_h * alpha)
 
 
 def identities() -> dict[str, sp.Expr]:
@@ -60,7 +62,9 @@ def limits() -> dict[str, tuple[sp.Expr, sp.Expr]]:
     near_one = RHO.subs(p, 1 - delta)
     half = sp.Rational(1, 2)
     constant = G.subs(p, half) - 2  # log 1 + 1 + 1
+    slow = sp.integrate(sp.exp(-rho * h**2 / 2), (h, 0, sp.oo)) / (c_h * alpha)
     return {
+        "time at small odds": (T_SMALL, slow),
         "rho (1 - p) -> 2": (sp.limit(sp.expand_log(near_one * delta, force=True), delta, 0), 2),
         "rho = 0 at p = alpha": (RHO.subs(p, alpha), sp.S.Zero),
         "x + log x = g(alpha) - 1 at h = 0": (OMEGA_OF.subs(h, 0), G.subs(p, alpha) - 1),

@@ -85,6 +85,7 @@ def _concentration(name: str) -> Derivation:
         Equation("x_plus_log_x", sp.Symbol("x_plus_log_x"), one.OMEGA_OF,
                  "x = p/(1-p) is Wright's omega of this"),
         Equation("dt_dh", sp.Symbol("dt_dh"), one.CLOCK, "odds = p/(1-p)"),
+        Equation("T_small", sp.Symbol("T_small"), one.T_SMALL, "with attention, as alpha falls"),
         Equation("T_without", sp.Symbol("T_without"), one.T_WITHOUT, "without attention"),
     ]  # fmt: skip
     return _derivation(name, concentration.__doc__, equations, concentration.prove)

@@ -104,6 +104,8 @@ class TestWhatIsNeeded:
         assert concentration.prove()[1].failed == 1
         monkeypatch.setattr(concentration, "OMEGA_OF", concentration.OMEGA_OF + 1)
         assert concentration.prove()[1].failed == 2
+        monkeypatch.setattr(concentration, "T_SMALL", 2 * concentration.T_SMALL)
+        assert concentration.prove()[1].failed == 3
 
 
 class TestScalars:
