@@ -12,6 +12,7 @@ from dynamics.core.risk import Risk
 from dynamics.core.trajectory import Trajectory
 from dynamics.shallow import kernels
 from dynamics.shallow.data import as_samples, representatives
+from dynamics.shallow.plan import ShallowPlan, gradient_within
 from dynamics.shallow.problem import ShallowProblem
 from dynamics.shallow.trajectory import ShallowTrajectory
 from dynamics.shallow.value import ShallowValue
@@ -51,12 +52,23 @@ class ShallowPopulation(Risk):
         self._copies = problem.neurons / (2.0 * M)
         size = problem.output_scale / np.sqrt(problem.neurons)
         self._a = self._copies * size * np.repeat([1.0, -1.0], M)
-        self._index = np.arange(len(cells.labels))
+        index, attention = np.arange(len(cells.labels)), problem.attention
+        slots = (self._layout.W, self._layout.V, self._layout.K, self._layout.Q)
+        self._plan = ShallowPlan(
+            self._samples, index, *slots, np.bincount(np.concatenate([x.ravel() for x in slots])),
+            self._a, self._copies, problem.attention_rate if attention == "trained" else 0.0,
+            attention != "none", problem.train_value,
+        )  # fmt: skip
 
     @property
     def cells(self) -> int:
         """Number of samples of label +1 that differ by more than irrelevant names."""
-        return len(self._index)
+        return len(self._plan.everything)
+
+    @property
+    def plan(self) -> ShallowPlan:
+        """The samples and slots, for a compiled loop."""
+        return self._plan
 
     @property
     def trajectory(self) -> Callable[..., Trajectory]:
@@ -86,8 +98,8 @@ class ShallowPopulation(Risk):
         A, H = self._products(state)
         D, G = np.empty(H.shape), np.empty(A.shape)
         loss = kernels.gradient(
-            self._samples, self._index, self._samples.weights, A, H, self._a,
-            self.problem.attention != "none", D, G,
+            self._samples, self._plan.everything, self._samples.weights, A, H, self._a,
+            self._plan.attend, D, G,
         )  # fmt: skip
         if not np.isfinite(loss):
             raise OverflowError("the loss or its derivatives are not finite")
@@ -96,11 +108,11 @@ class ShallowPopulation(Risk):
     def gradient(self, state: Any) -> Any:
         """Return minus the direction in which each order parameter moves, (28,) or (40,)."""
         self.evaluations += 1
-        D, G = self.descent(state)
-        W, V, K, Q = self.matrices(state)
-        rate = self.problem.attention_rate if self.problem.attention == "trained" else 0.0
-        to_V = self._copies * (W.T @ D) if self.problem.train_value else np.zeros_like(V)
-        return -self._layout.pack(D @ V.T, to_V, rate * Q @ G.T, rate * K @ G)
+        out = np.empty(len(self.order_parameters))
+        gradient_within(self._plan, np.asarray(state, float), out)
+        if not np.isfinite(out).all():
+            raise OverflowError("the loss or its derivatives are not finite")
+        return out
 
     def jacobian(self, state: Any) -> np.ndarray:
         """Return d gradient_i / d state_k by central differences.
@@ -158,6 +170,5 @@ class ShallowPopulation(Risk):
     def _outputs(self, state: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         A, H = self._products(state)
         F, attention, nearest = (np.empty(self.cells) for _ in range(3))
-        attend = self.problem.attention != "none"
-        kernels.outputs(self._samples, A, H, self._a, attend, F, attention, nearest)
+        kernels.outputs(self._samples, A, H, self._a, self._plan.attend, F, attention, nearest)
         return F, attention, nearest
