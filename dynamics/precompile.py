@@ -13,6 +13,7 @@ from dynamics import Population, Problem, gradient_descent
 from dynamics.core.risk import Risk
 from dynamics.masked import MaskedPopulation, MaskedProblem
 from dynamics.positional.samples.precompile import compile_empirical
+from dynamics.shallow import ShallowPopulation, ShallowProblem, train_on_counts
 
 
 def compile_method(method: str) -> str:
@@ -20,6 +21,10 @@ def compile_method(method: str) -> str:
     population: Risk
     if method == "masked":
         population = MaskedPopulation(MaskedProblem.rows_and_columns(2))
+    elif method == "shallow":
+        population = ShallowPopulation(ShallowProblem())
+        W, V, K, Q = population.matrices(population.problem.initial_state)
+        train_on_counts([[2, 1, 0, 0, 1]], [1], W_O=W, V=V, K=K, Q=Q, a=W[:, 0], steps=1)
     else:
         population = Population(Problem(D=8, C=2, q=0.3), method=method, tolerance=1e-6)
     start = population.problem.initial_state
@@ -38,7 +43,7 @@ def compile_method(method: str) -> str:
 def main() -> None:
     """Compile the methods, each in a process of its own."""
     with ProcessPoolExecutor(max_workers=2) as pool:
-        methods = pool.map(compile_method, ("fourier", "enumeration", "masked"))
+        methods = pool.map(compile_method, ("fourier", "enumeration", "masked", "shallow"))
         precisions = pool.map(compile_empirical, ("float64", "float32"))
         for compiled in chain(methods, precisions):
             print(f"compiled: {compiled}")

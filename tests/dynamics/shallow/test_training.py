@@ -85,6 +85,7 @@ class TestAgainstFullMatrices:
         within(end.W_O, weights.W_O, close_to)
         within(end.F, [oracle.forward(weights, X, S, attention)[0] for X, _, S in data], close_to)
         assert np.linalg.norm(weights.W_O - start.W_O) > 0.5  # the run is one
+        assert not attention or (labels * end.F > 1.0).any()  # and reaches the hinge
 
     def test_the_oracle_is_the_derivative(self):
         rng = np.random.default_rng(1)
