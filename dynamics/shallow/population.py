@@ -65,9 +65,8 @@ class ShallowPopulation(Risk):
         """Number of samples of label +1 that differ by more than irrelevant names."""
         return len(self._plan.everything)
 
-    @property
-    def plan(self) -> ShallowPlan:
-        """The samples and slots, for a compiled loop."""
+    def plan(self, state: Any) -> ShallowPlan:
+        """Return the samples and slots, for a compiled loop: the same ones at every state."""
         return self._plan
 
     @property
