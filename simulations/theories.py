@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from simulations.theory import Case, Theory
 
 #: Name -> package of its folder in `simulations` and in `symbolic`; the first is the default.
-_PACKAGES = {name: (f"simulations.{name}", f"symbolic.{name}") for name in ("positional", "masked")}
+_PACKAGES = {
+    name: (f"simulations.{name}", f"symbolic.{name}")
+    for name in ("positional", "masked", "shallow")
+}
 DEFAULT = next(iter(_PACKAGES))
 
 

@@ -1,0 +1,1 @@
+"""Shallow ViT (Li, Wang, Liu, Chen 2023) for the tools, with its claims and figures."""

@@ -1,0 +1,13 @@
+"""Claims of Li, Wang, Liu, Chen (2023), one module each; light."""
+
+from simulations.reproduction.claim import Paper
+
+PAPER = Paper(
+    "Li, Wang, Liu, Chen",
+    "A Theoretical Understanding of Shallow Vision Transformers: Learning, Generalization, and "
+    "Sample Complexity",
+    "ICLR 2023",
+)
+
+#: Claim id -> module here, in the order of the paper.
+CLAIMS: dict[str, str] = {}

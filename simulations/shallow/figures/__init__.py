@@ -1,0 +1,1 @@
+"""Figures of the shallow transformer: each draws a dataset and computes nothing."""
