@@ -10,4 +10,6 @@ PAPER = Paper(
 )
 
 #: Claim id -> module here, in the order of the paper.
-CLAIMS: dict[str, str] = {}
+CLAIMS = {
+    "li-reduction": "reduction",
+}

@@ -1,0 +1,45 @@
+"""Where attention ends over alpha_* and eta_KQ/eta, and how often in a wrong attractor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray
+
+from simulations.figures.style import PROBLEM_STYLES, panel_letter, styled
+
+
+@styled
+def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
+    """Draw the map with its hatched region, and one row of it for two levels of noise."""
+    left, right = figure.subplots(1, 2, width_ratios=(1.5, 1.0))
+    rows, columns = data["attention"].shape
+    image = left.imshow(data["attention"], origin="lower", aspect="auto", vmin=0.0, vmax=1.0,
+                        cmap="viridis")  # fmt: skip
+    for i in range(rows):
+        for j in range(columns):
+            share, value = float(data["wrong"][i, j]), float(data["attention"][i, j])
+            left.text(j, i, f"{share:.2f}", ha="center", va="center", fontsize=8.5,
+                      color="white" if value < 0.6 else "black")  # fmt: skip
+    lost = np.ma.masked_less(data["wrong"].values, 0.5)
+    left.pcolor(np.arange(columns + 1) - 0.5, np.arange(rows + 1) - 0.5, lost, hatch="///",
+                alpha=0.0)  # fmt: skip
+    ratios = [f"{ratio:g}" for ratio in data["ratio"].values]
+    left.set_xticks(range(columns), ratios)
+    left.set_yticks(range(rows), [f"{alpha:g}" for alpha in data["alpha"].values])
+    left.set(xlabel=r"$\eta_{KQ}/\eta$", ylabel=r"fraction of relevant tokens $\alpha_*$")
+    figure.colorbar(image, ax=left, label="median attention at the end")
+    row = data["wrong"].sel(alpha=0.1, method="nearest")
+    artists = {"map": image}
+    for number, (values, label) in enumerate(
+        ((row, r"$\xi\sqrt{m}=1$"), (data["quiet"], r"$\xi\sqrt{m}=0.03$"))
+    ):
+        looks = PROBLEM_STYLES[number] | {"label": label, "marker": "os"[number]}
+        artists[label] = right.plot(data["ratio"], values, **looks)[0]
+    right.set(xscale="log", ylim=(-0.04, 1.04), xlabel=r"$\eta_{KQ}/\eta$")
+    right.set_ylabel(r"share in a wrong attractor, $\alpha_*=0.1$")
+    right.legend(loc="upper left")
+    for letter, ax in zip("ab", (left, right)):
+        panel_letter(ax, letter)
+    return artists

@@ -1,0 +1,115 @@
+"""Starts and runs that the claims share: random weights, descent until a loss, runs in threads."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dynamics.shallow import ShallowProblem, train_on_counts
+from dynamics.shallow.data import Cells, cells
+
+#: The kernels hold no lock of the interpreter.
+_THREADS = 2
+_RECORDS = 40  # a stretch of steps of `descend`
+
+
+def side_by_side(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
+    """Return what a function gives for each item, in their order, computed in threads."""
+    with ThreadPoolExecutor(_THREADS) as pool:
+        return list(pool.map(function, items))
+
+
+def random_start(
+    problem: ShallowProblem,
+    rng: np.random.Generator,
+    *,
+    sigma: float = 0.0,
+    delta: float = 0.0,
+) -> dict[str, np.ndarray]:
+    """Return weights with W_O of independent normal entries of deviation ``problem.xi``.
+
+    V, K and Q are those of the symmetric start; ``sigma`` and ``delta`` add normal matrices of
+    deviation sigma / sqrt M to V and delta / sqrt M to K and Q (norms of about 2 sigma, 2 delta).
+    """
+    M, m = problem.M, problem.neurons
+    _, V, K, Q = problem.layout.unpack(problem.initial_state)
+    W = problem.xi * rng.normal(size=(m, M))
+    V, K, Q = (x + s * rng.normal(size=x.shape) / math.sqrt(M)
+               for x, s in ((V, sigma), (K, delta), (Q, delta)))  # fmt: skip
+    a = problem.output_scale / math.sqrt(m) * np.where(np.arange(m) % 2, -1.0, 1.0)
+    return {"W_O": W, "V": V, "K": K, "Q": Q, "a": a}
+
+
+@dataclass(frozen=True)
+class Descent:
+    """Descent until a loss: flow time (nan: not reached), curves by time, weights at the end."""
+
+    reached: float
+    time: np.ndarray
+    hinge: np.ndarray
+    attention: np.ndarray
+    test_error: float
+    weights: dict[str, np.ndarray]
+
+
+def descend(
+    problem: ShallowProblem,
+    start: dict[str, np.ndarray],
+    eta: float,
+    hinge: float,
+    *,
+    weights: Any = None,
+    most: int = 10**6,
+    population: Cells | None = None,
+) -> Descent:
+    """Run full-batch descent on all cells until the mean hinge loss falls below a level.
+
+    ``weights`` are relative weights of the cells, such as the multinomial counts of a training
+    set; ``None``: their chances, the population. At most ``most`` steps. The moment is linear
+    between records, of which a stretch of steps that doubles has some tens.
+    """
+    every = cells(problem) if population is None else population
+    data = every.counts, every.labels
+    share = every.chance if weights is None else weights
+    a, now = start["a"], {name: x for name, x in start.items() if name != "a"}
+    curves: list[tuple[float, ...]] = []
+    done, length = 0, _RECORDS
+    while True:
+        length = min(length, most - done)
+        run = train_on_counts(
+            *data, **now, a=a, steps=length, learning_rate=eta,
+            learning_rate_KQ=eta * problem.attention_rate, queried=every.queried, weights=share,
+            attention=problem.attention != "none", train_value=problem.train_value, test=data,
+            records=np.linspace(0, length, _RECORDS + 1).astype(int).tolist(),
+        )  # fmt: skip
+        past = run.history
+        skip = 1 if curves else 0
+        rows = zip((done + past.step) * eta, past.hinge, past.attention)
+        curves += list(rows)[skip:]
+        done += length
+        now = {"W_O": run.W_O, "V": run.V, "K": run.K, "Q": run.Q}
+        if past.hinge[-1] < hinge or done >= most or not np.isfinite(past.hinge[-1]):
+            break
+        length *= 2
+    time, losses, attention = np.array(curves).T
+    below = np.flatnonzero(losses < hinge)
+    reached = math.nan
+    if below.size:
+        end = int(below[0])
+        reached = float(np.interp(-hinge, -losses[end - 1 : end + 1], time[end - 1 : end + 1]))
+    return Descent(reached, time, losses, attention, float(past.test_error[-1]), {**now, "a": a})
+
+
+def symmetric_start(problem: ShallowProblem) -> dict[str, np.ndarray]:
+    """Return the symmetric start with all neurons written out."""
+    from dynamics.shallow import ShallowPopulation
+
+    population, state = ShallowPopulation(problem), problem.initial_state
+    W, a = population.neurons(state)
+    _, V, K, Q = population.matrices(state)
+    return {"W_O": W, "V": V, "K": K, "Q": Q, "a": a}
