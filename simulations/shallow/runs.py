@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dynamics.shallow import ShallowProblem, train_on_counts
+from dynamics.shallow import CountTraining, ShallowProblem, train_on_counts
 from dynamics.shallow.data import Cells, cells
 
 #: The kernels hold no lock of the interpreter.
@@ -70,39 +70,45 @@ def descend(
     """Run full-batch descent on all cells until the mean hinge loss falls below a level.
 
     ``weights`` are relative weights of the cells, such as the multinomial counts of a training
-    set; ``None``: their chances, the population. At most ``most`` steps. The moment is linear
-    between records, of which a stretch of steps that doubles has some tens.
+    set; ``None``: their chances, the population. At most ``most`` steps, in stretches that double,
+    each with some tens of records; the moment is located between two of them.
     """
     every = cells(problem) if population is None else population
     data = every.counts, every.labels
     share = every.chance if weights is None else weights
-    a, now = start["a"], {name: x for name, x in start.items() if name != "a"}
-    curves: list[tuple[float, ...]] = []
+
+    def go(now: dict[str, np.ndarray], steps: int) -> tuple[CountTraining, dict[str, np.ndarray]]:
+        run = train_on_counts(
+            *data, **now, steps=steps, learning_rate=eta, queried=every.queried, weights=share,
+            learning_rate_KQ=eta * problem.attention_rate, attention=problem.attention != "none",
+            train_value=problem.train_value, test=data,
+            records=np.linspace(0, steps, _RECORDS + 1).astype(int).tolist(),
+        )  # fmt: skip
+        return run, {"W_O": run.W_O, "V": run.V, "K": run.K, "Q": run.Q, "a": now["a"]}
+
+    now, curves = start, []
     done, length = 0, _RECORDS
     while True:
-        length = min(length, most - done)
-        run = train_on_counts(
-            *data, **now, a=a, steps=length, learning_rate=eta,
-            learning_rate_KQ=eta * problem.attention_rate, queried=every.queried, weights=share,
-            attention=problem.attention != "none", train_value=problem.train_value, test=data,
-            records=np.linspace(0, length, _RECORDS + 1).astype(int).tolist(),
-        )  # fmt: skip
+        length, before = min(length, most - done), now
+        run, now = go(before, length)
         past = run.history
-        skip = 1 if curves else 0
-        rows = zip((done + past.step) * eta, past.hinge, past.attention)
-        curves += list(rows)[skip:]
+        rows = zip(((done + past.step) * eta).tolist(), past.hinge, past.attention)
+        curves += list(rows)[1 if curves else 0 :]
         done += length
-        now = {"W_O": run.W_O, "V": run.V, "K": run.K, "Q": run.Q}
         if past.hinge[-1] < hinge or done >= most or not np.isfinite(past.hinge[-1]):
             break
         length *= 2
-    time, losses, attention = np.array(curves).T
-    below = np.flatnonzero(losses < hinge)
     reached = math.nan
-    if below.size:
-        end = int(below[0])
-        reached = float(np.interp(-hinge, -losses[end - 1 : end + 1], time[end - 1 : end + 1]))
-    return Descent(reached, time, losses, attention, float(past.test_error[-1]), {**now, "a": a})
+    below = np.flatnonzero(past.hinge < hinge)
+    if below.size:  # again, step by step between two records
+        first, last = past.step[max(int(below[0]) - 1, 0)], past.step[below[0]]
+        fine = go(go(before, int(first))[1], int(last - first))[0].history
+        end = max(int(np.flatnonzero(fine.hinge < hinge)[0]), 1)
+        pair = slice(end - 1, end + 1)
+        step = np.interp(-hinge, -fine.hinge[pair], fine.step[pair])
+        reached = float((done - length + first + step) * eta)
+    time, losses, attention = np.array(curves).T
+    return Descent(reached, time, losses, attention, float(past.test_error[-1]), now)
 
 
 def symmetric_start(problem: ShallowProblem) -> dict[str, np.ndarray]:

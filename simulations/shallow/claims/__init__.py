@@ -12,4 +12,5 @@ PAPER = Paper(
 #: Claim id -> module here, in the order of the paper.
 CLAIMS = {
     "li-reduction": "reduction",
+    "li-theorem-1-iterations": "theorem_1_iterations",
 }

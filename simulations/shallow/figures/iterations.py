@@ -30,15 +30,21 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
             alpha, part["time"], _MARKERS[number], color=colour, label=pretty(str(name))
         )[0]
         right.plot(alpha, part["attention"], _MARKERS[number], color=colour)
-        left.plot(alpha, part["model_time"], color=colour, linewidth=1.0)
-        right.plot(alpha, part["model_attention"], color=colour, linewidth=1.0)
-    middle = np.array([alpha.min(), alpha.max()])
-    for slope, anchor in ((-1.0, -1), (-2.0, 0)):
-        height = float(data["time"].isel(run=anchor)[-1]) * (0.6 if slope == -1.0 else 1.7)
-        left.plot(middle, height * (middle / alpha.min()) ** slope, **REFERENCE)
-        left.annotate(f"slope {slope:g}", (middle[1], height * (middle[1] / alpha.min()) ** slope),
-                      xytext=(3, 0), textcoords="offset points", color="#555555", va="center",
-                      annotation_clip=False)  # fmt: skip
+        known = np.isfinite(part["time"].values)
+        for ax, name_of in ((left, "model_time"), (right, "model_attention")):
+            ax.plot(alpha[known], part[name_of][known], color=colour, linewidth=1.0)
+    ends = np.array([alpha.min(), alpha.max()])
+    for slope, number, factor in ((-1.0, -1, 0.6), (-2.0, 0, 1.7)):
+        times = data["time"].isel(run=number).values
+        last = int(np.flatnonzero(np.isfinite(times))[-1])
+        span = np.array([max(alpha[last], ends[0]), ends[1]])
+        heights = factor * times[last] * (span / span[0]) ** slope
+        left.plot(span, heights, **REFERENCE)
+        place = 0.03 if slope == -1.0 else 0.02  # where the line has no points beside it
+        height = float(np.interp(np.log(place), np.log(span), np.log(heights)))
+        left.annotate(f"slope {slope:g}", (place, np.exp(height)), xytext=(5, 6) if slope < -1.0
+                      else (-6, -8), textcoords="offset points", color="#555555",
+                      ha="left" if slope < -1.0 else "right", va="center")  # fmt: skip
     left.set(xscale="log", yscale="log", ylabel="flow time until the hinge loss is small")
     right.set(xscale="log", ylim=(0, 1.02), ylabel="attention on relevant tokens at the end")
     for letter, ax in zip("ab", (left, right)):
