@@ -13,4 +13,5 @@ PAPER = Paper(
 CLAIMS = {
     "li-reduction": "reduction",
     "li-theorem-1-iterations": "theorem_1_iterations",
+    "li-proposition-2": "proposition_2",
 }

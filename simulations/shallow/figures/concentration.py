@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import xarray
+from matplotlib.ticker import NullFormatter
 
 from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letter, styled
 
@@ -32,7 +33,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         right = x < 0.85
         plateau.annotate(str(name), (x, y), xytext=(7 if right else -7, -3), fontsize=8,
                          textcoords="offset points", ha="left" if right else "right")  # fmt: skip
-    plateau.set(xlabel=r"$\alpha_*/(\alpha_*+\alpha_\#)$", ylabel="attention at the end")
+    plateau.set(xlabel=r"$\alpha_*/(\alpha_*+\alpha_\#)$", ylabel="attention of irrelevant queries")
     since = data["since"].values
     artists["left"] = rate.plot(since, data["left"], "o-", color=_GREEN, markersize=3)[0]
     first = float(data["left"][0])
@@ -40,10 +41,11 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     rate.annotate("$1/t$", (since[-1], first * since[0] / since[-1]), xytext=(-4, 8),
                   textcoords="offset points", color="#555555", ha="right")  # fmt: skip
     rate.set(xscale="log", yscale="log", ylabel="1 - attention")
+    rate.xaxis.set_minor_formatter(NullFormatter())
     rate.set_xlabel(r"flow time since attention was $\frac{1}{2}$")
     for name, axis, marker, colour, label in (
         ("by_eta", "eta", "o", _BLUE, r"against $\eta$, $\eta_{KQ}/\eta=30$"),
-        ("by_ratio", "ratio", "s", _RED, r"against $\eta_{KQ}/\eta$, $\eta=0.1$"),
+        ("by_ratio", "ratio", "s", _RED, r"against $\eta_{KQ}/\eta$, $\eta=0.01$"),
     ):
         looks = {"color": colour, "label": label}
         artists[name] = left.plot(data[axis], data[name], marker + "-", **looks)[0]
