@@ -18,7 +18,7 @@ from simulations.reproduction.claim import (
 
 if TYPE_CHECKING:
     from dynamics.shallow import ShallowProblem
-    from simulations.reproduction.exponents import Exponent
+    from simulations.reproduction.fits import Exponent
 
 L = 8192
 #: eta_KQ / eta of the runs with attention; None: without.
@@ -63,7 +63,7 @@ def run(context: Context) -> Outcome:
     import numpy as np
 
     from dynamics.shallow.concentration import final_attention, stopping_time
-    from simulations.reproduction.exponents import exponent
+    from simulations.reproduction.fits import exponent
     from simulations.shallow.runs import descend, side_by_side, symmetric_start
 
     ratios = RATIOS[:3] if context.quick else RATIOS
