@@ -119,3 +119,33 @@ def symmetric_start(problem: ShallowProblem) -> dict[str, np.ndarray]:
     W, a = population.neurons(state)
     _, V, K, Q = population.matrices(state)
     return {"W_O": W, "V": V, "K": K, "Q": Q, "a": a}
+
+
+def train_until(
+    problem: ShallowProblem,
+    start: dict[str, np.ndarray],
+    eta: float,
+    hinge: float,
+    weights: Any,
+    population: Cells,
+    most: int = 20_000,
+) -> tuple[float, float]:
+    """Return the test error and the hinge loss of training until that loss is below a level.
+
+    As `descend`, but looks at the loss after stretches a quarter longer each, and keeps no curve.
+    """
+    data = population.counts, population.labels
+    done, length, now, a = 0, 5, {k: x for k, x in start.items() if k != "a"}, start["a"]
+    while True:
+        run = train_on_counts(
+            *data, **now, a=a, steps=min(length, most - done), learning_rate=eta, weights=weights,
+            learning_rate_KQ=eta * problem.attention_rate, attention=problem.attention != "none",
+            train_value=problem.train_value,
+        )  # fmt: skip
+        done += length
+        now = {"W_O": run.W_O, "V": run.V, "K": run.K, "Q": run.Q}
+        if run.hinge < hinge or done >= most or not math.isfinite(run.hinge):
+            break
+        length = max(length + 1, round(1.25 * length))
+    wrong = np.asarray(population.labels * run.F <= 0.0)
+    return float(population.chance @ wrong), run.hinge

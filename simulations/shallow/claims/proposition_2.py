@@ -256,7 +256,7 @@ def judge(found: Found) -> tuple[Verdict, str]:
         f"Attention follows the slides' curve to {off.max():.3f} (ends to "
         f"{max(off[0], off[-1]):.3f}), that of irrelevant queries ends at most {below.max():.3f} "
         f"below alpha_*/(alpha_* + alpha_#), and 1 - attention falls as "
-        f" (t - t_half)^{found.rate:.1f}"
+        f"(t - t_half)^{found.rate:.1f}"
     )
     if not curve or not plateau or not found.rate <= -1.0:
         return Verdict.FAILS, text + "."

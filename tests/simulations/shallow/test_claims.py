@@ -1,0 +1,144 @@
+"""The claims of the third theory: complete, able to come out otherwise, drawn from their data."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from dynamics.shallow import ShallowPopulation, ShallowProblem
+from simulations.files.store import write_dataset
+from simulations.reproduction.claim import Verdict
+from simulations.reproduction.exponents import Exponent
+from simulations.reproduction.registry import claim_ids, load
+from simulations.shallow import runs
+from simulations.shallow.claims import PAPER
+from simulations.shallow.claims.proposition_2 import READ, Found, Table
+from simulations.shallow.claims.proposition_2 import judge as judge_attention
+from simulations.shallow.claims.reduction import compare
+from simulations.shallow.claims.reduction import judge as judge_reduction
+from simulations.shallow.claims.theorem_1_iterations import Law
+from simulations.shallow.claims.theorem_1_iterations import judge as judge_iterations
+from tests.closeness import close, within
+from tests.simulations.quick import assert_complete, figures, outcome
+
+IDS = tuple(claim_id for claim_id in claim_ids() if claim_id.startswith("li-"))
+HOLDS, FAILS, FINDING = Verdict.HOLDS, Verdict.FAILS, Verdict.FINDING
+EXPECTED = {"li-reduction": HOLDS, "li-theorem-1-iterations": HOLDS}
+
+
+def test_they_are_the_last_of_the_registry():
+    assert len(IDS) >= 3
+    assert claim_ids()[-len(IDS) :] == IDS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("claim_id", IDS)
+def test_each_is_complete_and_comes_out_as_known(claim_id):
+    assert_complete(claim_id)
+    assert load(claim_id).paper is PAPER
+    assert load(claim_id).criterion.endswith(".")
+    found = outcome(claim_id)
+    assert found.verdict is EXPECTED.get(claim_id, FINDING), found.summary
+    assert found.figures
+
+
+@pytest.mark.slow
+def test_figures_are_drawn_from_their_stored_data(tmp_path):
+    from matplotlib.figure import Figure as Canvas
+
+    drawn = figures(IDS)
+    assert len({figure.name for figure in drawn}) == len(drawn)
+    for figure in drawn:
+        write_dataset(tmp_path / f"{figure.name}.nc", figure.data)
+        canvas = Canvas(figsize=figure.size, layout="constrained")
+        figure.draw(canvas)
+        canvas.canvas.draw()
+        assert any(ax.lines or ax.collections for ax in canvas.axes)
+
+
+class TestJudgesBothWays:
+    @pytest.mark.parametrize(
+        ("worst", "moved", "ratio", "verdict"),
+        [
+            (1e-14, 1.0, 2.01, HOLDS),
+            (1e-10, 1.0, 2.01, FAILS),
+            (1e-14, 0.01, 2.01, FAILS),  # a run that went nowhere
+            (1e-14, 1.0, 2.2, FAILS),
+            (float("nan"), 1.0, 2.0, FAILS),
+        ],
+    )
+    def test_reduction(self, worst, moved, ratio, verdict):
+        assert judge_reduction([worst], [moved], [ratio])[0] is verdict
+        assert judge_reduction([], [], [ratio])[0] is FAILS
+
+    @pytest.mark.parametrize(
+        ("low", "high", "verdict"),
+        [(0.99, 1.02, HOLDS), (1.01, 1.02, FAILS), (0.8, 1.2, FINDING)],
+    )
+    def test_iterations(self, low, high, verdict):
+        without = Law(None, Exponent((2.0,) * 3, 1.99, 2.01), 2.0)
+        trained = Law(10.0, Exponent((1.0,) * 3, low, high), 1.0)
+        assert judge_iterations([without, trained])[0] is verdict
+        assert judge_iterations([without])[0] is FAILS
+
+    @pytest.mark.parametrize(
+        ("changes", "verdict"),
+        [
+            ({}, FINDING),
+            ({"C": 0.5}, HOLDS),
+            ({"by_rho": np.array([0.03, 0.03])}, HOLDS),
+            ({"curve": np.array(READ) + 0.03}, FAILS),
+            ({"rate": -0.5}, FAILS),
+            ({"ends": np.array([0.81])}, FAILS),  # above the plateau
+            ({"ends": np.array([0.7])}, FAILS),
+        ],
+    )
+    def test_attention(self, changes, verdict):
+        table = Table([0.1], [3.0], *(np.zeros((1, 1, 2)) for _ in range(2)), np.zeros((1, 2)))
+        usual = Found(np.array(READ), np.array([0.79]), np.array([0.8]), -1.4, 0.0,
+                      np.array([0.01]), np.array([0.03, 0.001]), table)  # fmt: skip
+        assert judge_attention(dataclasses.replace(usual, **changes))[0] is verdict
+
+
+def test_the_oracle_tells_another_rate(monkeypatch):
+    """The comparison of `li-reduction` can fail."""
+    from simulations.shallow.claims import reduction
+
+    monkeypatch.setattr(reduction, "STEPS", 50)
+    draw = (3, 3, 4, 6, 2, 2, 6)
+    assert compare(draw, 0)[0].max() < 1e-13
+    step = reduction.EVERY
+    monkeypatch.setattr(reduction, "EVERY", 2 * step)
+    close(compare(draw, 0)[0][-1] + 1.0, 1.0, rel=1e-12)
+    from dynamics.shallow import oracle
+
+    true = oracle.step
+    monkeypatch.setattr(oracle, "step", lambda w, b, r: true(w, b, (r[0], 1.01 * r[1])))
+    assert compare(draw, 0)[0].max() > 1e-6
+
+
+class TestRuns:
+    PROBLEM = ShallowProblem(L=10, alpha_confusion=0.1, background="single", neurons=10, xi=0.1)
+
+    def test_descent_is_that_of_the_population(self):
+        """The recorded losses are those of the house's solver at the same times."""
+        from dynamics import gradient_descent
+
+        found = runs.descend(self.PROBLEM, runs.symmetric_start(self.PROBLEM), 0.1, 0.7)
+        run = gradient_descent(ShallowPopulation(self.PROBLEM), learning_rate=0.1, steps=40,
+                               record="linear", records=41)  # fmt: skip
+        within(found.hinge[:41], run.loss, 1e-12)
+        within(found.attention[:41], run.attention, 1e-12)
+
+    def test_the_moment_is_between_two_steps(self):
+        found = runs.descend(self.PROBLEM, runs.symmetric_start(self.PROBLEM), 0.1, 0.7)
+        steps = int(found.reached / 0.1)
+        start = runs.symmetric_start(self.PROBLEM)
+        before, after = (
+            runs.descend(self.PROBLEM, start, 0.1, 0.0, most=number).hinge[-1]
+            for number in (steps, steps + 1)
+        )
+        assert after < 0.7 <= before
+
+    def test_threads_do_not_change_results(self):
+        assert runs.side_by_side(lambda n: n * n, range(20)) == [n * n for n in range(20)]

@@ -1,0 +1,112 @@
+"""The shallow transformer through the tools: cases, outcomes, a sweep, a search, the command."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from dynamics import ParameterError
+from dynamics.shallow import ShallowPopulation, ShallowProblem
+from simulations import maps
+from simulations.cli import build_parser
+from simulations.shallow.strategies import shallow_problems
+from simulations.shallow.theory import SLIDES, logit_and_gap, passage
+from simulations.sweep.run import compute, grid
+from simulations.theories import command, load
+from tests.closeness import close, within
+
+SMALL = {"L": 10, "M": 3, "neurons": 6, "alpha_relevant": 0.4, "alpha_confusion": 0.1}
+
+
+@pytest.fixture(scope="module")
+def shallow():
+    return load("shallow")
+
+
+def test_the_default_is_the_setting_of_the_slides(shallow):
+    case = shallow.build({})
+    assert case.problem == ShallowProblem(**SLIDES)
+    assert (case.solver, case.settings["steps"]) == ("gd", 100)
+    found = shallow.measure(case)
+    assert found["status"] == "completed"
+    within(found["attention_share"], 1.0, 0.01)  # the plateau, .909
+    assert found["test_error"] == 0.0
+    assert found["wrong_attractor"] == 0.0
+    assert 0.0 < found["time_to_margin"] < found["time"]
+
+
+def test_without_attention_nothing_concentrates(shallow):
+    found = shallow.measure(shallow.build({**SMALL, "attention": "none"}))
+    within(found["attention"], 0.4, 1e-14)
+    assert set(found) == {one.name for one in shallow.outcomes} | {"status", "message"}
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ({"alpha_relevant": 0.05}, "alpha_relevant = 0.05 is not allowed"),
+        ({"alpha_relevant": 0.97}, "alpha_relevant = 0.97 is not allowed: .* a whole number"),
+        ({"queried": 61}, "queried = 61 is not allowed"),
+        ({"M": 2}, "M = 2 is not allowed"),
+        ({"attention_rate": -1.0}, "attention_rate = -1.0 is not allowed"),
+        ({"spread": 0.0}, "spread = 0 is not allowed: .* perturb"),
+        ({"train_value": "maybe"}, "train_value = 'maybe' is not allowed: .* yes or no"),
+        ({"margin": 1.0}, r"margin = 1.0 is not allowed: margin must be in \(0, 1\)"),
+        ({"steps": 5, "horizon": 1.0}, "steps and horizon are not allowed together"),
+        ({"solver": "flow", "steps": 5}, "steps is not allowed with solver = flow"),
+    ],
+)
+def test_refusals_are_one_sentence(shallow, values, sentence):
+    with pytest.raises(ParameterError, match=sentence) as refusal:
+        shallow.build(values)
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "values", [{}, {**SMALL, "train_value": "no", "margin": 0.3, "queried": 4, "horizon": 6.0}]
+)
+def test_command_makes_the_same_case(shallow, values):
+    case = shallow.build(values)
+    words = command(case).split()
+    args = build_parser(words[1:]).parse_args(words[1:])
+    given = {name.removeprefix("parameter "): value for name, value in vars(args).items()
+             if name.startswith("parameter ") and value is not None}  # fmt: skip
+    again = shallow.build(given)
+    assert (again.problem, again.settings) == (case.problem, case.settings)
+
+
+def test_logit_and_gap_by_hand():
+    problem = ShallowProblem(**SMALL, overlap=0.5, xi=0.2, spread=0.1)
+    population, state = ShallowPopulation(problem), problem.initial_state
+    within(logit_and_gap(population, state), (-0.5, 0.0), 1e-15)
+    slots = dict(zip(problem.order_parameters, range(state.size)))
+    state[slots["P_1"]] += 1.0  # one of six neurons, a = 1/sqrt 6
+    within(logit_and_gap(population, state), (-0.5, 1.0 / math.sqrt(6.0)), 1e-14)
+
+
+def test_passage_is_linear_between_records():
+    time = np.array([0.0, 1.0, 2.0])
+    assert passage(time, np.array([0.0, 0.25, 0.75]), 0.5) == 1.5
+    assert passage(time, np.array([0.6, 0.7, 0.8]), 0.5) == 0.0
+    assert math.isnan(passage(time, np.zeros(3), 0.5))
+
+
+def test_a_sweep_and_its_maps():
+    config = grid("shallow", {"alpha_relevant": [0.3, 0.5], "attention_rate": [1.0, 30.0]},
+                  **{**SMALL, "steps": 60, "learning_rate": 0.2})  # fmt: skip
+    sweep = maps.Sweep(compute(config), config)
+    ends = sweep.data["attention"].values
+    assert np.all(ends[:, 1] > ends[:, 0])
+    for one in maps.maps_of(sweep):
+        data = maps.draw_data(sweep, one, {})
+        assert set(np.unique(data["kind"].values)) <= {"value", "none"}
+    share = maps.draw_data(sweep, maps.maps_of(sweep)[1], {})["value"].values
+    close(share, ends / np.array([[0.75], [5 / 6]]), rel=1e-12)
+
+
+@settings(max_examples=20)
+@given(shallow_problems(where="alpha_confusion > 0", M=4))
+def test_drawn_problems_satisfy_what_is_asked(problem):
+    assert problem.M == 4
+    assert problem.alpha_confusion > 0.0
