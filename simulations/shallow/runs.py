@@ -30,7 +30,7 @@ def random_start(
     *,
     sigma: float = 0.0,
     delta: float = 0.0,
-) -> dict[str, np.ndarray]:
+) -> dict[str, Any]:
     """Return weights with W_O of independent normal entries of deviation ``problem.xi``.
 
     V, K and Q are those of the symmetric start; ``sigma`` and ``delta`` add normal matrices of
@@ -86,7 +86,7 @@ def descend(
         )  # fmt: skip
         return run, {"W_O": run.W_O, "V": run.V, "K": run.K, "Q": run.Q, "a": now["a"]}
 
-    now, curves = start, []
+    now, curves = start, list[tuple[float, float, float]]()
     done, length = 0, _RECORDS
     while True:
         length, before = min(length, most - done), now
@@ -135,7 +135,8 @@ def train_until(
     As `descend`, but looks at the loss after stretches a quarter longer each, and keeps no curve.
     """
     data = population.counts, population.labels
-    done, length, now, a = 0, 5, {k: x for k, x in start.items() if k != "a"}, start["a"]
+    now: dict[str, Any] = {name: matrix for name, matrix in start.items() if name != "a"}
+    done, length, a = 0, 5, start["a"]
     while True:
         run = train_on_counts(
             *data, **now, a=a, steps=min(length, most - done), learning_rate=eta, weights=weights,

@@ -28,7 +28,7 @@ from simulations.theory import Case, Parameter, Quantity, Theory
 from simulations.values import check_names
 
 #: The setting of the slides' figure of attention against iterations, in the symmetric start.
-SLIDES = MappingProxyType({
+SLIDES: Mapping[str, Any] = MappingProxyType({
     "M": 5, "L": 60, "alpha_relevant": 0.5, "alpha_confusion": 0.05, "neurons": 100,
     "overlap": 0.5, "attention_rate": 30.0, "xi": 0.1,
 })  # fmt: skip

@@ -75,9 +75,9 @@ def compare(draw: tuple[int, ...], seed: int) -> tuple[np.ndarray, float]:
     M, d, m, L, asked, B, N = draw
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(M, d, m)))
     U = np.linalg.qr(rng.normal(size=(d, M)))[0]
-    near = [np.eye(d) + 0.2 * rng.normal(size=(d, d)) / np.sqrt(d) for _ in range(3)]
+    V, K, Q = np.eye(d) + 0.2 * rng.normal(size=(3, d, d)) / np.sqrt(d)
     a = np.where(np.arange(m) % 2, -1.0, 1.0) / np.sqrt(m)
-    full = oracle.FullWeights(rng.normal(size=(m, d)) / np.sqrt(m), *near, a)
+    full = oracle.FullWeights(rng.normal(size=(m, d)) / np.sqrt(m), V, K, Q, a)
     labels = np.where(np.arange(N) % 2, 1.0, -1.0)
     kinds = np.sort(rng.integers(0, M, (N, L)), axis=1)
     kinds[:, :2] = np.where(labels > 0.0, 0, 1)[:, None]
