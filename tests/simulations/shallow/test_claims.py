@@ -8,7 +8,7 @@ import pytest
 from dynamics.shallow import ShallowPopulation, ShallowProblem
 from simulations.files.store import write_dataset
 from simulations.reproduction.claim import Verdict
-from simulations.reproduction.exponents import Exponent
+from simulations.reproduction.fits import Exponent
 from simulations.reproduction.registry import claim_ids, load
 from simulations.shallow import runs
 from simulations.shallow.claims import PAPER
