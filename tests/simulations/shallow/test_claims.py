@@ -16,6 +16,8 @@ from simulations.shallow.claims.proposition_2 import READ, Found, Table
 from simulations.shallow.claims.proposition_2 import judge as judge_attention
 from simulations.shallow.claims.reduction import compare
 from simulations.shallow.claims.reduction import judge as judge_reduction
+from simulations.shallow.claims.sample_complexity import _half
+from simulations.shallow.claims.sample_complexity import judge as judge_samples
 from simulations.shallow.claims.theorem_1_iterations import Law
 from simulations.shallow.claims.theorem_1_iterations import judge as judge_iterations
 from tests.closeness import close, within
@@ -80,6 +82,26 @@ class TestJudgesBothWays:
         trained = Law(10.0, Exponent((1.0,) * 3, low, high), 1.0)
         assert judge_iterations([without, trained])[0] is verdict
         assert judge_iterations([without])[0] is FAILS
+
+    @pytest.mark.parametrize(
+        ("without", "trained", "hinge", "verdict"),
+        [
+            (-4.0, -1.4, -1.2, FINDING),
+            (-4.0, -1.4, -3.9, HOLDS),
+            (-3.2, -1.4, -1.2, FAILS),
+            (-4.0, -2.8, -1.2, FAILS),
+        ],
+    )
+    def test_samples(self, without, trained, hinge, verdict):
+        slopes = {("first order", None): without, ("hinge", None): hinge, ("slides", None): -11.0}
+        for ratio in (1.0, 3.0):
+            slopes |= {(regime, ratio): trained for regime in ("first order", "hinge", "slides")}
+        assert judge_samples({key: (x, x, x) for key, x in slopes.items()})[0] is verdict
+
+    def test_half_of_the_training_sets(self):
+        close(_half([8, 32, 128], np.array([0.0, 0.25, 0.75])), 64.0, rel=1e-12)
+        assert _half([8, 32], np.array([0.6, 1.0])) == 8.0
+        assert _half([8, 32], np.array([0.0, 0.4])) == 32.0  # not within the range
 
     @pytest.mark.parametrize(
         ("changes", "verdict"),
