@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import xarray
+from matplotlib.patches import Rectangle
 
 from simulations.figures.style import PROBLEM_STYLES, panel_letter, styled
 
@@ -22,9 +23,9 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
             share, value = float(data["wrong"][i, j]), float(data["attention"][i, j])
             left.text(j, i, f"{share:.2f}", ha="center", va="center", fontsize=8.5,
                       color="white" if value < 0.6 else "black")  # fmt: skip
-    lost = np.ma.masked_less(data["wrong"].values, 0.5)
-    left.pcolor(np.arange(columns + 1) - 0.5, np.arange(rows + 1) - 0.5, lost, hatch="///",
-                alpha=0.0)  # fmt: skip
+    for i, j in np.argwhere(data["wrong"].values >= 0.5):
+        left.add_patch(Rectangle((j - 0.5, i - 0.5), 1.0, 1.0, fill=False, hatch="//",
+                                 edgecolor="white", linewidth=0.0))  # fmt: skip
     ratios = [f"{ratio:g}" for ratio in data["ratio"].values]
     left.set_xticks(range(columns), ratios)
     left.set_yticks(range(rows), [f"{alpha:g}" for alpha in data["alpha"].values])
