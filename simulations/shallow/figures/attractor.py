@@ -24,7 +24,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
             left.text(j, i, f"{share:.2f}", ha="center", va="center", fontsize=8.5,
                       color="white" if value < 0.6 else "black")  # fmt: skip
     for i, j in np.argwhere(data["wrong"].values >= 0.5):
-        left.add_patch(Rectangle((j - 0.5, i - 0.5), 1.0, 1.0, fill=False, hatch="//",
+        left.add_patch(Rectangle((j - 0.5, i - 0.5), 1.0, 1.0, fill=False, hatch="/",
                                  edgecolor="white", linewidth=0.0))  # fmt: skip
     ratios = [f"{ratio:g}" for ratio in data["ratio"].values]
     left.set_xticks(range(columns), ratios)
