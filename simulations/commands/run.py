@@ -51,7 +51,7 @@ class RunOf:
         """What it does."""
         return (
             f"Solve one problem of {self.theory.title}:\n"
-            "gradient flow (the default) or gradient descent on the population risk.\n"
+            "gradient flow or gradient descent on the population risk.\n"
             "Time is learning rate x steps: 10000 steps with learning rate 0.01 reach time 100.\n"
         )
 

@@ -122,6 +122,7 @@ class Shallow(Theory):
     name = "shallow"
     title = "shallow ViT (Li, Wang, Liu, Chen 2023)"
     tolerance = ShallowPopulation.tolerance
+    estimates = MappingProxyType({"enumeration": "rounding, estimated"})
     parameters, outcomes, observables, constants = PARAMETERS, OUTCOMES, OBSERVABLES, CONSTANTS
     examples = (
         ("patchdyn run --system shallow --attention none", "without attention"),

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from dynamics import ParameterError
 from dynamics.shallow import ShallowPopulation, ShallowProblem
 from simulations import maps
-from simulations.cli import build_parser
+from simulations.cli import build_parser, main
 from simulations.shallow.strategies import shallow_problems
 from simulations.shallow.theory import SLIDES, logit_and_gap, passage
 from simulations.sweep.run import compute, grid
@@ -34,6 +34,13 @@ def test_the_default_is_the_setting_of_the_slides(shallow):
     assert found["test_error"] == 0.0
     assert found["wrong_attractor"] == 0.0
     assert 0.0 < found["time_to_margin"] < found["time"]
+
+
+def test_its_bound_is_called_an_estimate(capsys):
+    assert main(["run", "--system", "shallow", "--steps", "1"]) == 0
+    said = capsys.readouterr().out
+    assert "(rounding, estimated)" in said
+    assert "certified" not in said
 
 
 def test_without_attention_nothing_concentrates(shallow):
