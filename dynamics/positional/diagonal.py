@@ -54,7 +54,7 @@ class DiagonalProblem(Problem):
     __slots__ = ()
 
     @property
-    def initial_state(self) -> DiagonalState:  # type: ignore[override]
+    def initial_state(self) -> DiagonalState:  # type: ignore[override]  # four numbers
         """Parametrization 3.1: ``(nu^(1/(p-1)), 0, 0, sigma_A)``."""
         return DiagonalState(self.nu ** (1.0 / (self.p - 1)), 0.0, 0.0, self.beta)
 
