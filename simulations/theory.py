@@ -114,11 +114,14 @@ class Theory(ABC):
 
     @abstractmethod
     def observe(self, case: Case, trajectory: Trajectory) -> dict[str, np.ndarray]:
-        """Return the observables at the records of a run."""
+        """Return the observables at the records of a run, all of them if the run holds them.
+
+        ``population.observe(trajectory)`` does.
+        """
 
     @abstractmethod
     def errors(self, case: Case, trajectory: Trajectory) -> Mapping[str, np.ndarray | float]:
-        """Return the numerical error of each observable, to first order."""
+        """Return the numerical error of each of these, to first order."""
 
     @abstractmethod
     def describe(self, case: Case) -> dict[str, float]:
@@ -133,7 +136,7 @@ class Theory(ABC):
         """Return the parameters, beside those of the solver, that ask for this case again."""
 
     @abstractmethod
-    def summary(self, case: Case, trajectory: Trajectory) -> dict[str, Any]:
+    def summary(self, case: Case, trajectory: Trajectory, population: Risk) -> dict[str, Any]:
         """Return the outcomes of a run that exist, ``status`` and ``message`` with them."""
 
     def start(self, case: Case) -> Any:
@@ -154,7 +157,7 @@ class Theory(ABC):
 
         raise ParameterError(f"--certify is not allowed with --system {self.name}: it has none")
 
-    def details(self, case: Case, trajectory: Trajectory) -> dict[str, Any]:
+    def details(self, case: Case, trajectory: Trajectory, population: Risk) -> dict[str, Any]:
         """Return what `patchdyn run --json` tells beside what it tells of every theory."""
         return {}
 
@@ -172,8 +175,9 @@ class Theory(ABC):
         case: Case,
         progress: Callable[[float], None] | None = None,
         records: int = RECORDS,
+        population: Risk | None = None,
     ) -> Trajectory:
-        """Make the run of a case.
+        """Make the run of a case; ``population`` is that of the case, if it is at hand.
 
         Raises
         ------
@@ -184,7 +188,7 @@ class Theory(ABC):
         """
         from dynamics import gradient_descent, gradient_flow
 
-        population, settings = self.population(case), case.settings
+        population, settings = population or self.population(case), case.settings
         common = {"initial": self.start(case), "records": records, "progress": progress}
         if case.solver == "flow":
             accuracy = {name: settings[name] for name in ("rtol", "atol")}
@@ -192,9 +196,9 @@ class Theory(ABC):
         rate, steps = settings["learning_rate"], settings["steps"]
         return gradient_descent(population, learning_rate=rate, steps=steps, **common)
 
-    def refuse_hopeless(self, case: Case) -> None:
+    def refuse_hopeless(self, case: Case, population: Risk) -> None:
         """Raise ToleranceError if the expectation cannot be had even at the start."""
-        population, start = self.population(case), self.start(case)
+        start = self.start(case)
         with contextlib.suppress(OverflowError):  # the solver tells it with its status
             population.evaluate(case.problem.initial_state if start is None else start)
 
@@ -205,11 +209,17 @@ class Theory(ABC):
         """
         with warnings.catch_warnings():  # an expectation that is estimated is told by its bound
             warnings.simplefilter("ignore", UserWarning)
-            return self._outcomes(lambda: self.summary(case, self.solve(case)))
+            return self._outcomes(lambda: self._measured(case))
 
-    def summarize(self, case: Case, trajectory: Trajectory) -> dict[str, float | str]:
-        """Return the outcomes of a run at hand."""
-        return self._outcomes(lambda: self.summary(case, trajectory))
+    def _measured(self, case: Case) -> dict[str, Any]:
+        population = self.population(case)
+        return self.summary(case, self.solve(case, population=population), population)
+
+    def summarize(
+        self, case: Case, trajectory: Trajectory, population: Risk
+    ) -> dict[str, float | str]:
+        """Return the outcomes of a run at hand, and of the risk that it descended."""
+        return self._outcomes(lambda: self.summary(case, trajectory, population))
 
     def _outcomes(self, summary: Callable[[], Mapping[str, Any]]) -> dict[str, float | str]:
         from numpy.linalg import LinAlgError

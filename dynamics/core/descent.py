@@ -154,6 +154,7 @@ class _Run:
         self.step = 0
         self.schedule = schedule
         self.rows = np.full((schedule.size, self.theta.size), np.nan)
+        self.evaluated_before = population.evaluations
         self.note = ""
 
     def to(self, steps: int, progress: Callable[[float], None] | None) -> Status:
@@ -208,6 +209,7 @@ class _Run:
 
     def trajectory(self, status: Status) -> Trajectory:
         """Return what was recorded, with the last finite state at its end."""
+        evaluations = self.population.evaluations - self.evaluated_before
         kept = self.schedule <= self.step
         time, rows = self.learning_rate * self.schedule[kept], self.rows[kept]
         recorded = np.isfinite(rows).all(axis=1)
@@ -225,7 +227,7 @@ class _Run:
             self._message(status),
             resolution=1e-13,
             settings={"learning_rate": self.learning_rate, "steps": int(self.schedule[-1])},
-            stats={"steps": self.step},
+            stats={"evaluations": evaluations, "steps": self.step},
         )
         if run.status is Status.COMPLETED and loss_non_increasing.worst(run) > 0.0:
             unstable = Status.UNSTABLE

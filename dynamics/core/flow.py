@@ -92,7 +92,7 @@ def gradient_flow(
             resolution=10.0 * atol,
             settings={"method": method, "rtol": rtol, "atol": atol, "horizon": horizon},
             stats=path.stats,
-            interpolant=path.at,
+            interpolant=path,
         )
 
     try:

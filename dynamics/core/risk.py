@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -41,10 +42,12 @@ class Risk(ABC):
         The constants, a frozen dataclass with ``initial_state``.
     order_parameters
         The names of the n entries of a state; they may depend on the problem.
-    tolerance, method
-        Accuracy asked of the expectation, and the name of the method that computes it.
+    tolerance, method, reason
+        Accuracy asked of the expectation, the name of the method that computes it, and why that.
     evaluations
         How many states were evaluated so far.
+    trajectory
+        The theory's own class of trajectories, which makes its states.
 
     What :meth:`gradient`, :meth:`jacobian` and :meth:`evaluate` return is a function of the state,
     to the last bit, whatever was evaluated before; a run is one of its start. A theory gives these
@@ -55,12 +58,19 @@ class Risk(ABC):
     problem: Any
     order_parameters: tuple[str, ...]
     tolerance: float
+    reason: str = ""
     evaluations: int
+    trajectory: ClassVar[type[Trajectory]] = Trajectory
 
     @property
     @abstractmethod
     def method(self) -> str:
         """The name of the method that computes the expectation."""
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What, with the problem, an equal expectation is made from; its runs record it."""
+        return {"expectation": self.method, "population_tolerance": self.tolerance}
 
     @abstractmethod
     def gradient(self, state: Any) -> Sequence[float]:
@@ -78,9 +88,33 @@ class Risk(ABC):
         """Return loss and bound only; worth overriding where that is cheaper."""
         return self.evaluate(state)
 
+    def observe(self, run: Trajectory) -> Trajectory:
+        """Return a run with all its observables, such as test errors: one pass over its records.
+
+        A run that holds them already is returned as it is.
+
+        Raises
+        ------
+        ParameterError
+            If it is a run on another problem.
+        OverflowError, ToleranceError
+            If they cannot be had to the tolerance at one of the records.
+        """
+        if run.problem != self.problem:
+            raise ParameterError(
+                f"run = a run on {shown(repr(run.problem))} is not allowed: it must be one on "
+                f"{shown(repr(self.problem))}"
+            )
+        if run.is_observed:
+            return run
+        values = [self.evaluate(run.state(row)) for row in run.states]
+        observed = {name: np.array([getattr(value, name) for value in values])
+                    for name in run.observables}  # fmt: skip
+        return replace(run, observed=observed)
+
     def state(self, vector: np.ndarray) -> Any:
-        """Return the theory's own state for an array (n,); by default a copy of the array."""
-        return np.array(vector, float)
+        """Return the theory's own state for an array (n,)."""
+        return self.trajectory.state(vector)
 
     def checked(self, state: Any) -> Any:
         """Return a state given by the user as finite floats, or raise ParameterError."""
@@ -95,11 +129,6 @@ class Risk(ABC):
                 f"({', '.join(names)})"
             )
         return self.state(np.array([finite(*pair) for pair in zip(names, numbers)]))
-
-    @property
-    def trajectory(self) -> Callable[..., Trajectory]:
-        """What makes a trajectory of the recorded states: the theory's own subclass."""
-        return Trajectory
 
     def plan(self, state: Any) -> Any:
         """Return what the descent loop evaluates from a state on, a value; by default itself.

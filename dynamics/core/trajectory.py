@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -39,17 +38,28 @@ class Interrupted(KeyboardInterrupt):
         self.trajectory = trajectory
 
 
+class DenseOutput(Protocol):
+    """The order parameters between the records of a run, as data."""
+
+    def at(self, time: float) -> np.ndarray:
+        """Return them at a time within the run, shape (len(order_parameters),)."""
+
+
 @dataclass(frozen=True, eq=False)
 class Trajectory:
-    """States along a run of gradient descent or of its flow, in any theory.
+    """States along a run of gradient descent or of its flow, in any theory: a record.
 
-    A theory derives from it: :meth:`state` makes its own states, :attr:`invariants` names what
-    should hold, :meth:`columns` adds what it derives from the states.
+    It holds numbers and the constants of the problem, not the risk that was descended. A theory
+    derives from it: :meth:`state` makes its own states, :attr:`observables` names what an
+    evaluation knows of them, :attr:`invariants` what should hold, :meth:`columns` adds what follows
+    from the states alone.
 
     Attributes
     ----------
-    population
-        The risk that was descended; it answers what the records do not hold.
+    problem
+        The constants of the problem.
+    order_parameters
+        Names of the columns of ``states``.
     time
         Flow time = learning rate x steps, shape (n,), starting at 0.
     states
@@ -61,11 +71,21 @@ class Trajectory:
         How the run ended, and a sentence with the numbers.
     resolution
         Differences between order parameters below this are numerical noise.
+    observed
+        What else was evaluated at the records: one array (n, ...) for each of ``observables``, or
+        for none where that costs far more than the loss; ``population.observe(run)`` adds them.
+    settings
+        Of the solver and of the expectation.
     stats
-        Costs: evaluations, steps, and what the solver counted.
+        Costs: evaluations of the gradient, steps, and what the solver counted.
+    interpolant
+        Dense output; ``None`` where the solver has none.
     """
 
-    population: Any
+    observables: ClassVar[tuple[str, ...]] = ()
+
+    problem: Any
+    order_parameters: tuple[str, ...]
     solver: str
     time: np.ndarray
     states: np.ndarray
@@ -74,23 +94,14 @@ class Trajectory:
     status: Status
     message: str
     resolution: float
+    observed: Mapping[str, np.ndarray] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     stats: Mapping[str, float] = field(default_factory=dict)
-    interpolant: Callable[[float], np.ndarray] | None = None
+    interpolant: DenseOutput | None = None
 
     if TYPE_CHECKING:  # names that the subclass of a theory adds
 
         def __getattr__(self, name: str) -> Any: ...
-
-    @property
-    def problem(self) -> Any:
-        """The constants of the problem."""
-        return self.population.problem
-
-    @property
-    def order_parameters(self) -> tuple[str, ...]:
-        """Names of the columns of :attr:`states`."""
-        return tuple(self.population.order_parameters)
 
     @property
     def invariants(self) -> tuple[Invariant, ...]:
@@ -101,24 +112,27 @@ class Trajectory:
         """Return one order parameter along the run, shape (n,)."""
         return self.states[:, self.order_parameters.index(name)]
 
-    def state(self, vector: np.ndarray) -> Any:
-        """Return the theory's own state for a row of :attr:`states`."""
-        return self.population.state(vector)
+    @staticmethod
+    def state(vector: np.ndarray) -> Any:
+        """Return the theory's own state for a row of ``states``; by default a copy of it."""
+        return np.array(vector, float)
 
-    def value(self, record: int) -> Any:
-        """Return everything the expectation knows at one record.
+    def observation(self, name: str) -> np.ndarray:
+        """Return one of :attr:`observed`, shape (n, ...).
 
         Raises
         ------
-        OverflowError, ToleranceError
-            If it cannot be had there to its tolerance.
+        AttributeError
+            If the run does not hold it.
         """
-        return self.population.evaluate(self.state(self.states[record]))
+        if name not in self.observed:
+            raise AttributeError(f"the run does not hold {name}: population.observe(run) does")
+        return self.observed[name]
 
-    @cached_property
-    def values(self) -> tuple[Any, ...]:
-        """Everything the expectation knows at all records: one pass, when first asked for."""
-        return tuple(self.value(record) for record in range(len(self.states)))
+    @property
+    def is_observed(self) -> bool:
+        """Whether the run holds all :attr:`observables`."""
+        return all(name in self.observed for name in self.observables)
 
     @property
     def final(self) -> Any:
@@ -130,14 +144,15 @@ class Trajectory:
     def at(self, time: float) -> Any:
         """Return the state at a time within the run (dense output, else linear between records)."""
         if self.interpolant is not None:
-            return self.state(np.asarray(self.interpolant(time)))
+            return self.state(self.interpolant.at(time))
         columns = [float(np.interp(time, self.time, column)) for column in self.states.T]
         return self.state(np.array(columns))
 
     def at_records(self, indices: list[int]) -> Trajectory:
         """Return the run with some of its records only."""
         kept = {name: getattr(self, name)[indices] for name in ("time", "states", "loss", "bound")}
-        return replace(self, **kept)
+        observed = {name: values[indices] for name, values in self.observed.items()}
+        return replace(self, **kept, observed=observed)
 
     def violations(self) -> dict[str, float]:
         """Return the worst violation of each invariant, 0.0 where it holds."""
@@ -152,7 +167,10 @@ class Trajectory:
         }
 
     def to_dataset(self) -> xarray.Dataset:
-        """Return the run as a labelled dataset that carries its provenance (NetCDF-safe)."""
+        """Return the run as a labelled dataset that carries its provenance (NetCDF-safe).
+
+        What a run does not hold is not in it: ask for ``population.observe(run).to_dataset()``.
+        """
         import xarray
 
         return xarray.Dataset(
@@ -188,9 +206,11 @@ def assemble(
 ) -> Any:
     """Evaluate loss and bound at the recorded states; cut the trajectory where that fails.
 
-    ``population`` is a :class:`dynamics.core.risk.Risk`.
+    What else is known then of the observables is kept. ``population`` is a
+    :class:`dynamics.core.risk.Risk`.
     """
-    rows = []
+    read = ("loss", "bound", *population.trajectory.observables)
+    rows: list[dict[str, Any]] = []
     for row in states:
         try:
             value = population.certified_loss(population.state(row))
@@ -202,22 +222,20 @@ def assemble(
                 status = Status.OVERFLOW if overflow else Status.INACCURATE
                 message = str(failure)
             break
-        rows.append((value.loss, value.bound))
+        rows.append({name: getattr(value, name) for name in read if hasattr(value, name)})
     kept = len(rows)
-    loss, bound = np.array(rows).reshape(kept, 2).T
-    rest["settings"] = {
-        "expectation": population.method,
-        "population_tolerance": population.tolerance,
-        **rest.get("settings", {}),
-    }
+    known = {name: np.array([row[name] for row in rows]) for name in (rows[0] if rows else read)}
+    rest["settings"] = {**population.settings, **rest.get("settings", {})}
     return population.trajectory(
-        population=population,
+        problem=population.problem,
+        order_parameters=tuple(population.order_parameters),
         solver=solver,
         time=time[:kept],
         states=states[:kept],
-        loss=loss,
-        bound=bound,
+        loss=known.pop("loss"),
+        bound=known.pop("bound"),
         status=status,
         message=message,
+        observed=known,
         **rest,
     )

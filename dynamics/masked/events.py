@@ -18,6 +18,7 @@ import numpy as np
 from dynamics.core.checks import finite, require
 from dynamics.core.crossing import Event, first_passage
 from dynamics.core.errors import ParameterError
+from dynamics.masked.population import MaskedPopulation
 from dynamics.masked.problem import MaskedProblem
 from dynamics.masked.trajectory import MaskedTrajectory
 
@@ -64,8 +65,12 @@ class MaskedEvents:
         return 2 if self.switch.happens else 0
 
 
-def find_events(trajectory: Any, *, cluster: int = 0, eps: float = 1e-2) -> MaskedEvents:
+def find_events(
+    trajectory: Any, population: MaskedPopulation, *, cluster: int = 0, eps: float = 1e-2
+) -> MaskedEvents:
     """Locate the phases of a run in one cluster; dense output where the solver offers it.
+
+    ``population`` is the risk that the run descended, or an equal one.
 
     Raises
     ------
@@ -79,7 +84,7 @@ def find_events(trajectory: Any, *, cluster: int = 0, eps: float = 1e-2) -> Mask
     allowed = range(problem.K)
     require(cluster in allowed, "cluster", cluster, f"in 0..{problem.K - 1}")
     require(0.0 < finite("eps", eps) < 0.5, "eps", eps, "in (0, 1/2)")
-    population, areas = trajectory.population, problem.layout.clusters[cluster]
+    areas = problem.layout.clusters[cluster]
 
     def speeds(state: np.ndarray) -> tuple[float, float]:
         """Return the speed of p's own correlation and that of its rival."""
@@ -133,7 +138,10 @@ def find_events(trajectory: Any, *, cluster: int = 0, eps: float = 1e-2) -> Mask
 
 
 def _final_stage(
-    population: Any, learned: Event, shortfall: Callable[[np.ndarray], float], eps: float
+    population: MaskedPopulation,
+    learned: Event,
+    shortfall: Callable[[np.ndarray], float],
+    eps: float,
 ) -> float:
     """Compare the decay of the shortfall at an event with dS/dt = -(2 mask_ratio z^4 / K) S^2."""
     problem: MaskedProblem = population.problem

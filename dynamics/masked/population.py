@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,6 @@ import numpy as np
 from dynamics.core.checks import finite, require, scale
 from dynamics.core.errors import ParameterError, ToleranceError
 from dynamics.core.risk import Risk
-from dynamics.core.trajectory import Trajectory
 from dynamics.masked import scenarios
 from dynamics.masked.control import Control, all_moments, change
 from dynamics.masked.expectation import ScenarioPlan, gradient_within, hessian
@@ -64,6 +63,8 @@ class MaskedPopulation(Risk):
         If the tables that the method needs are too large, or the tolerance cannot be met; its
         message names the size or the bound that can be reached.
     """
+
+    trajectory = MaskedTrajectory
 
     def __init__(
         self,
@@ -133,14 +134,19 @@ class MaskedPopulation(Risk):
         """The method in use; :attr:`reason` says why."""
         return self._method
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What, with the problem, an equal expectation is made from."""
+        tolerance = self.tolerance if self._asked else None
+        found = {"expectation": self.method, "population_tolerance": tolerance,
+                 "moving": self.moving, "quadrature": self.quadrature}  # fmt: skip
+        if self._method == "sampling":
+            return found | {"samples": self.samples, "seed": self.seed}
+        return found | {"nodes": self.nodes if self.nodes > 1 else None}
+
     def plan(self, state: Any) -> ScenarioPlan:
         """Return the scenarios, for a compiled loop: the same ones at every state."""
         return self._plan
-
-    @property
-    def trajectory(self) -> Callable[..., Trajectory]:
-        """What makes a trajectory of the recorded states."""
-        return MaskedTrajectory
 
     def gradient(self, state: Any) -> Any:
         """Return the gradient per entry of ``e_p^T Q``, (slots,)."""

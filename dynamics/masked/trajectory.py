@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -47,6 +46,8 @@ MASKED_INVARIANTS = (own_correlation_grows, positions_sum_to_zero, loss_non_incr
 class MaskedTrajectory(Trajectory):
     """Correlations along a run, one column per order parameter of the problem."""
 
+    observables: ClassVar[tuple[str, ...]] = ("own_attention", "shortfall", "floor")
+
     @property
     def invariants(self) -> tuple[Invariant, ...]:
         """What Lemmas 5.1 and 5.2 say about every run."""
@@ -69,25 +70,25 @@ class MaskedTrajectory(Trajectory):
         """Position correlations, (n, cells + 1)."""
         return self.states[:, self.problem.layout.phi_slots :]
 
-    @cached_property
-    def _observed(self) -> np.ndarray:
-        pairs = [self.population.own_attention(state) for state in self.states]
-        return np.array(pairs).reshape(-1, 2, self.problem.K)
-
     @property
     def own_attention(self) -> np.ndarray:
         """Mean unmasked attention to p's own area in each cluster, (n, K)."""
-        return self._observed[:, 0]
+        return self.observation("own_attention")
 
     @property
     def shortfall(self) -> np.ndarray:
         """Mean of (1 - attention)^2 in each cluster, hidden areas aside, (n, K)."""
-        return self._observed[:, 1]
+        return self.observation("shortfall")
+
+    @property
+    def floor(self) -> np.ndarray:
+        """Loss that no state removes, the same at all records, (n,)."""
+        return self.observation("floor")
 
     @property
     def excess(self) -> np.ndarray:
         """Loss above what cannot be removed, (n,)."""
-        return self.loss - self.population.floor
+        return self.loss - self.floor
 
     def columns(self) -> dict[str, tuple[np.ndarray, str]]:
         """Return what a dataset holds, attention to the own areas included."""

@@ -14,7 +14,6 @@ rho - b) at the frozen diagonal ``problem.beta``, b = beta - ``problem.beta``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -59,92 +58,6 @@ class DiagonalProblem(Problem):
         return DiagonalState(self.nu ** (1.0 / (self.p - 1)), 0.0, 0.0, self.beta)
 
 
-class DiagonalPopulation(Risk):
-    """Population risk (P) where the diagonal of A is trained as every other entry.
-
-    Parameters
-    ----------
-    population
-        The expectation at the frozen diagonal; it keeps its method and its tolerance.
-
-    Its bounds hold for alpha, gamma and rho as they do there. The gradient of beta is
-    ``-(C-1) dL/dA_same - (D-C) dL/dA_different``: its error is up to D - 1 times theirs.
-    """
-
-    order_parameters = DiagonalState._fields
-
-    def __init__(self, population: Population) -> None:
-        if not isinstance(population, Population):
-            raise ParameterError(
-                f"population = {population!r} is not allowed: it must be a Population"
-            )
-        self.population = population
-        self.problem = DiagonalProblem(**asdict(population.problem))
-        self.tolerance = population.tolerance
-        self.evaluations = 0
-
-    @property
-    def method(self) -> str:
-        """The method that computes the expectation."""
-        return self.population.method
-
-    def frozen(self, state: DiagonalState) -> State:
-        """Return the state with the same attention whose diagonal is the frozen one."""
-        shift = state.beta - self.population.problem.beta
-        return State(state.alpha, state.gamma - shift, state.rho - shift)
-
-    def gradient(self, state: DiagonalState) -> DiagonalState:
-        """Return (d ell/d alpha, dL/dA_ij same set, dL/dA_ij different sets, dL/dA_ii)."""
-        self.evaluations += 1
-        entries = self.population.gradient(self.frozen(DiagonalState(*state)))
-        C, D = self.problem.C, self.problem.D
-        return DiagonalState(*entries, -row_sum(0.0, entries.gamma, entries.rho, C, D))
-
-    def jacobian(self, state: DiagonalState) -> np.ndarray:
-        """Return the (4, 4) matrix d gradient_i / d state_k."""
-        inner = self.population.jacobian(self.frozen(DiagonalState(*state)))
-        full = np.empty((4, 4))
-        full[:3, :3] = inner
-        full[:3, 3] = -(inner[:, 1] + inner[:, 2])
-        full[3] = -row_sum(0.0, full[1], full[2], self.problem.C, self.problem.D)
-        return full
-
-    def evaluate(self, state: DiagonalState) -> Value:
-        """Return loss, test error and their bounds; its gradient has no entry for beta."""
-        self.evaluations += 1
-        return self.population.evaluate(self.frozen(self.checked(state)))
-
-    def certified_loss(self, state: DiagonalState) -> Certified:
-        """Return loss and bound only."""
-        self.evaluations += 1
-        return self.population.certified_loss(self.frozen(self.checked(state)))
-
-    def state(self, vector: np.ndarray) -> DiagonalState:
-        """Return (alpha, gamma, rho, beta)."""
-        return DiagonalState(*np.asarray(vector, float).tolist())
-
-    @property
-    def trajectory(self) -> Callable[..., DiagonalTrajectory]:
-        """What makes a trajectory of the recorded states."""
-        return DiagonalTrajectory
-
-    def has_grown(self, start: np.ndarray, vector: np.ndarray) -> bool:
-        """Tell whether alpha ran away: large attention logits are no divergence."""
-        return self.population.has_grown(start[:3], vector[:3])
-
-    def largest_stable_learning_rate(self, state: Any) -> float:
-        """Return the rate stable at a state and where alpha settles, the smaller of the two."""
-        here = self.checked(state)
-        rates = [super().largest_stable_learning_rate(here)]
-        try:
-            inner = self.frozen(here)
-            alpha = SlowManifold(self.population).alpha(inner.gamma, inner.rho, guess=here.alpha)
-            rates.append(super().largest_stable_learning_rate(here._replace(alpha=alpha)))
-        except ArithmeticError:
-            pass  # no quasi-steady value: the state alone decides
-        return min(rates)
-
-
 def _association(run: Any) -> np.ndarray:
     # At time 0, gamma = rho = 0 is a tie by Parametrization 3.1: the claim is about t > 0.
     return patch_association_fails(run.beta[1:], run.gamma[1:], run.rho[1:]).astype(float)
@@ -179,6 +92,11 @@ row_sum_conserved = Invariant(
 class DiagonalTrajectory(ReducedTrajectory):
     """States (alpha, gamma, rho, beta) along a run on (P) with the diagonal trained."""
 
+    @staticmethod
+    def state(vector: np.ndarray) -> DiagonalState:  # type: ignore[override]
+        """Return (alpha, gamma, rho, beta)."""
+        return DiagonalState(*vector.tolist())
+
     @property
     def beta(self) -> np.ndarray:
         """Attention logit of a patch to itself, shape (n,)."""
@@ -204,3 +122,86 @@ class DiagonalTrajectory(ReducedTrajectory):
     def columns(self) -> dict[str, tuple[np.ndarray, str]]:
         """Return what a dataset holds, the logit on the diagonal included."""
         return {**super().columns(), "beta": (self.beta, "attention logit of a patch to itself")}
+
+
+class DiagonalPopulation(Risk):
+    """Population risk (P) where the diagonal of A is trained as every other entry.
+
+    Parameters
+    ----------
+    population
+        The expectation at the frozen diagonal; it keeps its method and its tolerance.
+
+    Its bounds hold for alpha, gamma and rho as they do there. The gradient of beta is
+    ``-(C-1) dL/dA_same - (D-C) dL/dA_different``: its error is up to D - 1 times theirs.
+    """
+
+    order_parameters = DiagonalState._fields
+    trajectory = DiagonalTrajectory
+
+    def __init__(self, population: Population) -> None:
+        if not isinstance(population, Population):
+            raise ParameterError(
+                f"population = {population!r} is not allowed: it must be a Population"
+            )
+        self.population = population
+        self.problem = DiagonalProblem(**asdict(population.problem))
+        self.tolerance = population.tolerance
+        self.evaluations = 0
+
+    @property
+    def method(self) -> str:
+        """The method that computes the expectation."""
+        return self.population.method
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What, with the problem, an equal expectation is made from."""
+        return self.population.settings
+
+    def frozen(self, state: DiagonalState) -> State:
+        """Return the state with the same attention whose diagonal is the frozen one."""
+        shift = state.beta - self.population.problem.beta
+        return State(state.alpha, state.gamma - shift, state.rho - shift)
+
+    def gradient(self, state: DiagonalState) -> DiagonalState:
+        """Return (d ell/d alpha, dL/dA_ij same set, dL/dA_ij different sets, dL/dA_ii)."""
+        self.evaluations += 1
+        entries = self.population.gradient(self.frozen(DiagonalState(*state)))
+        C, D = self.problem.C, self.problem.D
+        return DiagonalState(*entries, -row_sum(0.0, entries.gamma, entries.rho, C, D))
+
+    def jacobian(self, state: DiagonalState) -> np.ndarray:
+        """Return the (4, 4) matrix d gradient_i / d state_k."""
+        inner = self.population.jacobian(self.frozen(DiagonalState(*state)))
+        full = np.empty((4, 4))
+        full[:3, :3] = inner
+        full[:3, 3] = -(inner[:, 1] + inner[:, 2])
+        full[3] = -row_sum(0.0, full[1], full[2], self.problem.C, self.problem.D)
+        return full
+
+    def evaluate(self, state: DiagonalState) -> Value:
+        """Return loss, test error and their bounds; its gradient has no entry for beta."""
+        self.evaluations += 1
+        return self.population.evaluate(self.frozen(self.checked(state)))
+
+    def certified_loss(self, state: DiagonalState) -> Certified:
+        """Return loss and bound only."""
+        self.evaluations += 1
+        return self.population.certified_loss(self.frozen(self.checked(state)))
+
+    def has_grown(self, start: np.ndarray, vector: np.ndarray) -> bool:
+        """Tell whether alpha ran away: large attention logits are no divergence."""
+        return self.population.has_grown(start[:3], vector[:3])
+
+    def largest_stable_learning_rate(self, state: Any) -> float:
+        """Return the rate stable at a state and where alpha settles, the smaller of the two."""
+        here = self.checked(state)
+        rates = [super().largest_stable_learning_rate(here)]
+        try:
+            inner = self.frozen(here)
+            alpha = SlowManifold(self.population).alpha(inner.gamma, inner.rho, guess=here.alpha)
+            rates.append(super().largest_stable_learning_rate(here._replace(alpha=alpha)))
+        except ArithmeticError:
+            pass  # no quasi-steady value: the state alone decides
+        return min(rates)

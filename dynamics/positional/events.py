@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynamics.core.crossing import Event, first_passage, root, turning_values
+from dynamics.core.risk import Risk
 from dynamics.core.trajectory import Trajectory
-from dynamics.positional.population.population import Population
 from dynamics.positional.problem import State
 from dynamics.positional.slow_manifold import SlowManifold
 
@@ -55,7 +55,7 @@ class Events:
         return start + (", then falls" if self.end_of_rise.happens else "")
 
 
-def find_events(trajectory: Trajectory, population: Population) -> Events:
+def find_events(trajectory: Trajectory, population: Risk) -> Events:
     """Locate the events on a trajectory (dense output where the solver offers it)."""
     manifold = SlowManifold(population)
     T0, alpha_star = _arrival(trajectory, manifold)

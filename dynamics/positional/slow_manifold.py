@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import optimize
+from scipy.interpolate import CubicHermiteSpline
 
 from dynamics.core.checks import finite, require
-from dynamics.core.integrate import check_method, integrate
+from dynamics.core.integrate import Path, check_method, integrate
 from dynamics.core.trajectory import assemble
 from dynamics.positional.problem import State
 
@@ -30,6 +31,17 @@ class Drift(NamedTuple):
     gamma: float
     rho: float
     curvature: float  # d^2 ell / d alpha^2 at alpha*: positive means attracting
+
+
+class PathOnManifold(NamedTuple):
+    """Dense output of the flow on the manifold: alpha by its values and its drift at the steps."""
+
+    plane: Path
+    alpha: CubicHermiteSpline
+
+    def at(self, time: float) -> np.ndarray:
+        """Return (alpha, gamma, rho) at a time within the run."""
+        return np.array([self.alpha(time), *self.plane.at(time)])
 
 
 class SlowManifold:
@@ -127,18 +139,26 @@ class SlowManifold:
             velocity, lambda y: self.jacobian(lift(y)), np.array([gamma, rho]), horizon,
             method=method, rtol=rtol, atol=atol,
         )  # fmt: skip
+        states = [lift(point) for point in path.points]
         return assemble(
             self.population,
             "slow manifold",
             np.array(path.times),
-            np.array([lift(point) for point in path.points]),
+            np.array(states),
             path.status,
             path.message,
             resolution=10.0 * atol,
             settings={"method": method, "rtol": rtol, "atol": atol, "horizon": horizon},
             stats=path.stats,
-            interpolant=lambda time: np.array(lift(path.at(time))),
+            interpolant=self._dense(path, states),
         )
+
+    def _dense(self, path: Path, states: list[State]) -> PathOnManifold | None:
+        """Return the dense output; ``None`` for a path that did not move."""
+        if len(states) < 2:
+            return None
+        alphas, drifts = zip(*((state.alpha, self.drift(state).alpha) for state in states))
+        return PathOnManifold(path, CubicHermiteSpline(path.times, alphas, drifts))
 
     def jacobian(self, state: State) -> np.ndarray:
         """Return the (2, 2) Jacobian of the velocity (gamma, rho) along the manifold."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from dynamics.core.invariants import Invariant, loss_non_increasing
 from dynamics.core.trajectory import Trajectory
 from dynamics.positional._sizes import row_sum
 from dynamics.positional.attention import attention_along
+from dynamics.positional.problem import State
 
 _ROUNDING = 1e-13  # of a sum of D softmax weights
 
@@ -86,11 +87,17 @@ class ReducedTrajectory(Trajectory):
     Attributes
     ----------
     test_error, mean_sigmoid
-        ``P[F <= 0]`` and ``E[s(-F)]`` at the records, shape (n,). They cost a full evaluation each
-        (up to 0.1 s by the Fourier method), so they are computed when first asked for;
-        :meth:`value` evaluates one record. A state at which the expectation cannot be had to its
-        tolerance raises ToleranceError or OverflowError then, as :meth:`Population.evaluate` does.
+        ``P[F <= 0]`` and ``E[s(-F)]`` at the records, shape (n,). By the Fourier method they cost
+        a full evaluation each (up to 0.1 s), so a run does not hold them there: ask for
+        ``population.observe(run)``.
     """
+
+    observables: ClassVar[tuple[str, ...]] = ("test_error", "mean_sigmoid")
+
+    @staticmethod
+    def state(vector: np.ndarray) -> State:
+        """Return (alpha, gamma, rho)."""
+        return State(*vector.tolist())
 
     @property
     def alpha(self) -> np.ndarray:
@@ -119,24 +126,24 @@ class ReducedTrajectory(Trajectory):
 
     @property
     def test_error(self) -> np.ndarray:
-        """``P[F <= 0]`` at the records, shape (n,); computed on first access."""
-        return np.array([value.test_error for value in self.values])
+        """``P[F <= 0]`` at the records, shape (n,); raises AttributeError where not held."""
+        return self.observation("test_error")
 
     @property
     def mean_sigmoid(self) -> np.ndarray:
-        """``E[1 / (1 + e^F)]`` at the records, shape (n,); computed on first access."""
-        return np.array([value.mean_sigmoid for value in self.values])
+        """``E[1 / (1 + e^F)]`` at the records, shape (n,); raises as :attr:`test_error` does."""
+        return self.observation("mean_sigmoid")
 
     def columns(self) -> dict[str, tuple[np.ndarray, str]]:
-        """Return what a dataset holds, test error included."""
+        """Return what a dataset holds, test error included where the run holds it."""
         attention = self.attention
+        meanings = {"test_error": "P[F <= 0]", "mean_sigmoid": "E[1/(1+exp(F))]"}
         return {
             "alpha": (self.alpha, "v = alpha w*"),
             "gamma": (self.gamma, "attention logit, same set"),
             "rho": (self.rho, "attention logit, different sets"),
             "loss": (self.loss, "population risk"),
-            "test_error": (self.test_error, "P[F <= 0]"),
-            "mean_sigmoid": (self.mean_sigmoid, "E[1/(1+exp(F))]"),
+            **{name: (values, meanings[name]) for name, values in self.observed.items()},
             "bound": (self.bound, "absolute error of loss and gradient"),
             **{
                 name: (attention[:, index], f"{name} of Section 4.1")

@@ -15,7 +15,7 @@ from simulations.commands import DONE, FAILED, INTERRUPTED, BadInput
 from simulations.commands.arguments import EXIT_CODES, number
 
 if TYPE_CHECKING:
-    from dynamics import Trajectory
+    from dynamics import Risk, Trajectory
     from simulations.theory import Theory
 
 HELP = "one reduced trajectory of a problem from its parameters"
@@ -112,15 +112,16 @@ computed (in --out if given) and exits with 130.
         try:
             with warnings.catch_warnings(record=True) as caught, progress_bar(label) as progress:
                 warnings.simplefilter("always", UserWarning)
-                self.theory.refuse_hopeless(case)
-                trajectory = self.theory.solve(case, progress, RECORDS)
+                population = self.theory.population(case)
+                self.theory.refuse_hopeless(case, population)
+                trajectory = self.theory.solve(case, progress, RECORDS, population)
             for note in dict.fromkeys(str(warning.message) for warning in caught):
                 print(f"patchdyn: note: {note}", file=sys.stderr)
         except Interrupted as interrupt:
             trajectory, code = interrupt.trajectory, INTERRUPTED
-        if not _save(args, trajectory):
+        if not _save(args, trajectory, population):
             code = code or FAILED
-        summary = summarize(self.theory, case, trajectory)
+        summary = summarize(self.theory, case, trajectory, population)
         print(to_json(summary) if args.json else as_text(self.theory, summary))
         if code is None:
             code = DONE if trajectory.status is Status.COMPLETED else FAILED
@@ -159,13 +160,13 @@ def _same(one: Path, other: Path) -> bool:
     return str(one.resolve()).casefold() == str(other.resolve()).casefold()
 
 
-def _save(args: argparse.Namespace, trajectory: Trajectory) -> bool:
+def _save(args: argparse.Namespace, trajectory: Trajectory, population: Risk) -> bool:
     """Write what was asked for and say so; return whether it could be written."""
     from simulations.files.store import StoreError, write_bytes, write_dataset
 
     try:
         if args.out is not None:
-            write_dataset(args.out, trajectory.to_dataset())
+            write_dataset(args.out, population.observe(trajectory).to_dataset())
             print(f"patchdyn: wrote {args.out}", file=sys.stderr)
         if args.plot is not None and trajectory.time.size > 1:
             write_bytes(args.plot, _drawn(trajectory))

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 from simulations import theories
 
 if TYPE_CHECKING:
-    from dynamics import Trajectory
+    from dynamics import Risk, Trajectory
     from simulations.theory import Case, Theory
 
 
-def summarize(theory: Theory, case: Case, trajectory: Trajectory) -> dict[str, Any]:
+def summarize(
+    theory: Theory, case: Case, trajectory: Trajectory, population: Risk
+) -> dict[str, Any]:
     """Return everything worth saying about a run, JSON-safe (nan becomes null).
 
     ``initial`` and ``final`` are the observables at the ends. Of an interrupted run only the
@@ -25,9 +27,10 @@ def summarize(theory: Theory, case: Case, trajectory: Trajectory) -> dict[str, A
 
     any_record = trajectory.time.size > 0
     interrupted = trajectory.status is Status.INTERRUPTED
-    outcomes = None if interrupted else theory.summarize(case, trajectory)
-    ends = _ends(theory, case, trajectory) if any_record else {"initial": None, "final": None}
-    population = trajectory.population
+    outcomes = None if interrupted else theory.summarize(case, trajectory, population)
+    ends: dict[str, Any] = {"initial": None, "final": None}
+    if any_record:
+        ends = _ends(theory, case, population.observe(trajectory.at_records([0, -1])))
     return plain(
         {
             "system": theory.name,
@@ -47,14 +50,14 @@ def summarize(theory: Theory, case: Case, trajectory: Trajectory) -> dict[str, A
             "violations": trajectory.violations() if any_record else None,
             "command": theories.command(case),
             "provenance": provenance(),
-            **({} if interrupted else theory.details(case, trajectory)),
+            **({} if interrupted else theory.details(case, trajectory, population)),
         }
     )
 
 
 def _ends(theory: Theory, case: Case, trajectory: Trajectory) -> dict[str, dict[str, float]]:
-    """Return the observables at the first and at the last record."""
-    columns = theory.observe(case, trajectory.at_records([0, -1]))
+    """Return the observables of a run with two records: its first and its last."""
+    columns = theory.observe(case, trajectory)
     return {
         end: {name: float(values[index]) for name, values in columns.items()}
         for index, end in enumerate(("initial", "final"))

@@ -2,25 +2,41 @@
 
 from __future__ import annotations
 
-from dynamics import Trajectory
+from dynamics import Risk, Trajectory
 from simulations.falsify.trial import Conjecture, Result, Trial
 from simulations.theories import DEFAULT, load
 from simulations.theory import Case, Theory
 
 
-def check(conjecture: str, trajectory: Trajectory, system: str | Theory = DEFAULT) -> Trial:
-    """Return what a run of the solvers says about a conjecture."""
+def check(
+    conjecture: str,
+    trajectory: Trajectory,
+    system: str | Theory = DEFAULT,
+    population: Risk | None = None,
+) -> Trial:
+    """Return what a run of the solvers says about a conjecture.
+
+    ``population`` is the risk that it descended: by default an equal one, made from the problem
+    and the settings of the run.
+    """
     theory = load(system) if isinstance(system, str) else system
-    return Conjecture(conjecture, theory).judge(case_of(trajectory, theory), trajectory)
+    case = case_of(trajectory, theory)
+    risk = population or theory.population(case)
+    return Conjecture(conjecture, theory).judge(case, trajectory, risk)
 
 
-def assert_holds(conjecture: str, trajectory: Trajectory, system: str | Theory = DEFAULT) -> None:
+def assert_holds(
+    conjecture: str,
+    trajectory: Trajectory,
+    system: str | Theory = DEFAULT,
+    population: Risk | None = None,
+) -> None:
     """Raise AssertionError, with the numbers, if a run violates a conjecture.
 
     A violation within the numerical error raises nothing; a run that did not complete raises, since
     it says nothing.
     """
-    trial = check(conjecture, trajectory, system)
+    trial = check(conjecture, trajectory, system, population)
     if trial.result in (Result.VIOLATED, Result.INCOMPLETE):
         raise AssertionError(describe(conjecture, trial))
 
@@ -41,7 +57,8 @@ def case_of(trajectory: Trajectory, system: Theory) -> Case:
     """Return the case of a run that was not made through a system."""
     solver = "gd" if "learning_rate" in trajectory.settings else "flow"
     settings = {
+        **trajectory.settings,
         "initial": trajectory.at(0.0), "method": trajectory.settings.get("expectation", "auto"),
-        "tolerance": trajectory.settings.get("population_tolerance"), **trajectory.settings,
+        "tolerance": trajectory.settings.get("population_tolerance"),
     }  # fmt: skip
     return Case(system.name, {}, trajectory.problem, solver, settings)

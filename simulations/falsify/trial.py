@@ -9,7 +9,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from dynamics import Trajectory
+from dynamics import Risk, Trajectory
 from dynamics.core.trajectory import Status, assemble
 from simulations.falsify.bounded import Bounded
 from simulations.falsify.grammar import names_in, parse
@@ -66,8 +66,8 @@ class Conjecture:
         self.names = names_in(self.tree)
         self.of_runs = depends_on_the_whole_run(self.tree, self.outcomes)
 
-    def judge(self, case: Case, trajectory: Trajectory) -> Trial:
-        """Return what a run says.
+    def judge(self, case: Case, trajectory: Trajectory, population: Risk) -> Trial:
+        """Return what a run says; ``population`` is the risk that it descended, or an equal one.
 
         A run that stopped early still shows a violation at a time it reached, unless the
         conjecture is about the run as a whole; it never shows that the conjecture holds.
@@ -76,14 +76,14 @@ class Conjecture:
         if trajectory.time.size == 0 or (self.of_runs and not completed):
             return Trial(case, Result.INCOMPLETE, message=trajectory.message)
         with np.errstate(all="ignore"):
-            trial = self._worst(case, trajectory)
+            trial = self._worst(case, trajectory, population)
         if not completed and trial.result is not Result.VIOLATED:
             return Trial(case, Result.INCOMPLETE, message=trajectory.message)
         return trial
 
-    def _worst(self, case: Case, trajectory: Trajectory) -> Trial:
-        fixed = self._scalars(case, trajectory)
-        along = self._observed(case, trajectory)
+    def _worst(self, case: Case, trajectory: Trajectory, population: Risk) -> Trial:
+        fixed = self._scalars(case, trajectory, population)
+        along = self._observed(case, trajectory, population)
         found = violation(self.tree, fixed | along)
         if np.ndim(found.value) == 0:
             return self._trial(case, found, None, fixed)
@@ -94,7 +94,7 @@ class Conjecture:
             new = np.setdiff1d(np.linspace(around[0], around[-1], _REFINED), times)
             if new.size == 0:
                 break
-            finer = self._observed(case, resample(trajectory, new))
+            finer = self._observed(case, resample(trajectory, population, new), population)
             along = {name: _merge(times, along[name], new, finer[name]) for name in along}
             found = violation(self.tree, fixed | along)
         index = _worst_index(found)
@@ -117,12 +117,12 @@ class Conjecture:
         error = value - low if math.isfinite(value) else (0.0 if low > 0.0 else math.inf)
         return Trial(case, result, value, error, time, None, named)
 
-    def _scalars(self, case: Case, trajectory: Trajectory) -> dict[str, Bounded]:
+    def _scalars(self, case: Case, trajectory: Trajectory, population: Risk) -> dict[str, Bounded]:
         """Return the constants, exact, and the outcomes of the run that are asked for."""
         known = {name: Bounded.exact(x) for name, x in self.system.describe(case).items()}
         if not (wanted := self.names & set(self.outcomes)):
             return known
-        outcomes = self.system.summarize(case, trajectory)
+        outcomes = self.system.summarize(case, trajectory, population)
         for name in wanted:
             value = float(outcomes[name])
             if self.outcomes[name].unit == "time" and math.isnan(value):
@@ -134,9 +134,12 @@ class Conjecture:
                 known[name] = Bounded.within(value, _EVENT * abs(value))
         return known
 
-    def _observed(self, case: Case, trajectory: Trajectory) -> dict[str, Bounded]:
+    def _observed(self, case: Case, trajectory: Trajectory, population: Risk) -> dict[str, Bounded]:
         """Return time and the observables that are asked for, over the records of a run."""
         columns = self.system.observe(case, trajectory)
+        if (self.names & {one.name for one in self.system.observables}) - set(columns):
+            trajectory = population.observe(trajectory)
+            columns = self.system.observe(case, trajectory)
         errors = self.system.errors(case, trajectory)
         return {
             name: Bounded.within(values, errors[name])
@@ -165,7 +168,9 @@ def attempt(
 ) -> Trial:
     """Run a case and judge it; a run that cannot be made is a trial that did not complete."""
     try:
-        return conjecture.judge(case, conjecture.system.solve(case, progress))
+        population = conjecture.system.population(case)
+        run = conjecture.system.solve(case, progress, population=population)
+        return conjecture.judge(case, run, population)
     except (ArithmeticError, np.linalg.LinAlgError, MemoryError) as failure:
         return Trial(case, Result.INCOMPLETE, message=str(failure) or type(failure).__name__)
 
@@ -189,11 +194,11 @@ def confirm(
     return trial
 
 
-def resample(trajectory: Trajectory, times: np.ndarray) -> Trajectory:
+def resample(trajectory: Trajectory, population: Risk, times: np.ndarray) -> Trajectory:
     """Return a run at other times, evaluated there (dense output between records)."""
     states = np.array([trajectory.at(float(time)) for time in times])
     return assemble(
-        trajectory.population, trajectory.solver, times, states,
+        population, trajectory.solver, times, states,
         trajectory.status, trajectory.message,
         resolution=trajectory.resolution, settings=trajectory.settings,
     )  # fmt: skip

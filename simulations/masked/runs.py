@@ -118,6 +118,12 @@ def power(P: int) -> str:
 
 
 @cache
+def population(problem: MaskedProblem, moving: str = "all") -> MaskedPopulation:
+    """Return the patch loss of a problem."""
+    return MaskedPopulation(problem, moving=moving)
+
+
+@cache
 def flow(
     problem: MaskedProblem, eps: float = EPS, moving: str = "all", horizon: float | None = None
 ) -> MaskedTrajectory:
@@ -128,9 +134,8 @@ def flow(
     RuntimeError
         If the flow does not reach the horizon.
     """
-    population = MaskedPopulation(problem, moving=moving)
     end = natural_horizon(problem, eps) if horizon is None else horizon
-    run = gradient_flow(population, horizon=end, rtol=RTOL, records=400)
+    run = gradient_flow(population(problem, moving), horizon=end, rtol=RTOL, records=400)
     if run.status is not Status.COMPLETED:
         raise RuntimeError(f"the flow of {describe(problem)} stopped early: {run.message}")
     assert isinstance(run, MaskedTrajectory)
@@ -140,7 +145,7 @@ def flow(
 @cache
 def events(problem: MaskedProblem, eps: float = EPS) -> MaskedEvents:
     """Return the phases of that flow in the first cluster."""
-    return find_events(flow(problem, eps), eps=eps)
+    return find_events(flow(problem, eps), population(problem), eps=eps)
 
 
 #: Patches at which the mean field is compared with sampled masks, and how many of them.
@@ -151,11 +156,11 @@ SMALL_P, SAMPLES = 1024, 200
 def sampled(regime: Regime, seed: int = 0) -> tuple[MaskedTrajectory, MaskedEvents]:
     """Return the flow with `SAMPLES` random masks instead of mean counts at P = `SMALL_P`."""
     problem = regime.problem(SMALL_P)
-    population = MaskedPopulation(problem, "sampling", samples=SAMPLES, seed=seed)
+    drawn = MaskedPopulation(problem, "sampling", samples=SAMPLES, seed=seed)
     horizon = natural_horizon(problem, EPS)
-    run = gradient_flow(population, horizon=horizon, rtol=1e-7, records=100)
+    run = gradient_flow(drawn, horizon=horizon, rtol=1e-7, records=100)
     assert isinstance(run, MaskedTrajectory)
-    return run, find_events(run, eps=EPS)
+    return run, find_events(run, drawn, eps=EPS)
 
 
 def one_phase_time(problem: MaskedProblem) -> float:
@@ -218,7 +223,7 @@ def speeds(problem: MaskedProblem, eps: float = EPS) -> Speeds:
     run = flow(problem, eps)
     areas = problem.layout.clusters[0]
     slots = np.unique(areas.slot)
-    velocity = -np.array([run.population.gradient(state) for state in run.states])
+    velocity = -np.array([population(problem).gradient(state) for state in run.states])
     projected = np.array([projected_positions(problem, row) for row in velocity])
     own, first = (int(np.flatnonzero(slots == s)[0]) for s in (areas.own_slot, areas.global_slot))
     return Speeds(run.time, velocity[:, slots], projected, own, first)
@@ -240,14 +245,14 @@ def agreement(states: int, seed: int) -> Agreement:
     features = positions = elsewhere = 0.0
     for number, problem in enumerate(ORACLE_PROBLEMS):
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,)))
-        model, population = full.FullMaskedModel(problem), MaskedPopulation(problem)
+        model, reduced = full.FullMaskedModel(problem), population(problem)
         columns = columns_of(problem)
         for _ in range(states):
             state = rng.normal(size=len(problem.order_parameters))
             Q = rng.normal(size=(model.dimension,) * 2)
             Q[problem.patch] = state[columns]
             found = model.evaluate(Q)[1]
-            difference = np.abs(found[problem.patch] - population.gradient(state)[columns])
+            difference = np.abs(found[problem.patch] - reduced.gradient(state)[columns])
             positions = max(positions, float(difference[: problem.P].max()))
             features = max(features, float(difference[problem.P :].max()))
             elsewhere = max(elsewhere, float(np.abs(found[problem.P :]).max()))

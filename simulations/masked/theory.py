@@ -17,6 +17,7 @@ import numpy as np
 
 from dynamics.core.checks import finite, require
 from dynamics.core.errors import ParameterError
+from dynamics.core.risk import Risk
 from dynamics.core.trajectory import Status, Trajectory
 from dynamics.masked import MaskedPopulation, MaskedProblem, MaskedTrajectory
 from dynamics.masked.events import find_events, projected_positions
@@ -40,6 +41,7 @@ _INVARIANTS = {
     "worst loss non-increasing": "loss non-increasing",
 }
 _FIELDS = ("P", "kappa_c", "kappa_s", "K", "mask_ratio", "z_low", "z_high")
+_EXPECTATION = ("quadrature", "moving", "nodes", "samples", "seed")
 _EPS = 1e-2
 
 PARAMETERS = (
@@ -94,7 +96,7 @@ OUTCOMES = (
     Quantity("excess", "final loss above the floor"),
     Quantity("bound", "error of the final loss"),
     *(Quantity(key, f"largest violation of '{name}'") for key, name in _INVARIANTS.items()),
-    Quantity("evaluations", "of the expectation"),
+    Quantity("evaluations", "of the gradient along the run"),
     Quantity("seconds", "wall time", "s"),
 )
 OBSERVABLES = (
@@ -162,18 +164,17 @@ class Masked(Theory):
     def population(self, case: Case) -> MaskedPopulation:
         """Return the population risk by the method that the case asks for."""
         settings = case.settings
-        return MaskedPopulation(
-            case.problem, settings["method"], settings["tolerance"],
-            quadrature=settings.get("quadrature"), moving=settings["moving"],
-        )  # fmt: skip
+        chosen = {name: settings[name] for name in _EXPECTATION if name in settings}
+        return MaskedPopulation(case.problem, settings["method"], settings["tolerance"], **chosen)
 
-    def summary(self, case: Case, run: Trajectory) -> dict[str, Any]:
+    def summary(self, case: Case, run: Trajectory, population: Risk) -> dict[str, Any]:
         """Return the outcomes that exist: the phases, what is reached, what is violated."""
+        assert isinstance(population, MaskedPopulation)
         found: dict[str, float | str] = {
             "status": run.status.name.lower(),
             "message": run.message,
-            "floor": run.population.floor,
-            "evaluations": float(run.population.evaluations),
+            "floor": population.floor,
+            "evaluations": float(run.stats["evaluations"]),
         }
         if run.time.size == 0:
             return found
@@ -183,8 +184,7 @@ class Masked(Theory):
         found |= {key: violations[name] for key, name in _INVARIANTS.items() if name in violations}
         if last["Phi_n"] > 0.0:
             found["upsilon_ratio"] = last["Upsilon_max"] / last["Phi_n"]
-        found |= _events(case, run)
-        return found | {"evaluations": float(run.population.evaluations)}
+        return found | _events(case, run, population)
 
     def observe(self, case: Case, trajectory: Trajectory) -> dict[str, np.ndarray]:
         """Return the observables at the records of a run."""
@@ -310,11 +310,11 @@ def natural_horizon(problem: MaskedProblem, eps: float) -> float:
     return float(f"{5.0 * unit * sparse / (1.0 - masked) + unit / eps:.3g}")
 
 
-def _events(case: Case, run: Trajectory) -> dict[str, float]:
+def _events(case: Case, run: Trajectory, population: MaskedPopulation) -> dict[str, float]:
     """Return the phases; nothing where the run is too short or feature correlations stand still."""
-    if run.time.size < 2 or run.population.moving == "positions":
+    if run.time.size < 2 or population.moving == "positions":
         return {}
-    events = find_events(run, eps=case.settings.get("eps", _EPS))
+    events = find_events(run, population, eps=case.settings.get("eps", _EPS))
     numbers = {name: float(getattr(events, name)) for name in (
         "phases", "initial_ratio", "rival_at_switch", "own_at_switch", "others_at_switch",
         "final_stage")}  # fmt: skip

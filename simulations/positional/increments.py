@@ -34,7 +34,8 @@ def increments(
     ``rho_share``
         Size of the rho increment over that of gamma, nan where that of gamma is not resolved.
 
-    ``population`` should be more accurate than the one behind the run: late increments are small.
+    The run must hold its mean weights. ``population`` should be more accurate than the one behind
+    it: late increments are small.
     """
     problem = run.problem
     constants = (float(problem.C), float(problem.D), problem.kappa, problem.tau, problem.p,

@@ -76,6 +76,7 @@ class Run(NamedTuple):
 
     case: Case
     path: Trajectory
+    population: Population
     events: Events
     label: LabelError
     stable_rate: float  # largest stable learning rate where alpha settles
@@ -128,7 +129,15 @@ class Run(NamedTuple):
     @property
     def settled_error(self) -> float:
         """Test error when alpha has settled, before the attention moves."""
-        return float(np.interp(self.events.T0.time, self.path.time, self.path.test_error))
+        after = int(np.searchsorted(self.path.time, self.events.T0.time))
+        pair = np.clip([after - 1, after], 0, self.path.time.size - 1)
+        around = self.population.observe(self.path.at_records(pair.tolist()))
+        return float(np.interp(self.events.T0.time, around.time, around.test_error))
+
+    @property
+    def test_error(self) -> float:
+        """Test error at the end."""
+        return float(self.population.observe(self.path.at_records([-1])).test_error[0])
 
 
 @cache
@@ -161,6 +170,7 @@ def follow(case: Case) -> Run:
     return Run(
         case,
         path,
+        population,
         find_events(path, population),
         label_error(population.problem),
         largest_stable_learning_rate(population, population.problem.initial_state),

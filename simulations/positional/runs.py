@@ -100,6 +100,12 @@ def flow(
 
 
 @cache
+def observed(problem: Problem, tolerance: float) -> Trajectory:
+    """Return that flow with test errors and mean weights."""
+    return population(problem, tolerance).observe(flow(problem, tolerance))
+
+
+@cache
 def events(problem: Problem, tolerance: float, horizon: float = HORIZON) -> Events:
     """Return the events of Section 4.1 on that flow."""
     return find_events(flow(problem, tolerance, horizon), population(problem, tolerance))

@@ -17,6 +17,7 @@ from dynamics import Population, Problem, State, Trajectory, gradient_flow
 from dynamics.core.crossing import Stretch, stretches
 from dynamics.positional.labelling import label_error
 from dynamics.positional.trajectory import patch_association_fails
+from simulations.positional import runs
 
 #: Definition 2.1: d^(-omega(1)) lies below every power of d; asked is this one.
 LABEL_POWER = 2
@@ -108,11 +109,11 @@ def small(problem: Problem) -> float:
     return float(problem.dimension) ** -SMALL_POWER
 
 
-def conclusions(path: Trajectory, time: float) -> Conclusions:
+def conclusions(path: Trajectory, population: Population, time: float) -> Conclusions:
     """Return what a run has learned at a time, or at its end if that comes before."""
     problem: Problem = path.problem
     state: State = path.at(min(time, float(path.time[-1])))
-    value = path.population.evaluate(state)
+    value = population.evaluate(state)
     return Conclusions(
         associates=not patch_association_fails(problem.beta, *np.array(state[1:])).any(),
         disagreement=value.test_error + label_error(problem).error,
@@ -130,13 +131,14 @@ def horizon(problem: Problem, power: int = HORIZONS[-1]) -> float:
 @cache
 def flow(problem: Problem, tolerance: float, rtol: float = 1e-8, records: int = 300) -> Trajectory:
     """Return the flow from Parametrization 3.1 to the last of `HORIZONS`; it may end early."""
-    population = Population(problem, tolerance=tolerance)
+    population = runs.population(problem, tolerance)
     return gradient_flow(population, horizon=horizon(problem), rtol=rtol, records=records)
 
 
-def along(path: Trajectory, powers: Sequence[int] = HORIZONS) -> dict[int, Conclusions]:
-    """Return the conclusions at each horizon."""
-    return {power: conclusions(path, horizon(path.problem, power)) for power in powers}
+def along(path: Trajectory, population: Population) -> dict[int, Conclusions]:
+    """Return the conclusions at each of `HORIZONS`."""
+    times = {power: horizon(path.problem, power) for power in HORIZONS}
+    return {power: conclusions(path, population, time) for power, time in times.items()}
 
 
 def without_association(path: Trajectory) -> list[Stretch]:

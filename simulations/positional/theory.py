@@ -16,6 +16,7 @@ import numpy as np
 from dynamics import (
     Population,
     Problem,
+    Risk,
     State,
     Trajectory,
 )
@@ -39,6 +40,7 @@ from simulations.values import check_names, one_of
 # an expectation that fails there, or a root lost in its rounding: the run itself is unharmed
 _UNLOCATED = (ArithmeticError, ValueError)
 HORIZON = 1e6
+_FINER = ("relative", "samples", "seed")  # of the expectation of a run made by hand
 _START = {"alpha0": "alpha", "gamma0": "gamma", "rho0": "rho"}
 _DENSITY = ("q", "qD", "qD/C^2")
 _INVARIANTS = {
@@ -97,7 +99,7 @@ OUTCOMES = (
     Quantity("association", "1 if Top_C of every row of A is its set at the end"),
     *(Quantity(key, f"largest violation of '{name}'") for key, name in _INVARIANTS.items()),
     Quantity("stable_learning_rate", "largest stable learning rate at the start and after Event I"),
-    Quantity("evaluations", "of the expectation"),
+    Quantity("evaluations", "of the gradient along the run"),
     Quantity("seconds", "wall time", "s"),
 )
 OBSERVABLES = (
@@ -164,14 +166,15 @@ class Positional(Theory):
     def population(self, case: Case) -> Population:
         """Return the population risk by the method that the case asks for."""
         settings = case.settings
-        return Population(case.problem, settings["method"], settings["tolerance"])
+        chosen = {name: settings[name] for name in _FINER if name in settings}
+        return Population(case.problem, settings["method"], settings["tolerance"], **chosen)
 
     def start(self, case: Case) -> State:
         """Return the initial state."""
         initial: State = case.settings["initial"]
         return initial
 
-    def summary(self, case: Case, trajectory: Trajectory) -> dict[str, Any]:
+    def summary(self, case: Case, trajectory: Trajectory, population: Risk) -> dict[str, Any]:
         """Return the outcomes that exist: events, what is reached, what is violated."""
         problem, floor = trajectory.problem, label_error(trajectory.problem)
         found: dict[str, float | str] = {
@@ -179,7 +182,7 @@ class Positional(Theory):
             "message": trajectory.message,
             "test_error_floor": floor.error,
             "best_test_error": floor.error - floor.ties / 2,
-            "evaluations": float(trajectory.population.evaluations),
+            "evaluations": float(trajectory.stats["evaluations"]),
         }
         if trajectory.time.size == 0:
             return found
@@ -199,14 +202,14 @@ class Positional(Theory):
             ),
             **{key: violations[name] for key, name in _INVARIANTS.items() if name in violations},
         }
-        return found | _test_error(trajectory) | _events(trajectory)
+        return found | _test_error(trajectory, population) | _events(trajectory, population)
 
-    def details(self, case: Case, trajectory: Trajectory) -> dict[str, Any]:
+    def details(self, case: Case, trajectory: Trajectory, population: Risk) -> dict[str, Any]:
         """Return times, states and definitions of the events; none for descent."""
         if trajectory.solver != "gradient flow" or trajectory.time.size < 2:
             return {"events": None}
         try:
-            events = find_events(trajectory, trajectory.population)
+            events = find_events(trajectory, population)
         except ArithmeticError:  # the expectation is not available all along a run that failed
             return {"events": None}
         located = {
@@ -226,12 +229,12 @@ class Positional(Theory):
         return answer(conjecture, box, precision, progress)
 
     def observe(self, case: Case, trajectory: Trajectory) -> dict[str, np.ndarray]:
-        """Return the observables at the records of a run."""
+        """Return the observables at the records of a run; test errors where it holds them."""
         columns = dict(zip(("alpha", "gamma", "rho"), trajectory.states.T))
         columns |= dict(zip(("Lambda", "Gamma", "Xi", "G"), trajectory.attention.T))
-        names = ("time", "loss", "test_error", "bound")
-        columns |= {name: getattr(trajectory, name) for name in names}
-        return {quantity.name: columns[quantity.name] for quantity in OBSERVABLES}
+        columns |= {name: getattr(trajectory, name) for name in ("time", "loss", "bound")}
+        columns |= trajectory.observed
+        return {one.name: columns[one.name] for one in OBSERVABLES if one.name in columns}
 
     def errors(self, case: Case, trajectory: Trajectory) -> dict[str, np.ndarray | float]:
         """Return the numerical error of each observable, to first order.
@@ -249,7 +252,7 @@ class Positional(Theory):
         found |= {
             name: error_of_states(trajectory, columns[name]) for name in ("alpha", "gamma", "rho")
         }
-        for name in ("loss", "test_error"):
+        for name in {"loss", "test_error"} & set(columns):
             found[name] = trajectory.bound + relative * np.abs(columns[name])
         return {name: np.abs(values) * shift for name, values in columns.items()} | found
 
@@ -303,19 +306,20 @@ def _problem(values: Mapping[str, Any]) -> Problem:
     return problem.replace(q=min(q, 1.0), beta=beta * tau if diagonal == "beta/tau" else beta)
 
 
-def _test_error(trajectory: Trajectory) -> dict[str, float]:
+def _test_error(trajectory: Trajectory, population: Risk) -> dict[str, float]:
     """Return the final test error; nothing where the expectation fails."""
     try:
-        return {"test_error": float(trajectory.value(-1).test_error)}
+        last = population.observe(trajectory.at_records([-1]))
+        return {"test_error": float(last.test_error[0])}
     except ArithmeticError:
         return {}
 
 
-def _events(trajectory: Trajectory) -> dict[str, float]:
+def _events(trajectory: Trajectory, population: Risk) -> dict[str, float]:
     """Return when the events happen; nothing where the expectation fails along the run."""
     from dynamics.positional.slow_manifold import largest_stable_learning_rate
 
-    population, found = trajectory.population, {}
+    found: dict[str, float] = {}
     if trajectory.time.size < 2:
         return {}
     with contextlib.suppress(*_UNLOCATED):
@@ -330,7 +334,7 @@ def _events(trajectory: Trajectory) -> dict[str, float]:
     with contextlib.suppress(*_UNLOCATED):
         rate = largest_stable_learning_rate(population, trajectory.at(0.0))
         found["stable_learning_rate"] = rate
-    return found | {"evaluations": float(population.evaluations)}
+    return found
 
 
 THEORY = Positional()

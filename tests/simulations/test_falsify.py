@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from dynamics import Population, Problem, State, gradient_flow
+from dynamics import Population, Problem, gradient_flow
 from dynamics.core.trajectory import Status
 from dynamics.positional.trajectory import ReducedTrajectory
 from simulations import theories
@@ -28,45 +28,45 @@ class Stub:
     """A population whose risk is known without computing it."""
 
     order_parameters = ("alpha", "gamma", "rho")
-    trajectory, method, tolerance = ReducedTrajectory, "none", 1e-10
-    evaluations = 0
+    trajectory, settings = ReducedTrajectory, {}
+    state = staticmethod(ReducedTrajectory.state)
 
     def __init__(self, problem):
         self.problem = problem
 
-    def state(self, row):
-        return State(*np.asarray(row).tolist())
-
     def certified_loss(self, state):
         return SimpleNamespace(loss=math.exp(-state.alpha), bound=1e-9)
-
-    def evaluate(self, state):
-        return SimpleNamespace(test_error=0.25, mean_sigmoid=0.25)
 
 
 def run_of(case, gamma, status=Status.COMPLETED, records=6, rho=lambda t: 0.0):
     """Return a run with alpha = 1 + t and known gamma and rho over times 0 .. 1."""
-    population, times = Stub(case.problem), np.linspace(0.0, 1.0, records)
+    times = np.linspace(0.0, 1.0, records)
 
     def at(time):
         return np.array([1.0 + time, gamma(time), rho(time)])
 
     return ReducedTrajectory(
-        population=population, solver="gradient flow", time=times,
+        problem=case.problem, order_parameters=Stub.order_parameters,
+        solver="gradient flow", time=times,
         states=np.array([at(time) for time in times]), loss=np.exp(-1.0 - times),
         bound=np.full(records, 1e-9), status=status, message="what the run says",
-        resolution=RESOLUTION, settings={"rtol": case.settings.get("rtol", 0.0)}, interpolant=at,
+        resolution=RESOLUTION, settings={"rtol": case.settings.get("rtol", 0.0)},
+        interpolant=SimpleNamespace(at=at),
     )  # fmt: skip
 
 
 def known_system(solve):
     """The positional system with runs that are known in closed form."""
-    return changed(POSITIONAL, solve=lambda case, progress=None: solve(case))
+    return changed(
+        POSITIONAL, population=lambda case: Stub(case.problem),
+        solve=lambda case, progress=None, population=None: solve(case),
+    )  # fmt: skip
 
 
 def judge(conjecture, gamma, **options):
     case = POSITIONAL.build({"D": 8, "C": 2, "horizon": 1.0})
-    return Conjecture(conjecture, POSITIONAL).judge(case, run_of(case, gamma, **options))
+    run = run_of(case, gamma, **options)
+    return Conjecture(conjecture, POSITIONAL).judge(case, run, Stub(case.problem))
 
 
 class TestJudgement:
@@ -126,9 +126,10 @@ class TestJudgement:
     )  # fmt: skip
     def test_events_that_never_happen_are_later_than_the_run(self, T1, text, result):
         outcomes = {"T0": math.nan, "T1": T1, "rise": math.nan}
-        system = changed(POSITIONAL, summarize=lambda case, run: outcomes)
+        system = changed(POSITIONAL, summarize=lambda case, *_: outcomes)
         case = system.build({"D": 8, "C": 2, "horizon": 1.0})
-        assert Conjecture(text, system).judge(case, run_of(case, abs)).result is result
+        trial = Conjecture(text, system).judge(case, run_of(case, abs), Stub(case.problem))
+        assert trial.result is result
 
 
 class TestConfirmation:
@@ -137,7 +138,8 @@ class TestConfirmation:
         system = known_system(lambda case: run_of(case, lambda t: error(case.settings["rtol"]) * t))
         conjecture = Conjecture("gamma >= -1e-3", system)
         case = system.build({"D": 8, "C": 2, "horizon": 1.0, "rtol": 1e-8, "tolerance": 1e-8})
-        return confirm(conjecture, conjecture.judge(case, system.solve(case)))
+        trial = conjecture.judge(case, system.solve(case), system.population(case))
+        return confirm(conjecture, trial)
 
     def test_what_a_tighter_run_lacks_is_dismissed(self):
         assert self.trial(lambda rtol: -1e7 * rtol) is None
@@ -214,7 +216,7 @@ class TestSearch:
     def test_a_run_may_not_take_the_whole_budget(self, monkeypatch):
         import time
 
-        def endless(case, progress=None):
+        def endless(case, progress=None, population=None):
             while True:
                 time.sleep(0.01)
                 progress(0.5)

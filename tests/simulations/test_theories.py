@@ -120,8 +120,8 @@ class TestMeasure:
 
     def test_run_at_hand_gives_the_same(self, positional):
         case = positional.build(SMALL)
-        run = positional.solve(case)
-        summary, measured = positional.summarize(case, run), positional.measure(case)
+        run, population = positional.solve(case), positional.population(case)
+        summary, measured = positional.summarize(case, run, population), positional.measure(case)
         for name in ("T0", "T1", "gamma", "loss", "rise"):
             assert repr(summary[name]) == repr(measured[name])
         observed = positional.observe(case, run)

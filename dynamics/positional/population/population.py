@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import math
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -75,6 +74,7 @@ class Population(Risk):
     """
 
     order_parameters = State._fields
+    trajectory = ReducedTrajectory
 
     def __init__(
         self,
@@ -177,6 +177,16 @@ class Population(Risk):
         sample = Sampling(self.problem, None, budget, samples, seed, clip=True)
         return sample, f"sampling: {reason}"
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What, with the problem, an equal expectation is made from."""
+        found: dict[str, Any] = {"expectation": self.method}
+        if isinstance(self.expectation, Sampling):
+            found |= {"population_tolerance": None, "samples": self.expectation.samples}
+            return found | {"seed": self._limits[1]}
+        found["population_tolerance"] = self.tolerance
+        return found | ({"relative": True} if self.relative else {})
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle what it was made from: trajectories carry it, but not its table of states."""
         samples, *rest = self._limits
@@ -210,15 +220,6 @@ class Population(Risk):
     def jacobian(self, state: State) -> np.ndarray:
         """Return the (3, 3) matrix d gradient_i / d state_k, the curvature seen by descent."""
         return self.expectation.jacobian(State(*state))
-
-    def state(self, vector: np.ndarray) -> State:
-        """Return (alpha, gamma, rho)."""
-        return State(*vector.tolist())
-
-    @property
-    def trajectory(self) -> Callable[..., ReducedTrajectory]:
-        """What makes a trajectory of the recorded states."""
-        return ReducedTrajectory
 
     def plan(self, state: State) -> Any:
         """Return the table of states for a state, itself where the method has none."""

@@ -115,7 +115,7 @@ def compare(problem: MaskedProblem) -> Comparison:
     assert problem.partitions is not None
     single = best(problem.replace(partitions=problem.partitions[:1], K=1))
     losses = {moving: float(run.loss[-1]) for moving, run in flows.items()}
-    return Comparison(problem.K, flows["all"].population.floor, float(flows["all"].loss[0]),
+    return Comparison(problem.K, float(flows["all"].floor[0]), float(flows["all"].loss[0]),
                       optimum.loss, optimum.lower, losses["positions"], losses["features"],
                       losses["all"], single.loss)  # fmt: skip
 

@@ -159,8 +159,8 @@ def final_stage(**changes: float) -> Ratio:
     from simulations.masked import runs
 
     problem = runs.WIDE_GAP.problem(10**8, **changes)
-    run = runs.flow(problem, 1e-6)
-    early, late = (find_events(run, eps=eps).learned.time for eps in (1e-4, 1e-6))
+    run, population = runs.flow(problem, 1e-6), runs.population(problem)
+    early, late = (find_events(run, population, eps=e).learned.time for e in (1e-4, 1e-6))
     rate = 2.0 * problem.masked / problem.P * problem.z_low**4 / problem.K
     positions = 1.0 / (problem.z_low**2 * problem.own_size())
     return Ratio(rate * (late - early) / (1e6 - 1e4), 4.0 * math.sqrt(1e-6) + positions)

@@ -90,7 +90,7 @@ def run(context: Context) -> Outcome:
         curves[name] = (run.time, run.excess / square, run.shortfall.max(axis=1))
         measured += measured_at(
             runs.place(problem),
-            ("floor", "loss that no attention removes", run.population.floor),
+            ("floor", "loss that no attention removes", float(run.floor[0])),
             ("deadline", "time by which it should have learned", end.deadline, "flow time"),
             ("excess", "loss above the floor then, over E[z^2]", end.excess),
             ("shortfall", "mean of (1 - a_n)^2 then, worst cluster", end.shortfall),
@@ -132,12 +132,13 @@ def end_of(problem: MaskedProblem) -> End:
     from dynamics.masked.events import find_events
     from simulations.masked import runs
 
-    run = runs.flow(problem, FOLLOWED)
-    founds = [find_events(run, cluster=k, eps=EPS).found.time for k in range(problem.K)]
+    run, population = runs.flow(problem, FOLLOWED), runs.population(problem)
+    clusters = range(problem.K)
+    founds = [find_events(run, population, cluster=k, eps=EPS).found.time for k in clusters]
     deadline = max(founds) + SLACK * last_stage(problem, EPS)
     if not deadline <= run.time[-1]:
         return End(math.inf, math.inf, 0.0, deadline)
-    value = run.population.evaluate(run.at(deadline))
+    value = population.evaluate(run.at(deadline))
     square, rounding = problem.mean_square_z, value.bounds["rounding"]
     return End(value.excess / square, float(value.shortfall.max()), rounding / square, deadline)
 
@@ -201,9 +202,9 @@ def time_to_find(P: int, spread: float) -> float:
     problem = runs.NARROW_GAP.problem(P, z_high=spread if spread > 1.0 else None)
     nodes = NODES if spread > 1.0 else None
     horizon = runs.natural_horizon(problem, 1e-2)
-    run = gradient_flow(MaskedPopulation(problem, nodes=nodes), horizon=horizon, rtol=runs.RTOL,
-                        records=50)  # fmt: skip
-    return find_events(run).found.time
+    population = MaskedPopulation(problem, nodes=nodes)
+    run = gradient_flow(population, horizon=horizon, rtol=runs.RTOL, records=50)
+    return find_events(run, population).found.time
 
 
 def times_to(problem: MaskedProblem) -> list[float]:
@@ -211,10 +212,13 @@ def times_to(problem: MaskedProblem) -> list[float]:
     from dynamics.masked.events import find_events
     from simulations.masked import runs
 
-    run, clusters = runs.flow(problem, TAIL[-1]), range(problem.K)
-    return [
-        max(find_events(run, cluster=k, eps=eps).learned.time for k in clusters) for eps in TAIL
-    ]
+    run, population = runs.flow(problem, TAIL[-1]), runs.population(problem)
+
+    def learned(eps: float) -> float:
+        phases = [find_events(run, population, cluster=k, eps=eps) for k in range(problem.K)]
+        return max(one.learned.time for one in phases)
+
+    return [learned(eps) for eps in TAIL]
 
 
 def judge(found: dict[str, End], rates: list[Rate]) -> tuple[Verdict, str]:

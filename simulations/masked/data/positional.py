@@ -26,5 +26,5 @@ def gather(
         {"time": (("run", "record"), data[0]), "left": (("run", "record"), data[1]),
          "by_K": (("K", "seed"), np.array(by_K))},
         coords={"run": list(flows), "K": np.arange(1, len(by_K) + 1)},
-        attrs={"best": (best - run.population.floor) / float(run.excess[0])},
+        attrs={"best": float((best - run.floor[0]) / run.excess[0])},
     )  # fmt: skip

@@ -19,7 +19,8 @@ from simulations.reproduction.claim import (
 if TYPE_CHECKING:
     import numpy as np
 
-    from dynamics import Problem, Trajectory
+    from dynamics import Population, Problem, Trajectory
+    from dynamics.positional.diagonal import DiagonalPopulation
 
 #: Reduced against full-matrix descent: rounding of hundreds of steps at entries of order 1.
 TOLERANCE = 1e-12
@@ -89,7 +90,7 @@ def run(context: Context) -> Outcome:
     measured: list[Measured] = []
     for number, (problem, horizon) in enumerate(problems.items(), start=1):
         paths[problem] = _pair(problem, tolerance, horizon)
-        compared[problem] = _compare(problem, *paths[problem])
+        compared[problem] = _compare(problem, paths[problem], tolerance)
         measured += _numbers(problem, compared[problem])
         context.progress(0.8 * number / len(problems))
     steps = QUICK_STEPS if context.quick else STEPS
@@ -218,12 +219,10 @@ def _pair(problem: Problem, tolerance: float, horizon: float) -> tuple[Trajector
     """Return the flows with a frozen and with a trained diagonal."""
     from dynamics import gradient_flow
     from dynamics.core.trajectory import Status
-    from dynamics.positional.diagonal import DiagonalPopulation
     from simulations.positional import runs
 
     frozen = runs.flow(problem, tolerance, horizon)
-    population = DiagonalPopulation(runs.population(problem, tolerance))
-    trained = gradient_flow(population, horizon=horizon)
+    trained = gradient_flow(_populations(problem, tolerance)[1], horizon=horizon)
     if trained.status is not Status.COMPLETED:
         raise RuntimeError(
             f"the flow of {runs.describe(problem)} with a trained diagonal stopped early: "
@@ -232,15 +231,26 @@ def _pair(problem: Problem, tolerance: float, horizon: float) -> tuple[Trajector
     return frozen, trained
 
 
-def _compare(problem: Problem, frozen: Trajectory, trained: Trajectory) -> Compared:
+def _populations(problem: Problem, tolerance: float) -> tuple[Population, DiagonalPopulation]:
+    """Return the risks with a frozen and with a trained diagonal."""
+    from dynamics.positional.diagonal import DiagonalPopulation
+    from simulations.positional import runs
+
+    frozen = runs.population(problem, tolerance)
+    return frozen, DiagonalPopulation(frozen)
+
+
+def _compare(problem: Problem, paths: tuple[Trajectory, Trajectory], tolerance: float) -> Compared:
     from dynamics.positional.labelling import label_error
 
     floor = label_error(problem).error
     meets = floor <= 1.0 / problem.D and problem.q <= SPARSE
-    return Compared(_ending(frozen, floor), _ending(trained, floor), meets, floor)
+    risks = _populations(problem, tolerance)
+    frozen, trained = (_ending(paths[k], risks[k], floor) for k in (0, 1))
+    return Compared(frozen, trained, meets, floor)
 
 
-def _ending(path: Trajectory, floor: float) -> Ending:
+def _ending(path: Trajectory, population: Population | DiagonalPopulation, floor: float) -> Ending:
     """Evaluate a run; times and the largest violation come from its dense output."""
     import numpy as np
 
@@ -254,7 +264,7 @@ def _ending(path: Trajectory, floor: float) -> Ending:
     conclusions, errors = [], []
     for time in (end, 0.1 * end):
         state = _four(path, time)
-        errors.append(path.population.evaluate(path.at(time)).test_error)
+        errors.append(population.evaluate(path.at(time)).test_error)
         conclusions.append(
             Conclusions(
                 associates=bool(min(state[3], state[1]) > state[2]),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     import xarray
 
-    from dynamics import Problem, Trajectory
+    from dynamics import Population, Problem, Trajectory
 
 #: Horizon and population tolerance (small problems; those with q << 1) of the drawn problems.
 SEARCH_HORIZON, SEARCH_TOLERANCE, SPARSE_TOLERANCE = 1e5, 1e-9, 1e-8
@@ -111,7 +111,9 @@ def run(context: Context) -> Outcome:
     }
     context.progress(0.2)
     inside = {
-        problem: course_of(theorem.flow(problem, theorem.TOLERANCE))
+        problem: course_of(
+            theorem.flow(problem, theorem.TOLERANCE), runs.population(problem, theorem.TOLERANCE)
+        )
         for problem in theorem.paper_problems(context.quick)
         if not theorem.hypotheses(problem).broken
     }
@@ -225,10 +227,11 @@ def course(problem: Problem, tolerance: float, horizon: float | None = None) -> 
     """Return what gamma - rho does along the flow, and the condition."""
     from simulations.positional import runs
 
-    return course_of(runs.flow(problem, tolerance, horizon or runs.HORIZON))
+    path = runs.flow(problem, tolerance, horizon or runs.HORIZON)
+    return course_of(path, runs.population(problem, tolerance))
 
 
-def course_of(path: Trajectory) -> Course:
+def course_of(path: Trajectory, population: Population) -> Course:
     """Return what gamma - rho does along a run, its violations located on the dense output."""
     from dynamics import SlowManifold
     from dynamics.core.crossing import stretches
@@ -238,7 +241,7 @@ def course_of(path: Trajectory) -> Course:
     below = stretches(path, lambda state: state.rho - state.gamma, path.resolution)
     return Course(
         start=problem.initial_state.alpha,
-        settled=SlowManifold(path.population).alpha(0.0, 0.0),
+        settled=SlowManifold(population).alpha(0.0, 0.0),
         critical=critical_alpha(problem),
         worst=max((one.largest for one in below), default=0.0),
         first=below[0].start if below else math.nan,

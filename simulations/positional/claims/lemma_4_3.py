@@ -64,7 +64,8 @@ def run(context: Context) -> Outcome:
     sharper = max(1e-3 * tolerance, 1e-10)
     data = {}
     for number, problem in enumerate(problems, start=1):
-        data[problem] = increments(runs.flow(problem, tolerance), runs.population(problem, sharper))
+        path = runs.observed(problem, tolerance)
+        data[problem] = increments(path, runs.population(problem, sharper))
         context.progress(0.1 + 0.5 * number / len(problems))
     scaled = theorem.paper_problems(context.quick)
     factors = []

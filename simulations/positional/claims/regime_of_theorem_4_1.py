@@ -161,12 +161,14 @@ def _reach(scaling: Scaling, D: int, density: float, tolerance: float) -> tuple[
     A run that ended early is judged by its last state: what is learned there stays learned, and
     what is not counts as failing.
     """
+    from simulations.positional import runs
     from simulations.positional import theorem_4_1 as theorem
 
     problem = scaling.problem(D, density)
     path = theorem.flow(problem, tolerance, RTOL, 2)
     end = theorem.horizon(problem)
-    return theorem.conclusions(path, end), int(path.time[-1] < end * (1.0 - 1e-9))
+    learned = theorem.conclusions(path, runs.population(problem, tolerance), end)
+    return learned, int(path.time[-1] < end * (1.0 - 1e-9))
 
 
 def _edge(scaling: Scaling, D: int, chosen: Plan) -> tuple[Edge, int]:

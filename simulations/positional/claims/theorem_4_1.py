@@ -149,13 +149,14 @@ def _growing(inside: Mapping[Problem, Inside]) -> list[tuple[Problem, Problem]]:
 
 
 def _inside(problem: Problem, met: Hypotheses) -> Inside:
+    from simulations.positional import runs
     from simulations.positional import theorem_4_1 as theorem
 
     path = theorem.flow(problem, theorem.TOLERANCE)
     absent = theorem.without_association(path)
     return Inside(
         met,
-        theorem.along(path),
+        theorem.along(path, runs.population(problem, theorem.TOLERANCE)),
         absent[0].start if absent else math.nan,
         absent[-1].end if absent else math.nan,
         "" if path.time[-1] >= theorem.horizon(problem) * (1.0 - 1e-9) else path.message,
@@ -167,15 +168,15 @@ def _outside(problem: Problem, met: Hypotheses, tolerance: float) -> Outside:
     from simulations.positional import runs
     from simulations.positional import theorem_4_1 as theorem
 
-    path = runs.flow(problem, tolerance)
+    path, population = runs.flow(problem, tolerance), runs.population(problem, tolerance)
     floor = label_error(problem)
     final = path.final
     return Outside(
         met,
-        theorem.conclusions(path, runs.HORIZON),
+        theorem.conclusions(path, population, runs.HORIZON),
         min(problem.beta, final.gamma) - final.rho,
         floor.error - floor.ties / 2,
-        runs.population(problem, tolerance).evaluate(path.at(10.0)).test_error,
+        population.evaluate(path.at(10.0)).test_error,
     )
 
 
@@ -243,8 +244,7 @@ def _figures(
     from simulations.positional.figures import attention_matrix, loss_and_error, theorem_hypotheses
 
     tolerance = runs.tolerance(context.quick)
-    base = runs.flow(runs.BASE, tolerance)
-    crowded = runs.flow(runs.CROWDED, tolerance)
+    base, crowded = (runs.observed(one, tolerance) for one in (runs.BASE, runs.CROWDED))
     return [
         report_figure(
             "theorem-4.1-horizons",

@@ -28,7 +28,7 @@ def run(context: Context) -> Outcome:
             case.place,
             ("G", "final G", found.G),
             ("risk", "final population risk", float(found.path.loss[-1])),
-            ("test_error", "final test error", float(found.path.test_error[-1])),
+            ("test_error", "final test error", found.test_error),
             ("label_error", "test error of f*", found.label.error),
             ("settled_error", "test error when alpha has settled", found.settled_error),
             ("end", "time at the end", float(found.path.time[-1]), "flow time"),
@@ -66,7 +66,7 @@ def judge(ends: dict[Case, Run]) -> tuple[Verdict, str]:
     from simulations.positional.large_D import FIXED, LOSS_GOAL
 
     def complete(found: Run) -> bool:
-        small = found.path.test_error[-1] <= ERROR_GOAL
+        small = found.test_error <= ERROR_GOAL
         return bool(found.associates and found.learned and small)
 
     inside = {case: found for case, found in ends.items() if case.scaling != FIXED}
@@ -74,7 +74,7 @@ def judge(ends: dict[Case, Run]) -> tuple[Verdict, str]:
     done = [case for case, found in inside.items() if complete(found)]
     top = max(case.D for case in inside)
     times = [float(one.path.time[-1]) for case, one in inside.items() if top == case.D]
-    worst = max(float(found.path.test_error[-1]) for found in inside.values())
+    worst = max(found.test_error for found in inside.values())
     text = (
         f"With nu a power of 1/D and beta = log log D, {len(done)} of {len(inside)} flows learn "
         f"patch association and reach risk {LOSS_GOAL:g} within flow time 3e5 (D/100)^3 (final "

@@ -33,7 +33,7 @@ def gather(found: Mapping[Any, Any]) -> xarray.Dataset:
             "G": table(lambda run: run.G),
             "end": table(lambda run: run.path.time[-1]),
             "loss": table(lambda run: run.path.loss[-1]),
-            "test_error": table(lambda run: run.path.test_error[-1]),
+            "test_error": table(lambda run: run.test_error),
             "settled_error": table(lambda run: run.settled_error),
             "label_error": table(lambda run: run.label.error),
         },

@@ -20,9 +20,10 @@ def run(P: int, kappa_c: float, kappa_s: float, query: str = "local") -> tuple[A
     problem = MaskedProblem(P=P, kappa_c=kappa_c, kappa_s=kappa_s, query=query)
     exponent = 1.0 - (kappa_s if query == "local" else kappa_c)
     horizon = 40.0 * P**exponent + 1e5
-    trajectory = gradient_flow(MaskedPopulation(problem), horizon=horizon)
+    population = MaskedPopulation(problem)
+    trajectory = gradient_flow(population, horizon=horizon)
     assert trajectory.status is Status.COMPLETED
-    return trajectory, find_events(trajectory, eps=1e-4)
+    return trajectory, find_events(trajectory, population, eps=1e-4)
 
 
 def exponent(values: list[float]) -> float:
@@ -77,7 +78,8 @@ def test_a_run_keeps_its_invariants_and_becomes_a_dataset() -> None:
     assert trajectory.phi_global[-1, 0] < -4.0 < 16.0 < trajectory.phi_own[-1, 0]
     assert np.abs(trajectory.upsilon).max() < 0.3
     close(trajectory.at(events.switch.time), events.switch.state, rel=1e-12)
-    close(trajectory.value(0).own_attention, trajectory.own_attention[0], rel=1e-12)
+    value = MaskedPopulation(trajectory.problem).evaluate(trajectory.states[0])
+    close(value.own_attention, trajectory.own_attention[0], rel=1e-12)
     assert events.switch.state[0] == events.rival_at_switch
 
 
@@ -86,9 +88,10 @@ class TestSmall:
 
     def test_finite_counts_and_clusters(self) -> None:
         """Two clusters, exact masks: what is learned is all but the floor."""
-        trajectory = gradient_descent(MaskedPopulation(self.problem), learning_rate=2.0, steps=3000)
+        population = MaskedPopulation(self.problem)
+        trajectory = gradient_descent(population, learning_rate=2.0, steps=3000)
         for cluster in (0, 1):
-            events = find_events(trajectory, cluster=cluster, eps=0.1)
+            events = find_events(trajectory, population, cluster=cluster, eps=0.1)
             assert events.learned.happens
             assert events.phases in (1, 2)
             assert np.isfinite(events.final_stage)
@@ -99,17 +102,18 @@ class TestSmall:
         close(projected @ sizes, total, rel=1e-12)
 
     def test_what_does_not_happen(self) -> None:
-        problem = MaskedProblem.two_phases(10**6)
-        events = find_events(gradient_flow(MaskedPopulation(problem), horizon=10.0))
+        population = MaskedPopulation(MaskedProblem.two_phases(10**6))
+        events = find_events(gradient_flow(population, horizon=10.0), population)
         assert events.phases == 0
         assert not events.switch.happens
         assert np.isnan([events.rival_at_switch, events.others_at_switch, events.final_stage]).all()
 
     def test_refusals(self) -> None:
-        trajectory = gradient_flow(MaskedPopulation(self.problem), horizon=1.0)
+        population = MaskedPopulation(self.problem)
+        trajectory = gradient_flow(population, horizon=1.0)
         with pytest.raises(ParameterError, match="cluster = 2"):
-            find_events(trajectory, cluster=2)
+            find_events(trajectory, population, cluster=2)
         with pytest.raises(ParameterError, match=r"eps = 0\.5"):
-            find_events(trajectory, eps=0.5)
+            find_events(trajectory, population, eps=0.5)
         with pytest.raises(ParameterError, match="MaskedTrajectory"):
-            find_events("a run")
+            find_events("a run", population)

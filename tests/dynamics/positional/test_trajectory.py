@@ -2,12 +2,12 @@
 
 import dataclasses
 import json
-import pickle
 
 import numpy as np
 import pytest
 
 from dynamics import (
+    ParameterError,
     Population,
     Problem,
     State,
@@ -17,7 +17,9 @@ from dynamics import (
     gradient_flow,
 )
 from dynamics.positional.trajectory import REDUCED_INVARIANTS, patch_association_fails
-from tests.closeness import close, within
+from simulations.falsify.check import case_of
+from simulations.theories import load
+from tests.closeness import close
 
 
 @pytest.fixture(scope="module")
@@ -77,29 +79,62 @@ def test_patch_association_by_exact_comparison(beta, gamma, rho, fails):
     assert (top == reversed_ties == {0, 1, 2}) is not fails
 
 
-class TestFirstAccess:
-    """Test errors are computed when asked for, and are those of a full evaluation."""
+class TestObserving:
+    """What costs more than the loss is evaluated when asked for, in one pass over the records."""
 
-    def test_they_are_not_computed_before(self):
+    def test_a_run_by_the_fourier_method_holds_no_test_errors(self):
         population = Population(Problem(D=64, C=4, q=8 / 64), "fourier", tolerance=1e-6)
         run = gradient_flow(population, horizon=10.0, records=12)
-        assert "values" not in vars(run)
         assert population.expectation._signs is None
-        last = run.value(-1)
-        assert run.test_error.shape == run.mean_sigmoid.shape == (12,)
-        assert (run.test_error[-1], run.mean_sigmoid[-1]) == (last.test_error, last.mean_sigmoid)
-        assert run.loss[-1] == last.loss
-        assert run.bound[-1] == last.bound
+        with pytest.raises(AttributeError, match="the run does not hold test_error"):
+            _ = run.test_error
+        assert "test_error" not in run.to_dataset()
+        observed, last = population.observe(run), population.evaluate(run.final)
+        assert observed.test_error.shape == observed.mean_sigmoid.shape == (12,)
+        assert observed.test_error[-1] == last.test_error
+        assert observed.mean_sigmoid[-1] == last.mean_sigmoid
+        assert (run.loss[-1], run.bound[-1]) == (last.loss, last.bound)
+        np.testing.assert_array_equal(observed.loss, run.loss)
+        np.testing.assert_array_equal(observed.to_dataset()["test_error"], observed.test_error)
+        assert population.observe(run.at_records([0, -1])).test_error.shape == (2,)
+
+    def test_by_enumeration_they_come_with_the_loss(self, run):
+        population = Population(run.problem, tolerance=1e-9)
+        assert population.observe(run) is run
+        errors = [population.evaluate(run.state(row)).test_error for row in run.states]
+        np.testing.assert_array_equal(run.test_error, errors)
+        np.testing.assert_array_equal(run.at_records([0, -1]).test_error, [errors[0], errors[-1]])
+        again = population.observe(dataclasses.replace(run, observed={}))
+        np.testing.assert_array_equal(again.test_error, errors)
 
     def test_changed_states_have_their_own(self, run):
-        before = run.test_error[-1]
-        assert with_states(run, alpha=-0.3).test_error[-1] != before
+        changed = dataclasses.replace(with_states(run, alpha=-0.3), observed={})
+        population = Population(run.problem, tolerance=1e-9)
+        assert population.observe(changed).test_error[-1] != run.test_error[-1]
 
-    def test_they_survive_a_pickle_that_carries_no_table(self, run):
-        back = pickle.loads(pickle.dumps(run))
-        within(back.test_error, run.test_error, 1e-9)
-        assert back.problem == run.problem
-        assert back.final == run.final
+    def test_a_run_on_another_problem_is_refused(self, run):
+        with pytest.raises(ParameterError, match=r"^run = a run on Problem.* is not allowed"):
+            Population(Problem(D=8, C=2, q=0.2), tolerance=1e-9).observe(run)
+
+
+class TestSettings:
+    """An equal expectation can be made from what a run says."""
+
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {"tolerance": 1e-7},
+            {"tolerance": 1e-4, "relative": True},
+            {"method": "sampling", "samples": 500, "seed": 3},
+        ],
+    )
+    def test_by_the_theory(self, options):
+        problem = Problem(D=8, C=2, q=0.3)
+        run = gradient_flow(Population(problem, **options), horizon=1.0, records=5)
+        theory = load("positional")
+        again = theory.population(case_of(run, theory))
+        value = again.certified_loss(run.final)
+        assert (value.loss, value.bound) == (run.loss[-1], run.bound[-1])
 
 
 class TestDataset:

@@ -87,8 +87,9 @@ class TestMeasure:
     def test_outcomes_are_those_of_a_run_made_by_hand(self, masked):
         case = masked.build(SMALL)
         found = masked.measure(case)
-        run = gradient_flow(MaskedPopulation(case.problem), horizon=case.settings["horizon"])
-        events = find_events(run)
+        population = MaskedPopulation(case.problem)
+        run = gradient_flow(population, horizon=case.settings["horizon"])
+        events = find_events(run, population)
         assert found["status"] == "completed"
         assert found["phases"] == 2.0
         close(found["switch"], events.switch.time, rel=1e-3)

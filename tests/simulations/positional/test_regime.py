@@ -6,7 +6,7 @@ import math
 import pytest
 from matplotlib.figure import Figure as Canvas
 
-from dynamics import Problem
+from dynamics import Population, Problem
 from dynamics.positional.labelling import label_error
 from simulations.positional import theorem_4_1 as theorem
 from simulations.positional.claims.regime_of_theorem_4_1 import (
@@ -81,12 +81,14 @@ def test_conclusions_of_a_run():
     """Against the full expectation at the state; a run that has only begun fails."""
     problem = Problem(D=16, C=4, q=0.25)
     path = theorem.flow(problem, 1e-8)
-    found = theorem.conclusions(path, 1e3)
-    value = path.population.evaluate(path.at(1e3))
+    population = Population(problem, tolerance=1e-8)
+    found = theorem.conclusions(path, population, 1e3)
+    value = population.evaluate(path.at(1e3))
     assert found.disagreement == value.test_error + label_error(problem).error
     assert found.risk == value.loss
-    assert theorem.conclusions(path, 0.0).failing == "patch association"
-    assert theorem.conclusions(path, 1e99) == theorem.conclusions(path, float(path.time[-1]))
+    assert theorem.conclusions(path, population, 0.0).failing == "patch association"
+    at_end = theorem.conclusions(path, population, float(path.time[-1]))
+    assert theorem.conclusions(path, population, 1e99) == at_end
 
 
 class TestTheoremVerdict:

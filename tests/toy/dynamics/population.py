@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dynamics.core.risk import Risk
+from dynamics.core.trajectory import Trajectory
 
 
 class Pair(NamedTuple):
@@ -29,17 +30,21 @@ class Loss(NamedTuple):
     bound: float
 
 
+class ToyTrajectory(Trajectory):
+    @staticmethod
+    def state(vector):
+        return Pair(*map(float, vector))
+
+
 class ToyPopulation(Risk):
     order_parameters = ("a", "b")
+    trajectory = ToyTrajectory
     method = "closed form"
     reason = "closed form: a polynomial"
     tolerance = 1e-12
 
     def __init__(self, problem):
         self.problem, self.evaluations = problem, 0
-
-    def state(self, vector):
-        return Pair(*map(float, vector))
 
     def gradient(self, state):
         self.evaluations += 1

@@ -54,7 +54,7 @@ class Toy(Theory):
     def population(self, case):
         return ToyPopulation(case.problem)
 
-    def summary(self, case, trajectory):
+    def summary(self, case, trajectory, population):
         a, b = trajectory.final
         return {
             "status": trajectory.status.name.lower(),
