@@ -23,7 +23,7 @@ def compile_method(method: str) -> str:
         population = MaskedPopulation(MaskedProblem.rows_and_columns(2))
     elif method == "shallow":
         population = ShallowPopulation(ShallowProblem())
-        W, V, K, Q = population.matrices(population.problem.initial_state)
+        W, V, K, Q = population.problem.matrices(population.problem.initial_state)
         train_on_counts([[2, 1, 0, 0, 1]], [1], W_O=W, V=V, K=K, Q=Q, a=W[:, 0], steps=1)
     else:
         population = Population(Problem(D=8, C=2, q=0.3), method=method, tolerance=1e-6)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from dynamics.core.errors import ParameterError
 from dynamics.core.risk import Risk
-from dynamics.core.trajectory import Trajectory
 from dynamics.shallow import kernels
 from dynamics.shallow.data import as_samples, representatives
 from dynamics.shallow.plan import ShallowPlan, gradient_within
@@ -38,6 +36,7 @@ class ShallowPopulation(Risk):
         If there are more cells than are enumerated (`dynamics.shallow.data.MOST_CELLS`).
     """
 
+    trajectory = ShallowTrajectory
     method = "enumeration"
     reason = "enumeration of counts: exact up to rounding"
     tolerance = 1e-12
@@ -68,21 +67,6 @@ class ShallowPopulation(Risk):
     def plan(self, state: Any) -> ShallowPlan:
         """Return the samples and slots, for a compiled loop: the same ones at every state."""
         return self._plan
-
-    @property
-    def trajectory(self) -> Callable[..., Trajectory]:
-        """What makes a trajectory of the recorded states."""
-        return ShallowTrajectory
-
-    def matrices(self, state: Any) -> tuple[np.ndarray, ...]:
-        """Return W_O (2M, M), one row a neuron class, V (M, M), K and Q (M or 2M, M) of a state."""
-        return self._layout.unpack(np.asarray(state, float))
-
-    def neurons(self, state: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return W_O (m, M) and a (m,) with all neurons written out."""
-        copies = round(self._copies)
-        W = np.repeat(self.matrices(state)[0], copies, axis=0)
-        return W, np.repeat(self._a / copies, copies)
 
     @property
     def samples(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -162,7 +146,7 @@ class ShallowPopulation(Risk):
 
     def _products(self, state: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return A (M, M) and H transposed (M, 2M)."""
-        W, V, K, Q = self.matrices(state)
+        W, V, K, Q = self.problem.matrices(state)
         with np.errstate(over="ignore", invalid="ignore"):
             return K.T @ Q, V.T @ W.T
 

@@ -177,6 +177,17 @@ class ShallowProblem:
             np.vstack([cos, -sin]) if split else cos,
         )
 
+    def matrices(self, state: Any) -> tuple[np.ndarray, ...]:
+        """Return W_O (2M, M), one row a neuron class, V (M, M), K and Q (M or 2M, M) of a state."""
+        return self.layout.unpack(np.asarray(state, float))
+
+    def all_neurons(self, state: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return W_O (m, M) and a (m,) of a state, with all neurons written out."""
+        copies = self.neurons // (2 * self.M)
+        size = self.output_scale / math.sqrt(self.neurons)
+        W = np.repeat(self.matrices(state)[0], copies, axis=0)
+        return W, np.repeat([size, -size], self.M * copies)
+
     def replace(self, **changes: Any) -> ShallowProblem:
         """Return a copy with some fields changed, validated again."""
         return dataclasses.replace(self, **changes)

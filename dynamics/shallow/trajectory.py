@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import ClassVar
 
 import numpy as np
 
 from dynamics.core.trajectory import Trajectory
 from dynamics.shallow.gram import conserved, gram
-
-if TYPE_CHECKING:
-    from dynamics.shallow.value import ShallowValue
 
 #: What `ShallowTrajectory.conserved` returns, by column.
 CONSERVED = (
@@ -27,30 +23,27 @@ CONSERVED = (
 class ShallowTrajectory(Trajectory):
     """Order parameters along a run, with attention, margins and test error."""
 
-    @cached_property
-    def values(self) -> tuple[ShallowValue, ...]:
-        """What the population knows at each record."""
-        return tuple(self.population.evaluate(state) for state in self.states)
+    observables: ClassVar[tuple[str, ...]] = ("attention", "margin", "least_margin", "test_error")
 
     @property
     def attention(self) -> np.ndarray:
         """Attention on relevant tokens, (n,)."""
-        return np.array([value.attention for value in self.values])
+        return self.observation("attention")
 
     @property
     def margin(self) -> np.ndarray:
         """Mean of yF, (n,)."""
-        return np.array([value.margin for value in self.values])
+        return self.observation("margin")
 
     @property
     def least_margin(self) -> np.ndarray:
         """Minimum of yF over the samples that can occur, (n,)."""
-        return np.array([value.least_margin for value in self.values])
+        return self.observation("least_margin")
 
     @property
     def test_error(self) -> np.ndarray:
         """P[yF <= 0], (n,)."""
-        return np.array([value.test_error for value in self.values])
+        return self.observation("test_error")
 
     def conserved(self) -> np.ndarray:
         """Return the quantities `CONSERVED` at each record, (n, 4).
@@ -60,8 +53,8 @@ class ShallowTrajectory(Trajectory):
         """
         rows = []
         for state in self.states:
-            _, V, K, Q = self.population.matrices(state)
-            W, _ = self.population.neurons(state)
+            _, V, K, Q = self.problem.matrices(state)
+            W, _ = self.problem.all_neurons(state)
             M = self.problem.M
             rows.append(conserved(gram(K, Q), M) + conserved(gram(W.T, V), len(W)))
         return np.array(rows)

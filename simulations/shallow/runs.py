@@ -113,11 +113,9 @@ def descend(
 
 def symmetric_start(problem: ShallowProblem) -> dict[str, np.ndarray]:
     """Return the symmetric start with all neurons written out."""
-    from dynamics.shallow import ShallowPopulation
-
-    population, state = ShallowPopulation(problem), problem.initial_state
-    W, a = population.neurons(state)
-    _, V, K, Q = population.matrices(state)
+    state = problem.initial_state
+    W, a = problem.all_neurons(state)
+    _, V, K, Q = problem.matrices(state)
     return {"W_O": W, "V": V, "K": K, "Q": Q, "a": a}
 
 

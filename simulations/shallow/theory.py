@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from dynamics.core.checks import finite, require
+from dynamics.core.risk import Risk
 from dynamics.core.trajectory import Trajectory
 from dynamics.shallow import ShallowPopulation, ShallowProblem, ShallowTrajectory
 from simulations.running import (
@@ -87,7 +88,7 @@ OUTCOMES = (
     Quantity("gap", "final output on the relevant pattern less that on an irrelevant one"),
     Quantity("bound", "rounding of the final loss"),
     Quantity("worst loss non-increasing", "largest violation of 'loss non-increasing'"),
-    Quantity("evaluations", "of the expectation"),
+    Quantity("evaluations", "of the gradient along the run"),
     Quantity("seconds", "wall time", "s"),
 )  # fmt: skip
 OBSERVABLES = (
@@ -150,12 +151,12 @@ class Shallow(Theory):
         """Return the population risk by enumeration of counts."""
         return ShallowPopulation(case.problem)
 
-    def summary(self, case: Case, trajectory: Trajectory) -> dict[str, Any]:
+    def summary(self, case: Case, trajectory: Trajectory, population: Risk) -> dict[str, Any]:
         """Return the outcomes that exist: the time to the margin, and what the end is like."""
         found: dict[str, float | str] = {
             "status": trajectory.status.name.lower(),
             "message": trajectory.message,
-            "evaluations": float(trajectory.population.evaluations),
+            "evaluations": float(trajectory.stats["evaluations"]),
         }
         if trajectory.time.size == 0:
             return found
@@ -174,12 +175,12 @@ class Shallow(Theory):
         if trajectory.time.size > 1:
             worst = trajectory.violations()["loss non-increasing"]
             found["worst loss non-increasing"] = worst
-        return found | {"evaluations": float(trajectory.population.evaluations)}
+        return found
 
     def observe(self, case: Case, trajectory: Trajectory) -> dict[str, np.ndarray]:
         """Return the observables at the records of a run."""
         assert isinstance(trajectory, ShallowTrajectory)
-        pairs = [logit_and_gap(trajectory.population, state) for state in trajectory.states]
+        pairs = [logit_and_gap(case.problem, state) for state in trajectory.states]
         logit, gap = np.array(pairs).reshape(-1, 2).T
         return {
             "time": trajectory.time,
@@ -244,14 +245,14 @@ def passage(time: np.ndarray, values: np.ndarray, level: float) -> float:
     return float(time[end - 1] + share * (time[end] - time[end - 1]))
 
 
-def logit_and_gap(population: ShallowPopulation, state: np.ndarray) -> tuple[float, float]:
+def logit_and_gap(problem: ShallowProblem, state: np.ndarray) -> tuple[float, float]:
     """Return the logit of an irrelevant query and the gap of the output at a state.
 
     The logit is A_1k less the mean of A_ik over irrelevant i; the gap sum_r a_r [H_r1]_+ less
     sum_r a_r [H_rk]_+, k irrelevant.
     """
-    _, V, K, Q = population.matrices(state)
-    W, a = population.neurons(state)
+    _, V, K, Q = problem.matrices(state)
+    W, a = problem.all_neurons(state)
     A, H = K.T @ Q, W @ V
     alone = a @ np.maximum(H, 0.0)
     return float(A[0, 2] - A[2:, 2].mean()), float(alone[0] - alone[2])

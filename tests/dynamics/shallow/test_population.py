@@ -31,8 +31,8 @@ PROBLEMS = {
 
 
 def full_weights(population, state):
-    _, V, K, Q = population.matrices(state)
-    W, a = population.neurons(state)
+    _, V, K, Q = population.problem.matrices(state)
+    W, a = population.problem.all_neurons(state)
     return dict(W_O=W, V=V, K=K, Q=Q, a=a)
 
 
@@ -101,8 +101,8 @@ class TestGramForm:
 
     @staticmethod
     def grams(population, state):
-        _, V, K, Q = population.matrices(state)
-        W, _ = population.neurons(state)
+        _, V, K, Q = population.problem.matrices(state)
+        W, _ = population.problem.all_neurons(state)
         return gram.gram(K, Q), gram.gram(W.T, V)
 
     def test_it_is_independent_of_the_widths(self):
@@ -250,7 +250,7 @@ class TestBadInput:
 
     def test_overlap_is_that_of_the_start(self):
         problem = SMALL.replace(overlap=0.4)
-        _, _, K, Q = ShallowPopulation(problem).matrices(problem.initial_state)
+        _, _, K, Q = problem.matrices(problem.initial_state)
         within(K.T @ Q, 0.4 * 0.7 * np.eye(4), 1e-15)
         within(K.T @ K, 0.7 * np.eye(4), 1e-15)
         within(Q.T @ Q, 0.7 * np.eye(4), 1e-15)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 from dynamics import ParameterError
-from dynamics.shallow import ShallowPopulation, ShallowProblem
+from dynamics.shallow import ShallowProblem
 from simulations import maps
 from simulations.cli import build_parser, main
 from simulations.shallow.strategies import shallow_problems
@@ -85,11 +85,11 @@ def test_command_makes_the_same_case(shallow, values):
 
 def test_logit_and_gap_by_hand():
     problem = ShallowProblem(**SMALL, overlap=0.5, xi=0.2, spread=0.1)
-    population, state = ShallowPopulation(problem), problem.initial_state
-    within(logit_and_gap(population, state), (-0.5, 0.0), 1e-15)
+    state = problem.initial_state
+    within(logit_and_gap(problem, state), (-0.5, 0.0), 1e-15)
     slots = dict(zip(problem.order_parameters, range(state.size)))
     state[slots["P_1"]] += 1.0  # one of six neurons, a = 1/sqrt 6
-    within(logit_and_gap(population, state), (-0.5, 1.0 / math.sqrt(6.0)), 1e-14)
+    within(logit_and_gap(problem, state), (-0.5, 1.0 / math.sqrt(6.0)), 1e-14)
 
 
 def test_passage_is_linear_between_records():
