@@ -6,6 +6,7 @@ quick reproduction that is killed (default: two fast ones; ``all`` for the whole
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -36,29 +37,35 @@ def patchdyn(*arguments):
 
 
 def finish(command):
+    """Run a command to its end; return the seconds that took."""
+    began = time.monotonic()
     done = subprocess.run(command, capture_output=True, text=True, timeout=3600, check=False)
     assert done.returncode == 0, done.stderr
+    return time.monotonic() - began
 
 
-def kill_again_and_again(command, rng, kills):
-    """Run a command, kill it with all its children at random moments, and let it end at last."""
-    longest, survived = 4.0, 0
-    while survived < kills:
+def kill_again_and_again(command, rng, kills, seconds, check):
+    """Kill a command with all its children at random moments of its work, resuming it in between.
+
+    One resumed run is killed within a quarter of ``seconds``, what the whole takes; where it has
+    nothing left to do, ``check`` looks at what it made and removes it, and it begins anew.
+    """
+    killed = 0
+    while killed < kills:
         process = subprocess.Popen(
             command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
         )
-        time.sleep(rng.uniform(0.0, longest))
+        time.sleep(rng.uniform(0.0, seconds / 4))
         if process.poll() is not None:
             assert process.returncode == 0, process.stderr.read()
-            longest *= 0.7  # it had nothing left to do
-            if longest < 0.5:
-                break
+            check()
             continue
         os.killpg(process.pid, rng.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGTERM)))
         process.wait()
         process.stderr.close()
-        survived += 1
+        killed += 1
     finish(command)
+    check()
 
 
 @pytest.fixture
@@ -70,14 +77,18 @@ def kills(request):
 @pytest.mark.skipif(os.name != "posix", reason="sessions are killed as a whole")
 def test_sweep(cases, kills, tmp_path):
     (tmp_path / "c.toml").write_text(CONFIG)
-    finish(patchdyn("sweep", tmp_path / "c.toml", "--out", tmp_path / "whole"))
+    seconds = finish(patchdyn("sweep", tmp_path / "c.toml", "--out", tmp_path / "whole"))
+
+    def data(name):
+        return maps.read(tmp_path / name).data.drop_vars(VOLATILE).drop_attrs()
+
+    def check():
+        assert data("killed").identical(data("whole"))
+        assert not list((tmp_path / "killed").rglob(".*.partial"))
+        shutil.rmtree(tmp_path / "killed")
+
     command = patchdyn("sweep", tmp_path / "c.toml", "--out", tmp_path / "killed")
-    kill_again_and_again(command, next(cases()), kills)
-    whole, killed = (
-        maps.read(tmp_path / name).data.drop_vars(VOLATILE) for name in ("whole", "killed")
-    )
-    assert killed.drop_attrs().identical(whole.drop_attrs())
-    assert not list((tmp_path / "killed").rglob(".*.partial"))
+    kill_again_and_again(command, next(cases()), kills, seconds, check)
 
 
 @pytest.mark.slow
@@ -85,9 +96,7 @@ def test_sweep(cases, kills, tmp_path):
 def test_quick_reproduction(cases, kills, tmp_path, request):
     claims = request.config.getoption("--fuzz-claims")
     only = [] if claims == "all" else ["--only", *claims.split(",")]
-    finish(patchdyn("reproduce", "--quick", *only, "--out", tmp_path / "whole"))
-    command = patchdyn("reproduce", "--quick", *only, "--out", tmp_path / "killed")
-    kill_again_and_again(command, next(cases()), kills)
+    seconds = finish(patchdyn("reproduce", "--quick", *only, "--out", tmp_path / "whole"))
 
     def report(name):
         entries = json.loads((tmp_path / name / "report.json").read_text())
@@ -98,5 +107,10 @@ def test_quick_reproduction(cases, kills, tmp_path, request):
                 del figure["data sha256"]  # NetCDF keeps the time of its making
         return entries
 
-    assert report("killed") == report("whole")
-    assert not list((tmp_path / "killed").rglob(".*.partial"))
+    def check():
+        assert report("killed") == report("whole")
+        assert not list((tmp_path / "killed").rglob(".*.partial"))
+        shutil.rmtree(tmp_path / "killed")
+
+    command = patchdyn("reproduce", "--quick", *only, "--out", tmp_path / "killed")
+    kill_again_and_again(command, next(cases()), kills, seconds, check)
