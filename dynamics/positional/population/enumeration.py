@@ -25,6 +25,7 @@ from dynamics.positional.population.tables import (
     bounds_at,
     vanishes,
 )
+from dynamics.positional.population.truncation import group_bounds
 from dynamics.positional.population.value import Value
 from dynamics.positional.problem import Problem, State
 
@@ -70,7 +71,8 @@ class Enumeration:
         self._ladder = Ladder(problem, memory_budget)
         shares = ratio(self._ladder.total, np.full(4, _LARGE * tolerance)).max()
         steps = max(0, math.ceil(math.log(shares, 4.0))) if 0.0 < shares < math.inf else 0
-        self._large = min(steps, self._ladder.top)
+        last = self._ladder.top - (not self._ladder.is_complete)  # the very last is for refusals
+        self._large = min(steps, max(0, last))
         self._refuse_start()
 
     def _refuse_start(self) -> None:
@@ -79,12 +81,24 @@ class Enumeration:
         Loss and gradient are at most what bounds them over all images.
         """
         state = self.problem.initial_state
-        most = bounds_at(self._ladder.groups, self._ladder.constants, *state)
-        target = self.tolerance * (most if self.relative else np.full(4, scale(most)))
+        target = self._target(bounds_at(self._ladder.groups, self._ladder.constants, *state))
+        if not self._is_held(state, target):
+            raise self._too_large(state, target)
+
+    def surely_reaches(self, state: State) -> bool:
+        """Tell whether tables reach a state however little images with features add to it."""
+        bare = group_bounds(self._ladder.groups, self._ladder.constants, *map(float, state))[0]
+        return self._is_held(state, self._target(bare))
+
+    def _target(self, sizes: np.ndarray) -> np.ndarray:
+        """Return the errors allowed for loss and gradient of these sizes, (4,)."""
+        return self.tolerance * (sizes if self.relative else np.full(4, scale(sizes)))
+
+    def _is_held(self, state: State, target: np.ndarray) -> bool:
+        """Tell whether little enough lies beyond what the memory budget holds."""
         beyond = mass_beyond(self._ladder.groups, self.problem, state)
         enough = ratio(beyond, target).max(axis=1) <= 1.0
-        if self._ladder.top < 0 or not enough[: self._ladder.affordable + 1].any():
-            raise self._too_large(state, target)
+        return bool(enough[: self._ladder.affordable + 1].any())
 
     def table(self, state: State) -> Table:
         """Return the table for the gradient at a state: a function of the state alone.

@@ -1,7 +1,8 @@
 r"""The ladder of tables: which one is good for a state is a function of the state alone.
 
 Rung r leaves out at most the share :math:`4^{-r}` of what bounds loss and gradient at two reference
-states, one with uniform attention and one with association, both learned. Which images these are
+states, one with uniform attention and one with association, both learned; the last one that the
+memory budget holds leaves out no image of its K. Which images these are
 depends on the problem and on nothing that was evaluated before, so that a cache of them holds
 values. Measured at D = 64: the table for a state is as small as one made for that state.
 """
@@ -39,7 +40,7 @@ _LEARNED_OUTPUT = 10.0
 LARGEST_K = 120
 _BYTES_PER_STATE = 300  # table and the buffers while it is built, measured at C = 2 .. 8
 _STEP = 4.0  # between the shares that two neighbours neglect
-_LAST = 100  # rung: it drops nothing of its K
+_LAST = 100  # rung that is ever needed
 _LOW = 4  # rung by which the one for a state is guessed
 
 
@@ -65,16 +66,16 @@ class Ladder:
             axis=0,
         )
         self._K = [int(np.argmax(worst <= share)) for share in 0.5 * _STEP ** -np.arange(_LAST + 1)]
-        #: The last rung whose table the memory budget holds; -1 if there is none.
-        self.top = int(np.searchsorted(self._K, self.affordable, side="right")) - 1
+        held = int(np.searchsorted(self._K, self.affordable, side="right"))
+        #: Whether the memory budget holds all rungs.
+        self.is_complete = held > _LAST
+        if not self.is_complete and self.affordable >= 0:
+            self._K[held:] = [self.affordable]
+        #: The last rung, which drops no image of its K; -1 if the budget holds none.
+        self.top = len(self._K) - 1 if self.affordable >= 0 else -1
         self._ranked: tuple[int, StateTable, np.ndarray] | None = None
         self._neglected: dict[int, Neglected] = {}
         self._states: OrderedDict[int, StateTable] = OrderedDict()
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether the last rung, which drops no image of its K, is within the budget."""
-        return self.top == _LAST
 
     def K(self, rung: int) -> int:
         """Return the largest number of features outside the signal set in a table."""
@@ -156,7 +157,7 @@ class Ladder:
         _, states, share = self._ranked
         order = np.argsort(share, kind="stable")
         dropped = np.zeros(share.size, bool)
-        most = 0.0 if rung == _LAST else 0.5 * _STEP**-rung
+        most = 0.0 if rung == self.top else 0.5 * _STEP**-rung
         dropped[order[: int(np.searchsorted(np.cumsum(share[order]), most))]] = True
         return K, states, dropped
 

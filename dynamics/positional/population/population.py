@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,6 @@ from dynamics.positional.population.enumeration import (
     predicted_states,
 )
 from dynamics.positional.population.fourier import FourierExpectation, predicted_cost
-from dynamics.positional.population.fourier.operation_count import MOST_OPERATIONS, too_long
 from dynamics.positional.population.sampling import Sampling
 from dynamics.positional.population.value import Loss, Value
 from dynamics.positional.problem import Problem, State
@@ -31,6 +30,7 @@ DEFAULT_RELATIVE = 1e-6
 _LEARNED_LOSS = 1e-5  # what a relative tolerance is predicted for
 _TABLE = 1.5e6  # states that are enumerated where the Fourier method is out of reach
 _REACH, _RELATIVE_REACH = 5e-12, 1e-10  # rounding keeps Fourier integrals above
+_DOUBT = 4.0  # an error foreseen within this factor of the tolerance may turn out on either side
 _SLOW = 0.1  # seconds a gradient: beyond it no certified method is worth its cost by default
 
 
@@ -48,7 +48,8 @@ class Population(Risk):
     method
         ``"enumeration"`` and ``"fourier"`` (certified), ``"sampling"`` (error bars), or
         ``"auto"``: the cheaper of the two certified ones by their predicted cost at the tolerance,
-        sampling only where both are out of reach.
+        if its error at the problem's own start is foreseen to meet it; sampling only where both
+        are out of reach.
     tolerance
         Error of the loss and of each gradient entry, absolute for values below 1 and relative
         above. ``None`` means 1e-10 for certified methods and no request for sampling.
@@ -121,21 +122,32 @@ class Population(Risk):
                 self.tolerance if relative else tolerance, int(samples), seed, memory_budget
             )
 
-    def _enumeration(self, budget: float) -> Enumeration:
-        return Enumeration(self.problem, self.tolerance, budget, relative=self.relative)
+    def _enumeration(self, budget: float, sure: bool = False) -> Enumeration:
+        """Refuse, if asked to be ``sure``, what may turn out at the start to need more memory."""
+        method = Enumeration(self.problem, self.tolerance, budget, relative=self.relative)
+        if sure and not method.surely_reaches(self.problem.initial_state):
+            raise ToleranceError("its start may need more images than the memory budget holds")
+        return method
 
-    def _fourier(self) -> FourierExpectation:
+    def _fourier(self, most: float = math.inf) -> FourierExpectation:
+        """Refuse now rather than later what is foreseen to err at the start by more than this."""
         tolerance = min(self.tolerance, 0.1)  # the largest that it takes
         method = FourierExpectation(self.problem, tolerance, relative=self.relative)
-        predicted = method.effort(self.problem.initial_state)
-        if predicted.operations > MOST_OPERATIONS:  # refused now rather than later
-            raise ToleranceError(too_long(predicted.operations, predicted.nodes))
+        error = method.foreseen_error(self.problem.initial_state)
+        if not error <= most:
+            raise ToleranceError(
+                f"the certified relative error of the Fourier method would be about {error:.1g}",
+                reachable=error,
+            )
         return method
 
     def _choose(
         self, tolerance: float | None, samples: int, seed: int, budget: float
     ) -> tuple[Any, str]:
-        """Return the cheaper certified method, or sampling if neither is affordable."""
+        """Return the cheaper certified method, or sampling if neither is affordable.
+
+        A method of which it is in doubt whether it reaches the tolerance comes last.
+        """
         asked = self.tolerance * (_LEARNED_LOSS if self.relative else 1.0)
         states = predicted_states(self.problem, asked)
         by_states = states * SECONDS_PER_STATE
@@ -145,27 +157,24 @@ class Population(Risk):
         if by_states <= _SLOW:
             found[0] += f" and {_milliseconds(by_states)} a gradient"
         found.append(f"Fourier needs about {_milliseconds(by_fourier)} a gradient")
-        costs = f"for tolerance {self.tolerance:g} {', '.join(found)}"
-        table = None
         hopeful = self.tolerance >= (_RELATIVE_REACH if self.relative else _REACH)
-        if by_states <= by_fourier or ((by_fourier > _SLOW or not hopeful) and states <= _TABLE):
+        ways: list[tuple[bool, float, Callable[[], Any]]] = []  # in doubt, seconds
+        if states <= _TABLE or by_states <= by_fourier:
+            ways.append((False, by_states, lambda: self._enumeration(budget, sure=True)))
+            ways.append((True, by_states, lambda: self._enumeration(budget)))
+        if by_fourier <= _SLOW:
+            if hopeful:
+                ways.append((False, by_fourier, lambda: self._fourier(self.tolerance / _DOUBT)))
+            ways.append((True, by_fourier, lambda: self._fourier(self.tolerance * _DOUBT)))
+        for _, _, way in sorted(ways, key=lambda way: way[:2]):
             try:
-                table = self._enumeration(budget)
-                if by_states <= by_fourier:
-                    return table, f"enumeration: {costs}"
-            except ToleranceError as refusal:
-                found.append(str(refusal))
-        if by_fourier <= _SLOW and (hopeful or table is None):
-            try:
-                return self._fourier(), f"fourier: {costs}"
-            except ToleranceError as refusal:
-                found.append(str(refusal))
-                if table is None and states <= _TABLE:
-                    with contextlib.suppress(ToleranceError):
-                        table = self._enumeration(budget)
+                method = way()
+                costs = f"for tolerance {self.tolerance:g} {', '.join(found[:2])}"
+                return method, "; ".join([f"{method.name}: {costs}", *found[2:]])
+            except (ToleranceError, OverflowError) as refusal:
+                if str(refusal) not in found:
+                    found.append(str(refusal))
         reason = "; ".join(found)
-        if table is not None:
-            return table, f"enumeration: {reason}"
         if tolerance is not None:
             raise ToleranceError(
                 f"tolerance = {tolerance:g} cannot be certified within {_SLOW:g} s a gradient "

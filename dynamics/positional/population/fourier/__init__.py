@@ -7,7 +7,8 @@ On the way from a state to its gradient: ``set_law`` (the law of the random sets
 ``tables`` (what a set adds to F), ``tilts`` (saddle points and Chernoff bounds), ``goals`` (which
 totals matter), ``windows`` and ``lines`` (where to integrate), ``four_angles`` and ``node_sums``
 (the integrals), ``errors`` (of rounding), ``assemble`` (the sum over R and its bounds). ``signs``
-gives the test error, ``curvature`` the second derivatives, ``operation_count`` the work.
+gives the test error, ``curvature`` the second derivatives; ``operation_count`` and ``foreseen`` say
+beforehand what the work and the errors will be.
 
 Words
 -----

@@ -35,6 +35,7 @@ from dynamics.positional.population.fourier.errors import (
     drifts,
     table_errors,
 )
+from dynamics.positional.population.fourier.foreseen import foreseen_sums
 from dynamics.positional.population.fourier.goals import Asked, prepare
 from dynamics.positional.population.fourier.lines import (
     INTEGRATED,
@@ -94,13 +95,19 @@ class Integrated(NamedTuple):
 
 
 def expectation(
-    law: SetLaw, model: Model, of_weights: WeightErrors, crude: np.ndarray, asked: Asked
+    law: SetLaw,
+    model: Model,
+    of_weights: WeightErrors,
+    crude: np.ndarray,
+    asked: Asked,
+    foreseen: bool = False,
 ) -> Result:
     """Return the :class:`Result` at one state, to the accuracy ``asked`` where it can be met.
 
     ``crude`` bounds softplus(-F), |dF|, 1 everywhere, ``of_weights`` the errors of the attention
     weights. Raises ToleranceError where the integrals are counted to be more than
-    ``MOST_OPERATIONS``, before they are computed.
+    ``MOST_OPERATIONS``, before they are computed. With ``foreseen`` no integral is: values and
+    bounds are about what they will be.
     """
     goals, result = prepare(law, model, crude, asked), None
     rest = math.exp(goals.log_beyond) * crude
@@ -111,7 +118,10 @@ def expectation(
             if result is None:
                 raise ToleranceError(too_long(work, int(lines.nodes.sum())))
             break  # what is there, with its bounds
-        sums = _integrate(work, law, goals.tables, lines)
+        if foreseen:
+            sums = foreseen_sums(law, goals, lines)
+        else:
+            sums = _integrate(work, law, goals.tables, lines)
         result, settled = assemble(law, model, of_weights, goals, lines, sums, rest, asked)
         if settled:
             break
