@@ -45,6 +45,18 @@ def random_start(
     return {"W_O": W, "V": V, "K": K, "Q": Q, "a": a}
 
 
+def token_start(problem: ShallowProblem, rng: np.random.Generator) -> dict[str, Any]:
+    """Return a start on tokens of dimension 2M, as `draw_tokens` makes them.
+
+    W_O as in `random_start`; W_V, W_K and W_Q are multiples of the identity of all dimensions, so
+    that noise outside the span of the patterns passes through them as well.
+    """
+    m, d = problem.neurons, 2 * problem.M
+    V, K = (scale * np.eye(d) for scale in (problem.value_scale, math.sqrt(problem.key_query)))
+    a = problem.output_scale / math.sqrt(m) * np.where(np.arange(m) % 2, -1.0, 1.0)
+    return {"W_O": problem.xi * rng.normal(size=(m, d)), "W_V": V, "W_K": K, "W_Q": K, "a": a}
+
+
 @dataclass(frozen=True)
 class Descent:
     """Descent until a loss: flow time (nan: not reached), curves by time, weights at the end."""

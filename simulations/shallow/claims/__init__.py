@@ -15,4 +15,5 @@ CLAIMS = {
     "li-theorem-1-iterations": "theorem_1_iterations",
     "li-proposition-2": "proposition_2",
     "li-sample-complexity": "sample_complexity",
+    "li-sparsification": "sparsification",
 }

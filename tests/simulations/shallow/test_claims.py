@@ -18,6 +18,8 @@ from simulations.shallow.claims.reduction import compare
 from simulations.shallow.claims.reduction import judge as judge_reduction
 from simulations.shallow.claims.sample_complexity import _half
 from simulations.shallow.claims.sample_complexity import judge as judge_samples
+from simulations.shallow.claims.sparsification import NAMES
+from simulations.shallow.claims.sparsification import judge as judge_removal
 from simulations.shallow.claims.theorem_1_iterations import Law
 from simulations.shallow.claims.theorem_1_iterations import judge as judge_iterations
 from tests.closeness import close, within
@@ -102,6 +104,27 @@ class TestJudgesBothWays:
         close(_half([8, 32, 128], np.array([0.0, 0.25, 0.75])), 64.0, rel=1e-12)
         assert _half([8, 32], np.array([0.6, 1.0])) == 8.0
         assert _half([8, 32], np.array([0.0, 0.4])) == 32.0  # not within the range
+
+    @pytest.mark.parametrize(
+        ("changes", "quieter", "verdict"),
+        [
+            ({}, {}, HOLDS),
+            ({"15 irrelevant": 0.1}, {}, FINDING),  # as with all tokens
+            ({"15 noisiest": 0.08}, {}, FINDING),  # no better than random ones
+            ({"15 irrelevant": 0.2, "15 noisiest": 0.2}, {}, FINDING),  # at one level of noise
+            (*({"15 irrelevant": 0.2, "15 noisiest": 0.2},) * 2, FAILS),
+            ({"15 relevant": 0.05}, {}, FAILS),
+        ],
+    )
+    def test_sparsification(self, changes, quieter, verdict):
+        usual = dict(zip(NAMES, (0.1, 0.05, 0.04, 0.01, 0.07, 0.9)))
+        seeds = np.random.default_rng(0).uniform(-0.01, 0.01, (6, 10))
+        by = {
+            noise: {name: usual[name] + one for name, one in zip(NAMES, seeds)}
+            | {name: value + seeds[0] for name, value in change.items()}
+            for noise, change in ((2.0, quieter), (4.0, changes))
+        }
+        assert judge_removal(by)[0] is verdict
 
     @pytest.mark.parametrize(
         ("changes", "verdict"),
