@@ -19,6 +19,7 @@ from dynamics.shallow.training import History, checked_batches
 if TYPE_CHECKING:
     from dynamics.shallow.problem import ShallowProblem
 
+_BLOCK = 40_000  # entries of P at a time in means over samples
 REMOVABLE = ("irrelevant", "noisiest", "random", "relevant")
 
 
@@ -173,8 +174,9 @@ def train_on_tokens(
             if not np.isfinite(A).all() or not np.isfinite(H).all():
                 status = Status.DIVERGED
             if step in marks or status is not Status.COMPLETED:
-                rows.append((step, *_means(tokens, A, H, a, attention)[:2],
-                             *_means(test, A, H, a, attention)[::2]))  # fmt: skip
+                (hinge, seen, _), F = _means(tokens, A, H, a, attention)
+                (test_hinge, _, error), _ = _means(test, A, H, a, attention)
+                rows.append((step, hinge, seen, test_hinge, error))
             if step == steps or status is not Status.COMPLETED:
                 break
             batch = tokens if plan is None else Tokens(*(x[plan[step]] for x in tokens))
@@ -183,8 +185,6 @@ def train_on_tokens(
             if attention:
                 K, Q = K + rate_KQ * Q @ G.T, Q + rate_KQ * K @ G
     history = History(*np.array(rows, float).T)
-    with np.errstate(over="ignore", invalid="ignore"):
-        F = _forward(tokens, A, H, a, attention).F
     return TokenTraining(
         float(history.hinge[-1]), float(history.attention[-1]), F, W, V, K, Q,
         history._replace(step=history.step.astype(np.int64)), status,
@@ -226,13 +226,19 @@ def _descent(
 
 def _means(
     tokens: Tokens | None, A: np.ndarray, H: np.ndarray, a: np.ndarray, attend: bool
-) -> tuple[float, float, float]:
-    """Return mean hinge loss, attention of queries on relevant tokens, and P[yF <= 0]."""
+) -> tuple[tuple[float, float, float], np.ndarray]:
+    """Return mean hinge loss, attention of queries on relevant tokens, P[yF <= 0]; and F."""
     if tokens is None:
-        return (np.nan,) * 3
-    F, P, _, _ = _forward(tokens, A, H, a, attend)
-    share = tokens.queried / tokens.queried.sum(axis=1, keepdims=True)
-    on_relevant = np.sum(P * tokens.relevant[:, :, None], axis=1)
-    yF = tokens.labels * F
-    attention = float(np.mean(np.sum(share * on_relevant, axis=1)))
-    return float(np.maximum(0.0, 1.0 - yF).mean()), attention, float(np.mean(yF <= 0.0))
+        return (np.nan,) * 3, np.empty(0)
+    N, L = tokens.pattern.shape
+    F, on_relevant, block = np.empty(N), np.empty(N), max(1, _BLOCK // L**2)
+    for first in range(0, N, block):
+        here = slice(first, first + block)
+        part = Tokens(*(x[here] for x in tokens))
+        F[here], P, _, _ = _forward(part, A, H, a, attend)
+        share = part.queried / part.queried.sum(axis=1, keepdims=True)
+        keys = np.sum(P * part.relevant[:, :, None], axis=1)
+        on_relevant[here] = np.sum(share * keys, axis=1)
+    yF, attention = tokens.labels * F, float(on_relevant.mean())
+    hinge = float(np.maximum(0.0, 1.0 - yF).mean())
+    return (hinge, attention, float(np.mean(yF <= 0.0))), F
