@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from dynamics.shallow import CountTraining, ShallowProblem, train_on_counts
+from dynamics.shallow import CountTraining, ShallowProblem, train_on_counts, train_on_tokens
 from dynamics.shallow.data import Cells, cells
+from dynamics.shallow.tokens import Tokens, TokenTraining
 
 #: The kernels hold no lock of the interpreter.
 _THREADS = 2
+_RESAMPLED = 400
 _RECORDS = 40  # a stretch of steps of `descend`
 
 
@@ -145,18 +147,96 @@ def train_until(
     As `descend`, but looks at the loss after stretches a quarter longer each, and keeps no curve.
     """
     data = population.counts, population.labels
-    now: dict[str, Any] = {name: matrix for name, matrix in start.items() if name != "a"}
-    done, length, a = 0, 5, start["a"]
-    while True:
-        run = train_on_counts(
-            *data, **now, a=a, steps=min(length, most - done), learning_rate=eta, weights=weights,
+
+    def go(now: dict[str, Any], steps: int) -> CountTraining:
+        return train_on_counts(
+            *data, **now, steps=steps, learning_rate=eta, weights=weights,
             learning_rate_KQ=eta * problem.attention_rate, attention=problem.attention != "none",
             train_value=problem.train_value,
         )  # fmt: skip
-        done += length
-        now = {"W_O": run.W_O, "V": run.V, "K": run.K, "Q": run.Q}
-        if run.hinge < hinge or done >= most or not math.isfinite(run.hinge):
-            break
-        length = max(length + 1, round(1.25 * length))
+
+    run, _ = _stretches(go, start, ("W_O", "V", "K", "Q"), hinge, most)
     wrong = np.asarray(population.labels * run.F <= 0.0)
     return float(population.chance @ wrong), run.hinge
+
+
+def train_tokens_until(
+    problem: ShallowProblem,
+    start: dict[str, np.ndarray],
+    eta: float,
+    hinge: float,
+    tokens: Tokens,
+    test: Tokens,
+    most: int = 2_000,
+) -> float:
+    """Return the test error of training on noisy tokens as `train_until` does on counts."""
+
+    def go(now: dict[str, Any], steps: int) -> TokenTraining:
+        return train_on_tokens(
+            tokens, **now, steps=steps, learning_rate=eta,
+            learning_rate_KQ=eta * problem.attention_rate, attention=problem.attention != "none",
+            train_value=problem.train_value,
+        )  # fmt: skip
+
+    _, end = _stretches(go, start, ("W_O", "W_V", "W_K", "W_Q"), hinge, most)
+    attend = problem.attention != "none"
+    F = train_on_tokens(test, **end, steps=0, attention=attend).F
+    return float(np.mean(test.labels * F <= 0.0))
+
+
+def _stretches(
+    go: Callable[[dict[str, Any], int], Any],
+    start: dict[str, Any],
+    names: tuple[str, ...],
+    hinge: float,
+    most: int,
+) -> tuple[Any, dict[str, Any]]:
+    """Return the last stretch of a training until its loss is below a level, and its weights."""
+    now, done, length = start, 0, 5
+    while True:
+        run = go(now, min(length, most - done))
+        done += length
+        now = {name: getattr(run, name) for name in names} | {"a": start["a"]}
+        if run.hinge < hinge or done >= most or not math.isfinite(run.hinge):
+            return run, now
+        length = max(length + 1, round(1.25 * length))
+
+
+def half_of_sets(
+    suffices: Callable[[tuple[int, int]], bool], seeds: int, root: int, most: int = 2**22
+) -> tuple[float, np.ndarray]:
+    """Return N from which half of the training sets suffice, and its values over resampled seeds.
+
+    ``suffices`` tells it of a number of samples and a seed. N doubles until all but a fifth
+    suffice, at most up to ``most``, and halves until at most a fifth do. A seed that is drawn again
+    brings all its sizes.
+    """
+    table: dict[int, np.ndarray] = {}
+
+    def share(size: int) -> float:
+        table[size] = np.array(side_by_side(suffices, [(size, seed) for seed in range(seeds)]))
+        return float(table[size].mean())
+
+    first = size = min(32, most)
+    while share(size) < 0.8 and size < most:
+        size *= 2
+    size = first
+    while table[size].mean() > 0.2 and size > 2:
+        size //= 2
+        share(size)
+    sizes = sorted(table)
+    won = np.array([table[size] for size in sizes], float)
+    drawn = np.random.default_rng(root).integers(0, seeds, (_RESAMPLED, seeds))
+    again = [half_passed(sizes, won[:, chosen].mean(axis=1)) for chosen in drawn]
+    return half_passed(sizes, won.mean(axis=1)), np.array(again)
+
+
+def half_passed(sizes: list[int], shares: np.ndarray) -> float:
+    """Return where a share, made to rise, passes one half; the end of the range if it does not."""
+    rising = np.maximum.accumulate(shares)
+    above = int(np.argmax(rising >= 0.5)) if rising[-1] >= 0.5 else len(sizes) - 1
+    if above == 0 or rising[-1] < 0.5:
+        return float(sizes[above])
+    low, high = rising[above - 1], rising[above]
+    between = (0.5 - low) / (high - low)
+    return float(sizes[above - 1] * (sizes[above] / sizes[above - 1]) ** between)

@@ -26,7 +26,6 @@ FIRST, HINGE = 0.75, 1e-3  # training stops at these losses
 PREDICTED = {None: -4.0, 1.0: -2.0, 3.0: -2.0}
 #: How far a slope at finite alpha_* may be from the exponent stated.
 NEAR = 0.5
-RESAMPLED = 400
 _NAMES = {
     ratio: "no attention" if ratio is None else f"eta_KQ/eta={ratio:g}" for ratio in PREDICTED
 }
@@ -121,12 +120,12 @@ def half_succeed(
     """Return N from which half of the training sets suffice, and its values over resampled seeds.
 
     A set of N samples is multinomial counts over all cells; it suffices where no cell is wrong at
-    the end. N doubles until all but a fifth suffice, and halves until at most a fifth do.
+    the end.
     """
     import numpy as np
 
     from dynamics.shallow import cells
-    from simulations.shallow.runs import random_start, side_by_side, train_until
+    from simulations.shallow.runs import half_of_sets, random_start, train_until
 
     population = cells(problem)
 
@@ -137,39 +136,7 @@ def half_succeed(
         weights = rng.multinomial(N, population.chance)
         return train_until(problem, start, ETA, level, weights, population)[0] == 0.0
 
-    table: dict[int, np.ndarray] = {}
-
-    def share(N: int) -> float:
-        table[N] = np.array(side_by_side(one, [(N, seed) for seed in range(seeds)]))
-        return float(table[N].mean())
-
-    first = N = 32
-    while share(N) < 0.8 and N < 2**22:
-        N *= 2
-    N = first
-    while table[N].mean() > 0.2 and N > 2:
-        N //= 2
-        share(N)
-    sizes = sorted(table)
-    won = np.array([table[N] for N in sizes], float)
-    rng = np.random.default_rng(root)
-    drawn = rng.integers(0, seeds, (RESAMPLED, len(sizes), seeds))
-    again = [_half(sizes, won[np.arange(len(sizes))[:, None], chosen].mean(axis=1))
-             for chosen in drawn]  # fmt: skip
-    return _half(sizes, won.mean(axis=1)), np.array(again)
-
-
-def _half(sizes: list[int], shares: np.ndarray) -> float:
-    """Return where a share, made to rise, passes one half; the end of the range if it does not."""
-    import numpy as np
-
-    rising = np.maximum.accumulate(shares)
-    above = int(np.argmax(rising >= 0.5)) if rising[-1] >= 0.5 else len(sizes) - 1
-    if above == 0 or rising[-1] < 0.5:
-        return float(sizes[above])
-    low, high = rising[above - 1], rising[above]
-    between = (0.5 - low) / (high - low)
-    return float(sizes[above - 1] * (sizes[above] / sizes[above - 1]) ** between)
+    return half_of_sets(one, seeds, root)
 
 
 def judge(

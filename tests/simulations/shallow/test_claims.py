@@ -16,7 +16,6 @@ from simulations.shallow.claims.proposition_2 import READ, Found, Table
 from simulations.shallow.claims.proposition_2 import judge as judge_attention
 from simulations.shallow.claims.reduction import compare
 from simulations.shallow.claims.reduction import judge as judge_reduction
-from simulations.shallow.claims.sample_complexity import _half
 from simulations.shallow.claims.sample_complexity import judge as judge_samples
 from simulations.shallow.claims.sparsification import NAMES
 from simulations.shallow.claims.sparsification import judge as judge_removal
@@ -101,9 +100,9 @@ class TestJudgesBothWays:
         assert judge_samples({key: (x, x, x) for key, x in slopes.items()})[0] is verdict
 
     def test_half_of_the_training_sets(self):
-        close(_half([8, 32, 128], np.array([0.0, 0.25, 0.75])), 64.0, rel=1e-12)
-        assert _half([8, 32], np.array([0.6, 1.0])) == 8.0
-        assert _half([8, 32], np.array([0.0, 0.4])) == 32.0  # not within the range
+        close(runs.half_passed([8, 32, 128], np.array([0.0, 0.25, 0.75])), 64.0, rel=1e-12)
+        assert runs.half_passed([8, 32], np.array([0.6, 1.0])) == 8.0
+        assert runs.half_passed([8, 32], np.array([0.0, 0.4])) == 32.0  # not within the range
 
     @pytest.mark.parametrize(
         ("changes", "quieter", "verdict"),
