@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -69,11 +70,12 @@ def draw_tokens(
     require(bool((norms >= 0.0).all()), "noise", "an array with a negative entry", "0 or more")
     drawn = sample(problem, N, rng)
     kinds = np.array([np.repeat(np.arange(M), row) for row in drawn.counts])
-    asked = np.array([np.repeat(np.arange(M), row) for row in drawn.queried])
-    queried = np.zeros((N, L), bool)
-    for n in range(N):
-        for pattern in range(M):
-            queried[n, np.flatnonzero(kinds[n] == pattern)[: np.sum(asked[n] == pattern)]] = True
+    queried = np.ones((N, L), bool)
+    if problem.queried not in (None, L):
+        asked = [np.repeat(np.arange(M), row) for row in drawn.queried]
+        for n, pattern in product(range(N), range(M)):
+            places = np.flatnonzero(kinds[n] == pattern)
+            queried[n, places[np.sum(asked[n] == pattern) :]] = False
     directions = rng.normal(size=(N, L, len(U)))
     directions /= np.linalg.norm(directions, axis=2, keepdims=True)
     X = U.T[kinds] + norms[:, :, None] * directions

@@ -16,4 +16,5 @@ CLAIMS = {
     "li-proposition-2": "proposition_2",
     "li-sample-complexity": "sample_complexity",
     "li-sparsification": "sparsification",
+    "li-noise": "noise",
 }

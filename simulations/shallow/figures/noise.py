@@ -22,37 +22,43 @@ _LABELS = {
 def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     """Draw a panel for each of the three, and the test errors along tau."""
     panels = figure.subplots(2, 2).ravel()
-    runs = [str(name).removeprefix("errors ").removesuffix(" error") for name in data.data_vars
-            if str(name).endswith(" error")]  # fmt: skip
+    runs = [str(name).removeprefix("sigma ").removesuffix(" N") for name in data.data_vars
+            if str(name).startswith("sigma ") and str(name).endswith(" N")]  # fmt: skip
     artists: dict[str, Any] = {}
     for ax, (knob, label) in zip(panels, _LABELS.items()):
         for number, name in enumerate(runs):
-            if f"{knob} {name} N" not in data:
-                continue
-            artists[name] = _bars(ax, data, knob, f"{knob} {name}", "N", number, pretty(name))
-            beyond = data[f"{knob} {name} N"].where(data[f"{knob} {name} cap"] > 0)
-            ax.plot(data[knob], beyond, "^", markersize=11, markerfacecolor="none",
-                    markeredgecolor=PROBLEM_STYLES[number]["color"])  # fmt: skip
+            if f"{knob} {name} N" in data:
+                artists[name] = _bars(ax, data, knob, f"{knob} {name}", "N", number)
         ax.set_yscale("log", base=2)
+        ax.margins(y=0.09)
         ax.yaxis.set_major_formatter(ScalarFormatter())
         ax.yaxis.set_minor_formatter(NullFormatter())
         ax.axvline(1.0, **REFERENCE)
         ax.set(xlabel=label, ylabel="samples $N$ that suffice")
     for number, name in enumerate(runs):
-        _bars(panels[3], data, "tau", f"errors {name}", "error", number, None)
+        if f"errors {name} error" in data:
+            _bars(panels[3], data, "tau", f"errors {name}", "error", number)
     panels[3].set(xlabel=_LABELS["tau"], ylabel="test error")
     panels[3].set_ylim(bottom=0.0)
     for letter, ax in zip("abcd", panels):
         panel_letter(ax, letter)
-    figure.legend(handles=list(artists.values()), loc="outside lower center", ncols=2)
+    figure.legend(handles=list(artists.values()), loc="outside lower center", ncols=3)
     return artists
 
 
-def _bars(
-    ax: Any, data: xarray.Dataset, knob: str, name: str, part: str, number: int, label: str | None
-) -> Any:
-    """Draw values with their intervals."""
+def _bars(ax: Any, data: xarray.Dataset, knob: str, name: str, part: str, number: int) -> Any:
+    """Draw values with their intervals beside each other; open triangles where they are beyond."""
     value, low, high = (data[f"{name} {one}"].values for one in (part, "low", "high"))
+    x = data[knob].values
+    x = x + 0.008 * (number - 1) * (x[-1] - x[0])
+    known = np.ones(x.size, bool)
+    colour = PROBLEM_STYLES[number]["color"]
+    if f"{name} beyond" in data:
+        known = data[f"{name} beyond"].values == 0
+        ax.plot(x[~known], value[~known], "^", markersize=8, markerfacecolor="none",
+                markeredgecolor=colour)  # fmt: skip
     error = np.maximum(np.stack([value - low, high - value]), 0.0)
-    looks = {"color": PROBLEM_STYLES[number]["color"], "marker": "os"[number], "linewidth": 1.2}
-    return ax.errorbar(data[knob], value, error, capsize=3, label=label, **looks)
+    ax.errorbar(x[~known], value[~known], error[:, ~known], fmt="none", ecolor=colour, capsize=3)
+    label = pretty(name.split(" ", 1)[1])
+    return ax.errorbar(x[known], value[known], error[:, known], capsize=3, label=label,
+                       color=colour, marker="osD"[number], linewidth=1.2)  # fmt: skip

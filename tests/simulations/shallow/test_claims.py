@@ -11,7 +11,7 @@ from simulations.reproduction.claim import Verdict
 from simulations.reproduction.fits import Exponent
 from simulations.reproduction.registry import claim_ids, load
 from simulations.shallow import runs
-from simulations.shallow.claims import PAPER
+from simulations.shallow.claims import PAPER, noise
 from simulations.shallow.claims.proposition_2 import READ, Found, Table
 from simulations.shallow.claims.proposition_2 import judge as judge_attention
 from simulations.shallow.claims.reduction import compare
@@ -143,6 +143,21 @@ class TestJudgesBothWays:
                       np.array([0.01]), np.array([0.03, 0.001]), table)  # fmt: skip
         assert judge_attention(dataclasses.replace(usual, **changes))[0] is verdict
 
+    @pytest.mark.parametrize(
+        ("changes", "verdict"),
+        [
+            ({}, FINDING),
+            (dict.fromkeys(("sigma", "delta", "tau"), (2.0, 1.01, 3.0)), HOLDS),
+            (dict.fromkeys(("sigma", "delta", "tau"), (2.0, 1.0, 3.0)), FAILS),
+        ],
+    )
+    def test_noise(self, changes, verdict):
+        usual = {"sigma": (2.0, 1.5, 3.0), "delta": (1.0, 0.9, 1.1), "tau": (3.0, 2.0, 4.0)}
+        growth = {name: usual | changes for name in (noise.WITH, noise.TRAINED)}
+        found, words = noise.judge(growth, (1.5, (0.1, 0.05, 0.15)), {0.0: 1.0, 2.0: 0.25})
+        assert found is verdict
+        assert "at sigma = 2 all samples there are suffice for 25% of starts" in words
+
 
 def test_the_oracle_tells_another_rate(monkeypatch):
     """The comparison of `li-reduction` can fail."""
@@ -159,6 +174,53 @@ def test_the_oracle_tells_another_rate(monkeypatch):
     true = oracle.step
     monkeypatch.setattr(oracle, "step", lambda w, b, r: true(w, b, (r[0], 1.01 * r[1])))
     assert compare(draw, 0)[0].max() > 1e-6
+
+
+class TestNoise:
+    KIND = noise.RUNS[noise.WITHOUT]
+
+    def test_without_attention_a_sample_is_its_mean(self):
+        """Training on means is training on tokens, to rounding."""
+        from dynamics.shallow import draw_tokens, train_on_tokens
+
+        problem, rng = noise.problem(attend=False), np.random.default_rng(0)
+        start = runs.token_start(problem, rng)
+        drawn = draw_tokens(problem, 12, rng, noise=1.0)
+        ends = [
+            train_on_tokens(one, **start, steps=30, learning_rate=0.5, attention=False)
+            for one in (drawn, noise.pooled(drawn))
+        ]
+        assert np.abs(ends[0].F).min() > 1e-3
+        within(ends[1].F, ends[0].F, 1e-12)
+
+    def test_errors_have_their_norm_and_keep_their_direction(self):
+        problem = noise.problem(attend=True)
+        small, large = (
+            noise.erring_start(problem, np.random.default_rng(1), sigma=size, delta=2.0 * size)
+            for size in (0.5, 1.0)
+        )
+        for name, size in (("V", 0.5), ("K", 1.0), ("Q", 1.0)):
+            off = small[name] - np.eye(10, 5)
+            within(np.linalg.norm(off, axis=0), size, 1e-14)
+            within(large[name] - np.eye(10, 5), 2.0 * off, 1e-14)
+        assert np.array_equal(small["W_O"], large["W_O"])
+
+    def test_more_samples_leave_fewer_errors(self):
+        few, many = (
+            np.mean([noise.count_error({}, self.KIND, N, seed, 0) for seed in range(6)])
+            for N in (8, 2048)
+        )
+        assert few > 0.2
+        assert many == noise.count_error({}, self.KIND, None, 0, 0) == 0.0
+
+    def test_half_of_the_sets_by_a_known_share(self):
+        """A seed suffices from a size of its own on: the median of these, to a doubling."""
+        own = 3.0 * 1.5 ** np.arange(11)
+        N, again = runs.half_of_sets(lambda place: place[0] >= own[place[1]], 11, 0)
+        assert own[5] / 2.0 < N < own[5] * 2.0
+        low, high = np.quantile(again, [0.025, 0.975])
+        assert own[1] < low < N < high < own[9]
+        assert runs.half_of_sets(lambda _: False, 3, 0, most=128)[0] == 128.0
 
 
 class TestRuns:
