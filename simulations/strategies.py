@@ -15,6 +15,7 @@ and zero logits.
 from simulations.draws import flow_settings, reals
 from simulations.masked.strategies import masked_problems
 from simulations.positional.strategies import invalid_problem_arguments, problems, states
+from simulations.shallow.strategies import shallow_problems
 
 __all__ = [
     "flow_settings",
@@ -22,5 +23,6 @@ __all__ = [
     "masked_problems",
     "problems",
     "reals",
+    "shallow_problems",
     "states",
 ]

@@ -33,6 +33,7 @@ from dynamics.core.jit import kernel
 from dynamics.core.plans import gradient_of
 from dynamics.masked import MaskedPopulation, MaskedProblem
 from dynamics.positional.diagonal import DiagonalPopulation
+from dynamics.shallow import ShallowPopulation, ShallowProblem
 from tests.closeness import close, within
 
 
@@ -100,7 +101,19 @@ class System(NamedTuple):
 
 
 SMALL = Problem(D=8, C=2, q=0.3, p=3, nu=0.01, beta=1.0, temperature=1.3)
+SHALLOW = ShallowProblem(
+    M=4, L=6, alpha_relevant=0.5, alpha_confusion=1 / 6, neurons=16, xi=0.1, key_query=0.7,
+    attention_rate=3.0,
+)  # fmt: skip
 CURVED, START = (1.0, 0.3, 0.1, 2.0), (1.0, -1.0, 0.5, 2.0)
+
+
+def beyond_the_hinge(problem):
+    """The start with lucky neurons so large that no margin is below 1: nothing moves."""
+    lucky = [name.startswith("P_") for name in problem.order_parameters]
+    return tuple(np.where(lucky, 1e3, 1.0) * problem.initial_state)
+
+
 SYSTEMS = {
     "positional, enumeration": lambda: System(
         Population(SMALL, tolerance=1e-12), (0.2, 0.1, -0.05), None, 30.0, 2.0
@@ -121,6 +134,13 @@ SYSTEMS = {
         None,
         None,
         20.0,
+    ),
+    "shallow, enumeration": lambda: System(
+        ShallowPopulation(SHALLOW),
+        tuple(1.1 * SHALLOW.initial_state),
+        beyond_the_hinge(SHALLOW),
+        None,
+        0.5,
     ),
     "quadratic, plain": lambda: System(
         Quadratic(CURVED, START), (0.1, 0.2, 0.3, 0.4), (0.0,) * 4, 30.0, 2.0

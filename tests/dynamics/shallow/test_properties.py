@@ -1,0 +1,108 @@
+"""Properties that every problem of the shallow transformer has, checked on drawn ones."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dynamics import gradient_descent
+from dynamics.shallow import ShallowPopulation, cells, sample, train_on_counts
+from simulations.shallow.runs import random_start
+from simulations.strategies import shallow_problems
+from tests.closeness import within
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+def drawn(problem, seed):
+    """Six samples and weights that respect no symmetry."""
+    rng = np.random.default_rng(seed)
+    data = sample(problem, 6, rng)
+    return data, random_start(problem, rng, sigma=0.3, delta=0.5)
+
+
+def moved(start, order, sign=1.0):
+    """The same weights with the patterns in another order."""
+    return {name: start[name][:, order] for name in ("V", "K", "Q")} | {
+        "W_O": start["W_O"], "a": sign * start["a"],
+    }  # fmt: skip
+
+
+def trained(problem, data, start, steps, attend=True):
+    return train_on_counts(
+        data.counts, data.labels, **start, steps=steps, queried=data.queried, learning_rate=0.1,
+        learning_rate_KQ=0.1 * min(problem.attention_rate, 10.0), attention=attend,
+        train_value=problem.train_value,
+    )  # fmt: skip
+
+
+@settings(max_examples=20)
+@given(shallow_problems(), seeds, st.booleans())
+def test_attention_sums_to_one_over_the_patterns(problem, seed, attend):
+    """With each pattern in turn in the place of the relevant one."""
+    data, start = drawn(problem, seed)
+    total = 0.0
+    for i in range(problem.M):
+        order = [i, *(k for k in range(problem.M) if k != i)]
+        here = data._replace(counts=data.counts[:, order], queried=data.queried[:, order],
+                             labels=np.ones(6))  # fmt: skip
+        share = trained(problem, here, moved(start, order), 0, attend).attention
+        assert 0.0 <= share <= 1.0 + 1e-14
+        total += share
+    within(total, 1.0, 1e-13)
+
+
+@settings(max_examples=20)
+@given(shallow_problems(), seeds, st.data())
+def test_descent_commutes_with_permutations_and_the_swap(problem, seed, data):
+    """Irrelevant patterns permuted; discriminative ones exchanged with y -> -y, a -> -a."""
+    order = list(data.draw(st.permutations(range(2, problem.M))))
+    swap = data.draw(st.booleans())
+    order, sign = ([1, 0, *order], -1.0) if swap else ([0, 1, *order], 1.0)
+    seen, start = drawn(problem, seed)
+    end = trained(problem, seen, start, 5)
+    here = seen._replace(counts=seen.counts[:, order], queried=seen.queried[:, order],
+                         labels=sign * seen.labels)  # fmt: skip
+    other = trained(problem, here, moved(start, order, sign), 5)
+    within(other.F, sign * end.F, 1e-11)
+    within(other.A, end.A[np.ix_(order, order)], 1e-11)
+    within(other.H, end.H[:, order], 1e-11)
+
+
+@settings(max_examples=20)
+@given(shallow_problems())
+def test_the_population_is_symmetric(problem):
+    """Its cells, permuted or swapped, are the same cells with the same chances."""
+    every = cells(problem)
+    table = {}
+    for row in zip(every.counts.tolist(), every.queried.tolist(), every.labels.tolist(),
+                   every.chance.tolist()):  # fmt: skip
+        counts, queried, label, chance = row
+        table[(*counts, *queried, label)] = chance
+    swap = [1, 0, *range(2, problem.M)]
+    turn = [0, 1, *range(3, problem.M), 2]
+    for order, sign in ((swap, -1.0), (turn, 1.0)):
+        for key, chance in table.items():
+            counts, queried = key[: problem.M], key[problem.M : -1]
+            image = (*(counts[k] for k in order), *(queried[k] for k in order), sign * key[-1])
+            within(table[image], chance, 1e-15)
+
+
+@settings(max_examples=15)
+@given(shallow_problems(attention="trained", train_value=True), seeds)
+def test_the_drift_of_what_is_conserved_halves_with_the_rate(problem, seed):
+    """From starts off the symmetric K = Q, at a fixed time before a kink is reached."""
+    population = ShallowPopulation(problem)
+    start = problem.initial_state
+    start = start + 0.05 * np.random.default_rng(seed).uniform(0.0, 1.0, start.size)
+    time = 0.02 / max(1.0, problem.attention_rate)
+    drifts = []
+    for steps in (8, 16, 32):
+        run = gradient_descent(population, learning_rate=time / steps, steps=steps, initial=start,
+                               records=2)  # fmt: skip
+        conserved = run.conserved()
+        drifts.append(np.linalg.norm(conserved[-1] - conserved[0]))
+    scale = np.abs(conserved).max()
+    rounding = 1e-14 * scale
+    assert drifts[2] <= drifts[1] <= drifts[0] + rounding
+    if drifts[2] > 1e3 * rounding:
+        within(np.array(drifts[:2]) / np.array(drifts[1:]), 2.0, 0.1)
