@@ -339,7 +339,7 @@ def _figure(
         "li-noise", "Samples against noise and errors of the start",
         "Samples from which half of the training sets leave at most "
         f"{WRONG:g} of the test wrong, with 95 % intervals over seeds; alpha_* = {ALPHA:g}, "
-        f"training on the whole set until its hinge loss is below {FIRST:g}, or on until "
+        f"training on the whole set until its hinge loss is seen below {FIRST:g}, or on until "
         f"{HINGE:g}, for which without noise all patterns must be seen. Norm of the error of (a) "
         "each W_V mu_j, (b) each W_K mu_j and W_Q mu_j, which do not enter without attention, (c) "
         f"each of {L} tokens; dashed: the norm that is judged. "

@@ -299,10 +299,10 @@ def _figure(curve: np.ndarray, found: Found, course: tuple[np.ndarray, np.ndarra
         "seeds with 95 % intervals, and the slides' values as read. (b) Attention of irrelevant "
         "queries at the end against alpha_*/(alpha_* + alpha_#), eta_KQ/eta = "
         f"{PLATEAU_RATIO:g}; numbers are alpha_*, alpha_#. (c) 1 - attention since attention "
-        "was one half, alpha_* = 0.1, until the hinge stops it; dashed: 1/t. (d) What is "
-        "missing at the end against eta at eta_KQ/eta = 30, and against eta_KQ/eta at "
-        "eta = 0.01; dashed: slope -1.",
-        concentration.draw, data, (9.0, 6.6),
+        "was one half, alpha_* = 0.1, until the hinge stops it; dashed: 1/t. What is missing at "
+        "the end (d) against eta at eta_KQ/eta = 30, (e) against eta_KQ/eta at eta = 0.01; "
+        "dashed: slope -1.",
+        concentration.draw, data, (9.6, 6.6),
     )  # fmt: skip
 
 
@@ -323,10 +323,11 @@ def _map_figure(table: Table) -> Any:
     return report_figure(
         "li-wrong-attractor", "Where attention ends, and where a wrong attractor wins",
         "Population descent from random W_O (entries of deviation xi), alpha_# = 0, until the "
-        f"hinge loss is {MAP_HINGE:g}; rho is proportional to eta_KQ/eta. (a) Median attention at "
-        f"the end over seeds, xi sqrt m = {NOISE:g}; numbers: the share of seeds that end in a "
-        "wrong attractor (loss small, attention nearer to its start than to 1), hatched where it "
-        f"is one half or more. (b) That share at alpha_* = 0.1, also for xi sqrt m = {QUIET:g}.",
+        f"hinge loss is {MAP_HINGE:g}; rho = kappa^2 eta_KQ/(a^2 v^2 eta), kappa = a = v = 1. (a) "
+        f"Median attention at the end over seeds, xi sqrt m = {NOISE:g}; numbers: the share of "
+        "seeds that end in a wrong attractor (loss small, attention nearer to its start than to "
+        "1), hatched where it is one half or more. (b) That share at alpha_* = 0.1, also for "
+        f"xi sqrt m = {QUIET:g}.",
         attractor.draw, data, (9.0, 3.8),
     )  # fmt: skip
 

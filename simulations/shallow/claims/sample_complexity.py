@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from dynamics.shallow import ShallowProblem
 
-L, NEURONS, ETA = 100, 40, 0.2
+PATTERNS, L, NEURONS, ETA = 5, 100, 40, 0.2
 FIRST, HINGE = 0.75, 1e-3  # training stops at these losses
 #: Exponent stated by eta_KQ / eta of the transformer; None: without attention.
 PREDICTED = {None: -4.0, 1.0: -2.0, 3.0: -2.0}
@@ -57,7 +57,7 @@ def problem_at(alpha: float, confusion: float, ratio: float | None) -> ShallowPr
     from dynamics.shallow import ShallowProblem
 
     return ShallowProblem(
-        L=L, alpha_relevant=alpha, alpha_confusion=confusion, background="single",
+        M=PATTERNS, L=L, alpha_relevant=alpha, alpha_confusion=confusion, background="single",
         neurons=NEURONS, xi=0.1 / NEURONS**0.5, attention_rate=ratio or 0.0,
         attention="none" if ratio is None else "trained", train_value=False,
     )  # fmt: skip
@@ -108,7 +108,7 @@ def run(context: Context) -> Outcome:
     verdict, summary = judge({key: sizes.slope() for key, sizes in found.items()})
     return Outcome(
         verdict, measured, NEAR,
-        {"seeds": seeds, "M": 5, "L": L, "m": NEURONS, "eta": ETA,
+        {"seeds": seeds, "M": PATTERNS, "L": L, "m": NEURONS, "eta": ETA,
          "eta_KQ/eta": [ratio or 0.0 for ratio in PREDICTED], "stopped at": [FIRST, HINGE]},
         summary, (_figure(found),),
     )  # fmt: skip
@@ -137,6 +137,21 @@ def half_succeed(
         return train_until(problem, start, ETA, level, weights, population)[0] == 0.0
 
     return half_of_sets(one, seeds, root)
+
+
+def seen_by_half(kinds: int) -> float:
+    """Return N at which half of the training sets hold each of some equally likely samples.
+
+    The chance is the sum over k of (-1)^k binom(kinds, k) (1 - k / kinds)^N.
+    """
+    from math import comb
+
+    from scipy.optimize import brentq
+
+    def lacks(N: float) -> float:
+        return -0.5 + sum((-1) ** k * comb(kinds, k) * (1.0 - k / kinds) ** N for k in range(kinds))
+
+    return float(brentq(lacks, 1.0, 100.0 * kinds))
 
 
 def judge(
@@ -168,7 +183,8 @@ def judge(
         )
     return Verdict.FINDING, (
         f"{text}, without and with attention ({_WITH}); trained until the hinge loss is "
-        f"{HINGE:g} the slopes are {words['hinge']}; along alpha_# = 1/2 - alpha_* they are "
+        f"{HINGE:g} the slopes are {words['hinge']}, up to an N at which every sample that can "
+        f"occur has been seen; along alpha_# = 1/2 - alpha_* they are "
         f"{words['slides']}: what counts there is alpha_* - alpha_#."
     )
 
@@ -192,14 +208,16 @@ def _figure(found: dict[tuple[str, float | None], Sizes]) -> Any:
             place: (place, rows[0].x),
         }
     dataset = xarray.Dataset(data, coords={"run": list(_NAMES.values())}).assign(
-        predicted=("run", list(PREDICTED.values()))
+        predicted=("run", list(PREDICTED.values())), seen=seen_by_half(2 * (PATTERNS - 2))
     )
     return report_figure(
         "li-sample-complexity", "Samples against the fraction of relevant tokens",
         "Samples from which half of the training sets classify every sample rightly, with 95 % "
         "intervals over seeds; training on the whole set, one irrelevant pattern a sample. (a) "
-        f"Stopped at a training hinge loss of {FIRST:g}, before the hinge acts; grey: alpha_*^-4 "
-        f"and alpha_*^-2. (b) Trained until it is {HINGE:g}, the paper's criterion. (c) As (a) "
+        f"Stopped when a training hinge loss below {FIRST:g} is seen, looking at times a quarter "
+        "longer each, before the hinge acts; grey: alpha_*^-4 and alpha_*^-2. (b) Trained until it "
+        f"is {HINGE:g}, the paper's criterion; dotted: half of the training sets hold every sample "
+        "that can occur. (c) As (a) "
         "along alpha_# = 1/2 - alpha_*, against the difference alpha_* - alpha_#; grey as in (a).",
         samples.draw, dataset, (10.0, 3.9),
     )  # fmt: skip

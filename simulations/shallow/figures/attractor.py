@@ -21,7 +21,8 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     for i in range(rows):
         for j in range(columns):
             share, value = float(data["wrong"][i, j]), float(data["attention"][i, j])
-            left.text(j, i, f"{share:.2f}", ha="center", va="center", fontsize=8.5,
+            patch = {"facecolor": image.cmap(value), "edgecolor": "none", "pad": 2.0}
+            left.text(j, i, f"{share:.2f}", ha="center", va="center", fontsize=8.5, bbox=patch,
                       color="white" if value < 0.6 else "black")  # fmt: skip
     for i, j in np.argwhere(data["wrong"].values >= 0.5):
         left.add_patch(Rectangle((j - 0.5, i - 0.5), 1.0, 1.0, fill=False, hatch="/",
@@ -29,7 +30,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     ratios = [f"{ratio:g}" for ratio in data["ratio"].values]
     left.set_xticks(range(columns), ratios)
     left.set_yticks(range(rows), [f"{alpha:g}" for alpha in data["alpha"].values])
-    left.set(xlabel=r"$\eta_{KQ}/\eta$", ylabel=r"fraction of relevant tokens $\alpha_*$")
+    left.set(xlabel=r"$\rho=\eta_{KQ}/\eta$", ylabel=r"fraction of relevant tokens $\alpha_*$")
     figure.colorbar(image, ax=left, label="median attention at the end")
     row = data["wrong"].sel(alpha=0.1, method="nearest")
     artists = {"map": image}
@@ -38,7 +39,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     ):
         looks = PROBLEM_STYLES[number] | {"label": label, "marker": "os"[number]}
         artists[label] = right.plot(data["ratio"], values, **looks)[0]
-    right.set(xscale="log", ylim=(-0.04, 1.04), xlabel=r"$\eta_{KQ}/\eta$")
+    right.set(xscale="log", ylim=(-0.04, 1.04), xlabel=r"$\rho=\eta_{KQ}/\eta$")
     right.set_ylabel(r"share in a wrong attractor, $\alpha_*=0.1$")
     right.legend(loc="upper left")
     for letter, ax in zip("ab", (left, right)):

@@ -15,9 +15,10 @@ _BLUE, _RED, _GREEN = (look["color"] for look in PROBLEM_STYLES[:3])
 
 @styled
 def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
-    """Draw the four panels."""
-    panels = figure.subplots(2, 2)
-    (curve, plateau), (rate, left) = panels
+    """Draw the five panels; the last two share their ordinate."""
+    panels = figure.subplot_mosaic("aaabbb;ccddee")
+    curve, plateau, rate, by_eta, by_ratio = panels.values()
+    by_ratio.sharey(by_eta)
     step = data["iteration"].values
     error = np.abs(np.stack([data["low"], data["high"]]) - data["attention"].values)
     artists = {
@@ -38,22 +39,25 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     artists["left"] = rate.plot(since, data["left"], "o-", color=_GREEN, markersize=3)[0]
     first = float(data["left"][0])
     rate.plot(since, first * since[0] / since, **REFERENCE)
-    rate.annotate("$1/t$", (since[-1], first * since[0] / since[-1]), xytext=(-4, 8),
+    middle = np.sqrt(since[0] * since[-1])
+    rate.annotate("$1/t$", (middle, first * since[0] / middle), xytext=(-6, -10),
                   textcoords="offset points", color="#555555", ha="right")  # fmt: skip
     rate.set(xscale="log", yscale="log", ylabel="1 - attention")
+    ticks = [tick for tick in (0.1, 0.3, 1.0, 3.0, 10.0) if since[0] <= tick <= since[-1]]
+    rate.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     rate.xaxis.set_minor_formatter(NullFormatter())
     rate.set_xlabel(r"flow time since attention was $\frac{1}{2}$")
-    for name, axis, marker, colour, label in (
-        ("by_eta", "eta", "o", _BLUE, r"against $\eta$, $\eta_{KQ}/\eta=30$"),
-        ("by_ratio", "ratio", "s", _RED, r"against $\eta_{KQ}/\eta$, $\eta=0.01$"),
+    for name, axis, ax, looks in (
+        ("by_eta", "eta", by_eta, {"color": _BLUE, "marker": "o"}),
+        ("by_ratio", "ratio", by_ratio, {"color": _RED, "marker": "s"}),
     ):
-        looks = {"color": colour, "label": label}
-        artists[name] = left.plot(data[axis], data[name], marker + "-", **looks)[0]
+        artists[name] = ax.plot(data[axis], data[name], **looks)[0]
+        ax.set(xscale="log", yscale="log")
     ratio = data["ratio"].values
-    left.plot(ratio, float(data["by_ratio"][-1]) * ratio[-1] / ratio, **REFERENCE)
-    left.set(xscale="log", yscale="log", xlabel=r"$\eta$ or $\eta_{KQ}/\eta$")
-    left.set_ylabel("1 - attention at the end")
-    left.legend(loc="lower left")
-    for letter, ax in zip("abcd", panels.ravel()):
+    by_ratio.plot(ratio, float(data["by_ratio"][-1]) * ratio[-1] / ratio, **REFERENCE)
+    by_eta.set(xlabel=r"$\eta$, at $\eta_{KQ}/\eta=30$", ylabel="1 - attention at the end")
+    by_ratio.set(xlabel=r"$\eta_{KQ}/\eta$, at $\eta=0.01$")
+    by_ratio.tick_params(labelleft=False)
+    for letter, ax in panels.items():
         panel_letter(ax, letter)
     return artists

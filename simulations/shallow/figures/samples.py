@@ -36,6 +36,8 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
                 middle = np.exp(np.mean(np.log(x)))
                 height = np.exp(np.mean(np.log(N)))
                 ax.plot(x, height * (x / middle) ** float(data["predicted"][number]), **REFERENCE)
+        if regime == "hinge":
+            ax.axhline(float(data["seen"]), **(REFERENCE | {"linestyle": (0, (1, 1.5))}))
         ax.set(xscale="log", yscale="log", xlabel=label, title=title)
         ticks = [tick for tick in (0.05, 0.1, 0.2, 0.4) if x.min() * 0.95 <= tick <= x.max() * 1.05]
         ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])

@@ -17,6 +17,7 @@ from simulations.shallow.claims.proposition_2 import judge as judge_attention
 from simulations.shallow.claims.reduction import compare
 from simulations.shallow.claims.reduction import judge as judge_reduction
 from simulations.shallow.claims.sample_complexity import judge as judge_samples
+from simulations.shallow.claims.sample_complexity import seen_by_half
 from simulations.shallow.claims.sparsification import NAMES
 from simulations.shallow.claims.sparsification import judge as judge_removal
 from simulations.shallow.claims.theorem_1_iterations import Law
@@ -98,6 +99,15 @@ class TestJudgesBothWays:
         for ratio in (1.0, 3.0):
             slopes |= {(regime, ratio): trained for regime in ("first order", "hinge", "slides")}
         assert judge_samples({key: (x, x, x) for key, x in slopes.items()})[0] is verdict
+
+    def test_half_of_the_training_sets_hold_every_sample(self):
+        """By drawing them: a coin for each of two kinds, and six kinds by trial."""
+        close(seen_by_half(2), 2.0, rel=1e-10)
+        drawn = np.random.default_rng(0).integers(0, 6, (4000, 40))
+        seen = [np.mean([len(set(row[:N])) == 6 for row in drawn.tolist()]) for N in (12, 13)]
+        assert seen[0] < 0.52
+        assert seen[1] > 0.48
+        assert 12.0 < seen_by_half(6) < 13.0
 
     def test_half_of_the_training_sets(self):
         close(runs.half_passed([8, 32, 128], np.array([0.0, 0.25, 0.75])), 64.0, rel=1e-12)
