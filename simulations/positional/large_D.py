@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
@@ -10,6 +11,7 @@ import numpy as np
 import xarray
 
 from dynamics import Population, Problem, State, ToleranceError, Trajectory, gradient_flow
+from dynamics.core.crossing import root
 from dynamics.core.trajectory import Status
 from dynamics.positional.events import Events, find_events
 from dynamics.positional.labelling import LabelError, label_error
@@ -33,8 +35,10 @@ FIXED, FIXED_NU, FIXED_BETA = "nu=0.01, beta=1", 0.01, 1.0
 DEGREES = {5: (100_000, 1_000_000), 7: (10_000, 100_000)}
 QUICK_DEGREES = {5: (100_000,)}
 TOLERANCE = 1e-8
-#: A run ends once the population risk is below this (the theorem's o(1)), or at the horizon.
+#: A run ends where the population risk falls to this (the theorem's o(1)), or at the horizon.
 LOSS_GOAL = 1e-3
+#: Relative accuracy of the risk at that end.
+END_ACCURACY = 1e-4
 #: Risks at which a run could have been ended as well: T1 depends on where it ends.
 EARLIER_GOALS = (1e-1, 1e-2)
 
@@ -88,8 +92,8 @@ class Run(NamedTuple):
 
     @property
     def learned(self) -> bool:
-        """Whether the population risk fell below `LOSS_GOAL`."""
-        return bool(self.path.loss[-1] < LOSS_GOAL)
+        """Whether the population risk fell to `LOSS_GOAL`, up to the accuracy of the end."""
+        return bool(self.path.loss[-1] < (1.0 + END_ACCURACY) * LOSS_GOAL)
 
     @property
     def associates(self) -> bool:
@@ -160,11 +164,12 @@ def follow(case: Case) -> Run:
             return False
         seen = state
         try:
-            return population.evaluate(state).loss < LOSS_GOAL
+            return population.certified_loss(state).loss < LOSS_GOAL
         except ToleranceError:
             return True  # the last record will say that accuracy was lost
 
     path = gradient_flow(population, horizon=case.horizon, until=learned)
+    path = ended_at_goal(path, population)
     if path.status not in (Status.COMPLETED, Status.INACCURATE, Status.STALLED):
         raise RuntimeError(f"the flow at {case} stopped early: {path.message}")
     return Run(
@@ -174,6 +179,31 @@ def follow(case: Case) -> Run:
         find_events(path, population),
         label_error(population.problem),
         largest_stable_learning_rate(population, population.problem.initial_state),
+    )
+
+
+def ended_at_goal(path: Trajectory, population: Population) -> Trajectory:
+    """Return a flow up to the time at which its risk falls to `LOSS_GOAL`; all of it without one.
+
+    The time is a root on the dense output, so that it does not depend on the integrator's steps.
+    """
+    below = np.flatnonzero(path.loss <= LOSS_GOAL)
+    if not below.size or below[0] == 0:
+        return path
+    last = int(below[0])
+
+    def excess(time: float) -> float:
+        return population.certified_loss(path.at(time)).loss / LOSS_GOAL - 1.0
+
+    end = root(excess, float(path.time[last - 1]), float(path.time[last]))
+    final = population.certified_loss(path.at(end))
+    return replace(
+        path,
+        time=np.append(path.time[:last], end),
+        states=np.vstack([path.states[:last], path.at(end)]),
+        loss=np.append(path.loss[:last], final.loss),
+        bound=np.append(path.bound[:last], final.bound),
+        message=f"the run ended at time {end:.6g}, where its risk is {LOSS_GOAL:g}",
     )
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from dynamics import gradient_flow
 from simulations.positional import large_D
 from simulations.positional.claims.events_large_D import judge as judge_events
 from simulations.positional.claims.scaling_theory import Differences, Jump, turning_points
@@ -41,6 +42,23 @@ def test_a_run_reaches_its_goal_in_order():
     assert run.test_error < 1e-3
     assert run.T1_if_ended_at(1e-2) < run.T1_if_ended_at(large_D.LOSS_GOAL) * (1 + 1e-9)
     close(run.T1_if_ended_at(large_D.LOSS_GOAL), run.events.T1.time, rel=0.02)
+
+
+@pytest.mark.slow
+def test_the_end_of_a_run_does_not_depend_on_the_steps():
+    case = Case("nu=1/D", 3, 4, 1_000)
+    usual = large_D.follow(case)
+    close(usual.path.loss[-1], large_D.LOSS_GOAL, rel=large_D.END_ACCURACY)
+    path = gradient_flow(
+        usual.population, horizon=case.horizon, rtol=1e-6, records=60,
+        until=lambda state: usual.population.certified_loss(state).loss < 0.7 * large_D.LOSS_GOAL,
+    )  # fmt: skip
+    coarse = large_D.ended_at_goal(path, usual.population)
+    assert path.time[-1] > 1.1 * coarse.time[-1]
+    close(coarse.time[-1], usual.path.time[-1], rel=1e-4)
+    close(coarse.states[-1], usual.path.states[-1], rel=1e-4)
+    above = path.at_records([0, 1, 2])
+    assert large_D.ended_at_goal(above, usual.population) is above
 
 
 def test_cases_are_the_papers_parametrization_and_one_contrast():
