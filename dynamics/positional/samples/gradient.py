@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -31,6 +32,9 @@ _SERIAL = 2**18  # entries of X below which there is one chunk
 _LARGE = 2**20  # entries of X below which a wait for a busy processor would cost too much
 
 
+#: What the gradient in A is a view of where A is fixed: D^2 zeros need neither memory nor a look.
+_ZERO = np.zeros(())
+
 #: One chunk of samples: its index, first and last sample, and the losses of all chunks.
 Task: TypeAlias = tuple[int, int, int, np.ndarray]
 
@@ -45,8 +49,11 @@ class Gradient(NamedTuple):
     @property
     def finite(self) -> bool:
         """Whether nothing overflowed."""
-        parts = (self.loss, self.dA, self.dv)
-        return all(bool(np.isfinite(part).all()) for part in parts)
+        return (
+            math.isfinite(self.loss)
+            and bool(np.isfinite(self.dv).all())
+            and (self.dA.base is _ZERO or bool(np.isfinite(self.dA).all()))
+        )
 
 
 class EmpiricalRisk:
@@ -154,31 +161,51 @@ class EmpiricalRisk:
 
 
 class FixedScores:
-    """The risk as a function of v alone, A being fixed: ``S X`` is computed once, as (N, D, d)."""
+    """The risk as a function of v alone, A being fixed: ``S X`` is computed once, as (N, D, d).
+
+    Few samples are one chunk, whose step takes as long as a few calls of NumPy: working memory is
+    kept between the steps (20 instead of 50 microseconds a step with four samples at D = 32).
+    """
 
     def __init__(self, risk: EmpiricalRisk, A: np.ndarray) -> None:
         self.risk = risk
         S = softmax_rows(A / risk.problem.tau).astype(risk.X.dtype)
         rows = risk.rows.reshape(risk.N, risk.problem.D, -1)
         self._mixed = np.matmul(S, rows).reshape(risk.rows.shape)
+        self._still = np.broadcast_to(_ZERO, A.shape)
+        self._entries = np.flatnonzero(risk.fresh)
+        self._value = np.zeros(risk.fresh.size, risk.X.dtype)
+        self._kept = risk.scratch(3) if len(risk.chunks) == 1 else None
 
     def gradient(self, A: np.ndarray, v: np.ndarray) -> Gradient:
-        """Return loss and gradient in v; A is not looked at."""
-        risk, problem, kind = self.risk, self.risk.problem, self.risk.X.dtype
-        value = risk.spread(v)
-        G = np.zeros((len(risk.chunks), value.size))
+        """Return loss and gradient in v; A is not looked at, and its gradient cannot be written."""
+        risk = self.risk
+        self._value[self._entries] = v
+        G = np.zeros((len(risk.chunks), self._value.size))
+        if self._kept is not None:
+            loss = self._sums(*risk.chunks[0], self._kept, G[0]) / risk.N
+        else:
 
-        def work(tasks: Iterator[Task]) -> None:
-            scratch = risk.scratch(3)
-            for index, first, last, loss in tasks:
-                loss[index] = sums_at_fixed_scores(
-                    self._mixed, risk.y, value, kind.type(problem.kappa), problem.p, problem.nu,
-                    first, last, risk.block, *scratch, G[index], risk.ahead,
-                )  # fmt: skip
+            def work(tasks: Iterator[Task]) -> None:
+                scratch = risk.scratch(3)
+                for index, first, last, losses in tasks:
+                    losses[index] = self._sums(first, last, scratch, G[index])
 
-        loss = risk.shared(work)
-        dv = -problem.kappa / risk.N * G.sum(axis=0)[risk.fresh]
-        return Gradient(loss, np.zeros_like(A), dv)
+            loss = risk.shared(work)
+        dv = -risk.problem.kappa / risk.N * G.sum(axis=0)[self._entries]
+        return Gradient(loss, self._still, dv)
+
+    def _sums(
+        self, first: int, last: int, scratch: tuple[np.ndarray, np.ndarray], G: np.ndarray
+    ) -> float:
+        """Return the loss of some samples and add their part of the gradient to ``G``."""
+        risk, problem = self.risk, self.risk.problem
+        return float(
+            sums_at_fixed_scores(
+                self._mixed, risk.y, self._value, risk.X.dtype.type(problem.kappa), problem.p,
+                problem.nu, first, last, risk.block, *scratch, G, risk.ahead,
+            )
+        )  # fmt: skip
 
 
 class FixedValue:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -295,7 +296,7 @@ class _Run:
         if settings["trainable"] != "A":
             push_v = settings["momentum"] * push_v - settings["learning_rate_v"] * gradient.dv
             v = v + push_v
-        if np.isfinite(before) and gradient.loss > before:
+        if math.isfinite(before) and gradient.loss > before:
             rise = max(rise, (gradient.loss - before) / before if before > 0.0 else np.inf)
         return _State(step + 1, A, v, push_A, push_v, gradient.loss, rise)
 

@@ -253,3 +253,19 @@ def test_bad_input_to_stability():
         stability(problem, X, y, A, 1e200 * v)
     with pytest.raises(ParameterError, match="threads"):
         EmpiricalRisk(problem, X, y, threads=0)
+
+
+def test_few_samples_at_fixed_scores_keep_nothing_of_a_step_but_memory():
+    """Working memory stays between steps: what was evaluated before must not show."""
+    problem, X, y, A, v = case(N=4, dtype=np.float32, D=8, C=2, d=20)
+    whole = EmpiricalRisk(problem, X, y, threads=1)
+    seen, unseen = FixedScores(whole, A), FixedScores(whole, A)
+    seen.gradient(A, 1e30 * v)
+    first, again = seen.gradient(A, v), seen.gradient(A, v)
+    for value in (again, unseen.gradient(A, v)):
+        assert value.loss == first.loss
+        assert value.dv.tolist() == first.dv.tolist()
+    close(first.dv, whole.gradient(A, v).dv, rel=1e-4)
+    assert first.finite
+    assert not first.dA.any()
+    assert not seen.gradient(A, np.full_like(v, np.nan)).finite
