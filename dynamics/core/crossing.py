@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import optimize
 
+from dynamics.core.integrate import Path
 from dynamics.core.trajectory import Trajectory
 
 
@@ -34,6 +35,24 @@ class Event:
         if math.isnan(time):
             return self
         return replace(self, time=float(time), state=trajectory.at(time))
+
+
+def every_step(trajectory: Trajectory) -> Trajectory:
+    """Return a flow with each step of its integrator as a record, without losses (nan).
+
+    For quantities of the state alone, where a loss at every step would cost more than the flow.
+    A run without steps of an integrator between its records is returned as it is.
+    """
+    path = trajectory.interpolant
+    if not isinstance(path, Path):
+        return trajectory
+    time = np.array(path.times)
+    kept = time <= trajectory.time[-1]
+    unknown = np.full(int(kept.sum()), math.nan)
+    return replace(
+        trajectory, time=time[kept], states=np.array(path.points)[kept],
+        loss=unknown, bound=unknown, observed={},
+    )  # fmt: skip
 
 
 def first_passage(

@@ -81,9 +81,15 @@ def population(problem: Problem, tolerance: float) -> Population:
 
 @cache
 def flow(
-    problem: Problem, tolerance: float, horizon: float = HORIZON, initial: State | None = None
+    problem: Problem,
+    tolerance: float,
+    horizon: float = HORIZON,
+    initial: State | None = None,
+    records: int | None = None,
 ) -> Trajectory:
     """Return the gradient flow of a problem, from Parametrization 3.1 unless ``initial`` is given.
+
+    ``records`` is ``None`` for as many as it takes to see where they turn.
 
     Raises
     ------
@@ -92,7 +98,8 @@ def flow(
     """
     expectation = population(problem, tolerance)
     # violations are sought where the records turn; a full evaluation is cheap by enumeration only
-    records = 2000 if expectation.method == "enumeration" else 300
+    if records is None:
+        records = 2000 if expectation.method == "enumeration" else 300
     run = gradient_flow(expectation, horizon=horizon, initial=initial, records=records)
     if run.status is not Status.COMPLETED:
         raise RuntimeError(f"the flow of {describe(problem)} stopped early: {run.message}")

@@ -131,7 +131,7 @@ class Ladder:
             return None
 
         def enough(rung: int) -> bool:
-            return bool(np.all(self.bounds(rung, state) <= target))
+            return bool((self.bounds(rung, state) <= target).all())
 
         if enough(rung):
             while rung > above + 1 and enough(rung - 1):

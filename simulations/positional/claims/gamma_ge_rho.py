@@ -223,12 +223,20 @@ def _range(sparse: bool) -> str:
     return "C/D <= q <= 0.1" if sparse else "q = 0.2 to 0.95"
 
 
-def course(problem: Problem, tolerance: float, horizon: float | None = None) -> Course:
-    """Return what gamma - rho does along the flow, and the condition."""
+def course(problem: Problem, tolerance: float) -> Course:
+    """Return what gamma - rho does along the flow of a named problem, and the condition."""
     from simulations.positional import runs
 
-    path = runs.flow(problem, tolerance, horizon or runs.HORIZON)
-    return course_of(path, runs.population(problem, tolerance))
+    return course_of(runs.flow(problem, tolerance), runs.population(problem, tolerance))
+
+
+def searched(problem: Problem, tolerance: float) -> Course:
+    """Return the same for a drawn problem, whose losses nobody asks for."""
+    from dynamics.core.crossing import every_step
+    from simulations.positional import runs
+
+    path = runs.flow(problem, tolerance, SEARCH_HORIZON, records=2)
+    return course_of(every_step(path), runs.population(problem, tolerance))
 
 
 def course_of(path: Trajectory, population: Population) -> Course:
@@ -274,7 +282,7 @@ def _search(sparse: bool, context: Context) -> Sample:
         for index in range(number):
             key = np.random.SeedSequence(seed, spawn_key=(int(sparse), index))
             problem = _draw(np.random.default_rng(key), sparse)
-            found.setdefault(seed, []).append(course(problem, tolerance, SEARCH_HORIZON))
+            found.setdefault(seed, []).append(searched(problem, tolerance))
     return Sample(sparse, found)
 
 

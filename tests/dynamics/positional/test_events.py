@@ -2,13 +2,14 @@
 
 import itertools
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from dynamics import Population, Problem, SlowManifold, State, gradient_descent, gradient_flow
-from dynamics.core.crossing import stretches, turning_values
+from dynamics.core.crossing import every_step, stretches, turning_values
 from dynamics.positional.events import ARRIVAL, _turning_points, attention_leads, find_events
 from dynamics.positional.labelling import label_error
 from tests.closeness import close, within
@@ -120,6 +121,21 @@ class TestStretches:
         assert (np.diff(times) >= 0.0).all()
         assert set(clock.time) <= set(times)
         assert values.max() == pytest.approx(0.0, abs=1e-9 * gamma**2)
+
+
+def test_every_step_of_a_flow_with_two_records(falling):
+    population, usual, _ = falling
+    run = gradient_flow(population, horizon=1e3, records=2)
+    steps = every_step(run)
+    assert steps.time.size == run.stats["steps"] + 1 > 100
+    assert steps.states[[0, -1]].tolist() == run.states.tolist()
+    middle = steps.time.size // 2
+    close(steps.states[middle], usual.at(float(steps.time[middle])), rel=1e-5)
+    assert np.isnan(steps.loss).all()
+    cut = every_step(replace(run, time=steps.time[[0, middle]]))
+    assert cut.time.tolist() == steps.time[: middle + 1].tolist()
+    descent = gradient_descent(population, learning_rate=1e-3, steps=3)
+    assert every_step(descent) is descent
 
 
 class TestEventIII:
