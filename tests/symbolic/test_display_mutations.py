@@ -22,6 +22,9 @@ from symbolic.positional import (
     symmetric_line,
 )
 
+#: Tracing slows SymPy 2.4 times, and what is altered here is run unaltered, and traced, elsewhere.
+pytestmark = pytest.mark.no_cover
+
 ALTERED: dict[str, Callable[[sp.Expr], sp.Expr]] = {
     "factor": lambda e: 2 * e,
     "sign": lambda e: -e,

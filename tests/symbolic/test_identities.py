@@ -1,6 +1,7 @@
 """Every identity of attention, margins, the full model's closed form, Lemma 4.3 and the kernels."""
 
 from collections.abc import Callable
+from functools import cache
 
 import pytest
 import sympy as sp
@@ -20,22 +21,32 @@ TABLES: dict[str, Callable[[], dict[str, sp.Expr]]] = {
 }
 
 
-@pytest.mark.parametrize("table", TABLES)
-def test_every_identity_is_zero(table: str) -> None:
-    for label, expression in TABLES[table]().items():
+#: The tables that test_catalogue.py does not decide: it runs the proofs that hold the others.
+NOT_PROVED = ("large D", "kernels")
+
+
+@cache
+def table(name: str) -> dict[str, sp.Expr]:
+    return TABLES[name]()
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_identity_is_a_statement(name: str) -> None:
+    """No entry is zero by construction except where SymPy cancels it at once; most must not be."""
+    expressions = table(name).values()
+    assert sum(sp.sympify(e) != 0 for e in expressions) > len(list(expressions)) / 2
+
+
+@pytest.mark.no_cover
+@pytest.mark.parametrize("name", NOT_PROVED)
+def test_every_identity_is_zero(name: str) -> None:
+    for label, expression in table(name).items():
         decision = decide(expression)
         assert decision.zero, f"{label}: {decision}"
 
 
-@pytest.mark.parametrize("table", TABLES)
-def test_every_identity_is_a_statement(table: str) -> None:
-    """No entry is zero by construction except where SymPy cancels it at once; most must not be."""
-    expressions = TABLES[table]().values()
-    assert sum(sp.sympify(e) != 0 for e in expressions) > len(list(expressions)) / 2
-
-
 def test_simplify_agrees_on_the_attention_weights() -> None:
-    for expression in attention.identities().values():
+    for expression in table("attention").values():
         assert decide(expression, simplify=True).simplified
 
 
@@ -72,7 +83,7 @@ class TestWrongFormulasAreSeen:
         assert not decide(limit - right * sym.alpha).zero
 
     def test_linear_branch_has_another_power_of_D(self) -> None:
-        claim = large_D.identities()["T1 on the linear branch"]
+        claim = table("large D")["T1 on the linear branch"]
         assert decide(claim).zero
         assert not decide(claim + large_D.r * sym.D).zero
 
@@ -92,7 +103,7 @@ _SLOPES = (margins.activation_slope, margins.excess_slope)
 
 def test_linear_part_of_the_activation_does_not_move_attention() -> None:
     """A consequence of the excess form that the paper's leading terms hide (Lemma 4.3)."""
-    claims = lemma_4_3.identities()
+    claims = table("Lemma 4.3")
     nothing = [label for label in claims if label.startswith("nu moves")]
     assert len(nothing) == 2
     assert all(decide(claims[label]).zero for label in nothing)

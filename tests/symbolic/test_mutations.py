@@ -19,6 +19,9 @@ from symbolic.masked import keys
 from symbolic.positional import attention, increments, kernels, lemma_4_3, margins
 from symbolic.positional import symbols as sym
 
+#: Tracing slows SymPy 2.4 times, and what is altered here is run unaltered, and traced, elsewhere.
+pytestmark = pytest.mark.no_cover
+
 
 def _another_exponent(expression: sp.Expr) -> sp.Expr:
     """Raise one power by one (the first in the order of SymPy), or one symbol to its square."""

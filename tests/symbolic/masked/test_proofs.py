@@ -17,6 +17,7 @@ SMALL = lemma_5_1.CASES[0]  # P = 4, two clusters
 
 class TestProofs:
     @pytest.mark.slow
+    @pytest.mark.no_cover  # tracing slows SymPy 2.4 times; the claims run these proofs
     @pytest.mark.parametrize("module", [lemma_5_1, lemma_5_2, reduction])
     def test_all_cases_hold(self, module: object) -> None:
         proofs = module.prove_all()  # type: ignore[attr-defined]

@@ -8,7 +8,7 @@ from math import factorial
 
 import pytest
 
-from symbolic.positional import lemma_4_1, lemma_4_2, lemma_4_3, symmetry
+from symbolic.positional import lemma_4_1, lemma_4_2, symmetry
 from symbolic.positional.reduction import first_and_last, layouts
 
 SMALL = (4, 2)
@@ -99,10 +99,3 @@ class TestLemma42:
         proof = lemma_4_2.prove(*SMALL, off_span=Fraction(1, 3))
         assert not proof.all_zero
         assert any("do not contain the noise" in failure for failure in proof.failures)
-
-
-class TestLemma43:
-    def test_holds(self) -> None:
-        proof = lemma_4_3.prove()
-        assert proof.all_zero, proof.failures
-        assert proof.count == len(lemma_4_3.identities())
