@@ -59,7 +59,7 @@ def test_the_error_of_a_faint_output():
     assert value.ties == pytest.approx(0.050537, abs=1e-6)
 
 
-@settings(max_examples=250)
+@settings(max_examples=100)
 @given(rng=st.randoms(use_true_random=False))
 def test_every_number_lies_within_its_bound(rng):
     case = draw(rng)

@@ -82,7 +82,7 @@ def verdict(seed, relative=False):
 
 
 class TestInsideBalls:
-    @settings(max_examples=300, deadline=None)
+    @settings(max_examples=100, deadline=None)
     @given(seed=st.integers(0, 2**32 - 1))
     def test_every_bound_holds(self, seed):
         assert verdict(seed) in ("held", "refused", "overflow")
@@ -94,6 +94,7 @@ class TestInsideBalls:
 
     def test_most_are_not_refused(self):
         verdicts = [verdict(seed) for seed in range(100)]
+        assert set(verdicts) <= {"held", "refused", "overflow"}
         assert verdicts.count("held") >= 70
 
     @pytest.mark.parametrize(

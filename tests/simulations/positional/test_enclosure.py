@@ -119,7 +119,7 @@ def written_box(text, **at):
 
 
 class TestEnclosure:
-    @settings(max_examples=200)
+    @settings(max_examples=100)
     @given(boxes_and_points(), st.sampled_from((40, 96, 96)))
     @example(written_box("D=6, C=2, q=.3, alpha=.1, x=.207, beta=.462, tau=1.443"), 96)
     @example(written_box("D=6, C=2, q=.1..1, alpha=0..10, nu=1e-300, kappa=1..16, p=21"), 96)
