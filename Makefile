@@ -31,10 +31,14 @@ reproduce-quick: $(VENV)/.installed
 reproduce-thorough: $(VENV)/.installed
 	$(BIN)/patchdyn reproduce --thorough --out report-thorough
 
+# compiled before, so that no two processes compile the same; a file stays in one process, so that
+# what its tests share is computed once
 test: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=term
+	$(BIN)/python -m dynamics.precompile
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --cov --cov-report=term
 
 test-fast: $(VENV)/.installed-dev
+	$(BIN)/python -m dynamics.precompile
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" $(FAST)
 
 lint: $(VENV)/.installed-dev
@@ -65,7 +69,6 @@ $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install $(QUIETLY) --editable '.[dev]'
-	$(BIN)/python -m dynamics.precompile
 	@touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-bench: pyproject.toml | $(VENV)/bin/python

@@ -17,3 +17,9 @@ def pytest_addoption(parser):
     parser.addoption(
         "--fuzz-claims", default="figure-3,huang-lemma-5.2", help="claims of the run that is killed"
     )
+
+
+def pytest_collection_modifyitems(items):
+    """Put files with slow tests first: at the end no process works alone on a long one."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
