@@ -77,12 +77,12 @@ def first_passage(
     return math.nan
 
 
-def root(function: Callable[[float], float], low: float, high: float) -> float:
-    """Root between two times, relative accuracy 1e-6; ``high`` if rounding hides the change."""
+def root(function: Callable[[float], float], low: float, high: float, rtol: float = 1e-6) -> float:
+    """Root between two times to a relative accuracy; ``high`` if rounding hides the change."""
     known = cache(function)  # at both ends already
     if known(low) * known(high) > 0.0:
         return high
-    return float(optimize.brentq(known, low, high, rtol=1e-6, xtol=1e-12))
+    return float(optimize.brentq(known, low, high, rtol=rtol, xtol=1e-12))
 
 
 class Stretch(NamedTuple):

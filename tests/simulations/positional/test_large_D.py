@@ -45,6 +45,14 @@ def test_a_run_reaches_its_goal_in_order():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("D", large_D.QUICK_SIZES)
+def test_the_end_is_at_the_goal_where_alpha_jumps_too(D):
+    run = large_D.follow(Case(FIXED, 3, 4, D))
+    assert run.learned
+    close(run.path.loss[-1], large_D.LOSS_GOAL, rel=large_D.END_ACCURACY)
+
+
+@pytest.mark.slow
 def test_the_end_of_a_run_does_not_depend_on_the_steps():
     case = Case("nu=1/D", 3, 4, 1_000)
     usual = large_D.follow(case)
