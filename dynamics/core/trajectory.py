@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 
 from dynamics.core.errors import ToleranceError
-from dynamics.core.invariants import Invariant, loss_non_increasing
+from dynamics.core.invariants import Invariant, Violation, loss_non_increasing
 from dynamics.core.provenance import provenance
 
 if TYPE_CHECKING:
@@ -157,6 +157,11 @@ class Trajectory:
     def violations(self) -> dict[str, float]:
         """Return the worst violation of each invariant, 0.0 where it holds."""
         return {invariant.name: invariant.worst(self) for invariant in self.invariants}
+
+    def violated(self) -> dict[str, Violation]:
+        """Return when each invariant is violated that does not hold throughout."""
+        found = {invariant.name: invariant.violated(self) for invariant in self.invariants}
+        return {name: violation for name, violation in found.items() if violation is not None}
 
     def columns(self) -> dict[str, tuple[np.ndarray, str]]:
         """Return what a dataset holds: name -> (one number per record, what it is)."""

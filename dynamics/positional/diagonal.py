@@ -78,6 +78,7 @@ patch_association = Invariant(
     "Top_C(A_i) = S_l for every row i of S_l and all t > 0 (1 where it fails)",
     "Theorem 4.1, item 1",
     _association,
+    graded=False,
 )
 row_sum_conserved = Invariant(
     "row sum of A",

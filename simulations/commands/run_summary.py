@@ -48,11 +48,21 @@ def summarize(
             **ends,
             "outcomes": outcomes and {q.name: outcomes[q.name] for q in theory.outcomes},
             "violations": trajectory.violations() if any_record else None,
+            "violated": _violated(trajectory) if any_record else None,
             "command": theories.command(case),
             "provenance": provenance(),
             **({} if interrupted else theory.details(case, trajectory, population)),
         }
     )
+
+
+def _violated(trajectory: Trajectory) -> dict[str, dict[str, Any]]:
+    """Return when each invariant is violated that does not hold throughout."""
+    graded = {invariant.name: invariant.graded for invariant in trajectory.invariants}
+    return {
+        name: {**asdict(violation), "graded": graded[name]}
+        for name, violation in trajectory.violated().items()
+    }
 
 
 def _ends(theory: Theory, case: Case, trajectory: Trajectory) -> dict[str, dict[str, float]]:
@@ -79,9 +89,9 @@ def as_text(theory: Theory, summary: Mapping[str, Any]) -> str:
     if summary["outcomes"] is not None:
         lines += ["", *_outcomes(theory, summary)]
     if summary["violations"] is not None:
-        broken = {name: worst for name, worst in summary["violations"].items() if worst}
+        broken = summary["violated"]
         lines += ["", f"invariants   {len(summary['violations']) - len(broken)} hold"]
-        lines += [f"             {name} is violated by {_show(w)}" for name, w in broken.items()]
+        lines += [f"             {_when(name, found)}" for name, found in broken.items()]
     return "\n".join(lines)
 
 
@@ -106,6 +116,26 @@ def _outcomes(theory: Theory, summary: Mapping[str, Any]) -> list[str]:
         for quantity in theory.outcomes
         if quantity.name not in (summary["final"] or ())
     ]
+
+
+def _when(name: str, found: Mapping[str, Any]) -> str:
+    """Return when an invariant is violated and from when on it holds, by the records of the run."""
+    first, last = _show(found["first"]), _show(found["last"])
+    until = f"first at time {first}, last at {last}" if first != last else f"at time {first}"
+    told = f"{name} is violated {until}"
+    if found["graded"]:
+        told = f"{name} is violated by {_show(found['worst'])} (at time {_show(found['at'])})"
+        told += f", {until}" if first != last else ""
+    if found["begins"] is None:
+        return f"{told}: at every record"
+    if found["for_good"] is None:
+        return f"{told}, the end of the run"
+    if found["begins"] < found["first"]:
+        return f"{told}; it holds before, and for good from time {_show(found['for_good'])}"
+    if found["begins"] == found["for_good"]:
+        return f"{told}; it begins to hold at time {_show(found['begins'])}, for good"
+    begins, good = _show(found["begins"]), _show(found["for_good"])
+    return f"{told}; it begins to hold at time {begins}, for good from time {good}"
 
 
 def _show(number: float | None) -> str:

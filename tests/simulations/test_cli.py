@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import xarray
 import dynamics
 from simulations.cli import main
 from simulations.commands import COMMANDS
+from simulations.theories import load
 from tests.closeness import close
 from tests.simulations.fakes import claim, fake_registry, figure
 
@@ -275,7 +277,29 @@ class TestRun:
 
     def test_broken_invariants_are_named(self, capsys):
         assert main(["run", *SMALL, "--gamma", "-0.5", "--horizon", "1"]) == 0
-        assert "gamma >= rho is violated by 0.5" in capsys.readouterr().out
+        text = capsys.readouterr().out
+        assert re.search(r"gamma >= rho is violated by 0\.5 \(at time .*: at every record\n", text)
+
+    def test_association_says_when_it_begins_and_from_when_it_holds_for_good(self, capsys):
+        """A start at gamma < rho: what is told is what the records of the same run say."""
+        arguments = ["run", *SMALL, "--gamma", "-1e-3", "--horizon", "1e4"]
+        assert main([*arguments, "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)["violated"]["patch association"]
+        case = load("positional").build(
+            {"D": 16, "tolerance": 1e-6, "gamma0": -1e-3, "horizon": 1e4}
+        )
+        run = load("positional").solve(case, records=300)
+        fails = np.minimum(case.problem.beta, run.gamma[1:]) <= run.rho[1:]
+        assert fails[0]
+        assert not fails[-1]
+        assert found["begins"] == run.time[1:][~fails][0]
+        assert found["for_good"] == run.time[1:][np.flatnonzero(fails)[-1] + 1]
+        assert main(arguments) == 0
+        begins = f"it begins to hold at time {found['begins']:.6g}, for good\n"
+        lines = capsys.readouterr().out.splitlines(keepends=True)
+        line = next(line for line in lines if "patch association is" in line)
+        assert line.endswith(begins)
+        assert "by 1" not in line
 
 
 class TestRunOutput:

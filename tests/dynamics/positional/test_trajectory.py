@@ -16,6 +16,7 @@ from dynamics import (
     gradient_descent,
     gradient_flow,
 )
+from dynamics.core.invariants import Violation
 from dynamics.positional.trajectory import REDUCED_INVARIANTS, patch_association_fails
 from simulations.falsify.check import case_of
 from simulations.theories import load
@@ -52,6 +53,27 @@ class TestViolations:
         loss[3:] += 0.25
         broken = dataclasses.replace(run, loss=loss)
         assert broken.violations()["loss non-increasing"] == pytest.approx(0.25, abs=0.1)
+
+    def test_it_is_told_when(self, run):
+        """Six records: rho - gamma is 0, 0.1, 0.3, -0.1, 0.2, -0.4, and the first is a tie."""
+        run = run.at_records([0, 1, 2, 3, 4, 5])
+        rho = np.array([0.0, 0.1, 0.3, -0.1, 0.2, -0.4])
+        broken = with_states(run, gamma=0.0, rho=rho)
+        found, time = broken.violated(), run.time.tolist()
+        assert found["gamma >= rho"] == Violation(0.3, time[2], time[1], time[4], time[0], time[5])
+        # about t > 0: the tie at time 0 counts neither way
+        assert found["patch association"] == Violation(
+            1.0, time[1], time[1], time[4], time[3], time[5]
+        )
+        assert set(found) == {name for name, worst in broken.violations().items() if worst}
+
+    def test_violated_to_the_end_or_throughout(self, run):
+        run = run.at_records([0, 1, 2])
+        end = with_states(run, gamma=0.0, rho=np.array([-1.0, -1.0, 1.0])).violated()
+        assert (end["gamma >= rho"].begins, end["gamma >= rho"].for_good) == (0.0, None)
+        always = with_states(run, gamma=0.0, rho=1.0).violated()["gamma >= rho"]
+        assert (always.begins, always.for_good) == (None, None)
+        assert (always.first, always.last) == (0.0, run.time[-1])
 
     def test_a_failing_region_is_found_by_the_flow(self):
         """A known counterexample to gamma >= rho, far outside q D <= C."""
