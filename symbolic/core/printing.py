@@ -7,6 +7,7 @@ import textwrap
 
 import sympy as sp
 
+from symbolic.core import prose
 from symbolic.core.derivation import Derivation, Equation, Notation
 from symbolic.core.proof import Proof
 
@@ -19,6 +20,7 @@ _PREAMBLE = r"""\documentclass{article}
 \newcommand{\fitted}[1]{\sbox0{$\displaystyle #1$}%
   \ifdim\wd0>\linewidth\resizebox{\linewidth}{!}{\usebox0}\else\usebox0\fi}
 \setlength{\parindent}{0pt}
+\sloppy
 \begin{document}
 """
 
@@ -32,7 +34,8 @@ def text(derivation: Derivation, proofs: list[Proof]) -> str:
         rests_on = equation.ground
         wrapped = textwrap.wrap(f"[{rests_on}]", WIDTH) if rests_on else []
         formula = (f"    {x}" for x in (*_plain(equation, derivation.notation), *wrapped))
-        lines += [f"{equation.name}{note}:", *formula, ""]
+        heading = textwrap.wrap(f"{equation.name}{note}:", WIDTH, break_on_hyphens=False)
+        lines += [*heading, *formula, ""]
     return "\n".join([*lines, *_outcome(proofs)]).rstrip() + "\n"
 
 
@@ -58,11 +61,18 @@ def _outcome(proofs: list[Proof]) -> list[str]:
 
 def latex(derivation: Derivation, proofs: list[Proof]) -> str:
     """Return a LaTeX document that compiles on its own (amsmath, geometry, graphicx)."""
-    lines = [_PREAMBLE + rf"\section*{{{_escape(derivation.title)}}}"]
-    lines += [rf"\emph{{{_escape(derivation.place)}}}", "", _escape(derivation.statement), ""]
+    lines = [_PREAMBLE + rf"\section*{{{prose.latex(derivation.title)}}}"]
+    lines += [
+        rf"\emph{{{prose.latex(derivation.place)}}}",
+        "",
+        prose.latex(derivation.statement),
+        "",
+    ]
     for equation in derivation.equations:
         rests_on = equation.ground
-        words = _escape(equation.note) + (rf" \emph{{[{_escape(rests_on)}]}}" if rests_on else "")
+        words = prose.latex(equation.note) + (
+            rf" \emph{{[{prose.latex(rests_on)}]}}" if rests_on else ""
+        )
         if words:
             lines.append(rf"\medskip {words.strip()}:")
         lines += [
@@ -71,10 +81,10 @@ def latex(derivation: Derivation, proofs: list[Proof]) -> str:
             r"\end{equation*}",
         ]
     for proof in proofs:
-        lines += [rf"\paragraph{{{_escape(proof.claim)}}} {_escape(proof.summary())}."]
+        lines += [rf"\paragraph{{{prose.latex(proof.claim)}}} {prose.latex(proof.summary())}."]
         if proof.identities:
             items = (f"{what}: {number}" for what, number in proof.identities.items())
-            lines += [r"\begin{itemize}", *(rf"\item {_escape(item)}" for item in items)]
+            lines += [r"\begin{itemize}", *(rf"\item {prose.latex(item)}" for item in items)]
             lines += [r"\end{itemize}"]
     return "\n".join([*lines, r"\end{document}"]) + "\n"
 
@@ -98,21 +108,6 @@ def _latex_word(word: str) -> str:
         return word
     spelled = sp.latex(sp.Symbol(word))
     return spelled if spelled.startswith("\\") else rf"\mathrm{{{word}}}"
-
-
-_SPECIAL = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    **{character: f"\\{character}" for character in "&%$#_{}"},
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-}
-
-
-def _escape(words: str) -> str:
-    return "".join(_SPECIAL.get(character, character) for character in words)
 
 
 def python(derivation: Derivation, proofs: list[Proof]) -> str:

@@ -55,7 +55,7 @@ def _attention(name: str) -> Derivation:
         label = f"d{weight}_d{parameter}"
         equations.append(Equation(label, sp.Derivative(weight, parameter), derivative))
     statement = """With A_ii = beta, A_ij = gamma inside a set and rho between sets, each row of
-    S = softmax(A/tau) holds Lambda once, Gamma C - 1 times and Xi D - C times."""
+    S = softmax(A/tau) holds Lambda once, C - 1 times Gamma and D - C times Xi."""
     claims = attention.identities()
     return derivation(name, statement, equations, lambda: [decide_all("Attention", claims)])
 
@@ -191,7 +191,8 @@ def _lemma_4_3(name: str) -> Derivation:
             equations.append(_random_set(parameter, right))
         elif right.has(sp.Function("E")):
             left = getattr(sym, label)
-            equations.append(Equation(label, left, right, "exact", evaluates=False))
+            note = f"exact; h_{parameter}(a, b, T) is what a random set of type (a, b) adds, below"
+            equations.append(Equation(label, left, right, note, evaluates=False))
         else:
             equations.append(Equation(label, sp.Symbol(label), right, note))
     return derivation(name, lemma_4_3.__doc__, equations, lambda: [lemma_4_3.prove()])
@@ -202,7 +203,10 @@ def _random_set(parameter: str, right: sp.Expr) -> Equation:
     left = sp.Function(f"h_{parameter}")(sym.a, sym.b, sym.T)
     shared = MODEL.shared[getattr(sym, parameter)]
     compact = _over_patches(sp.Function(f"k_{parameter}")) / shared
-    note = f"random set of type (a, b), per eta and s(-F); k_{parameter} as in `margins`"
+    note = (
+        f"what a random set of type (a, b) adds, per eta and s(-F); k_{parameter}(s) = "
+        f"d act(O)/d {parameter} of a patch with coefficient s, written out in `margins`"
+    )
     return Equation(f"h_{parameter}", left, right, note, compact=compact)
 
 

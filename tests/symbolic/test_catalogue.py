@@ -12,6 +12,7 @@ import pytest
 
 from symbolic import catalogue, emit
 from symbolic.core.proof import Proof
+from symbolic.core.prose import pieces
 from symbolic.positional import attention
 from symbolic.positional.derivations import Derivation
 from symbolic.positional.grounds import GROUNDS
@@ -69,6 +70,13 @@ class TestFormats:
         unescaped = re.sub(r"\\[{}]", "", document)
         assert unescaped.count("{") == unescaped.count("}")
         assert document.count(r"\left") == document.count(r"\right")
+
+    def test_latex_typesets_the_words_too(self, name: str) -> None:
+        document = rendered(name, "latex")
+        assert "textasciicircum" not in document
+        assert len(re.findall(r"(?<!\\)\$", document.replace(r"\displaystyle #1$}", ""))) % 2 == 1
+        words = "".join(one.source for one in pieces(catalogue.CATALOGUE[name].statement))
+        assert words == catalogue.CATALOGUE[name].statement
 
     def test_python_runs(self, name: str) -> None:
         """Every function of the printed module returns a finite number at a generic point."""
@@ -132,6 +140,17 @@ class TestGrounds:
         assert list(catalogue.names())[:8] == order.split()
 
 
+def test_what_is_used_is_named_where_it_is_used() -> None:
+    """h and k of Lemma 4.3: the remark beside each use says what they are."""
+    text, document = (" ".join(rendered("lemma-4.3", x).split()) for x in ("text", "latex"))
+    for parameter in ("alpha", "gamma", "rho"):
+        assert f"h_{parameter}(a, b, T) is what a random set of type (a, b) adds" in text
+        assert f"k_{parameter}(s) = d act(O)/d {parameter} of a patch with coefficient s" in text
+        assert (
+            rf"$k_{{\{parameter}}}(s) = d \mathrm{{act}}(O)/d \{parameter}$ of a patch" in document
+        )
+
+
 def test_python_functions_mean_what_they_say() -> None:
     namespace: dict[str, object] = {}
     exec(rendered("attention", "python"), namespace)
@@ -145,7 +164,7 @@ def test_proofs_are_run_and_shown() -> None:
     text = catalogue.render("attention")
     assert "9 exact identities at 6 random rational points, all zero" in text
     document = catalogue.render("attention", "latex")
-    assert r"\item rows of S sum to 1: 1" in document
+    assert r"\item rows of $S$ sum to 1: 1" in document
 
 
 def test_failures_are_shown() -> None:

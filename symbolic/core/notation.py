@@ -1,0 +1,357 @@
+"""Formulas in plain notation, read into items: symbols, brackets, and the words between.
+
+``alpha^p``, ``A_ij``, ``f*(X)``, ``|rho|``, ``<w, X>``, ``E[...]``, ``T1``, ``max |rho|`` are read
+here, each with the LaTeX that shows it; `symbolic.core.prose` puts formulas together of them.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Literal
+
+
+def _words_of(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_GREEK = _words_of(
+    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau "
+    "upsilon phi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega"
+)
+_NAMED = {"ell": r"\ell", "infinity": r"\infty", "eps": r"\varepsilon", "gbar": r"\bar{g}"}
+_NAMED |= {"qD": "qD", "yF": "yF"}
+#: Functions that take what follows them; other names are functions only before a bracket.
+_FUNCTIONS = _words_of("log exp max min sup")
+#: Letters that may be words.
+ARTICLES = ("a", "A", "I")
+#: A digit attached to one of these counts it, as in T1.
+_COUNTED = _words_of("alpha beta gamma rho nu T t v x n N k D")
+_ORDERS = _words_of("O o Omega omega Theta")
+COMPARISONS = _words_of("<= >= != << >> < > =")
+_RELATIONS = {
+    "<=": r"\le", ">=": r"\ge", "!=": r"\ne", "<<": r"\ll", ">>": r"\gg", "->": r"\to",
+    "<-": r"\gets", "+-": r"\pm", "<": "<", ">": ">", "=": "=", "~": r"\sim",
+    "+": "+", "-": "-", "/": "/", "|": r"\mid", "*": r"\cdot",
+}  # fmt: skip
+_COMMAND = re.compile(r"\\[A-Za-z]+$")
+_CLOSING = {"(": ")", "[": "]", "{": "}"}
+_SHOWN = {"{": r"\{", "}": r"\}"}
+
+_TOKEN = re.compile(
+    r"(?P<code>``[^`]+``|`[^`]+`)"
+    r"|(?P<emphasis>(?<![\w*)])\*[A-Za-z]+\*(?![\w*(]))"
+    r"|(?P<space>\s+)"
+    r"|(?P<number>\d+(?:,\d{3})+|\d+(?:\.\d+)?(?:e[+-]?\d+)?)"
+    r"|(?P<program>[A-Za-z]\w*_\w+_\w+)"
+    r"|(?P<name>[^\W\d_]+)"
+    r"|(?P<apart>'s?(?=[A-Za-z]|\b)(?<=\w'|'s))"
+    r"|(?P<operator><=|>=|!=|<<|>>|->|<-|\+-|[-+=<>~/|*])"
+    r"|(?P<bracket>[()\[\]{}])"
+    r"|(?P<other>.)",
+    re.DOTALL,
+)
+
+
+class Is(Enum):
+    """What an item may be part of: a formula, either, nothing but words; or it binds two others."""
+
+    MATH, EITHER, WORDS, OPERATOR, SPACE = range(5)
+
+
+@dataclass(frozen=True)
+class Item:
+    """A stretch of a sentence and what it is; ``inner`` holds what is between its brackets."""
+
+    source: str
+    latex: str
+    kind: Is
+    piece: Literal["words", "code", "emphasis"] = "words"
+    inner: tuple[Item, ...] = ()
+    name: str = ""
+
+
+def read(sentence: str) -> tuple[Item, ...]:
+    """Return a sentence as items, those between brackets inside one; nothing is lost."""
+    tokens = [(str(m.lastgroup), m.group()) for m in _TOKEN.finditer(sentence)]
+    return _Reader(tokens).level("")
+
+
+_SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+}
+
+
+def escaped(words: str) -> str:
+    """Return words in LaTeX, with nothing left to expand."""
+    return "".join(_SPECIAL.get(character, character) for character in words)
+
+
+class _Reader:
+    """Reads tokens into items, one level of brackets at a time."""
+
+    def __init__(self, tokens: list[tuple[str, str]]) -> None:
+        self.tokens, self.place = tokens, 0
+
+    def peek(self, ahead: int = 0) -> tuple[str, str]:
+        at = self.place + ahead
+        return self.tokens[at] if at < len(self.tokens) else ("", "")
+
+    def level(self, closing: str) -> tuple[Item, ...]:
+        """Read up to a closing bracket, or to the end."""
+        items: list[Item] = []
+        while self.place < len(self.tokens) and self.peek()[1] != closing:
+            items.append(self.item(items[-1] if items else None))
+        return tuple(items)
+
+    def item(self, before: Item | None) -> Item:
+        kind, source = self.peek()
+        self.place += 1
+        if kind == "bracket" and source in _CLOSING:
+            return self.suffixes(self.group(source))
+        if source in ("|", "<") and (found := self.bars(source, before)) is not None:
+            return self.suffixes(found)
+        if kind == "number":
+            return self.suffixes(_number(source))
+        if kind == "name":
+            return self.suffixes(_name(source, (self.peek(), self.peek(1)), before))
+        if kind == "operator":
+            return Item(source, _RELATIONS[source], Is.OPERATOR)
+        if kind == "space":
+            return Item(source, " ", Is.SPACE)
+        if kind in ("code", "emphasis"):
+            mark = "`" if kind == "code" else "*"
+            piece: Literal["code", "emphasis"] = "code" if kind == "code" else "emphasis"
+            return Item(source, source.strip(mark), Is.WORDS, piece)
+        return Item(source, source, Is.WORDS)
+
+    def group(self, opening: str) -> Item:
+        """Read the inside of brackets; without a closing one the opening one is a word."""
+        start, closing = self.place, _CLOSING[opening]
+        inner = self.level(closing)
+        if self.peek()[1] != closing:
+            self.place = start
+            return Item(opening, opening, Is.WORDS)
+        self.place += 1
+        source = opening + "".join(one.source for one in inner) + closing
+        left, right = (_SHOWN.get(mark, mark) for mark in (opening, closing))
+        item = Item(source, left + as_math(inner) + right, _kind_of(inner), inner=inner)
+        return replace(item, name=opening)
+
+    def bars(self, opening: str, before: Item | None) -> Item | None:
+        """Read ``|x|`` or ``<x, y>`` after its opening, ``None`` if that is another sign."""
+        start, closing = self.place, {"|": "|", "<": ">"}[opening]
+        if self.peek()[0] in ("", "space") or (before is not None and before.kind is Is.MATH):
+            return None
+        inner = self.level(closing)
+        pair = opening == "|" or any(one.source == "," for one in inner)
+        complete = self.peek()[1] == closing and self.peek(-1)[0] != "space"
+        if not (pair and complete) or _kind_of(inner) is Is.WORDS:
+            self.place = start
+            return None
+        self.place += 1
+        source = opening + "".join(one.source for one in inner) + closing
+        left, right = (r"\lvert", r"\rvert") if opening == "|" else (r"\langle", r"\rangle")
+        return Item(source, f"{left} {as_math(inner)} {right}", Is.MATH)
+
+    def suffixes(self, item: Item) -> Item:
+        """Read what is attached: subscripts, powers, stars, primes and arguments."""
+        found = item
+        while (attached := self.suffix(found)) is not None:
+            found = attached
+        return found
+
+    def suffix(self, item: Item) -> Item | None:
+        kind, mark = self.peek()
+        start = self.place
+        if mark in ("_", "^"):
+            self.place += 1
+            script = self.script()
+            if script is None:
+                self.place = start
+                return None
+            source, latex = script
+            if mark == "_" and _is_word(item.source) and _is_word(source):
+                name = f"{item.source}_{source}"
+                shown = rf"\mathrm{{{escaped(name)}}}"
+                return Item(name, shown, Is.EITHER)
+            if mark == "_" and source == "hat":
+                return _math(item, f"_{source}", rf"\hat{{{item.latex}}}")
+            base = _base(item)
+            if re.search(rf"\{mark}\{{[^{{}}]*\}}$", base):  # a second one of its kind
+                base = f"{{{base}}}"
+            return _math(item, mark + source, f"{base}{mark}{{{latex}}}")
+        if item.kind is not Is.MATH and not item.name.isalpha():
+            return None
+        if kind == "number" and mark.isdigit() and item.source == item.name in _COUNTED:
+            self.place += 1
+            return _math(item, mark, f"{item.latex}_{{{mark}}}")
+        if mark == "*" and self.peek(1)[0] != "name" and item.kind is Is.MATH:
+            self.place += 1
+            return _math(item, "*", f"{item.latex}^{{*}}")
+        if mark == "'" and (item.kind is Is.MATH or self.peek(1)[1] == "("):
+            self.place += 1
+            return _math(item, "'", f"{_base(item)}'")
+        if mark == "~" and item.name == "O" and self.peek(1)[1] == "(":
+            self.place += 1
+            return _math(item, "~", r"\tilde{O}")
+        if kind == "bracket" and mark in "([{" and item.name != "(":
+            self.place += 1
+            group = self.group(mark)
+            if item.name == "sqrt" and group.inner:
+                return _math(item, group.source, rf"\sqrt{{{as_math(group.inner)}}}")
+            if group.source == "(s)" and item.kind is Is.WORDS:
+                return replace(item, source=item.source + "(s)", latex=item.latex + "(s)", name="")
+            if not group.inner or (item.kind is not Is.MATH and group.kind is Is.WORDS):
+                self.place = start
+                return None
+            return _math(item, group.source, f"{_base(item)}{group.latex}")
+        return None
+
+    def script(self) -> tuple[str, str] | None:
+        """Read a subscript or a power: source and LaTeX."""
+        kind, source = self.peek()
+        if kind == "bracket" and source in _CLOSING:
+            self.place += 1
+            group = self.group(source)
+            return (group.source, as_math(group.inner)) if group.inner else None
+        sign = ""
+        if source in ("-", "+") and self.peek(1)[0] in ("name", "number"):
+            sign = source
+            self.place += 1
+            kind, source = self.peek()
+        if kind == "number":
+            self.place += 1
+            latex = source
+            if self.peek()[0] == "name":  # as in Threshold_0.9C
+                latex += self.peek()[1]
+                self.place += 1
+            return sign + latex, sign + latex
+        if kind == "name":
+            self.place += 1
+            written, shown = sign + source, sign + _index(source)
+            if source in _ORDERS and self.peek()[1] == "(":  # as in D^Omega(1)
+                self.place += 1
+                group = self.group("(")
+                written, shown = written + group.source, shown + group.latex
+            return written, shown
+        if source in ("+", "-", "*", "#"):
+            self.place += 1
+            return source, r"\#" if source == "#" else source
+        return None
+
+
+def _math(item: Item, source: str, latex: str) -> Item:
+    name = item.name if item.name.isalpha() else "f"
+    return Item(item.source + source, latex, Is.MATH, name=name)
+
+
+def _base(item: Item) -> str:
+    """Return an item's LaTeX as the base of a power or of an argument: words stand upright."""
+    if item.kind is Is.WORDS or (item.name.isalpha() and len(item.name) > 1):
+        operators = {"sum": r"\sum", "prod": r"\prod", **{f: f"\\{f}" for f in _FUNCTIONS}}
+        if item.latex.isalpha():
+            return operators.get(item.latex, rf"\mathrm{{{item.latex}}}")
+    return item.latex
+
+
+def _is_word(name: str) -> bool:
+    """Tell whether a name is a word: with another after ``_`` it is a name of a program."""
+    return len(name) > 2 and name.isalpha() and name not in _GREEK and name not in _NAMED
+
+
+def _index(name: str) -> str:
+    """Return a subscript: indices and symbols slanted, words upright."""
+    if name in _GREEK or name in _NAMED:
+        return _symbol(name)
+    if len(name) == 1 or (len(name) == 2 and name.islower()):
+        return name
+    return rf"\mathrm{{{name}}}"
+
+
+def _symbol(name: str) -> str:
+    return f"\\{name}" if name in _GREEK else _NAMED.get(name, name)
+
+
+def _number(source: str) -> Item:
+    if "e" not in source:
+        return Item(source, source.replace(",", "{,}"), Is.EITHER)
+    mantissa, _, power = source.partition("e")
+    shown = f"10^{{{int(power)}}}"
+    latex = shown if mantissa == "1" else rf"{mantissa} \times {shown}"
+    return Item(source, latex, Is.MATH)
+
+
+def _name(source: str, following: tuple[tuple[str, str], ...], before: Item | None) -> Item:
+    """Return a name as a symbol, a differential, a function or a word."""
+    if source in _GREEK or source in _NAMED:
+        return Item(source, _symbol(source), Is.MATH, name=source)
+    mark = following[0][1][:1]
+    if len(source) == 1 and source.isascii():
+        attached = mark in ("_", "^", "(") or following[0][1] == "'"
+        either = source in ARTICLES and not attached
+        return Item(source, source, Is.EITHER if either else Is.MATH, name=source)
+    if source in _FUNCTIONS and following[0][0] == "space" and _is_argument(following[1]):
+        return Item(source, f"\\{source}", Is.MATH, name="f")
+    rest = source[1:]
+    beside = mark == "/" or (before is not None and before.source == "/")
+    if source[0] == "d" and (rest in _GREEK or (len(rest) == 1 and (beside or rest.isupper()))):
+        return Item(source, f"d{_symbol(rest)}", Is.MATH, name="d")
+    return Item(source, source, Is.WORDS, name=source)
+
+
+def _is_argument(token: tuple[str, str]) -> bool:
+    kind, source = token
+    symbol = source in _GREEK or (len(source) == 1 and source not in ARTICLES)
+    return kind == "number" or source in ("|", "(") or (kind == "name" and symbol)
+
+
+def _kind_of(inner: tuple[Item, ...]) -> Is:
+    """Return what brackets with this inside are: a formula if no word is in them."""
+    solid = [one for one in inner if one.kind is not Is.SPACE]
+    binding = [one for one in solid if one.source not in (",", ";")]
+    if not binding or any(one.kind is Is.WORDS for one in binding):
+        return Is.WORDS
+    if any(one.kind is Is.OPERATOR and one.source in COMPARISONS for one in binding):
+        return Is.WORDS  # (x > 0) is a remark of its own
+    if len(solid) == 1 and solid[0].kind is Is.EITHER:
+        return Is.WORDS  # (2) counts
+    return Is.MATH
+
+
+def as_math(items: tuple[Item, ...]) -> str:
+    """Return items as one formula; the words among them stand upright, with their spaces."""
+    shown: list[str] = []
+    words: list[str] = []
+
+    def flush() -> None:
+        text = "".join(words)
+        words.clear()
+        if text.strip():
+            shown.append(rf"\text{{{text}}}")
+        elif text:
+            shown.append(" ")
+
+    for one in items:
+        if one.kind is Is.SPACE:
+            words.append(" ")
+        elif one.kind is Is.WORDS and not one.inner and one.source not in ",;.:":
+            words.append(escaped(one.latex))
+        else:
+            flush()
+            shown.append(one.latex)
+    while words and words[-1] == " ":
+        words.pop()
+    flush()
+    joined = ""
+    for part in shown:  # a command ends where a letter does not follow
+        joined += " " if _COMMAND.search(joined) and part[:1].isalpha() else ""
+        joined += part
+    return re.sub(r" +", " ", joined).strip()
