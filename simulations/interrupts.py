@@ -11,6 +11,7 @@ import contextlib
 import multiprocessing
 import os
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Iterator
@@ -28,10 +29,10 @@ class Answer:
 
     def __init__(self) -> None:
         self._told = threading.Event()
-        self._ears, self._mouth = os.pipe()
-        os.set_blocking(self._mouth, False)
+        self._ears, self._mouth = socket.socketpair()  # a pipe blocks on some systems
+        self._mouth.setblocking(False)
         self._before = signal.signal(signal.SIGINT, self._tell)
-        self._woken_before = signal.set_wakeup_fd(self._mouth, warn_on_full_buffer=False)
+        self._woken_before = signal.set_wakeup_fd(self._mouth.fileno(), warn_on_full_buffer=False)
         self._thread = threading.Thread(target=self._listen, daemon=True)
         self._thread.start()
 
@@ -40,16 +41,16 @@ class Answer:
         signal.set_wakeup_fd(self._woken_before)
         signal.signal(signal.SIGINT, self._before)
         self._told.set()
-        os.close(self._mouth)  # which ends the thread
+        self._mouth.close()  # which ends the thread
         self._thread.join()
-        os.close(self._ears)
+        self._ears.close()
 
     def _tell(self, number: int, frame: FrameType | None) -> NoReturn:
         self._told.set()
         raise KeyboardInterrupt
 
     def _listen(self) -> None:
-        while numbers := os.read(self._ears, 64):
+        while numbers := self._ears.recv(64):
             if signal.SIGINT in numbers and not self._told.wait(PATIENCE):
                 _end()
 

@@ -171,6 +171,8 @@ class _Reader:
     def suffix(self, item: Item) -> Item | None:
         kind, mark = self.peek()
         start = self.place
+        if item.kind is Is.WORDS and not item.name:
+            return None
         if mark in ("_", "^"):
             self.place += 1
             script = self.script()

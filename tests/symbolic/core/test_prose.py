@@ -56,6 +56,7 @@ WORDS = "the A a of alpha f(t) D C-1 x^p (1) | < > >= = - * ' \" [ ] ( ) { } _ ^
 
 
 @given(st.lists(st.sampled_from([*WORDS.split(), " "]), max_size=12).map("".join))
+@example("{_the")
 @example("|a| <b, c> *x* ''s")
 def test_nothing_is_lost_and_everything_is_closed(sentence):
     found = pieces(sentence)
