@@ -1,7 +1,7 @@
 # make reproduce        everything from a fresh clone: environment, then every claim into report/
 # make reproduce-quick  the same with smaller problems, in about two minutes
 # make reproduce-thorough  also what is too heavy for that
-# make test | test-fast | lint | bench | clean
+# make test | test-fast | lint | bench | package | clean
 #
 # The environment lives in .venv and is set up once per change of pyproject.toml.
 # Another interpreter: make PYTHON=/path/to/python3.12 reproduce
@@ -19,7 +19,7 @@ BIN := $(VENV)/bin
 # what is never imported need not be compiled: half a minute less
 QUIETLY := --quiet --disable-pip-version-check --no-compile
 
-.PHONY: reproduce reproduce-quick reproduce-thorough test test-fast lint bench clean
+.PHONY: reproduce reproduce-quick reproduce-thorough test test-fast lint bench package clean
 .DELETE_ON_ERROR:
 
 reproduce: $(VENV)/.installed
@@ -49,6 +49,15 @@ lint: $(VENV)/.installed-dev
 
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m pytest tests/benchmarks --benchmark-enable --benchmark-only
+
+# sdist and wheel, the wheel made from the sdist; then, from an empty environment, one claim
+package: $(VENV)/.installed-dev
+	rm -rf build/package
+	$(BIN)/python -m build --outdir build/package/dist .
+	"$(PYTHON)" -m venv build/package/empty
+	build/package/empty/bin/python -m pip install $(QUIETLY) build/package/dist/*.whl
+	cd build/package && empty/bin/patchdyn reproduce --quick --only figure-3 --out report
+	cd build/package && empty/bin/patchdyn derive attention > derivation.txt
 
 clean:
 	rm -rf $(VENV) build *.egg-info .benchmarks .coverage .hypothesis .import_linter_cache \
