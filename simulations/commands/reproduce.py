@@ -18,16 +18,18 @@ if TYPE_CHECKING:
 
 HELP = "run the claims and write report.html, report.json, figures and their data"
 DESCRIPTION = """\
-Run the claims, as many side by side as there are cores, and write DIR/report.html (one file,
-readable anywhere), DIR/report.json, DIR/figures/*.png and DIR/data/*.nc. Each finished claim is
-stored at once: after Ctrl-C the same command resumes. A folder with results of another version, or
-of another of quick, full and thorough, is refused unless --force is given.
+Run the claims, as many side by side as there are cores, and write DIR/report.html, DIR/report.json,
+DIR/figures/*.png and DIR/data/*.nc. The page needs no script and no network, and its figures beside
+it, or in it with --single-file. Each finished claim is stored at once: after Ctrl-C the same
+command resumes. A folder with results of another version, or of another of quick, full and
+thorough, is refused unless --force is given.
 """
 EPILOG = f"""\
 examples:
   patchdyn reproduce                                 all claims into ./report (about 8 minutes)
   patchdyn reproduce --quick --out quick             all claims, smaller problems (two minutes)
   patchdyn reproduce --only lemma-4.3 events --out some
+  patchdyn reproduce --single-file --open            the finished report as one file, in a browser
 
 {EXIT_CODES}
 A claim that fails at finite size was run and is reported as such: that is exit code 0. Exit code 1
@@ -61,6 +63,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="claims run side by side (default: one per core; the results are the same)",
     )
     parser.add_argument(
+        "--single-file",
+        action="store_true",
+        help="put the figures into report.html, for mailing",
+    )
+    parser.add_argument("--open", action="store_true", help="show the report in a browser")
+    parser.add_argument(
         "--force",
         action="store_true",
         help="run finished claims again; replace results of another version in DIR "
@@ -73,14 +81,26 @@ def execute(args: argparse.Namespace) -> int:
     workers = os.cpu_count() or 1 if args.workers is None else args.workers
     if not isinstance(workers, int) or workers < 1:
         raise BadInput(f"--workers {workers} is not allowed: it must be an integer, at least 1")
-    return run_claims(
+    code = run_claims(
         choose(args.only),
         args.out,
         quick=args.quick,
         thorough=args.thorough,
         force=args.force,
         workers=workers,
+        single_file=args.single_file,
     )
+    if args.open and code != INTERRUPTED:
+        _show(args.out / "report.html")
+    return code
+
+
+def _show(page: Path) -> None:
+    """Show a page in the browser of the machine; say so where there is none."""
+    import webbrowser
+
+    if not (page.is_file() and webbrowser.open(page.resolve().as_uri())):
+        print(f"patchdyn: no browser could be opened: open {page} by hand", file=sys.stderr)
 
 
 def choose(only: list[str] | None) -> tuple[Claim, ...]:
@@ -103,6 +123,7 @@ def run_claims(
     thorough: bool = False,
     force: bool,
     workers: int,
+    single_file: bool = False,
 ) -> int:
     """Run claims into a folder and return the exit code."""
     from simulations.display import choose_display
@@ -127,6 +148,7 @@ def run_claims(
                 thorough=thorough,
                 force=force,
                 workers=workers,
+                single_file=single_file,
             )
     except StoreError as failure:
         print(f"patchdyn: {failure}; claims finished before are kept in {out}", file=sys.stderr)

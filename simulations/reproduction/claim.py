@@ -145,7 +145,10 @@ class Outcome:
     summary
         One sentence with the number that decides.
     figures
-        Figures that show it.
+        Figures that show it, the one that shows most first.
+    finding
+        What was found, in one short sentence made of the numbers; empty where the summary begins
+        with it.
 
     Raises
     ------
@@ -159,6 +162,7 @@ class Outcome:
     parameters: dict[str, Any]
     summary: str
     figures: tuple[Figure, ...] = ()
+    finding: str = ""
 
     def __post_init__(self) -> None:
         meanings: dict[str, tuple[str, str]] = {}

@@ -72,7 +72,10 @@ def is_record(value: Any) -> bool:
     if not isinstance(value, dict):
         return False
     wanted = _ALWAYS | (_IF_FAILED if "error" in value else _IF_RUN)
-    return all(name in value and fits(value[name]) for name, fits in wanted.items())
+    added = {"finding": _text}  # since this layout was first written
+    return all(name in value and fits(value[name]) for name, fits in wanted.items()) and all(
+        fits(value.get(name, "")) for name, fits in added.items()
+    )
 
 
 _FOLDERS = re.compile(r"(?<![\w.:/\\])(?:[A-Za-z]:)?[/\\](?:[^\s:'\"<>|,;()\[\]/\\]+[/\\])+")

@@ -1,8 +1,13 @@
-"""The report: ``report.json`` for programs, ``report.html`` for people (``templates/``)."""
+"""The report: ``report.json`` for programs, ``report.html`` for people (``templates/``).
+
+The page needs no script and asks for nothing but its figures, which lie beside it, or in it where
+it is to be mailed as a single file.
+"""
 
 from __future__ import annotations
 
 import base64
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cache
 from itertools import groupby
@@ -11,9 +16,14 @@ from typing import TYPE_CHECKING, Any
 from simulations.files.store import write_bytes, write_json
 from simulations.reproduction.claim import Claim
 from simulations.reproduction.folder import ReportFolder
+from simulations.reproduction.tables import tables
+from simulations.reproduction.typeset import first_sentence, points, short, typeset
 
 if TYPE_CHECKING:
     import jinja2
+
+#: Rows of a claim's numbers that are seen at once; more are folded.
+_OPEN = 10
 
 _NOTES = (
     ("This trusts", "depends"),
@@ -30,33 +40,45 @@ MEANING = {
 }
 
 
-def write_report(folder: ReportFolder, claims: Mapping[str, Claim]) -> None:
+def write_report(
+    folder: ReportFolder, claims: Mapping[str, Claim], *, single_file: bool = False
+) -> None:
     """Write both reports from the records of a folder.
 
     ``report.json`` is the list of claims that were run, in order; those that could not be run or
     are missing stand in ``report.html`` and in ``patchdyn.json``. ``claims`` describes claims that
-    have no record.
+    have no record. With ``single_file`` the page holds its figures.
     """
     records = folder.records()
     done = [record for record in records.values() if "error" not in record]
     write_json(folder.path / "report.json", done)
-    write_bytes(folder.path / "report.html", render_page(folder, records, claims).encode())
+    page = render_page(folder, records, claims, single_file=single_file)
+    write_bytes(folder.path / "report.html", page.encode())
 
 
 def render_page(
-    folder: ReportFolder, records: Mapping[str, dict[str, Any]], claims: Mapping[str, Claim]
+    folder: ReportFolder,
+    records: Mapping[str, dict[str, Any]],
+    claims: Mapping[str, Claim],
+    *,
+    single_file: bool = False,
 ) -> str:
-    """Return the page: summary first, then each claim, then provenance."""
+    """Return the page: what was found first, then each claim, then provenance."""
     entries = [records.get(claim) or _absent(claim, claims.get(claim)) for claim in folder.claims]
-    papers = groupby(entries, key=lambda entry: entry["paper"])
+    papers = [(paper, list(chapter)) for paper, chapter in groupby(entries, key=_paper)]
     return _template().render(
-        pictures=_pictures(folder, entries),
+        source=_in_page(folder, entries) if single_file else _beside(entries),
+        thumbnails=not single_file,
         version=folder.stamp.get("patchdyn", ""),
         notes=_notes(entries, folder.stamp),
-        papers=[(paper, list(chapter)) for paper, chapter in papers],
-        entries=entries,
+        papers=papers,
+        counts=Counter(_verdict(entry) for entry in entries),
         provenance=_provenance(entries, folder.stamp),
     )
+
+
+def _paper(entry: Mapping[str, Any]) -> str:
+    return str(entry["paper"])
 
 
 @cache
@@ -71,18 +93,45 @@ def _template() -> jinja2.Template:
         keep_trailing_newline=True,
     )
     environment.filters |= {
-        "show": show, "verdict": _verdict, "settings": _settings, "rerun": rerun
+        "show": show, "verdict": _verdict, "settings": _settings, "rerun": rerun,
+        "finding": finding, "rest": _rest, "typeset": typeset, "alt": _alt,
     }  # fmt: skip
-    environment.globals |= {"meaning": MEANING, "trust": _NOTES}
+    environment.globals |= {"meaning": MEANING, "trust": _NOTES, "open": _OPEN}
+    environment.globals |= {"tables": tables, "zip": zip}
     return environment.get_template("report.html")
 
 
-def _pictures(folder: ReportFolder, entries: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    names = [figure["name"] for entry in entries for figure in entry.get("figures", ())]
+def _names(entries: Iterable[Mapping[str, Any]]) -> list[str]:
+    return [figure["name"] for entry in entries for figure in entry.get("figures", ())]
+
+
+def _beside(entries: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Return where a page finds its figures: relative to itself."""
+    return {name: f"figures/{name}.png" for name in _names(entries)}
+
+
+def _in_page(folder: ReportFolder, entries: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the figures themselves."""
     return {
-        name: base64.b64encode(folder.bytes_of(folder.image_path(name))).decode("ascii")
-        for name in names
+        name: "data:image/png;base64,"
+        + base64.b64encode(folder.bytes_of(folder.image_path(name))).decode("ascii")
+        for name in _names(entries)
     }
+
+
+def finding(entry: Mapping[str, Any]) -> str:
+    """Return in one sentence what a claim found; the first of its summary where none was given."""
+    return entry.get("finding") or short(entry["summary"])
+
+
+def _rest(entry: Mapping[str, Any]) -> list[str]:
+    """Return what a summary says beside the finding."""
+    return [point for point in points(entry["summary"]) if point != finding(entry)]
+
+
+def _alt(figure: Mapping[str, Any]) -> str:
+    """Return what a figure shows, for those who do not see it."""
+    return f"{figure['title']}. {first_sentence(figure['caption'])}"
 
 
 def _absent(claim: str, known: Claim | None) -> dict[str, Any]:

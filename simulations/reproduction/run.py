@@ -43,12 +43,13 @@ def reproduce(
     seed: int = 0,
     force: bool = False,
     workers: int = 1,
+    single_file: bool = False,
 ) -> Result:
     """Run the claims that the folder does not hold yet and write the report after each.
 
     A claim that raises is recorded as failed to run and the others still run. Ctrl-C ends the run
     and keeps what is finished. With more than one worker, claims run side by side in processes;
-    the report is the same.
+    the report is the same. With ``single_file`` the page holds its figures.
 
     Raises
     ------
@@ -57,12 +58,12 @@ def reproduce(
     """
     known = {claim.id: claim for claim in claims}
     settings = Context(quick, seed, thorough=thorough)
-    run = _Run(folder, display, known, settings, total=len(claims))
+    run = _Run(folder, display, known, settings, total=len(claims), single_file=single_file)
     try:
         if force:
             for claim in claims:
                 folder.forget(claim.id)
-        write_report(folder, known)
+        run.write()
         missing = [claim for claim in claims if not run.kept(claim)]
         if workers > 1 and len(missing) > 1:
             run.side_by_side(missing, workers)
@@ -70,7 +71,7 @@ def reproduce(
             run.in_order(missing)
     except KeyboardInterrupt:
         run.result.interrupted = True
-        write_report(folder, known)
+        run.write()
     finally:
         display.close()
     order = list(known)
@@ -89,10 +90,16 @@ class _Run:
         known: dict[str, Claim],
         settings: Context,
         total: int,
+        single_file: bool,
     ) -> None:
         self.folder, self.display, self.known, self.total = folder, display, known, total
+        self.single_file = single_file
         self.settings = settings
         self.result = Result()
+
+    def write(self) -> None:
+        """Write the report as far as it is known."""
+        write_report(self.folder, self.known, single_file=self.single_file)
 
     def kept(self, claim: Claim) -> bool:
         """Return whether the folder holds the claim already; then it counts as finished."""
@@ -131,7 +138,7 @@ class _Run:
 
     def _finish(self, record: dict[str, Any], figures: list[tuple[str, bytes, Any]]) -> None:
         self.folder.save(record, figures)
-        write_report(self.folder, self.known)
+        self.write()
         self._count(record, kept=False)
 
     def _count(self, record: dict[str, Any], *, kept: bool) -> None:
@@ -202,6 +209,7 @@ def _findings(outcome: Outcome) -> dict[str, Any]:
             "tolerance": outcome.tolerance,
             "parameters": outcome.parameters,
             "summary": outcome.summary,
+            "finding": outcome.finding,
             "figures": [
                 {
                     "name": figure.name,

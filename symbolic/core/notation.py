@@ -115,7 +115,10 @@ class _Reader:
         kind, source = self.peek()
         self.place += 1
         if kind == "bracket" and source in _CLOSING:
-            return self.suffixes(self.group(source))
+            group = self.group(source)
+            whole = self.suffixes(group)
+            labels = whole is group and _labels(group)
+            return replace(whole, kind=Is.WORDS, inner=()) if labels else whole
         if source in ("|", "<") and (found := self.bars(source, before)) is not None:
             return self.suffixes(found)
         if kind == "number":
@@ -311,8 +314,14 @@ def _name(source: str, following: tuple[tuple[str, str], ...], before: Item | No
 
 def _is_argument(token: tuple[str, str]) -> bool:
     kind, source = token
-    symbol = source in _GREEK or (len(source) == 1 and source not in ARTICLES)
+    letter = len(source) == 1 and source not in ARTICLES
+    symbol = letter or source in _GREEK or source in _FUNCTIONS
     return kind == "number" or source in ("|", "(") or (kind == "name" and symbol)
+
+
+def _labels(group: Item) -> bool:
+    """Tell whether brackets hold one letter: a panel (b) or an equation (P)."""
+    return len(group.inner) == 1 and len(group.inner[0].source) == 1
 
 
 def _kind_of(inner: tuple[Item, ...]) -> Is:
@@ -323,9 +332,16 @@ def _kind_of(inner: tuple[Item, ...]) -> Is:
         return Is.WORDS
     if any(one.kind is Is.OPERATOR and one.source in COMPARISONS for one in binding):
         return Is.WORDS  # (x > 0) is a remark of its own
-    if len(solid) == 1 and solid[0].kind is Is.EITHER:
+    if all(one.kind is Is.EITHER and not one.source.isalpha() for one in binding):
         return Is.WORDS  # (2) counts
     return Is.MATH
+
+
+def _times(left: Item | None, right: Item | None) -> bool:
+    """Tell whether a space stands for a product, or between a function and what it is of."""
+    if left is None or right is None or left.source in ("Delta", "d"):
+        return False
+    return all(one.kind in (Is.MATH, Is.EITHER) and one.source != "x" for one in (left, right))
 
 
 def as_math(items: tuple[Item, ...]) -> str:
@@ -333,25 +349,27 @@ def as_math(items: tuple[Item, ...]) -> str:
     shown: list[str] = []
     words: list[str] = []
 
-    def flush() -> None:
+    def flush(following: Item | None) -> None:
         text = "".join(words)
         words.clear()
         if text.strip():
             shown.append(rf"\text{{{text}}}")
         elif text:
-            shown.append(" ")
+            shown.append(r"\, " if _times(before, following) else " ")
 
+    before = None
     for one in items:
         if one.kind is Is.SPACE:
             words.append(" ")
         elif one.kind is Is.WORDS and not one.inner and one.source not in ",;.:":
             words.append(escaped(one.latex))
         else:
-            flush()
+            flush(one)
             shown.append(one.latex)
+            before = one
     while words and words[-1] == " ":
         words.pop()
-    flush()
+    flush(None)
     joined = ""
     for part in shown:  # a command ends where a letter does not follow
         joined += " " if _COMMAND.search(joined) and part[:1].isalpha() else ""

@@ -46,15 +46,23 @@ def _split(items: tuple[Item, ...]) -> list[Piece]:
     found: list[Piece] = []
     run: list[Item] = []
     for one in (*items, None):
-        if one is not None and one.kind is not Is.WORDS:
+        if one is not None and one.kind is not Is.WORDS and not _apart(run, one):
             run.append(one)
             continue
         at_start = not found or found[-1].source.rstrip()[-1:] in (".", "?", "!")
         found += _formula(run, at_start=at_start)
         run = []
-        if one is not None:
+        if one is not None and one.kind is Is.WORDS:
             found += _words(one)
+        elif one is not None:
+            run = [one]
     return found
+
+
+def _apart(run: list[Item], number: Item) -> bool:
+    """Tell whether a number follows a symbol after a space, ``d 0.07``: that is no product."""
+    spaced = len(run) > 1 and run[-1].kind is Is.SPACE and run[-2].kind is Is.MATH
+    return spaced and number.kind is Is.EITHER and number.source not in ARTICLES
 
 
 def _words(item: Item) -> list[Piece]:

@@ -22,8 +22,10 @@ def figure(name: str = "line") -> Figure:
 class Counter:
     """A run function that counts its calls and does what it is told."""
 
-    def __init__(self, figures=(), verdict=Verdict.HOLDS, error=None, measured=None, warning=None):
-        self.calls = 0
+    def __init__(
+        self, figures=(), verdict=Verdict.HOLDS, error=None, measured=None, warning=None, **words
+    ):
+        self.calls, self.words = 0, words
         self.figures, self.verdict, self.error, self.warning = figures, verdict, error, warning
         values = {"worst": np.float64(1e-12), "T1": float("nan"), "n": 3, "ok": True}
         rows = [(name, f"the {name}", value) for name, value in (values | (measured or {})).items()]
@@ -42,8 +44,9 @@ class Counter:
             self.measured,
             1e-11,
             {"problem": {"D": 16, "q": 0.125}, "state": np.zeros(2)},
-            "The worst difference is 1e-12 < 1e-11.",
+            self.words.get("summary", "The worst difference is 1e-12 < 1e-11."),
             tuple(self.figures),
+            self.words.get("finding", ""),
         )
 
 

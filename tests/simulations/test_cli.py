@@ -412,6 +412,24 @@ class TestReproduce:
         assert [entry["claim"] for entry in report] == ["one", "two", "three"]
         assert not report[0]["quick"]
 
+    def test_a_single_file_shown_in_a_browser(self, registry, tmp_path, monkeypatch, capsys):
+        shown = []
+        monkeypatch.setattr("webbrowser.open", lambda address: shown.append(address) or True)
+        arguments = ["reproduce", *INLINE, "--out", str(tmp_path / "a b")]
+        assert main(arguments) == 0
+        page = tmp_path / "a b" / "report.html"
+        assert not shown
+        assert 'src="figures/line.png"' in page.read_text(encoding="utf-8")
+        assert main([*arguments, "--single-file", "--open"]) == 0
+        assert shown == [page.as_uri()]
+        assert "figures/line.png" not in page.read_text(encoding="utf-8").replace(
+            "Files: figures/line.png", ""
+        )
+        assert [c.run.calls for c in registry] == [1, 1, 1]
+        monkeypatch.setattr("webbrowser.open", lambda address: False)
+        assert main([*arguments, "--open"]) == 0
+        assert f"no browser could be opened: open {page} by hand" in capsys.readouterr().err
+
     @pytest.mark.parametrize("workers", ["0", "-1", "1.5"])
     def test_number_of_workers_must_be_positive(self, workers, capsys):
         assert main(["reproduce", "--workers", workers]) == 2

@@ -2,19 +2,26 @@ import base64
 import io
 import re
 from html.parser import HTMLParser
+from itertools import pairwise
+from typing import ClassVar
 
 import pytest
 
 from simulations.display import PlainDisplay
 from simulations.files.store import StoreError
-from simulations.reproduction.claim import Verdict
+from simulations.reproduction.claim import Context, Verdict
 from simulations.reproduction.folder import ReportFolder
+from simulations.reproduction.record import is_record
+from simulations.reproduction.registry import claim_ids, load
 from simulations.reproduction.report import MEANING, rerun, show, write_report
-from simulations.reproduction.run import reproduce
+from simulations.reproduction.run import measure, reproduce
+from simulations.reproduction.tables import tables
+from simulations.reproduction.typeset import typeset
+from symbolic.core.prose import pieces
 from tests.simulations.fakes import claim, figure
 
 STAMP = {"patchdyn": "0.1.0", "commit": "", "numpy": "2.0", "mode": "quick"}
-VOID = {"meta", "img", "br"}
+VOID = {"meta", "img", "br", "input", "wbr"}
 
 
 class Page(HTMLParser):
@@ -77,15 +84,27 @@ def page(text):
 
 class TestPage:
     def test_nothing_is_loaded_from_elsewhere(self, page, text):
-        assert page.loaded
-        assert all(source.startswith("data:image/png;base64,") for source in page.loaded)
+        assert set(page.loaded) == {"figures/line.png"}
+        assert not re.search(r"https?:|//|url\(|@import|<script", text)
+
+    def test_single_file_holds_its_figures(self, folder):
+        write_report(folder, {}, single_file=True)
+        text = (folder.path / "report.html").read_text(encoding="utf-8")
+        loaded = Page(text).loaded
+        assert len(loaded) == 1
+        picture = loaded[0].removeprefix("data:image/png;base64,")
+        assert base64.b64decode(picture) == (folder.path / "figures" / "line.png").read_bytes()
         assert not re.search(r"https?:|//|url\(|@import|<script", re.sub('base64,[^"]*', "", text))
 
-    def test_figures_are_inline(self, page, folder):
-        picture = page.loaded[0].removeprefix("data:image/png;base64,")
-        assert base64.b64decode(picture) == (folder.path / "figures" / "line.png").read_bytes()
-        alt = next(found["alt"] for tag, found in page.attributes if tag == "img")
-        assert alt == "A <line>"
+    def test_figures_are_told_to_those_who_do_not_see_them(self, page):
+        alts = [found["alt"] for tag, found in page.attributes if tag == "img"]
+        assert alts == ["", "A <line>. What & how."]  # the first is a link to the second
+
+    def test_headings_are_in_order(self, page):
+        levels = [int(tag[1]) for tag, _ in page.attributes if re.fullmatch(r"h\d", tag)]
+        assert levels[0] == 1
+        assert levels.count(1) == 1
+        assert all(after <= before + 1 for before, after in pairwise(levels))
 
     def test_readable_on_a_phone(self, page, text):
         assert any(found.get("name") == "viewport" for _, found in page.attributes)
@@ -93,19 +112,30 @@ class TestPage:
         assert "prefers-color-scheme: dark" in text
 
     def test_summary_comes_first_and_links_to_every_claim(self, page):
-        assert page.links == ["#one", "#two", "#bad", "#slow", "#last"]
-        assert page.ids == ["one", "two", "bad", "slow", "last", "provenance"]
+        claims = ["one", "two", "bad", "slow", "last"]
+        links = [link for link in page.links if link[1:] in claims]
+        assert list(dict.fromkeys(links)) == [f"#{claim}" for claim in claims]
+        assert [name for name in page.ids if name in claims] == claims
+        assert {link[1:] for link in page.links} <= set(page.ids)
+        assert page.ids.index("summary") < page.ids.index("one") < page.ids.index("provenance")
+
+    def test_filters_know_every_verdict_and_every_paper(self, page):
+        shown = {found.get("data-verdict") for _, found in page.attributes} - {None}
+        assert shown == {"holds", "fails", "error", "missing"}
+        choices = {name for name in page.ids if name.startswith("verdict-")}
+        assert choices == {f"verdict-{one}" for one in (*shown, "all")}
 
     def test_badges_say_the_verdict_in_words(self, text):
         badges = re.findall(r'class="badge \w+" title="[^"]+">(\w+)<', text)
-        assert badges[:5] == ["holds", "fails", "error", "missing", "missing"]
-        assert badges[:5] == badges[5:]
+        assert badges[:4] == ["holds", "fails", "error", "missing"]  # how many of each
+        assert badges[4:9] == ["holds", "fails", "error", "missing", "missing"]
+        assert badges[4:9] == badges[9:]
 
     def test_each_claim_tells_everything(self, page):
         for words in (
-            "The statement of one: a < b & c.",
+            "The statement of one: a<b & c.",
             "What one measures.",
-            "The worst difference is 1e-12 < 1e-11.",
+            "The worst difference is 10−12<10−11.",
             "1e-12",
             "tolerance",
             "D = 16, q = 0.125",
@@ -139,7 +169,97 @@ class TestPage:
         records["one"]["figures"][0]["name"] = "absent"
         monkeypatch.setattr(folder, "records", lambda: records)
         with pytest.raises(StoreError, match=r"cannot read .*absent\.png"):
-            write_report(folder, {})
+            write_report(folder, {}, single_file=True)
+
+
+class TestFindings:
+    def page_of(self, tmp_path, **words):
+        folder = ReportFolder(tmp_path, STAMP | {"mode": "full"}, ["one"])
+        reproduce([claim("one", **words)], folder, PlainDisplay(io.StringIO()))
+        return (tmp_path / "report.html").read_text(encoding="utf-8")
+
+    def test_what_the_claim_calls_its_finding(self, tmp_path):
+        text = self.page_of(tmp_path, finding="It is 3.", summary="Many things. It is so (1; 2).")
+        assert text.count('<p class="found">It is 3.</p>') == 1
+        assert "<td>It is 3.</td>" in text
+        assert re.findall(r"<li>(.*?)</li>", text)[-2:] == ["Many things.", "It is so (1; 2)."]
+
+    def test_else_the_first_sentence_of_its_summary(self, tmp_path):
+        text = self.page_of(tmp_path, summary="Errs at 0.5 (it; us); not beyond. The rest; or so.")
+        assert "<td>Errs at 0.5 (it; us); not beyond.</td>" in text
+        assert "<li>The rest; or so.</li>" in text
+
+    def test_a_record_of_before_findings_is_read(self, tmp_path):
+        record, _ = measure(claim("one"), Context(quick=True), stamp=STAMP)
+        assert record["finding"] == ""
+        assert is_record({key: value for key, value in record.items() if key != "finding"})
+        assert not is_record(record | {"finding": 3})
+
+
+class TestNumbers:
+    MEASURED: ClassVar = [
+        {"name": n, "label": f"the {n}", "unit": unit, "at": at, "value": value}
+        for n, unit, at, value in (
+            ("T", "steps", {"D": 8}, 1), ("e", "", {"D": 8}, 2.5),
+            ("all", "", {}, 7),
+            ("T", "steps", {"D": 16}, 3), ("e", "", {"D": 16}, None),
+            ("T", "steps", {"D": 32}, 5),
+        )
+    ]  # fmt: skip
+
+    def test_a_row_a_problem_and_a_column_a_quantity(self):
+        both, whole, one = tables(self.MEASURED)
+        assert [column.label for column in both.columns] == ["the T", "the e"]
+        assert both.columns[0].unit == "steps"
+        assert both.rows == (({"D": 8}, (1, 2.5)), ({"D": 16}, (3, None)))
+        assert whole.rows == (({}, (7,)),)
+        assert one.rows == (({"D": 32}, (5,)),)
+        assert [table.height for table in (both, whole, one)] == [2, 1, 1]
+
+    def test_no_number_is_left_out(self):
+        values = [v for table in tables(self.MEASURED) for _, row in table.rows for v in row]
+        assert sorted(values, key=str) == sorted((m["value"] for m in self.MEASURED), key=str)
+
+    def test_long_ones_are_folded(self, tmp_path):
+        few = {f"n{number}": number for number in range(6)}
+        more = few | {"n6": 6}
+        folder = ReportFolder(tmp_path, STAMP, ["few", "more"])
+        claims = [claim("few", measured=few), claim("more", measured=more)]
+        reproduce(claims, folder, PlainDisplay(io.StringIO()), quick=True)
+        text = (tmp_path / "report.html").read_text(encoding="utf-8")
+        folds = re.findall(r"<details( open)?><summary>Measured numbers \((\d+)\)", text)
+        assert folds == [(" open", "10"), ("", "11")]
+
+
+class TestTypesetting:
+    @pytest.mark.parametrize("name", claim_ids())
+    def test_every_statement_becomes_mathml(self, name):
+        """Every formula is one that the library reads, tags nest, and no mark is left in words."""
+        statement = load(name).statement
+        html = str(typeset(statement))
+        Page(html)
+        formulas = [one for one in pieces(statement) if one.kind == "math"]
+        assert html.count("<math>") >= len(formulas)
+        words = re.sub(r"<math>.*?</math>", "", html)
+        assert not re.search(r"[_^$\\]", words)
+
+    def test_everything_else_is_escaped(self):
+        html = str(typeset("<script>no</script> & `<code>` if alpha < b > c"))
+        assert "<script" not in html
+        assert "&amp; <code>&lt;code&gt;</code>" in html
+        assert set(re.findall(r"<(\w+)", html)) <= {"math", "mrow", "mi", "mo", "code", "wbr"}
+
+    def test_a_formula_that_cannot_be_read_is_shown_as_it_was_typed(self, monkeypatch):
+        def refuse(latex):
+            raise ValueError(latex)
+
+        monkeypatch.setattr("latex2mathml.converter.convert", refuse)
+        assert "zeta_77 &lt; 3" in str(typeset("where zeta_77 < 3 holds"))
+
+    def test_what_stands_at_a_formula_stays_on_its_line(self):
+        html = str(typeset("holds (alpha_55 > 0), it"))
+        line = '<span class="line">'
+        assert re.fullmatch(rf"holds {line}{line}\(<math>.*</math></span>\),</span> it", html)
 
 
 def test_every_verdict_has_a_meaning():

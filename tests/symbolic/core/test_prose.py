@@ -10,31 +10,31 @@ from symbolic.core.prose import latex, pieces
 
 SENTENCES = {
     "For all t there exists alpha(t) such that v(t) = alpha(t) w*.": (
-        r"For all $t$ there exists $\alpha(t)$ such that $v(t) = \alpha(t) w^{*}$."
+        r"For all $t$ there exists $\alpha(t)$ such that $v(t) = \alpha(t)\, w^{*}$."
     ),
     "|rho(t+1)| <= |rho(t)| + eta polylog(d) alpha^p (1/D + Gamma G^(p-1)/D): it holds": (
-        r"$\lvert \rho(t+1) \rvert \le \lvert \rho(t) \rvert + \eta \mathrm{polylog}(d) "
-        r"\alpha^{p} (1/D + \Gamma G^{p-1}/D)$: it holds"
+        r"$\lvert \rho(t+1) \rvert \le \lvert \rho(t) \rvert + \eta\, \mathrm{polylog}(d)\, "
+        r"\alpha^{p}\, (1/D + \Gamma\, G^{p-1}/D)$: it holds"
     ),
     "Top_C of the inner products <p_i, p_j> does not meet S_l.": (
         r"$\mathrm{Top}_{C}$ of the inner products $\langle p_{i}, p_{j} \rangle$ does not meet "
         r"$S_{l}$."
     ),
     "A set holds A = P^T P. A row of A and an A_ij; a random set has n = a - b.": (
-        r"A set holds $A = P^{T} P$. A row of $A$ and an $A_{ij}$; a random set has $n = a - b$."
+        r"A set holds $A = P^{T}\, P$. A row of $A$ and an $A_{ij}$; a random set has $n = a - b$."
     ),
     "P[y f*(X) > 0] = 1 - d^(-omega(1)), D^Omega(1), O~(P^{-kappa_s})": (
-        r"$P[y f^{*}(X) > 0] = 1 - d^{-\omega(1)}$, $D^{\Omega(1)}$, $\tilde{O}(P^{-\kappa_{s}})$"
+        r"$P[y\, f^{*}(X) > 0] = 1 - d^{-\omega(1)}$, $D^{\Omega(1)}$, $\tilde{O}(P^{-\kappa_{s}})$"
     ),
-    "p's Phi_{p->v_{k,m}} and h' = c_h p; the D x D model (sigma_A > 0)": (
-        r"$p$'s $\Phi_{p\to v_{k,m}}$ and $h' = c_{h} p$; the $D \times D$ model ($\sigma_{A} > 0$)"
+    "p's Phi_{p->v_{k,m}}, h' = c_h p; the D x D model (sigma_A > 0)": (
+        r"$p$'s $\Phi_{p\to v_{k,m}}$, $h' = c_{h}\, p$; the $D \times D$ model ($\sigma_{A} > 0$)"
     ),
     "E[ s(-F) (signal set + rest) ], sqrt(D), T1 = max |rho|, d(gamma - rho)/dt": (
-        r"$E[s(-F) (\text{signal set }+\text{ rest})]$, $\sqrt{D}$, $T_{1} = \max \lvert \rho "
+        r"$E[s(-F) (\text{signal set }+\text{ rest})]$, $\sqrt{D}$, $T_{1} = \max\, \lvert \rho "
         r"\rvert$, $d(\gamma - \rho)/dt$"
     ),
-    "holds in 10 of 10 problems (Theorem 4.1), 95 %, (1) learns; -1 and 1.2e-10": (
-        r"holds in 10 of 10 problems (Theorem 4.1), 95 \%, (1) learns; $-1$ and "
+    "(b) holds in 10 of 10 problems (Theorem 4.1), (3, 5), d 0.07, (1) learns; -1 and 1.2e-10": (
+        r"(b) holds in 10 of 10 problems (Theorem 4.1), (3, 5), $d$ 0.07, (1) learns; $-1$ and "
         r"$1.2 \times 10^{-10}$"
     ),
     "`lemma_4_3` and *exactly* what leading_rho_over_gamma is; the run(s)": (
