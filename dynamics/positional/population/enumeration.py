@@ -92,7 +92,9 @@ class Enumeration:
 
     def _target(self, sizes: np.ndarray) -> np.ndarray:
         """Return the errors allowed for loss and gradient of these sizes, (4,)."""
-        return self.tolerance * (sizes if self.relative else np.full(4, scale(sizes)))
+        return self.tolerance * (
+            sizes if self.relative else np.full(4, scale(tuple(sizes.tolist())))
+        )
 
     def _is_held(self, state: State, target: np.ndarray) -> bool:
         """Tell whether little enough lies beyond what the memory budget holds."""
