@@ -8,6 +8,7 @@ import numpy as np
 import xarray
 
 from dynamics import Population, Problem, SlowManifold, State, gradient_flow
+from dynamics.core.crossing import every_step
 from simulations.positional import runs
 from simulations.positional.figures.phase_portrait import COARSE
 
@@ -100,7 +101,8 @@ def _path(problem: Problem, manifold: SlowManifold, gamma: float, rho: float) ->
     start = problem.initial_state
     if (gamma, rho) != (0.0, 0.0):
         start = State(manifold.alpha(gamma, rho), gamma, rho)
-    return _evenly(runs.flow(problem, _TOLERANCE, _HORIZON, start).states[:, 1:])
+    run = runs.flow(problem, _TOLERANCE, _HORIZON, start, records=2)
+    return _evenly(every_step(run).states[:, 1:])
 
 
 def _evenly(points: np.ndarray) -> np.ndarray:
