@@ -13,6 +13,8 @@
     Problem, population, phases, and its own oracle.
 `shallow`: Li, Wang, Liu, Chen 2023
     SGD on counts of tokens, population descent in few numbers, and its own oracle on tokens.
+`locality`
+    Of encodings and attention of any model: do similar patches lie side by side?
 
 `full`, `empirical`, `events` and `diversity` are public names of modules of these.
 """

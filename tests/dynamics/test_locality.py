@@ -1,0 +1,260 @@
+"""Measures of locality, held against plain loops and SciPy; nulls against what must be random."""
+
+import numpy as np
+import pytest
+from scipy.stats import mannwhitneyu, spearmanr
+
+from dynamics import ParameterError
+from dynamics.locality import (
+    attention_locality,
+    distances,
+    encoding_locality,
+    locality,
+    neighbours,
+    similarity,
+    without_class_token,
+)
+from tests.closeness import close, within
+
+GRID = (4, 5)
+
+
+@pytest.fixture
+def attention():
+    return np.random.default_rng(5).dirichlet(np.ones(20), 20)
+
+
+def _values(found):
+    return {name: one.value for name, one in vars(found).items() if one is not None}
+
+
+def _by_loops(weights, grid):
+    """Return the measures of one map as their definitions say them, place by place."""
+    places = [(row, column) for row in range(grid[0]) for column in range(grid[1])]
+    shares, near, far, close_by, gaps, looked, all_gaps = [], [], [], [], [], [], []
+    for i, here in enumerate(places):
+        others = [j for j in range(len(places)) if j != i]
+        gap = {j: np.hypot(here[0] - places[j][0], here[1] - places[j][1]) for j in others}
+        mine = [j for j in others if gap[j] < 1.5]
+        best = sorted(others, key=lambda j: -weights[i, j])[: len(mine)]
+        shares.append(len(set(best) & set(mine)) / len(mine))
+        total = sum(weights[i, j] for j in others)
+        for j in others:
+            (near if j in mine else far).append(weights[i, j])
+            close_by.append((j in mine, weights[i, j] / total))
+            gaps.append(-gap[j])
+        looked.append(sum(weights[i, j] * gap[j] for j in others) / total)
+        all_gaps.append(np.mean(list(gap.values())))
+    entries = [weights[i, j] for i in range(len(places)) for j in range(len(places)) if i != j]
+    lift = np.mean([w for is_near, w in close_by if is_near])
+    return {
+        "precision": np.mean(shares),
+        "auc": mannwhitneyu(near, far).statistic / (len(near) * len(far)),
+        "mantel": spearmanr(entries, gaps).statistic,
+        "lift": lift / np.mean([w for is_near, w in close_by if not is_near]),
+        "distance": np.mean(looked) / np.mean(all_gaps),
+    }
+
+
+def test_measures_equal_their_definitions(attention):
+    close(
+        _values(attention_locality(attention, grid=GRID, draws=1)),
+        _by_loops(attention, GRID),
+        1e-12,
+    )
+
+
+def test_measures_of_symmetric_and_tied_maps_equal_their_definitions(attention):
+    tied = np.rint(20.0 * (attention + attention.T))
+    found, expected = locality(tied, grid=GRID, draws=1), _by_loops(tied, GRID)
+    close([found.auc.value, found.mantel.value], [expected["auc"], expected["mantel"]], 1e-12)
+
+
+def test_equal_entries_share_the_places_that_are_left():
+    """The mean over all orders of the ties, here drawn by adding noise far below the gaps."""
+    rng = np.random.default_rng(0)
+    tied = rng.integers(0, 3, (20, 20)).astype(float)
+    drawn = [
+        locality(tied + 1e-6 * rng.normal(size=tied.shape), grid=GRID, draws=1).precision.value
+        for _ in range(400)
+    ]
+    error = np.std(drawn) / np.sqrt(len(drawn))
+    within(locality(tied, grid=GRID, draws=1).precision.value, np.mean(drawn), 4.0 * error)
+
+
+def test_the_null_is_the_measures_of_relabelled_maps(attention):
+    found = attention_locality(attention, grid=GRID, draws=300, seed=2)
+    rng = np.random.default_rng(11)  # other draws: only the law is the same
+    moved = [attention[np.ix_(order, order)] for order in (rng.permutation(20) for _ in range(300))]
+    values = _values(attention_locality(np.array(moved), grid=GRID, draws=1))
+    for name, drawn in values.items():
+        measure = getattr(found, name)
+        error = measure.null_sd * np.sqrt(2.0 / 300)
+        within(measure.null_mean, drawn.mean(), 4.0 * error)
+        close(measure.null_sd, drawn.std(ddof=1), 0.25)
+        close(measure.z, (measure.value - measure.null_mean) / measure.null_sd, 1e-12)
+
+
+@pytest.mark.parametrize("null", ["permutation", "ring"])
+def test_p_values_of_maps_without_structure_are_uniform(null):
+    maps = np.random.default_rng(7).normal(size=(400, 20, 20))
+    found = locality(maps, grid=GRID, null=null, draws=99)
+    for one in (found.precision, found.auc, found.mantel):
+        share = np.mean(one.p <= 0.1)
+        within(share, 0.1, 4.0 * np.sqrt(0.09 / 400))
+
+
+def test_attention_to_neighbours_is_local():
+    near = neighbours((6, 6)).astype(float)
+    found = attention_locality(near / near.sum(axis=1, keepdims=True))
+    close([found.precision.value, found.auc.value], [1.0, 1.0], 1e-12)
+    assert np.isinf(found.lift.value)
+    assert found.distance.value < 0.4
+    for one in (found.precision, found.auc, found.mantel, found.lift, found.distance):
+        close(one.p, 1.0 / 200.0, 1e-12)
+
+
+def test_attention_elsewhere_is_anti_local():
+    far = 1.0 - neighbours((6, 6)) - np.eye(36)
+    found = attention_locality(far / far.sum(axis=1, keepdims=True))
+    close([found.auc.value, found.distance.p], [0.0, 1.0], 1e-12)
+    assert found.lift.value == 0.0
+    assert found.mantel.value < 0.0
+
+
+def test_uniform_attention_is_as_its_null():
+    found = attention_locality(np.full((20, 20), 0.05), grid=GRID)
+    near = neighbours(GRID).sum(axis=1)
+    close(found.precision.value, near.mean() / 19.0, 1e-12)
+    close([found.auc.value, found.lift.value, found.distance.value], [0.5, 1.0, 1.0], 1e-12)
+    assert np.isnan(found.mantel.value)
+    for one in (found.precision, found.auc, found.lift, found.distance):
+        assert np.isnan(one.z)
+        assert one.p == 1.0
+
+
+def test_a_patch_that_looks_at_itself_alone_has_no_lift(attention):
+    attention = attention.copy()
+    attention[3] = np.eye(20)[3]
+    found = attention_locality(np.stack([attention, attention[::-1, ::-1]]), grid=GRID)
+    assert np.isnan(found.lift.value).all()
+    assert np.isnan(found.distance.p).all()
+    assert np.isfinite(found.auc.value).all()
+
+
+def test_alike_rings_pass_the_permutation_null_but_not_the_ring_null():
+    rows, columns = np.divmod(np.arange(64), 8)
+    ring = np.minimum.reduce([rows, columns, 7 - rows, 7 - columns])
+    noise = 0.01 * np.random.default_rng(0).normal(size=(64, 64))
+    alike = noise - abs(ring[:, None] - ring)
+    for name in ("precision", "auc"):
+        assert getattr(locality(alike), name).p <= 0.005
+        assert getattr(locality(alike, null="ring"), name).p > 0.05
+
+
+def test_leading_axes_are_kept_and_maps_measured_one_by_one(attention):
+    stack = np.stack([attention, attention.T / attention.T.sum(1, keepdims=True)] * 3)
+    found = attention_locality(stack.reshape(3, 2, 20, 20), grid=GRID, draws=5)
+    alone = attention_locality(stack[1], grid=GRID, draws=5)
+    for name, one in vars(found).items():
+        for field, array in vars(one).items():
+            assert array.shape == (3, 2)
+            close(array[:, 1], getattr(getattr(alone, name), field), 1e-9)
+
+
+def test_blocks_of_maps_change_nothing(attention, monkeypatch):
+    stack = np.stack([np.roll(attention, k, axis=0) for k in range(5)])
+    whole = attention_locality(stack, grid=GRID, draws=20)
+    monkeypatch.setattr("dynamics.locality._BLOCK", 900)
+    for name, one in vars(attention_locality(stack, grid=GRID, draws=20)).items():
+        close(one.z, getattr(whole, name).z, 1e-9)
+
+
+def test_encodings_that_are_the_grid_draw_it():
+    grid = np.stack(np.divmod(np.arange(36.0), 6), axis=1)
+    by_distance = encoding_locality(grid, "distance")
+    close(
+        [by_distance.precision.value, by_distance.auc.value, by_distance.mantel.value], 1.0, 1e-12
+    )
+    by_cosine = encoding_locality(grid)
+    assert 0.4 < by_cosine.precision.value < 0.9  # blind where encodings are near their mean
+
+
+def test_similarity_of_encodings_sees_neither_rotation_nor_shift():
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(12, 5))
+    rotation, _ = np.linalg.qr(rng.normal(size=(5, 5)))
+    for by in ("cosine", "distance"):
+        within(similarity(table @ rotation + rng.normal(size=5), by), similarity(table, by), 1e-12)
+    gaps = np.linalg.norm(table[:, None] - table, axis=2)
+    within(similarity(table, "distance"), -(gaps**2), 1e-12)
+    within(similarity(table, "product"), table @ table.T, 1e-12)
+    within(np.diag(similarity(table)), np.ones(12), 1e-12)
+
+
+def test_neighbours_and_distances():
+    near = neighbours((4, 4))
+    assert sorted(near.sum(axis=1).tolist()) == [3] * 4 + [5] * 8 + [8] * 4
+    assert np.array_equal(near, (distances((4, 4)) < 1.5) & ~np.eye(16, dtype=bool))
+
+
+def test_class_tokens_are_left_out():
+    attention = np.random.default_rng(0).dirichlet(np.ones(21), (3, 21))
+    kept = without_class_token(attention)
+    assert kept.shape == (3, 20, 20)
+    close(kept.sum(axis=-1), 1.0, 1e-12)
+    close(kept[1, 2, 3] / kept[1, 2, 4], attention[1, 3, 4] / attention[1, 3, 5], 1e-12)
+    with_registers = without_class_token(attention[0], tokens=5)
+    close(with_registers, attention[0, 5:, 5:] / attention[0, 5:, 5:].sum(1, keepdims=True), 1e-12)
+
+
+def _changed(index, value):
+    attention = np.full((20, 20), 0.05)
+    attention[index] = value
+    return attention
+
+
+@pytest.mark.parametrize(
+    ("attention", "options", "sentence"),
+    [
+        (_changed((3, 4), np.nan), {}, "attention = array with nan or inf"),
+        (_changed((3, 4), 0.5), {}, "attention = array with a row that sums to 1.45"),
+        (_changed((3, slice(0, 2)), [-0.05, 0.15]), {}, "array with negative entries"),
+        (np.full((20, 20), 1.0), {}, "a row that sums to 20"),
+        (np.full((20, 19), 1 / 19), {}, r"array of shape \(20, 19\)"),
+        (np.full(20, 0.05), {}, r"array of shape \(20,\)"),
+        (np.zeros((0, 20, 20)), {}, r"array of shape \(0, 20, 20\)"),
+        ([["a", "b"], ["c", "d"]], {}, "type <U1"),
+        (_changed(0, 0.05), {"grid": (4, 4)}, r"rows x columns = 20"),
+        (_changed(0, 0.05), {"grid": None}, "must be given as"),
+        (np.full((4, 4), 0.25), {"grid": None}, "3 patches long"),
+        (_changed(0, 0.05), {"null": "none"}, "'permutation' or 'ring'"),
+        (_changed(0, 0.05), {"draws": 0}, "draws = 0"),
+        (_changed(0, 0.05), {"seed": -1}, "seed = -1"),
+    ],
+)
+def test_bad_attention_is_one_sentence(attention, options, sentence):
+    with pytest.raises(ParameterError, match=sentence) as refusal:
+        attention_locality(attention, **({"grid": GRID} | options))
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("encodings", "by", "sentence"),
+    [
+        (np.ones(5), "cosine", r"shape \(5,\)"),
+        (np.array([[np.inf, 1.0]]), "cosine", "nan or inf"),
+        (np.ones((9, 2)), "cosine", "equals the mean row"),
+        (np.ones((9, 2)), "angle", "'cosine', 'distance' or 'product'"),
+    ],
+)
+def test_bad_encodings_are_one_sentence(encodings, by, sentence):
+    with pytest.raises(ParameterError, match=sentence):
+        encoding_locality(encodings, by)
+
+
+def test_patches_without_weight_on_patches_are_refused():
+    only_the_class = np.zeros((10, 10))
+    only_the_class[:, 0] = 1.0
+    with pytest.raises(ParameterError, match="looks at no patch"):
+        without_class_token(only_the_class)
