@@ -1,0 +1,188 @@
+"""Models and training: exact symmetries, runs that go on where they stopped, plain refusals."""
+
+import numpy as np
+import pytest
+
+from dynamics import ParameterError
+from simulations.vision.data.images import Images, ImageSet
+from tests.closeness import close, within
+
+jax = pytest.importorskip("jax")
+pytest.importorskip("optax")
+
+from simulations.vision.equivariance import deviation  # noqa: E402
+from simulations.vision.models import KINDS, Model, apply  # noqa: E402
+from simulations.vision.patches import fold, grid_of, restored, shuffled, unfold  # noqa: E402
+from simulations.vision.tasks import Settings, batch  # noqa: E402
+from simulations.vision.training import batches, rates, start, task_of, train  # noqa: E402
+
+SMALL = {"patch": 2, "width": 8, "depth": 1, "heads": 2, "hidden": 8}
+FEW = Settings(steps=12, batch=8, shift=1)
+
+
+def images(classes, count=32, side=6):
+    rng = np.random.default_rng(3)
+
+    def drawn(count):
+        labels = np.arange(count) % max(classes, 1)
+        pixels = rng.normal(size=(count, side, side, 1)) + labels[:, None, None, None]
+        return Images(pixels.astype(np.float32), labels)
+
+    return ImageSet("made", drawn(count), drawn(8), drawn(300), classes)
+
+
+class TestPatches:
+    def test_a_folded_image_is_the_image(self):
+        pixels = images(0).train.pixels
+        close(fold(unfold(pixels, 2), (3, 3), 2), pixels, rel=0.0)
+        close(unfold(pixels, 2)[0, 1], pixels[0, :2, 2:4].ravel(), rel=0.0)
+
+    def test_cells_move_as_wholes_and_come_back(self):
+        order = shuffled((4, 4), np.random.default_rng(0), cell=2)
+        moved = np.arange(16)[order].reshape(4, 4)
+        assert (moved != np.arange(16).reshape(4, 4)).any()
+        for block in (moved[i : i + 2, j : j + 2] for i in (0, 2) for j in (0, 2)):
+            close(block - block[0, 0], np.array([[0, 1], [4, 5]]), rel=0.0)
+        close(restored(np.arange(16)[order], order, (0,)), np.arange(16), rel=0.0)
+
+    def test_what_does_not_divide_is_told(self):
+        with pytest.raises(ParameterError, match=r"patch = 4 .* divisor of both sides .* 6 and 6"):
+            grid_of((1, 6, 6, 1), 4)
+        with pytest.raises(ParameterError, match=r"cell = 3 .* divisor"):
+            shuffled((4, 4), np.random.default_rng(0), cell=3)
+
+
+class TestModels:
+    @pytest.mark.parametrize("kind", KINDS)
+    @pytest.mark.parametrize("classes", [0, 3])
+    def test_shapes_and_rows_of_attention(self, kind, classes):
+        task = task_of(images(classes), Model(kind, **SMALL), FEW)
+        data = images(classes).train
+        rng = np.random.default_rng(0)
+        shown = batch(task, data.pixels, data.labels, np.arange(9), rng, augment=True)
+        said, maps = apply(task.model, start(task, 0), shown.patches, task.grid, shown.masked)
+        assert said.shape == ((32, 3) if classes else (32, 9, 4))
+        if kind == "cnn":
+            assert maps is None
+        else:
+            heads = 1 if kind == "gram" else 2
+            assert maps.shape[:2] == ((1, 32) if kind == "content" else (1, heads))
+            within(np.asarray(maps).sum(axis=-1), 1.0, absolute=1e-5)
+
+    def test_position_does_not_look_at_the_tokens(self):
+        task = task_of(images(3), Model("position", **SMALL), FEW)
+        tree = start(task, 0)
+        pixels = unfold(images(3).train.pixels, 2)
+        first, second = (apply(task.model, tree, one, task.grid)[1] for one in (pixels, -pixels))
+        close(first, second, rel=0.0)
+
+    @pytest.mark.parametrize(
+        ("bad", "told"),
+        [({"kind": "soft"}, "kind = 'soft'"), ({"heads": 5}, "heads = 5"), ({"patch": 0}, "patch")],
+    )
+    def test_what_is_no_model_is_told(self, bad, told):
+        with pytest.raises(ParameterError, match=told):
+            Model(**bad)
+
+
+class TestEquivariance:
+    """Figure 5a: a ViT on permuted patches is the same ViT, with P permuted."""
+
+    @pytest.mark.parametrize("kind", ["content", "position", "gram"])
+    @pytest.mark.parametrize("classes", [0, 3])
+    def test_exact_with_P_moved_along(self, kind, classes):
+        order = np.random.default_rng(1).permutation(9)
+        found = deviation(images(classes), Model(kind, **SMALL), FEW, order)
+        assert found.loss <= 1e-14
+        assert found.encodings <= 1e-14
+
+    @pytest.mark.parametrize("kind", ["content", "position", "gram"])
+    def test_not_with_P_left_in_place(self, kind):
+        order = np.random.default_rng(1).permutation(9)
+        found = deviation(images(0), Model(kind, **SMALL), FEW, order, moved=False)
+        assert found.loss > 1e-9
+        assert found.encodings > 1e-3
+
+
+class TestTraining:
+    def test_learns_and_is_the_same_again(self):
+        settings = Settings(steps=60, batch=16)
+        first, again = (
+            train(images(3), Model("position", **SMALL), settings, (0, 1)) for _ in range(2)
+        )
+        assert (first.error < 0.3).all()
+        assert first.losses.shape == (2, 60)
+        assert first.attention.shape == (2, 1, 2, 9, 9)
+        close(first.losses, again.losses, rel=0.0)
+        assert (first.losses[0] != first.losses[1]).any()
+
+    def test_a_seed_alone_is_the_seed_among_others(self):
+        settings = Settings(steps=5, batch=16)
+        pair = train(images(3), Model("position", **SMALL), settings, (0, 1))
+        alone = train(images(3), Model("position", **SMALL), settings, (1,))
+        close(alone.losses[0], pair.losses[1], rel=0.0)
+
+    def test_an_interrupted_run_goes_on(self, tmp_path, monkeypatch):
+        monkeypatch.setattr("simulations.vision.training._CHECKPOINT_SECONDS", 0.0)
+        file = tmp_path / "run.npz"
+
+        def stop(fraction):
+            if fraction >= 0.5:
+                raise KeyboardInterrupt
+
+        arguments = (images(0), Model("position", **SMALL), FEW, (0, 1))
+        with pytest.raises(KeyboardInterrupt):
+            train(*arguments, progress=stop, checkpoint=file)
+        assert file.exists()
+        with pytest.raises(ParameterError, match=r"checkpoint = .* one of this run"):
+            train(*arguments[:3], (2, 3), checkpoint=file)
+        seen = []
+        resumed = train(*arguments, progress=seen.append, checkpoint=file)
+        assert not file.exists()
+        assert seen[0] > 0.4
+        close(resumed.losses, train(*arguments).losses, rel=0.0)
+
+    def test_a_damaged_checkpoint_is_told(self, tmp_path):
+        file = tmp_path / "run.npz"
+        file.write_bytes(b"PK but no archive")
+        with pytest.raises(ParameterError, match="complete checkpoint"):
+            train(images(0), Model("position", **SMALL), FEW, checkpoint=file)
+
+    def test_fewer_images_than_a_batch_are_told(self):
+        with pytest.raises(ParameterError, match=r"batch = 64 .* at most 32"):
+            train(images(3), Model("position", **SMALL), Settings(steps=1, batch=64))
+
+    def test_a_run_that_diverges_is_told(self):
+        with pytest.raises(RuntimeError, match="no longer finite at step"):
+            train(images(0), Model("cnn", **SMALL), Settings(steps=9, batch=8, rate=1e30))
+
+    def test_every_image_once_an_epoch(self):
+        found = batches(0, 32, Settings(steps=5, batch=8))
+        assert sorted(found[:4].ravel()) == list(range(32))
+
+    def test_rates_rise_and_fall_to_zero(self):
+        found = rates(Settings(steps=100, rate=0.1))
+        close(found.max(), 0.1, rel=1e-12)
+        assert found.argmax() in (9, 10)
+        assert 0.0 < found[-1] < 1e-4
+
+
+class TestAugmentation:
+    def test_masks_and_shifts_come_before_the_permutation(self):
+        task = task_of(images(0), Model("position", **SMALL), FEW)
+        data, order = images(0).train, np.random.default_rng(2).permutation(9)
+        shown, moved = (
+            batch(task, data.pixels, data.labels, one, np.random.default_rng(5), augment=True)
+            for one in (np.arange(9), order)
+        )
+        close(moved.patches, shown.patches[:, order], rel=0.0)
+        close(moved.masked, shown.masked[:, order], rel=0.0)
+        assert (shown.masked.sum(axis=1) == 4).all()  # round(.5 x 9), to even
+
+    def test_a_shift_moves_by_whole_pixels(self):
+        task = task_of(images(3), Model("position", patch=1), Settings(shift=1))
+        pixels = np.arange(36.0, dtype=np.float32).reshape(1, 6, 6, 1).repeat(40, axis=0)
+        shown = batch(task, pixels, np.zeros(40, int), np.arange(36), np.random.default_rng(0),
+                      augment=True)  # fmt: skip
+        moved = shown.patches.reshape(40, 6, 6)[:, 2, 2] - pixels[0, 2, 2, 0]
+        assert set(moved) == {-7.0, -6.0, -5.0, -1.0, 0.0, 1.0, 5.0, 6.0, 7.0}
