@@ -1,6 +1,7 @@
 # make reproduce        everything from a fresh clone: environment, then every claim into report/
 # make reproduce-quick  the same with smaller problems, in about two minutes
 # make reproduce-thorough  also what is too heavy for that
+# make MINIMAL=1 reproduce  without the extra for real images (Section 6), whose claims are skipped
 # make test | test-fast | lint | bench | package | clean
 #
 # The environment lives in .venv and is set up once per change of pyproject.toml.
@@ -19,16 +20,19 @@ BIN := $(VENV)/bin
 # what is never imported need not be compiled: half a minute less
 QUIETLY := --quiet --disable-pip-version-check --no-compile
 
+# what real images need, JAX and the packages whose images are read, is 130 MB to download
+INSTALLED := $(VENV)/.installed$(if $(MINIMAL),-minimal)
+
 .PHONY: reproduce reproduce-quick reproduce-thorough test test-fast lint bench package clean
 .DELETE_ON_ERROR:
 
-reproduce: $(VENV)/.installed
+reproduce: $(INSTALLED)
 	$(BIN)/patchdyn reproduce --out report
 
-reproduce-quick: $(VENV)/.installed
+reproduce-quick: $(INSTALLED)
 	$(BIN)/patchdyn reproduce --quick --out report-quick
 
-reproduce-thorough: $(VENV)/.installed
+reproduce-thorough: $(INSTALLED)
 	$(BIN)/patchdyn reproduce --thorough --out report-thorough
 
 # compiled before, so that no two processes compile the same; a file stays in one process, so that
@@ -72,14 +76,19 @@ $(VENV)/bin/python:
 	"$(PYTHON)" -m venv $(VENV)
 
 $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install $(QUIETLY) --editable '.[vision]'
+	$(BIN)/python -m dynamics.precompile
+	@touch $@ $(VENV)/.installed-minimal
+
+$(VENV)/.installed-minimal: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install $(QUIETLY) --editable .
 	$(BIN)/python -m dynamics.precompile
 	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install $(QUIETLY) --editable '.[dev]'
-	@touch $@ $(VENV)/.installed
+	@touch $@ $(VENV)/.installed $(VENV)/.installed-minimal
 
 $(VENV)/.installed-bench: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install $(QUIETLY) --editable '.[dev,bench]'
-	@touch $@ $(VENV)/.installed $(VENV)/.installed-dev
+	@touch $@ $(VENV)/.installed $(VENV)/.installed-minimal $(VENV)/.installed-dev
