@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, NoReturn
 
 from simulations.commands import BadInput
@@ -47,6 +48,20 @@ def number(text: str) -> int | float:
         raise argparse.ArgumentTypeError(
             f"{text!r} is not allowed: it must be a number such as 64, 1e-3 or 2/64"
         ) from None
+
+
+def refuse_to_replace(flag: str, file: Path, *, force: bool) -> None:
+    """Raise BadInput if a file to write is there; ``force`` replaces regular files alone."""
+    from dynamics.core.files import FileError, obstacle
+
+    try:
+        what, exists = obstacle(file), file.exists()
+    except FileError as refusal:
+        raise BadInput(f"{flag} is not allowed: {refusal}") from None
+    if what is not None:
+        raise BadInput(f"{flag} {file} is not allowed: it is {what}, not a regular file")
+    if exists and not force:
+        raise BadInput(f"{flag} {file} exists: choose another name, or overwrite it with --force")
 
 
 def refuse_bare_dashes(argv: list[str]) -> None:

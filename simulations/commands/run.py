@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from simulations import theories
 from simulations.commands import DONE, FAILED, INTERRUPTED, BadInput
-from simulations.commands.arguments import EXIT_CODES, number
+from simulations.commands.arguments import EXIT_CODES, number, refuse_to_replace
 
 if TYPE_CHECKING:
     from dynamics import Risk, Trajectory
@@ -134,21 +134,9 @@ RECORDS = 300
 
 def _check_output(args: argparse.Namespace) -> None:
     """Refuse to write over something else; only regular files are replaced, with --force."""
-    from dynamics.core.files import FileError, obstacle
-
     for flag, file in (("--out", args.out), ("--plot", args.plot)):
-        if file is None:
-            continue
-        try:
-            what, exists = obstacle(file), file.exists()
-        except FileError as refusal:
-            raise BadInput(f"{flag} is not allowed: {refusal}") from None
-        if what is not None:
-            raise BadInput(f"{flag} {file} is not allowed: it is {what}, not a regular file")
-        if exists and not args.force:
-            raise BadInput(
-                f"{flag} {file} exists: choose another name, or overwrite it with --force"
-            )
+        if file is not None:
+            refuse_to_replace(flag, file, force=args.force)
     if args.out is not None and args.plot is not None and _same(args.out, args.plot):
         raise BadInput(f"--out and --plot are not allowed to be the same file: {args.out}")
 

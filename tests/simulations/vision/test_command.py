@@ -1,0 +1,129 @@
+"""`patchdyn vision` from the shell's side: what it prints, writes and refuses."""
+
+import json
+import sys
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+import xarray
+
+from simulations.cli import main
+from simulations.commands.vision import DATA, KINDS
+from simulations.vision import data
+from tests.closeness import close
+
+needs_extra = pytest.mark.skipif(
+    not all(find_spec(name) for name in ("jax", "optax", "sklearn", "skimage", "mlxtend")),
+    reason="the extra 'vision' is not installed",
+)
+SMALL = "--steps 4 --width 8 --depth 1 --heads 2 --batch 32 --limit 300".split()
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Return what a small run printed as JSON, and what it wrote."""
+    out = tmp_path_factory.mktemp("vision") / "run.nc"
+    printed = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("builtins.print", lambda text, file=None: file or printed.append(text))
+        arguments = ["vision", "--data", "digits", "--seeds", "2", "--json", "--out", str(out)]
+        assert main([*arguments, *SMALL]) == 0
+    with xarray.open_dataset(out, engine="h5netcdf") as written:
+        return json.loads("".join(printed)), written.load(), out
+
+
+@needs_extra
+def test_what_is_printed_is_of_what_is_written(run):
+    from dynamics.locality import attention_locality, encoding_locality
+
+    printed, written, out = run
+    assert (printed["grid"], printed["seeds"], printed["score"]) == ([4, 4], 2, "error")
+    assert printed["images"]["train"] + printed["images"]["validation"] == 300
+    assert list(printed["models"]) == ["position", "content"]
+    for kind, one in printed["models"].items():
+        assert written[f"{kind}_losses"].shape == (2, 4)
+        close(one["error"], written[f"{kind}_error"].to_numpy(), 1e-12)
+        lift = attention_locality(written[f"{kind}_attention"].to_numpy()).lift
+        assert np.shape(one["attention"]["lift"]["value"]) == (2, 1, 2)
+        close(one["attention"]["lift"]["z"], lift.z, 1e-9)
+        for seed, table in enumerate(written[f"{kind}_encodings"].to_numpy()):
+            for by, found in one["encodings"].items():
+                close(found["auc"]["p"][seed], encoding_locality(table, by).auc.p, 1e-12)
+    assert [file.name for file in out.parent.iterdir()] == ["run.nc"]  # no checkpoint is left
+
+
+@needs_extra
+def test_a_person_reads_score_and_null_and_nothing_is_overwritten(run, capsys):
+    small = [*SMALL[:1], "1", *SMALL[2:]]
+    assert main(["vision", "--data", "digits", "--kind", "gram", "--validation", *small]) == 0
+    told = capsys.readouterr().out
+    assert "accuracy (validation)" in told
+    assert "attention: lift (null)" in told
+    before = run[2].read_bytes()
+    assert main(["vision", "--data", "digits", "--out", str(run[2])]) == 2
+    assert "overwrite it with --force" in capsys.readouterr().err
+    assert run[2].read_bytes() == before
+
+
+@needs_extra
+def test_a_run_that_diverges_says_what_to_change(run, monkeypatch, capsys):
+    def diverging(*_, **__):
+        raise RuntimeError("the loss is no longer finite at step 7")
+
+    monkeypatch.setattr("simulations.vision.training.train", diverging)
+    assert main(["vision", "--data", "digits", *SMALL]) == 1
+    assert capsys.readouterr().err == (
+        "patchdyn: the loss is no longer finite at step 7: choose a smaller --rate\n"
+    )
+
+
+@needs_extra
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ("--data digits --patch 3", "patch = 3 is not allowed: patch must be a divisor"),
+        ("--data digits --patch 4", "patch = 4 is not allowed: patch must be at most 2"),
+        ("--data digits --patch 0", "patch = 0 is not allowed"),
+        ("--data digits --batch 2000", "batch = 2000 is not allowed: batch must be at most 1078"),
+        ("--data digits --steps 0", "steps = 0 is not allowed"),
+        ("--data digits --heads 5", "heads = 5 is not allowed: heads must be a divisor"),
+        ("--data digits --seeds 0", "seeds = 0 is not allowed"),
+        ("--data digits --limit 3", "limit = 3 is not allowed"),
+        ("--data photographs --limit 30", "limit = 30 is not allowed: the number of crops"),
+        ("--data digits --path here", "path = here is not allowed: digits comes with a package"),
+        ("--data cifar10", "path is missing"),
+        ("--data svhn --path /nowhere", "path = /nowhere is not allowed: nothing is there"),
+        ("--data imagenet", "invalid choice: 'imagenet'"),
+    ],
+)
+def test_bad_input_is_one_sentence(arguments, sentence, capsys):
+    assert main(["vision", *arguments.split()]) == 2
+    told = capsys.readouterr().err
+    assert sentence in told
+    assert told.count("\n") == 1
+
+
+@pytest.mark.parametrize("missing", ["jax", "optax"])
+def test_a_missing_extra_is_one_sentence_with_the_command(missing, monkeypatch, capsys):
+    if missing == "optax":
+        pytest.importorskip("jax")
+    monkeypatch.setitem(sys.modules, missing, None)
+    assert main(["vision", "--data", "digits"]) == 2
+    assert capsys.readouterr().err == (
+        f"patchdyn: vision needs {missing}, which is not installed: "
+        'pip install "patchdyn[vision]"\n'
+    )
+
+
+def test_the_command_names_what_there_is():
+    assert set(DATA) == set(data.NAMES)
+
+
+@needs_extra
+def test_the_command_and_its_presets_name_what_there_is():
+    from simulations.vision.comparison import PRESETS
+    from simulations.vision.models import KINDS as MODELS
+
+    assert set(PRESETS) == set(DATA)
+    assert set(KINDS) == set(MODELS) - {"cnn"}
