@@ -13,11 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dynamics.core.checks import finite, require, whole
+from dynamics.core.errors import ParameterError
 from dynamics.core.trajectory import Status
 from dynamics.shallow import kernels
 from dynamics.shallow.data import checked, numbers
 from dynamics.shallow.kernels import Samples
 
+_TIE = 1e-13  # of the largest entry of H
 _MOST_STEPS = 10**9
 _GRADIENTS_A_CHUNK = 10**5  # some tenths of a second: Ctrl-C is served in between
 
@@ -114,7 +116,8 @@ def train_on_counts(
     Raises
     ------
     ParameterError
-        If an argument is outside its domain, or shapes do not fit.
+        If an argument is outside its domain, shapes do not fit, or the start is a tie: a neuron
+        at the kink of its ReLU in a sample.
     """
     samples = checked(counts, labels, queried, weights)
     M, a = samples.keys.shape[1], numbers("a", a, (None,))
@@ -146,13 +149,15 @@ def train_on_counts(
                 status = Status.DIVERGED
         with np.errstate(over="ignore", invalid="ignore"):
             ends = [_observe(x, W, V, K, Q, a, attention) for x in (samples, held_out)]
+        if mark == 0 < steps:
+            _off_the_kink(ends[0])
         if not np.isfinite(ends[0][0]):
             status = Status.DIVERGED
         rows.append((step, *ends[0][:2], ends[1][0], ends[1][2]))
         if status is not Status.COMPLETED:
             break
     history = History(*np.array(rows, float).T)
-    F, A, H = ends[0][3:]
+    F, A, H = ends[0][3:6]
     return CountTraining(
         float(history.hinge[-1]), float(history.attention[-1]), F, A, H.T, W.T, V, K, Q,
         history._replace(step=history.step.astype(np.int64)), status,
@@ -179,12 +184,22 @@ def _chunk(plan: np.ndarray | None, step: int, mark: int, N: int) -> np.ndarray:
 def _observe(
     samples: Samples | None, W: Any, V: Any, K: Any, Q: Any, a: Any, attend: bool
 ) -> tuple[Any, ...]:
-    """Return mean hinge, attention and error, F, A and H (M, m)."""
+    """Return mean hinge, attention and error, F, A and H (M, m), and the distance to a kink."""
     if samples is None:
-        return (np.nan,) * 6
+        return (np.nan,) * 7
     A, H = K.T @ Q, V.T @ W
     F, attention, nearest = (np.empty(len(samples.labels)) for _ in range(3))
     kernels.outputs(samples, A, H, a, bool(attend), F, attention, nearest)
     yF = samples.labels * F
     means = (samples.weights @ x for x in (np.maximum(0.0, 1.0 - yF), attention, yF <= 0.0))
-    return (*means, F, A, H)
+    return (*means, F, A, H, nearest.min())
+
+
+def _off_the_kink(ends: tuple[Any, ...]) -> None:
+    """Raise ParameterError where a ReLU stands at its kink: its derivative is not defined."""
+    largest = np.abs(ends[5]).max()
+    if np.isfinite(largest) and ends[6] <= _TIE * largest:
+        raise ParameterError(
+            "W_O is not allowed with V: a neuron stands at the kink of its ReLU in a sample; "
+            "perturb the rows of W_O, say by normal entries of a hundredth of their size"
+        )

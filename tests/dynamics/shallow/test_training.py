@@ -201,6 +201,8 @@ class TestBadInput:
             (dict(W_O=np.ones((7, 5))), "shape of W_O"),
             (dict(V=np.full((5, 5), np.inf)), "finite"),
             (dict(Q=np.ones((4, 5))), "shape of Q"),
+            (dict(W_O=np.zeros((8, 5))), "perturb the rows of W_O"),
+            (dict(W_O=np.eye(8, 5), V=np.eye(5)), "at the kink of its ReLU"),
             (dict(records=[3]), "records = 3"),
             (dict(test=(COUNTS[:, :4], LABELS)), "patterns in test = 4"),
         ],

@@ -71,6 +71,29 @@ def test_refusals_are_one_sentence(shallow, values, sentence):
 
 
 @pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        ("--alpha-relevant 0.9 --alpha-confusion 0.2", "must be at most 1"),
+        ("--alpha-relevant 0.1 --alpha-confusion 0.1", "greater than alpha_confusion = 0.1"),
+        ("--alpha-relevant 0.1 --alpha-confusion 0.2", "greater than alpha_confusion = 0.2"),
+        ("--queried 61", "queried must be an integer from 1 to 60"),
+        ("--M 2", "M must be an integer from 3 to 100"),
+        ("--attention-rate -1", "attention_rate must be 0 or more"),
+        ("--learning-rate -0.1", "learning_rate must be greater than 0"),
+        ("--xi 0", "kink of its ReLU: perturb it"),
+        ("--spread 0", "kink of its ReLU; perturb it, say spread = 0.01"),
+    ],
+)
+def test_the_command_refuses_in_one_sentence(capsys, flags, sentence):
+    assert main(["run", "--system", "shallow", *flags.split()]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("patchdyn: ")
+    assert said.err.count("\n") == 1
+    assert sentence in said.err
+
+
+@pytest.mark.parametrize(
     "values", [{}, {**SMALL, "train_value": "no", "margin": 0.3, "queried": 4, "horizon": 6.0}]
 )
 def test_command_makes_the_same_case(shallow, values):
