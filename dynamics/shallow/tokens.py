@@ -15,7 +15,7 @@ import numpy as np
 from dynamics.core.checks import finite, require, whole
 from dynamics.core.trajectory import Status
 from dynamics.shallow.data import numbers, sample
-from dynamics.shallow.training import History, checked_batches
+from dynamics.shallow.training import History, checked_batches, off_the_kink
 
 if TYPE_CHECKING:
     from dynamics.shallow.problem import ShallowProblem
@@ -124,11 +124,12 @@ class TokenTraining:
 
 
 class _Pass(NamedTuple):
-    """F (B,), P (B, keys, queries), P X (B, L, d) and gates times a (B, L, m) of B samples."""
+    """F (B,), P (B, keys, queries), P X (B, L, d), neurons' inputs and gates times a (B, L, m)."""
 
     F: np.ndarray
     P: np.ndarray
     mixed: np.ndarray
+    inputs: np.ndarray
     gates: np.ndarray
 
 
@@ -153,7 +154,7 @@ def train_on_tokens(
 
     ``W_O`` (m, p), ``W_V`` (p, d), ``W_K`` and ``W_Q`` (b, d). Without noise it is
     `train_on_counts` in the basis of the patterns. Raises ParameterError if an argument is outside
-    its domain.
+    its domain, or the start is a tie: a neuron at the kink of its ReLU in a sample.
     """
     N, _, d = tokens.X.shape
     a = numbers("a", a, (None,))
@@ -176,8 +177,10 @@ def train_on_tokens(
             if not np.isfinite(A).all() or not np.isfinite(H).all():
                 status = Status.DIVERGED
             if step in marks or status is not Status.COMPLETED:
-                (hinge, seen, _), F = _means(tokens, A, H, a, attention)
-                (test_hinge, _, error), _ = _means(test, A, H, a, attention)
+                (hinge, seen, _), F, nearest = _means(tokens, A, H, a, attention)
+                (test_hinge, _, error), _, _ = _means(test, A, H, a, attention)
+                if step == 0 < steps:
+                    off_the_kink(nearest, H)
                 rows.append((step, hinge, seen, test_hinge, error))
             if step == steps or status is not Status.COMPLETED:
                 break
@@ -205,14 +208,14 @@ def _forward(tokens: Tokens, A: np.ndarray, H: np.ndarray, a: np.ndarray, attend
     z = mixed @ H.T
     gates = np.where(z > 0.0, a, 0.0)
     share = tokens.queried / tokens.queried.sum(axis=1, keepdims=True)
-    return _Pass(np.sum(share * np.sum(gates * z, axis=2), axis=1), P, mixed, gates)
+    return _Pass(np.sum(share * np.sum(gates * z, axis=2), axis=1), P, mixed, z, gates)
 
 
 def _descent(
     tokens: Tokens, A: np.ndarray, H: np.ndarray, a: np.ndarray, attend: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return minus the gradients of the mean hinge loss in H (m, d) and A (d, d)."""
-    F, P, mixed, gates = _forward(tokens, A, H, a, attend)
+    F, P, mixed, _, gates = _forward(tokens, A, H, a, attend)
     y = tokens.labels
     weight = y * ((y * F) < 1.0) / len(y)
     share = tokens.queried / tokens.queried.sum(axis=1, keepdims=True)
@@ -228,19 +231,24 @@ def _descent(
 
 def _means(
     tokens: Tokens | None, A: np.ndarray, H: np.ndarray, a: np.ndarray, attend: bool
-) -> tuple[tuple[float, float, float], np.ndarray]:
-    """Return mean hinge loss, attention of queries on relevant tokens, P[yF <= 0]; and F."""
+) -> tuple[tuple[float, float, float], np.ndarray, float]:
+    """Return mean hinge loss, attention of queries on relevant tokens, P[yF <= 0]; F; |z| at least.
+
+    The last is the distance of the inputs of neurons at queried tokens from the kink.
+    """
     if tokens is None:
-        return (np.nan,) * 3, np.empty(0)
+        return (np.nan,) * 3, np.empty(0), np.inf
     N, L = tokens.pattern.shape
     F, on_relevant, block = np.empty(N), np.empty(N), max(1, _BLOCK // L**2)
+    nearest = np.inf
     for first in range(0, N, block):
         here = slice(first, first + block)
         part = Tokens(*(x[here] for x in tokens))
-        F[here], P, _, _ = _forward(part, A, H, a, attend)
+        F[here], P, _, z, _ = _forward(part, A, H, a, attend)
+        nearest = min(nearest, float(np.abs(z[part.queried]).min()))
         share = part.queried / part.queried.sum(axis=1, keepdims=True)
         keys = np.sum(P * part.relevant[:, :, None], axis=1)
         on_relevant[here] = np.sum(share * keys, axis=1)
     yF, attention = tokens.labels * F, float(on_relevant.mean())
     hinge = float(np.maximum(0.0, 1.0 - yF).mean())
-    return (hinge, attention, float(np.mean(yF <= 0.0))), F
+    return (hinge, attention, float(np.mean(yF <= 0.0))), F, nearest

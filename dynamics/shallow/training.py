@@ -150,7 +150,7 @@ def train_on_counts(
         with np.errstate(over="ignore", invalid="ignore"):
             ends = [_observe(x, W, V, K, Q, a, attention) for x in (samples, held_out)]
         if mark == 0 < steps:
-            _off_the_kink(ends[0])
+            off_the_kink(ends[0][6], ends[0][5])
         if not np.isfinite(ends[0][0]):
             status = Status.DIVERGED
         rows.append((step, *ends[0][:2], ends[1][0], ends[1][2]))
@@ -195,10 +195,13 @@ def _observe(
     return (*means, F, A, H, nearest.min())
 
 
-def _off_the_kink(ends: tuple[Any, ...]) -> None:
-    """Raise ParameterError where a ReLU stands at its kink: its derivative is not defined."""
-    largest = np.abs(ends[5]).max()
-    if np.isfinite(largest) and ends[6] <= _TIE * largest:
+def off_the_kink(nearest: float, H: np.ndarray) -> None:
+    """Raise ParameterError where a ReLU stands at its kink: its derivative is not defined.
+
+    ``nearest`` is the smallest absolute input of a neuron over the samples.
+    """
+    largest = np.abs(H).max()
+    if np.isfinite(largest) and nearest <= _TIE * largest:
         raise ParameterError(
             "W_O is not allowed with V: a neuron stands at the kink of its ReLU in a sample; "
             "perturb the rows of W_O, say by normal entries of a hundredth of their size"

@@ -110,6 +110,7 @@ class TestBadInput:
             (dict(learning_rate=-1.0), "learning_rate = -1"),
             (dict(learning_rate_KQ=-1.0), "learning_rate_KQ = -1"),
             (dict(W_V=np.ones((3, 3))), "shape of W_V"),
+            (dict(W_O=np.zeros((16, 6))), "perturb the rows of W_O"),
             (dict(batches=[[9], [0]]), "indices from 0 to 7"),
             (dict(steps=0.5), "steps = 0.5"),
         ],
