@@ -73,6 +73,7 @@ class Enumeration:
         steps = max(0, math.ceil(math.log(shares, 4.0))) if 0.0 < shares < math.inf else 0
         last = self._ladder.top - (not self._ladder.is_complete)  # the very last is for refusals
         self._large = min(steps, max(0, last))
+        self._last: Table | None = None  # looked at first: whether it is the one is its to say
         self._refuse_start()
 
     def _refuse_start(self) -> None:
@@ -122,7 +123,13 @@ class Enumeration:
         ToleranceError
             If no table that the memory budget holds is accurate enough.
         """
+        if self._last is not None:
+            found = self._last.own_gradient(state)
+            if found is not None:
+                return found
         table, gradient = self._found(state)
+        plain = not self.relative and table.rung < self._large
+        self._last = table if plain else None
         return table.gradient(state)[0] if gradient is None else gradient
 
     def _found(self, state: State) -> tuple[Table, State | None]:

@@ -184,9 +184,9 @@ def _shares(bounds: np.ndarray, total: np.ndarray) -> np.ndarray:
 
 
 def ratio(bounds: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """Return bounds / target, 0 where both vanish."""
+    """Return bounds / target, 0 where both vanish, nan where both are infinite."""
     some = target > 0.0
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         return np.where(
             some, bounds / np.where(some, target, 1.0), np.where(bounds > 0, math.inf, 0.0)
         )

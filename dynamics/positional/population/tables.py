@@ -156,12 +156,23 @@ class Table:
         OverflowError
             If F or a derivative overflows.
         """
+        gradient, within = self._gradient(state)
+        require_finite(gradient, state)
+        return gradient, within
+
+    def own_gradient(self, state: State) -> State | None:
+        """Return the gradient if this is the table for the state."""
+        gradient, within = self._gradient(state)
+        if not within:
+            return None
+        require_finite(gradient, state)
+        return gradient
+
+    def _gradient(self, state: State) -> tuple[State, bool]:
         out, relative = np.empty(3), isinstance(self.plan, RelativePlan)
         evaluated = relative_gradient_within if relative else gradient_within
         within = evaluated(self.plan, np.array(state, float), out)
-        gradient = State(*out.tolist())
-        require_finite(gradient, state)
-        return gradient, within
+        return State(*out.tolist()), within
 
     def sizes(self, state: State) -> np.ndarray:
         """Return what the entries of the gradient may cancel to: rounding of their terms, (3,)."""

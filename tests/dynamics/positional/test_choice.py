@@ -15,6 +15,7 @@ from dynamics.positional.population.ladder import Ladder
 
 STEEP = Problem(D=40, C=2, q=2 / 40, p=67)
 RARE = Problem(D=128, C=2, q=1e-12, nu=10.0, beta=1e3, temperature=0.125, output_scale=71.2)
+OVERFLOWING = Problem(D=6, C=2, q=1e-12, p=67, nu=1e-15, temperature=0.05, output_scale=1e5)
 #: A test takes tables of at most this many states; what needs more is not drawn.
 FEW = 2e4
 
@@ -42,10 +43,11 @@ def refused(method, problem, tolerance):
     return ""
 
 
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(problem=problems, exponent=st.floats(-11.0, -2.0))
 @example(problem=STEEP, exponent=-6.0)
 @example(problem=RARE, exponent=-8.0)
+@example(problem=OVERFLOWING, exponent=-2.0)
 def test_auto_evaluates_what_a_certified_method_can(problem, exponent):
     tolerance = 10.0**exponent
     states, by_fourier = predicted_states(problem, tolerance), predicted_cost(problem, tolerance)

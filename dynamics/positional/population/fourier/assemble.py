@@ -110,6 +110,8 @@ def expectation(
     bounds are about what they will be.
     """
     goals, result = prepare(law, model, crude, asked), None
+    if not asked.loss:
+        goals.goal[0] = math.inf
     rest = math.exp(goals.log_beyond) * crude
     for _ in range(8 if asked.relative else 4):
         lines = design(law, goals, asked)
@@ -203,7 +205,7 @@ def _settled(asked, result, rest, beyond, goals):
     """
     bounds, answer = result.bounds, result.values if asked.relative else result.magnitude
     settled = True
-    for k in range(5):
+    for k in range(0 if asked.loss else 1, 5):
         whole, fixed = asked.tolerance * abs(answer[k]), bounds[k, 4] + MARGIN * rest[k]
         aim = fixed if fixed >= whole else max(0.1 * whole, whole - fixed)
         aim = max(aim, asked.floor * goals.unit[k])

@@ -45,17 +45,18 @@ _LOG_TWO = math.log(2.0)
 class Asked(NamedTuple):
     """The accuracy that is asked: ``tolerance`` of the answer, ``relative`` to it however small.
 
-    ``floor``: no error is asked for below this part of E|dF|.
+    ``floor``: no error is asked for below this part of E|dF|; ``loss``: whether the loss is asked.
     """
 
     tolerance: float
     relative: bool
     floor: float
+    loss: bool
 
     @classmethod
-    def of(cls, tolerance: float, relative: bool = False) -> Asked:
+    def of(cls, tolerance: float, relative: bool = False, loss: bool = True) -> Asked:
         """Return what is asked, with its floor."""
-        return cls(tolerance, relative, _RELATIVE_FLOOR if relative else FLOOR)
+        return cls(tolerance, relative, _RELATIVE_FLOOR if relative else FLOOR, loss)
 
 
 class Bounds(NamedTuple):

@@ -105,7 +105,7 @@ class FourierExpectation:
         ToleranceError
             If the certified error exceeds the tolerance; names the bound that was reached.
         """
-        values, bounds, magnitude = self._run(state)
+        values, bounds, magnitude = self._run(state, loss=False)
         answer = values if self.relative else magnitude
         errors = [sum(parts) for parts in bounds[1:4].tolist()]
         self._refuse_beyond(self._of_gradient(state, errors, answer[1:4].tolist()))
@@ -203,12 +203,11 @@ class FourierExpectation:
                 f"for these D, C and q, more than the {_MOST_NUMBERS:.0e} it may take"
             )
 
-    def _run(self, state: State, foreseen: bool = False) -> Result:
-        model = Model.at(self.problem, state)
-        result = expectation(
-            self._law, model, WeightErrors.of(self.problem, state, model),
-            self._crude(model, state), Asked.of(self.tolerance, self.relative), foreseen,
-        )  # fmt: skip
+    def _run(self, state: State, foreseen: bool = False, loss: bool = True) -> Result:
+        model, asked = Model.at(self.problem, state), Asked.of(self.tolerance, self.relative, loss)
+        of_weights = WeightErrors.of(self.problem, state, model)
+        crude = self._crude(model, state)
+        result = expectation(self._law, model, of_weights, crude, asked, foreseen)
         if vanishes(self.problem.beta, *state):
             result.values[2:4], result.bounds[2:4] = 0.0, 0.0
         return result
