@@ -18,6 +18,7 @@ from dynamics.core.invariants import loss_non_increasing
 from dynamics.core.jit import kernel
 from dynamics.core.plans import compiled_gradient
 from dynamics.core.risk import Risk
+from dynamics.core.schedule import recorded_steps
 from dynamics.core.trajectory import Interrupted, Status, Trajectory, assemble
 
 _RUNNING, _NOT_FINITE, _INACCURATE = 0, 1, 2
@@ -125,20 +126,13 @@ def gradient_descent(
     require(record in ("log", "linear"), "record", record, "'log' or 'linear'")
     records = whole("records", records, 2, MOST_RECORDS)
     start = population.checked(population.problem.initial_state if initial is None else initial)
-    schedule = _schedule(steps, record, records)
+    schedule = recorded_steps(steps, record, records)
     run = _Run(population, learning_rate, start, schedule)
     try:
         status = run.to(steps, progress)
     except KeyboardInterrupt:
         raise Interrupted(run.trajectory(Status.INTERRUPTED)) from None
     return run.trajectory(status)
-
-
-def _schedule(steps: int, record: str, records: int) -> np.ndarray:
-    if record == "linear":
-        return np.unique(np.linspace(0, steps, min(records, steps + 1)).astype(np.int64))
-    wanted = np.unique(np.geomspace(1, steps, records).round().astype(np.int64))
-    return np.concatenate([[0], wanted])
 
 
 class _Run:

@@ -11,6 +11,7 @@ from dynamics.core.checks import finite, require, whole
 from dynamics.core.descent import MOST_RECORDS
 from dynamics.core.integrate import Path, PathInterrupted, check_method, integrate
 from dynamics.core.risk import Risk
+from dynamics.core.schedule import thinned
 from dynamics.core.trajectory import Interrupted, Trajectory, assemble
 
 
@@ -80,8 +81,7 @@ def gradient_flow(
         return until is not None and until(population.state(y))
 
     def wrap(path: Path) -> Trajectory:
-        steps = len(path.times)
-        kept = np.unique(np.linspace(0, steps - 1, min(steps, records)).round().astype(int))
+        kept = thinned(len(path.times), records)
         return assemble(
             population,
             "gradient flow",

@@ -7,13 +7,13 @@ negated signal sets, :math:`f^*` itself is wrong.
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 from scipy import stats
 
 from dynamics.positional.problem import Problem
+from dynamics.positional.random_sets import law_of_set
 
 _ROUNDING = 4e-14  # relative, of a binomial probability and of one convolution
 
@@ -42,7 +42,7 @@ def label_error(problem: Problem) -> LabelError:
     positive, so the result is right to rounding down to 1e-300 (0 below).
     """
     C, others = problem.C, problem.L - 1
-    law = _set_sum_law(C, problem.q)
+    law = law_of_set(C, problem.q)
     sums = np.arange(-C, C + 1)
     visible = np.abs(sums) > threshold(C)
     chance = float(law[visible].sum())
@@ -61,15 +61,3 @@ def label_error(problem: Problem) -> LabelError:
             return LabelError(error, ties, rest + _ROUNDING * (m + 1) * error)
         total = np.convolve(total, single)
         m += 1
-
-
-def _set_sum_law(C: int, q: float) -> np.ndarray:
-    """Law of the sum over a random set on -C .. C."""
-    law = np.zeros(2 * C + 1)
-    for plus in range(C + 1):
-        for minus in range(C + 1 - plus):
-            ways = math.comb(C, plus) * math.comb(C - plus, minus)
-            law[C + plus - minus] += (
-                ways * (q / 2) ** (plus + minus) * (1 - q) ** (C - plus - minus)
-            )
-    return law

@@ -8,6 +8,7 @@ import numpy as np
 import xarray
 
 from dynamics import Population, Problem, State, Trajectory
+from dynamics.core.schedule import thinned
 from dynamics.positional import _emitted
 from dynamics.positional.attention import attention_along
 from simulations.positional import runs
@@ -40,7 +41,7 @@ def increments(
     problem = run.problem
     constants = (float(problem.C), float(problem.D), problem.kappa, problem.tau, problem.p,
                  problem.nu)  # fmt: skip
-    chosen = [i for i in runs.thinned(run.time, records) if i == 0 or run.time[i] >= first]
+    chosen = [i for i in thinned(run.time.size, records) if i == 0 or run.time[i] >= first]
     factors = lemma_factors(problem, run.states[chosen], population)
     alpha = run.alpha[chosen]
     Lambda, Gamma, Xi, _ = run.attention[chosen].T

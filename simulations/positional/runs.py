@@ -174,11 +174,6 @@ def or_word(number: float, word: str) -> float | str:
     return number if np.isfinite(number) else word
 
 
-def thinned(times: np.ndarray, records: int = 400) -> np.ndarray:
-    """Return indices of at most so many records, evenly spread, first and last included."""
-    return np.unique(np.linspace(0, times.size - 1, records).round().astype(int))
-
-
 #: Problems small enough for the full model with all patterns of the data.
 FULL_PROBLEMS = (
     Problem(D=8, C=2, q=0.3, temperature=1.3, output_scale=5.0),

@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 from dynamics.core.checks import require
 from dynamics.positional.baselines.linear_models import LinearError
-from dynamics.positional.baselines.set_sums import Law, joint_law, set_law
+from dynamics.positional.baselines.set_sums import Law, joint_law
 from dynamics.positional.problem import Problem
+from dynamics.positional.random_sets import law_of_set
 from dynamics.positional.samples.data import count
 
 _ROUNDING = 1e-13
@@ -45,14 +46,14 @@ def changed_error(problem: Problem, alpha: float) -> LinearError:
     require(problem.L >= C, "L", problem.L, f"at least C = {C}, to spread the signal set")
     n = np.arange(-C + 2, C + 1)
     statistics = np.stack([n**problem.p, n], axis=1)
-    signal = joint_law(set_law(C - 1, problem.q), statistics, C)
+    signal = joint_law(law_of_set(C - 1, problem.q), statistics, C)
     return _error(problem, alpha, signal, problem.L - C)
 
 
 def _error(problem: Problem, alpha: float, signal: Law, others: int) -> LinearError:
     """Return the error where sums ``(n^p, n)`` of the signal's sets are joined by random sets."""
     n = np.arange(-problem.C, problem.C + 1)
-    law = joint_law(set_law(problem.C, problem.q), np.stack([n**problem.p, n], axis=1), others)
+    law = joint_law(law_of_set(problem.C, problem.q), np.stack([n**problem.p, n], axis=1), others)
     x = problem.kappa * alpha / problem.C
     wrong = ties = 0.0
     for (power, total), chance in zip(signal.values, signal.probability):

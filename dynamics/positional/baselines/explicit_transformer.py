@@ -29,9 +29,10 @@ from scipy import optimize
 
 from dynamics.core.checks import require
 from dynamics.core.errors import ParameterError
-from dynamics.positional.baselines.set_sums import joint_law, labelling_statistic, set_law
+from dynamics.positional.baselines.set_sums import joint_law, labelling_statistic
 from dynamics.positional.labelling import threshold
 from dynamics.positional.problem import Problem
+from dynamics.positional.random_sets import law_of_set
 from dynamics.positional.samples.data import draw_coefficients
 from dynamics.positional.samples.partitions import contiguous
 
@@ -196,14 +197,14 @@ def block_error(problem: Problem, alpha: float) -> RuleError:
     C = problem.C
     n = np.arange(-C, C + 1)
     visible = labelling_statistic(C)
-    return _sum_error(problem, alpha, C, set_law(C, problem.q), n, visible, problem.L - 1, (C,))
+    return _sum_error(problem, alpha, C, law_of_set(C, problem.q), n, visible, problem.L - 1, (C,))
 
 
 def twin_error(problem: Problem, alpha: float) -> RuleError:
     """Return the exact error of uniform attention to the own set and its twin."""
     C = problem.C
     require(problem.L % 2 == 0, "L", problem.L, "even, to pair the sets")
-    n, visible, law = np.arange(-C, C + 1), labelling_statistic(C), set_law(C, problem.q)
+    n, visible, law = np.arange(-C, C + 1), labelling_statistic(C), law_of_set(C, problem.q)
     pairs = np.add.outer(n, n).ravel()
     labels = np.add.outer(visible, visible).ravel()
     both = np.outer(law, law).ravel()

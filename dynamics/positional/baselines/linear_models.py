@@ -38,10 +38,9 @@ from dynamics.core.errors import ParameterError
 from dynamics.positional.baselines.set_sums import (
     joint_law,
     labelling_statistic,
-    set_law,
-    sum_of_signs,
 )
 from dynamics.positional.problem import Problem
+from dynamics.positional.random_sets import law_of_set, sum_of_signs
 
 Array = NDArray[np.float64]
 
@@ -87,7 +86,7 @@ def uniform_disagreement(problem: Problem) -> LinearError:
     """
     C = problem.C
     statistics = np.stack([np.arange(-C, C + 1), labelling_statistic(C)], axis=1)
-    law = joint_law(set_law(C, problem.q), statistics, problem.L - 1)
+    law = joint_law(law_of_set(C, problem.q), statistics, problem.L - 1)
     product = (law.values[:, 0] + C) * (law.values[:, 1] + C)
     wrong = float(law.probability[product < 0].sum())
     return LinearError(wrong, float(law.probability[product == 0].sum()), law.dropped)
@@ -289,7 +288,7 @@ def _patterns(problem: Problem) -> tuple[Array, Array, Array]:
 def silent_probability(problem: Problem) -> float:
     """Return ``P[f*(X) = 0]``, where every rule is wrong in the sense of Theorem 3.1."""
     labels = labelling_statistic(problem.C)[:, None]
-    law = joint_law(set_law(problem.C, problem.q), labels, problem.L - 1)
+    law = joint_law(law_of_set(problem.C, problem.q), labels, problem.L - 1)
     return float(law.probability[law.values[:, 0] == -problem.C].sum())
 
 

@@ -32,8 +32,8 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 from dynamics.core.checks import require
-from dynamics.positional.baselines.set_sums import sum_of_signs
 from dynamics.positional.problem import Problem
+from dynamics.positional.random_sets import sum_of_signs
 from dynamics.positional.samples.data import count
 
 Array = NDArray[np.float64]

@@ -14,11 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from dynamics.core.errors import ParameterError
 from dynamics.positional.labelling import threshold
+from dynamics.positional.random_sets import TRIM, Array
 
-Array = NDArray[np.float64]
-
-#: Probability dropped at one trimming: far below the rounding of any sum of probabilities.
-TRIM = 1e-20
 _MAX_ATOMS = 30_000_000
 
 
@@ -28,34 +25,6 @@ class Law(NamedTuple):
     values: NDArray[np.int64]
     probability: Array
     dropped: float
-
-
-def sum_of_signs(count: int, q: float) -> tuple[Array, float]:
-    """Return the law of a sum of ``count`` independent signs, each 0 with probability 1 - q.
-
-    The law (2r + 1,) on -r .. r by repeated squaring of positive terms; outer parts of mass below
-    `TRIM` are dropped at each step and their total is returned beside it. A probability is short by
-    that total at most, and has the relative accuracy of its positive terms otherwise.
-    """
-    result, power = np.ones(1), np.array([q / 2, 1.0 - q, q / 2])
-    lost_result = lost_power = 0.0
-    while True:
-        if count % 2:
-            result, lost = _trimmed(np.convolve(result, power))
-            lost_result += lost_power + lost
-        count //= 2
-        if not count:
-            return result, lost_result
-        power, lost = _trimmed(np.convolve(power, power))
-        lost_power = 2.0 * lost_power + lost
-
-
-def _trimmed(law: Array) -> tuple[Array, float]:
-    """Cut both ends of a symmetric law where less than `TRIM` lies, keeping its centre."""
-    tail = np.cumsum(law)
-    cut = min(int(np.searchsorted(tail, 0.5 * TRIM)), law.size // 2)
-    lost = 2.0 * float(tail[cut - 1]) if cut else 0.0
-    return law[cut : law.size - cut], lost
 
 
 def joint_law(single: ArrayLike, statistics: ArrayLike, count: int) -> Law:
@@ -108,12 +77,6 @@ def _decode(keys: NDArray[np.int64], base: NDArray[np.int64]) -> NDArray[np.int6
         values[:, k] = np.floor_divide(rest + base[k] // 2, base[k])
         rest -= values[:, k] * base[k]
     return values
-
-
-def set_law(C: int, q: float) -> Array:
-    """Return the law of the sum over one random set, (2C + 1,) on -C .. C."""
-    law, _ = sum_of_signs(C, q)
-    return np.pad(law, C - law.size // 2)
 
 
 def labelling_statistic(C: int) -> NDArray[np.int64]:

@@ -12,9 +12,9 @@ import math
 import numpy as np
 from scipy import optimize, stats
 
-from dynamics.positional.population.states import set_types
 from dynamics.positional.population.truncation import Neglected, expected_sets
 from dynamics.positional.problem import Problem
+from dynamics.positional.random_sets import set_types
 
 
 def rare_laws(problem: Problem) -> list[np.ndarray]:

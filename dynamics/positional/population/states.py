@@ -15,21 +15,13 @@ import numpy as np
 
 from dynamics.core.jit import kernel
 from dynamics.positional.problem import Problem
+from dynamics.positional.random_sets import SetTypes, set_types
 
 #: Beyond it the number of ways to fill a set exceeds a float.
 LARGEST_SET = 500
 
 #: Exceeds the absolute error of a weight that underflowed on the way.
 UNDERFLOWN_WEIGHT = 1e-250
-
-
-class SetTypes(NamedTuple):
-    """Every type (plus, minus) of a nonempty random set, and its probability."""
-
-    plus: np.ndarray
-    minus: np.ndarray
-    probability: np.ndarray
-    empty: float  # probability of the type (0, 0)
 
 
 class StateTable(NamedTuple):
@@ -53,20 +45,6 @@ class StateTable(NamedTuple):
     def nbytes(self) -> int:
         """Memory held by the arrays."""
         return sum(part.nbytes for part in self)
-
-
-def set_types(problem: Problem) -> SetTypes:
-    """Return the nonempty types with their multinomial (C; q/2, q/2, 1-q) probabilities."""
-    C, q = problem.C, problem.q
-    pairs = [(a, k - a) for k in range(1, C + 1) for a in range(k, -1, -1)]
-    probability = [
-        math.comb(C, a + b) * math.comb(a + b, a) * (q / 2) ** (a + b) * (1 - q) ** (C - a - b)
-        for a, b in pairs
-    ]
-    plus, minus = np.array(pairs).T
-    return SetTypes(
-        plus, minus, np.array(probability), math.exp(C * math.log1p(-q)) if q < 1 else 0.0
-    )
 
 
 def count_states(problem: Problem, limit: int) -> np.ndarray:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from dynamics.core.checks import finite, require
 from dynamics.core.integrate import Path, PathInterrupted, check_method, integrate
+from dynamics.core.schedule import thinned
 from dynamics.positional.problem import Problem
 from dynamics.positional.samples.data import count, feature
 from dynamics.positional.samples.gradient import EmpiricalRisk
@@ -90,8 +91,7 @@ def train_by_flow(
         return -np.concatenate([gradient.dv, gradient.dA[off]])
 
     def wrap(path: Path) -> TrainingResult:
-        steps = len(path.times)
-        kept = np.unique(np.linspace(0, steps - 1, min(steps, records)).round().astype(int))
+        kept = thinned(len(path.times), records)
         states = [unpack(path.points[k]) for k in kept]
         rows = [
             watch.row(int(k), path.times[k], risk.gradient(*state).loss, *state)

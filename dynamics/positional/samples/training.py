@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from dynamics.core.checks import finite, require
 from dynamics.core.errors import ParameterError
+from dynamics.core.schedule import recorded_steps
 from dynamics.core.trajectory import Status
 from dynamics.positional.oracle.expectation import checked_partition, real_array
 from dynamics.positional.problem import Problem
@@ -214,10 +215,7 @@ def _schedule(steps: int, record: str | Sequence[int], records: int) -> np.ndarr
         return np.unique(np.concatenate([[0], wanted[wanted <= steps], [steps]]))
     require(record in ("log", "linear"), "record", record, "'log', 'linear' or a list of steps")
     records = count("records", records, 2)
-    if record == "linear":
-        return np.unique(np.linspace(0, steps, min(records, steps + 1)).astype(np.int64))
-    wanted = np.unique(np.geomspace(1, steps, records).round().astype(np.int64))
-    return np.concatenate([[0], wanted])
+    return recorded_steps(steps, record, records)
 
 
 class _State(NamedTuple):

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 import xarray
 
+from dynamics.core.schedule import thinned
+
 _RECORDS = 250
 
 
@@ -14,7 +16,7 @@ def gather(curves: Mapping[str, tuple[np.ndarray, ...]], eps: float) -> xarray.D
     """Return (time, excess, shortfall) of each run, dims (run, record)."""
     data = np.full((3, len(curves), _RECORDS), np.nan)
     for number, columns in enumerate(curves.values()):
-        index = np.unique(np.linspace(0, columns[0].size - 1, _RECORDS).astype(int))
+        index = thinned(columns[0].size, _RECORDS)
         for row, values in enumerate(columns):
             data[row, number, : index.size] = values[index]
     return xarray.Dataset(

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray
 
+from dynamics.core.schedule import thinned
+
 if TYPE_CHECKING:
     from simulations.masked.runs import Speeds
 
@@ -19,7 +21,7 @@ def gather(courses: Mapping[str, Speeds]) -> xarray.Dataset:
     names = ("time", "own", "first", "rest", "fastest", "positions")
     columns = {name: np.full((len(courses), _RECORDS), np.nan) for name in names}
     for number, course in enumerate(courses.values()):
-        index = np.unique(np.linspace(0, course.time.size - 1, _RECORDS).astype(int))
+        index = thinned(course.time.size, _RECORDS)
         others = [m for m in range(course.features.shape[1]) if m not in (course.own, course.first)]
         rows = {
             "time": course.time,

@@ -180,13 +180,14 @@ def _factor(problem: Problem) -> Factor:
     import numpy as np
 
     from dynamics import Population
+    from dynamics.core.schedule import thinned
     from simulations.positional import theorem_4_1 as theorem
     from simulations.positional.increments import lemma_factors
 
     path = theorem.flow(problem, theorem.TOLERANCE)
     end = theorem.horizon(problem, LAST)
     times = path.time[path.time < end]
-    chosen = np.unique(np.linspace(0, times.size - 1, RECORDS).round().astype(int))
+    chosen = thinned(times.size, RECORDS)
     states = np.array([*path.states[chosen], path.at(end)])
     found = lemma_factors(problem, states, Population(problem, tolerance=TOLERANCE))
     return Factor(

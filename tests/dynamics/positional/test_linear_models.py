@@ -12,8 +12,9 @@ from scipy import stats
 from dynamics import Problem
 from dynamics.core.errors import ParameterError
 from dynamics.positional.baselines import linear_models as models
-from dynamics.positional.baselines.set_sums import joint_law, set_law, sum_of_signs
+from dynamics.positional.baselines.set_sums import joint_law
 from dynamics.positional.labelling import label_error, threshold
+from dynamics.positional.random_sets import law_of_set, sum_of_signs
 from tests.closeness import close, within
 
 SMALL = Problem(D=8, C=2, q=0.4)
@@ -157,4 +158,4 @@ class TestRefusals:
         with pytest.raises(ParameterError, match="D = 40"):
             models.decode_base_3(0.0, 40)
         with pytest.raises(ParameterError, match="overflow"):
-            joint_law(set_law(2, 0.1), [[10**15, 10**15]] * 5, 10**4)
+            joint_law(law_of_set(2, 0.1), [[10**15, 10**15]] * 5, 10**4)

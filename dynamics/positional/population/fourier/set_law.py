@@ -23,6 +23,7 @@ from dynamics.positional.population.fourier.tilts import (
     tilt_totals,
 )
 from dynamics.positional.problem import Problem
+from dynamics.positional.random_sets import log_probability
 
 #: Log-probability beyond which a total R is never visited.
 _DEEPEST_TAIL = -230.0
@@ -67,8 +68,7 @@ def set_law(problem: Problem) -> SetLaw:
     """Return the law of one random set and of R, the sum over all L - 1 of them."""
     C, L, q = problem.C, problem.L, problem.q
     types = [(a, m - a) for m in range(1, C + 1) for a in range(m + 1)]
-    log_zero = math.log1p(-q) if q < 1.0 else -math.inf
-    log_p = np.array([_log_probability(a, b, C, q, log_zero) for a, b in types])
+    log_p = np.array([log_probability(a, b, C, q) for a, b in types])
     possible = log_p > -math.inf
     plus, minus = np.array(types, dtype=float).T[:, possible]
     log_tail = _log_tail((L - 1) * C, q)
@@ -83,8 +83,8 @@ def set_law(problem: Problem) -> SetLaw:
         place=(plus - minus + C).astype(np.int64),
         log_p=log_p[possible],
         p=np.exp(log_p[possible]),
-        log_p_empty=C * log_zero,
-        p_empty=math.exp(C * log_zero),
+        log_p_empty=log_probability(0, 0, C, q),
+        p_empty=math.exp(log_probability(0, 0, C, q)),
         p_total=total,
         p_less_one=less,
         center=reach,
@@ -107,12 +107,6 @@ def totals_of(problem: Problem) -> int:
     patches = problem.D - problem.C
     spread = math.sqrt(-2.0 * _DEEPEST_TAIL * problem.q * patches)
     return 2 * min(patches, int(spread) + 90) + 1
-
-
-def _log_probability(a: int, b: int, C: int, q: float, log_zero: float) -> float:
-    zeros = C - a - b
-    ways = math.comb(C, a) * math.comb(C - a, b)
-    return math.log(ways) + (a + b) * math.log(q / 2) + (zeros * log_zero if zeros else 0.0)
 
 
 def _log_tail(patches: int, q: float) -> np.ndarray:
