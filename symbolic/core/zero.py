@@ -36,10 +36,6 @@ class NotRationalError(ValueError):
     """An expression has no exact rational value at a rational point."""
 
 
-class ZeroError(AssertionError):
-    """An identity that should hold does not; the message holds a point where it fails."""
-
-
 @dataclass(frozen=True)
 class Decision:
     """Outcome of `decide`: a zero at every point, or a point and a value that disprove it.
@@ -153,14 +149,6 @@ def _value_at(expression: sp.Expr, point: Point, fixed: bool) -> tuple[Point, Fr
         if value != 0:
             return here, value
     raise NotRationalError(f"{expression} vanishes at every p up to {LARGEST_DEGREE}, not at all p")
-
-
-def require_zero(expression: Any, label: str, **options: Any) -> Decision:
-    """Return the decision if the expression is zero; otherwise raise `ZeroError` with the point."""
-    decision = decide(expression, **options)
-    if not decision.zero:
-        raise ZeroError(f"{label}: {decision.value} instead of 0 at {decision.counterexample}")
-    return decision
 
 
 class _ExactPrinter(PythonCodePrinter):

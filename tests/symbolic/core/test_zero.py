@@ -9,13 +9,11 @@ import sympy as sp
 from symbolic.core.proof import Ledger, decide_all
 from symbolic.core.zero import (
     NotRationalError,
-    ZeroError,
     compile_exact,
     decide,
     evaluate,
     random_point,
     rationalize,
-    require_zero,
 )
 from symbolic.positional import symbols as sym
 
@@ -103,11 +101,6 @@ class TestDecide:
     def test_denominator_that_always_vanishes_is_refused(self) -> None:
         with pytest.raises(NotRationalError, match="denominator vanishes"):
             decide(1 / ((sym.C + 1) ** 2 - sym.C**2 - 2 * sym.C - 1))
-
-    def test_require_zero_names_the_point(self) -> None:
-        with pytest.raises(ZeroError, match=r"a wrong sign: .* instead of 0"):
-            require_zero(sym.alpha + sym.alpha, "a wrong sign")
-        assert require_zero(sym.alpha - sym.alpha, "fine").zero
 
 
 class TestExactness:
