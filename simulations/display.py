@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import IO, Any, Protocol
 
-COLOURS = {"holds": "green", "fails": "red", "finding": "yellow", "error": "magenta"}
+COLOURS = {
+    "holds": "green", "fails": "red", "finding": "yellow", "skipped": "cyan", "error": "magenta"
+}  # fmt: skip
 
 
 def outcome_line(record: dict[str, Any]) -> str:

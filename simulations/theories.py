@@ -30,6 +30,8 @@ _PACKAGES = {
     for name in ("positional", "masked", "shallow")
 }
 DEFAULT = next(iter(_PACKAGES))
+#: Rooms that are no theory and hold experiments of its paper: ``claims`` with ``CLAIMS``.
+_EXPERIMENTS = {"positional": ("simulations.vision",)}
 
 
 def names() -> tuple[str, ...]:
@@ -40,6 +42,13 @@ def names() -> tuple[str, ...]:
 def room(name: str, module: str) -> ModuleType:
     """Import one module of a theory's folder in `simulations`, such as ``maps``."""
     return import_module(f"{_PACKAGES[name][0]}.{module}")
+
+
+def rooms_of_claims() -> Iterator[tuple[str, str]]:
+    """Yield each theory and the packages that hold claims of its paper, its own folder first."""
+    for name, (package, _) in _PACKAGES.items():
+        for own in (package, *_EXPERIMENTS.get(name, ())):
+            yield name, f"{own}.claims"
 
 
 def symbolic_rooms() -> tuple[str, ...]:

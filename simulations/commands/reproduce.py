@@ -157,9 +157,11 @@ def run_claims(
 
 
 def _closing_words(result: Result, folder: ReportFolder) -> int:
+    from simulations.reproduction.claim import Verdict
+
     records = folder.records()
     verdicts = [records[claim]["verdict"] for claim in result.finished]
-    counts = {kind: verdicts.count(kind) for kind in ("holds", "fails", "finding")}
+    counts = {kind.value: verdicts.count(kind) for kind in Verdict}
     print(
         ", ".join(f"{number} {kind}" for kind, number in counts.items() if number) or "nothing run"
     )

@@ -34,6 +34,7 @@ class Verdict(StrEnum):
     HOLDS = "holds"
     FAILS = "fails"
     FINDING = "finding"
+    SKIPPED = "skipped"
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,7 @@ class Outcome:
     ----------
     verdict
         Whether the measured numbers support the statement; ``FINDING`` where they say something
-        that the paper does not.
+        that the paper does not, ``SKIPPED`` where an optional extra is not installed.
     measured
         The numbers; none has name and place in common with another, and a name means one thing.
     tolerance

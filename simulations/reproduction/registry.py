@@ -1,13 +1,15 @@
 """The claims of all theories, in the order of the theories and of their papers.
 
 To add one: write its module in the folder ``claims`` of the theory, with a constant ``CLAIM``, and
-put its id into ``CLAIMS`` there. These modules import the solvers, SymPy and Matplotlib only when a
-claim runs, so that listing the claims stays quick.
+put its id into ``CLAIMS`` there. A room that is no theory may hold experiments of a theory's paper
+(`simulations.theories`); its claims follow those of the theory. These modules import the solvers,
+SymPy and Matplotlib only when a claim runs, so that listing the claims stays quick.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib import import_module
 
 from simulations import theories
 from simulations.reproduction.claim import Claim
@@ -21,14 +23,14 @@ def claim_ids() -> tuple[str, ...]:
 def load(claim_id: str) -> Claim:
     """Return the claim with this id."""
     theory, module = _places()[claim_id]
-    claim: Claim = theories.room(theory, f"claims.{module}").CLAIM
+    claim: Claim = import_module(module).CLAIM
     return replace(claim, paper=theories.room(theory, "claims").PAPER)
 
 
 def _places() -> dict[str, tuple[str, str]]:
-    """Return claim id -> (theory, module in its folder ``claims``)."""
+    """Return claim id -> (theory of its paper, module)."""
     return {
-        claim_id: (theory, module)
-        for theory in theories.names()
-        for claim_id, module in theories.room(theory, "claims").CLAIMS.items()
+        claim_id: (theory, f"{package}.{module}")
+        for theory, package in theories.rooms_of_claims()
+        for claim_id, module in import_module(package).CLAIMS.items()
     }

@@ -35,6 +35,7 @@ MEANING = {
     "holds": "the measured numbers support the statement within the tolerance",
     "fails": "the measured numbers contradict the statement at these parameters",
     "finding": "a measured fact that the statement does not settle",
+    "skipped": "what the claim needs is not installed",
     "error": "the claim could not be run",
     "missing": "the claim has not been run",
 }
@@ -153,6 +154,8 @@ def _notes(entries: Iterable[Mapping[str, Any]], stamp: Mapping[str, str]) -> li
     lists = {kind: [e["claim"] for e in entries if _verdict(e) == kind] for kind in MEANING}
     if lists["missing"]:
         notes.append(f"Not run yet: {', '.join(lists['missing'])}. The same command resumes.")
+    if lists["skipped"]:
+        notes.append(f"Skipped: {', '.join(lists['skipped'])}. Each says what it needs.")
     if lists["error"]:
         notes.append(f"Could not be run: {', '.join(lists['error'])}.")
     if stamp.get("mode") == "quick":

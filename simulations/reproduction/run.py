@@ -15,7 +15,7 @@ from typing import Any
 
 from simulations.display import Display
 from simulations.files.as_json import plain
-from simulations.reproduction.claim import Claim, Context, Figure, Outcome
+from simulations.reproduction.claim import Claim, Context, Figure, Outcome, Verdict
 from simulations.reproduction.folder import ReportFolder
 from simulations.reproduction.record import without_folders
 from simulations.reproduction.report import write_report
@@ -104,7 +104,7 @@ class _Run:
     def kept(self, claim: Claim) -> bool:
         """Return whether the folder holds the claim already; then it counts as finished."""
         record = self.folder.record(claim.id)
-        if record is None or "error" in record:
+        if record is None or "error" in record or record["verdict"] == Verdict.SKIPPED:
             return False
         self._count(record, kept=True)
         return True

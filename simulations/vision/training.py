@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
@@ -126,8 +126,8 @@ def train(
     file = None if checkpoint is None else Checkpoint(checkpoint, mark)
     begun = [start(task, seed) for seed in seeds]
     trees, losses, seconds = run.to_the_end(begun, file, progress or (lambda fraction: None))
-    held_out = getattr(images, tested)
-    found = [evaluate(task, tree, order, held_out) for tree, order in zip(trees, run.orders)]
+    images_tested = getattr(images, tested)
+    found = [evaluate(task, tree, order, images_tested) for tree, order in zip(trees, run.orders)]
     looked = [attention for _, attention in found if attention is not None]
     maps = np.stack(looked) if looked else None
     if file is not None:
@@ -191,8 +191,13 @@ def step(task: Task, state: State, shown: Batch, rate: jax.Array) -> tuple[State
     return State(tree, kept), value
 
 
-@lru_cache(maxsize=16)
 def _compiled(task: Task) -> tuple[Any, Any]:
+    """Return step and score of one seed, compiled; of the settings they need the decay alone."""
+    return _compiled_once(task._replace(settings=Settings(decay=task.settings.decay)))
+
+
+@lru_cache(maxsize=16)
+def _compiled_once(task: Task) -> tuple[Any, Any]:
     """Return step and score of one seed, compiled.
 
     Seeds take their steps in turn with the same compiled step: on a CPU that is quicker than one
@@ -278,16 +283,22 @@ def evaluate(
     """
     scored = _compiled(task)[1]
     error, maps, total = 0.0, None, len(images.labels)
-    for first in range(0, total, _SHOWN):
+    for shown in held_out(task, images, order):
+        each, attention = scored(tree, shown)
+        error += float(np.asarray(each, dtype=float).sum())
+        if attention is not None:
+            weighted = np.asarray(attention, dtype=float) * len(shown.labels) / total
+            maps = weighted if maps is None else maps + weighted
+    return error / total, maps
+
+
+def held_out(task: Task, images: Images, order: np.ndarray) -> Iterator[Batch]:
+    """Yield all images in order, masked alike in every call."""
+    for first in range(0, len(images.labels), _SHOWN):
         own = slice(first, first + _SHOWN)
         pixels, labels = images.pixels[own], images.labels[own]
         rng = np.random.default_rng(np.random.SeedSequence(_HELD_OUT_SEED, spawn_key=(first,)))
         orders = order
         if order.ndim == 2:
             orders = np.argsort(rng.random((len(labels), order.shape[1])), axis=1)
-        each, attention = scored(tree, batch(task, pixels, labels, orders, rng, augment=False))
-        error += float(np.asarray(each, dtype=float).sum())
-        if attention is not None:
-            weighted = np.asarray(attention, dtype=float) * len(labels) / total
-            maps = weighted if maps is None else maps + weighted
-    return error / total, maps
+        yield batch(task, pixels, labels, orders, rng, augment=False)

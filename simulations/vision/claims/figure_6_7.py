@@ -1,0 +1,200 @@
+"""Figures 6 and 7: positional against vanilla attention, on three data sets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from simulations.reproduction.claim import (
+    Claim,
+    Context,
+    Figure,
+    Outcome,
+    Verdict,
+    measured_at,
+    spread,
+)
+from simulations.vision.extra import needs_extra
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from simulations.vision.runs import Plan, Run
+
+#: Error by which positional attention may be behind and still compete: what it is behind on
+#: ImageNet in Figure 6, where it does so by the statement (71.9 % against 68.9 %).
+TOLERANCE = 0.03
+
+
+class Compared(NamedTuple):
+    """Errors (runs,) of positional and vanilla attention on one data set.
+
+    ``cost`` is the processor time of a step of vanilla attention over one of positional attention.
+    """
+
+    positional: np.ndarray
+    vanilla: np.ndarray
+    cost: float
+
+    @property
+    def difference(self) -> np.ndarray:
+        """Positional minus vanilla, run by run: above 0 where vanilla attention leads."""
+        return self.positional - self.vanilla
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval of the mean difference."""
+        from simulations.reproduction.intervals import of_mean
+
+        return of_mean(self.difference)
+
+    @property
+    def leads(self) -> str:
+        """Which one leads by more than chance."""
+        low, high = self.interval
+        return "positional" if high < 0.0 else "vanilla" if low > 0.0 else "neither"
+
+    @property
+    def competes(self) -> bool:
+        """Whether positional attention is not behind by more than the tolerance."""
+        return self.interval[1] <= TOLERANCE
+
+
+@needs_extra
+def run(context: Context) -> Outcome:
+    """Train both kinds of attention alike and compare their errors."""
+    from simulations.vision import runs
+
+    count = 2 if context.quick else 5
+    plans = _plans(context)
+    both = [plan for pair in plans.values() for plan in pair]
+    trained = runs.trained(context, both, count)
+    models = {name: (trained[first], trained[other]) for name, (first, other) in plans.items()}
+    found = {name: look(*pair) for name, pair in models.items()}
+    measured = measured_at({}, ("runs", "runs of each", count))
+    steps_of = {name: first.settings.steps for name, (first, _) in plans.items()}
+    for name, one in found.items():
+        measured += measured_at(
+            {"data": name, "steps": steps_of[name]},
+            ("positional", "test error of positional attention, mean",
+             float(one.positional.mean())),
+            ("vanilla", "test error of vanilla attention, mean", float(one.vanilla.mean())),
+            *spread("difference", "positional minus vanilla, mean over runs",
+                    (float(one.difference.mean()), *one.interval)),
+            ("leads", "which leads, its interval without 0", one.leads),
+            ("cost", "processor time of a step, vanilla over positional", one.cost),
+        )  # fmt: skip
+    verdict, summary = judge(found, steps_of)
+    return Outcome(
+        verdict, measured, TOLERANCE, runs.parameters(both, count, context.seed), summary,
+        (_figure(models, found),), _finding(found),
+    )  # fmt: skip
+
+
+def look(positional: Sequence[Run], vanilla: Sequence[Run]) -> Compared:
+    """Return the errors of both and the ratio of their costs."""
+    import numpy as np
+
+    cost = np.median([one.seconds for one in vanilla]) / np.median(
+        [one.seconds for one in positional]
+    )
+    first, other = (np.array([one.error for one in some]) for some in (positional, vanilla))
+    return Compared(first, other, float(cost))
+
+
+def judge(found: Mapping[str, Compared], steps: Mapping[str, int]) -> tuple[Verdict, str]:
+    """Return HOLDS if positional attention competes everywhere, FAILS if nowhere.
+
+    ``steps`` are those of each data set, which the sentence tells.
+    """
+    competes = [one.competes for one in found.values()]
+    verdict = (
+        Verdict.HOLDS if all(competes) else Verdict.FINDING if any(competes) else Verdict.FAILS
+    )
+    parts = []
+    for name, one in found.items():
+        low, high = one.interval
+        parts.append(
+            f"{name} ({steps[name]} steps): {one.positional.mean():.3f} against "
+            f"{one.vanilla.mean():.3f} (difference {low:.3f} to {high:.3f}, {one.leads} leads)"
+        )
+    costs = [one.cost for one in found.values()]
+    return verdict, (
+        "Test error of positional against vanilla attention: "
+        f"{'; '.join(parts)}; a step of vanilla attention costs {min(costs):.1f} to "
+        f"{max(costs):.1f} times as much."
+    )
+
+
+def _finding(found: Mapping[str, Compared]) -> str:
+    leads = [one.leads for one in found.values()]
+    return (
+        f"Positional attention leads in {leads.count('positional')} of {len(leads)} comparisons, "
+        f"vanilla attention in {leads.count('vanilla')}, at the budgets told."
+    )
+
+
+def _plans(context: Context) -> dict[str, tuple[Plan, Plan]]:
+    """Return positional and vanilla attention by data set, settings alike."""
+    from simulations.vision.runs import digits, mnist, photographs
+
+    long = context.thorough
+    of_digits = 200 if context.quick else 1200 if long else 500
+    of_photographs = 150 if context.quick else 1500 if long else 500
+    kinds = ("position", "content")
+    first, other = (photographs(kind, of_photographs) for kind in kinds)
+    plans = {"masked photographs": (first, other)}
+    for name, shift in (("digits with shifts", 1), ("digits without", 0)):
+        first, other = (digits(kind, of_digits, shift) for kind in kinds)
+        plans[name] = first, other
+    if not context.quick:
+        first, other = (mnist(kind, 2500 if long else 300) for kind in kinds)
+        plans["5,000 MNIST digits"] = first, other
+    return plans
+
+
+def _figure(
+    models: Mapping[str, tuple[Sequence[Run], Sequence[Run]]], found: Mapping[str, Compared]
+) -> Figure:
+    from simulations.figures import report_figure
+    from simulations.vision.data_of_figures import compared
+    from simulations.vision.figures import compared as drawn
+
+    return report_figure(
+        "figure-6-7",
+        "Figures 6 and 7: positional against vanilla attention",
+        "Above: training loss against step, mean over runs of a running mean over 20 steps, with "
+        "the range over runs. Below: test error of every run (dots), mean and 95 % interval; the "
+        "ratio is the processor time of a step of vanilla attention over one of positional "
+        "attention. Both models have the same width, depth, heads, learning rate and images.",
+        drawn.draw,
+        compared(models, {name: one.cost for name, one in found.items()}),
+        (11.0, 5.2),
+    )
+
+
+CLAIM = Claim(
+    id="figure-6-7",
+    place="Figures 6 and 7 (Section 6)",
+    statement="ViTs with positional attention compete with vanilla ViTs on a range of data sets.",
+    measures=(
+        "Test error and cost of a step of both kinds of attention, all else alike, on masked "
+        "photographs, on digits with and without shifts, and on 5,000 MNIST digits, at a stated "
+        "number of steps."
+    ),
+    criterion=(
+        "On a data set positional attention competes if the 95 % interval of its error minus that "
+        "of vanilla attention, over runs, ends below .03: what it is behind on ImageNet in Figure "
+        "6 (68.9 % against 71.9 %) where the paper says that it competes. For masked pixels the "
+        "same .03 is in units of their variance. HOLDS if it competes on all data sets, FAILS if "
+        "on none, otherwise a finding. Which one leads, beyond the interval, is told. Five runs."
+    ),
+    run=run,
+    quick_note="200 and 150 steps instead of 500, two runs, no MNIST",
+    thorough_note="1,500 steps on photographs, 1,200 on digits, 2,500 on MNIST instead of 300",
+    depends=(
+        "images that packages ship (not CIFAR, SVHN, ImageNet); one learning rate for both, the "
+        "better of .005 and .01 on validation images for either"
+    ),
+    shares="vision",
+)
