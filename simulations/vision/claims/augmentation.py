@@ -61,7 +61,7 @@ def run(context: Context) -> Outcome:
     """Train on digits with shifts, without, and with noise instead, and look at P."""
     from simulations.vision import runs
 
-    count = 2 if context.quick else 5
+    count = 3 if context.quick else 5
     plans = _plans(context)
     trained = runs.trained(context, list(plans.values()), count)
     models = {key: trained[plan] for key, plan in plans.items()}
@@ -154,7 +154,7 @@ _NAMES = {SHIFTS: "shifts of a pixel", NONE: "no augmentation", NOISE: "noise in
 def _plans(context: Context) -> dict[tuple[str, str], Plan]:
     from simulations.vision.runs import digits
 
-    steps = 200 if context.quick else 1200 if context.thorough else 500
+    steps = 150 if context.quick else 1200 if context.thorough else 500
     plans: dict[tuple[str, str], Plan] = {}
     for name, kind in ((VANILLA, "content"), (POSITIONAL, "position")):
         plans[name, SHIFTS] = digits(kind, steps, 1)
@@ -207,7 +207,7 @@ CLAIM = Claim(
         "runs, each with its own split."
     ),
     run=run,
-    quick_note="200 steps instead of 500, two runs, no noise",
+    quick_note="150 steps instead of 500, three runs, no noise",
     thorough_note="1,200 steps instead of 500, and noise for positional attention too",
     depends="the digits of scikit-learn (not CIFAR); dynamics.locality and its nulls",
     shares="vision",

@@ -65,7 +65,7 @@ def run(context: Context) -> Outcome:
     """Train both kinds of attention alike and compare their errors."""
     from simulations.vision import runs
 
-    count = 2 if context.quick else 5
+    count = 3 if context.quick else 5
     plans = _plans(context)
     both = [plan for pair in plans.values() for plan in pair]
     trained = runs.trained(context, both, count)
@@ -139,7 +139,7 @@ def _plans(context: Context) -> dict[str, tuple[Plan, Plan]]:
     from simulations.vision.runs import digits, mnist, photographs
 
     long = context.thorough
-    of_digits = 200 if context.quick else 1200 if long else 500
+    of_digits = 150 if context.quick else 1200 if long else 500
     of_photographs = 150 if context.quick else 1500 if long else 500
     kinds = ("position", "content")
     first, other = (photographs(kind, of_photographs) for kind in kinds)
@@ -190,7 +190,7 @@ CLAIM = Claim(
         "on none, otherwise a finding. Which one leads, beyond the interval, is told. Five runs."
     ),
     run=run,
-    quick_note="200 and 150 steps instead of 500, two runs, no MNIST",
+    quick_note="150 steps instead of 500, three runs, no MNIST",
     thorough_note="1,500 steps on photographs, 1,200 on digits, 2,500 on MNIST instead of 300",
     depends=(
         "images that packages ship (not CIFAR, SVHN, ImageNet); one learning rate for both, the "
