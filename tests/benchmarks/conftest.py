@@ -1,6 +1,16 @@
+import sys
+
 import pytest
 
 from dynamics import Population, Problem
+
+
+@pytest.fixture(autouse=True)
+def double_precision_ends_with_the_test():
+    """Take back what peers in JAX switch on for the whole process."""
+    yield
+    if "jax" in sys.modules:
+        sys.modules["jax"].config.update("jax_enable_x64", False)
 
 
 @pytest.fixture(scope="session")

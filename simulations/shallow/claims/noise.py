@@ -47,8 +47,8 @@ MOST, MOST_TOKENS, QUICK_MOST = 4096, {FIRST: 256, HINGE: 64}, 64
 QUICK_SEEDS = 10
 #: Whether with attention, and the training loss at the end; the first two decide.
 RUNS = {
-    f"eta_KQ/eta={RATIO:g}": (True, FIRST),
-    f"eta_KQ/eta={RATIO:g}, trained on": (True, HINGE),
+    f"eta_KQ = {RATIO:g} eta": (True, FIRST),
+    f"eta_KQ = {RATIO:g} eta, trained on": (True, HINGE),
     "no attention": (False, FIRST),
 }
 WITH, TRAINED, WITHOUT = RUNS
