@@ -37,6 +37,7 @@ examples:
   patchdyn run --D 64 --C 4 --q 2/64      one trajectory of (alpha, gamma, rho)
   patchdyn sweep CONFIG.toml --out DIR    a grid of problems, then: patchdyn map DIR
   patchdyn falsify 'gamma >= rho'         search for a counterexample and simplify it
+  patchdyn report compare OLD NEW         which verdicts and numbers of two reports differ
 
 {EXIT_CODES}
 """

@@ -7,7 +7,7 @@ them. A new command is a module here and its name in ``COMMANDS``.
 
 from __future__ import annotations
 
-COMMANDS = ("reproduce", "claims", "derive", "run", "sweep", "map", "falsify", "vision")
+COMMANDS = ("reproduce", "claims", "derive", "run", "sweep", "map", "falsify", "report", "vision")
 
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 

@@ -52,76 +52,40 @@ def _fits(found: Mapping[str, Any]) -> bool:
 KIND = Kind("report", "patchdyn.json", 3, _fits, ("claims", "figures", "data", "checkpoints"))
 
 
-class ReportFolder:
-    """Records of claims on disk, all measured under one stamp, and one writer at a time.
-
-    A context manager: the folder is locked until the end of the block (or of the object).
+class StoredReport:
+    """The records of a report as they lie in a folder: read, not written.
 
     Parameters
     ----------
     path
-        The folder; created if it does not exist.
-    stamp
-        What the results depend on (:func:`simulations.files.stamp.stamp`).
-    claims
-        Ids of the claims that the report is about, added to those it is already about.
-    force
-        Replace results of another stamp. Only files that patchdyn wrote are removed.
-
-    Raises
-    ------
-    StoreError
-        If the folder cannot be written, is in use, holds something else, or holds results of
-        another stamp.
+        The folder.
+    stamp, claims
+        What its results depend on, and the claims that it is about.
     """
 
-    def __init__(
-        self, path: Path, stamp: dict[str, str], claims: Iterable[str], *, force: bool = False
-    ) -> None:
-        self.path = path
-        self.stamp = stamp
+    def __init__(self, path: Path, stamp: dict[str, str], claims: Iterable[str]) -> None:
+        self.path, self.stamp, self.claims = path, stamp, list(claims)
 
-        def refuse(manifest: dict[str, Any]) -> None:
-            if manifest["stamp"] != stamp and not force:
-                raise StoreError(_refusal(path, manifest["stamp"], stamp))
+    @classmethod
+    def read(cls, path: Path) -> StoredReport:
+        """Return the report in a folder.
 
-        self._lock, manifest = KIND.take(path, refuse)
+        Raises
+        ------
+        StoreError
+            If there is none of this layout.
+        """
+        if not path.is_dir():
+            raise StoreError(f"{path} is not a report of patchdyn: there is no such folder")
         try:
-            known: list[str] = []
-            if manifest is not None:
-                known = manifest["claims"]
-                if manifest["stamp"] != stamp:
-                    self._remove_everything(known)
-                    known = []
-            self.claims: list[str] = list(dict.fromkeys([*known, *claims]))
-            self.write_manifest()
-        except BaseException:
-            self.close()
-            raise
-
-    def __enter__(self) -> ReportFolder:
-        return self
-
-    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Let go of the lock."""
-        self._lock.close()
-
-    def write_manifest(self) -> None:
-        """Write which claims are finished, failed to run, or are missing."""
-        records = self.records()
-        failed = {key: record["error"] for key, record in records.items() if "error" in record}
-        content = {
-            "format": KIND.layout,
-            "stamp": self.stamp,
-            "claims": self.claims,
-            "finished": [key for key in records if key not in failed],
-            "failed": failed,
-            "missing": [key for key in self.claims if key not in records],
-        }
-        write_json(self.path / KIND.manifest, sealed(content))
+            manifest = KIND.look(path)
+        except StoreError:
+            manifest = None
+        if manifest is None:
+            raise StoreError(
+                f"{path} is not a report of patchdyn as it was written (layout {KIND.layout})"
+            )
+        return cls(path, manifest["stamp"], manifest["claims"])
 
     def image_path(self, figure: str) -> Path:
         """Return where the picture of a figure stands."""
@@ -170,6 +134,80 @@ class ReportFolder:
         """Return all complete records, claims that failed to run included, in order."""
         found = {claim: self.record(claim) for claim in self.claims}
         return {claim: record for claim, record in found.items() if record is not None}
+
+    def _record_path(self, claim: str) -> Path:
+        return self.path / "claims" / f"{_word(claim)}.json"
+
+
+class ReportFolder(StoredReport):
+    """Records of claims on disk, all measured under one stamp, and one writer at a time.
+
+    A context manager: the folder is locked until the end of the block (or of the object).
+
+    Parameters
+    ----------
+    path
+        The folder; created if it does not exist.
+    stamp
+        What the results depend on (:func:`simulations.files.stamp.stamp`).
+    claims
+        Ids of the claims that the report is about, added to those it is already about.
+    force
+        Replace results of another stamp. Only files that patchdyn wrote are removed.
+
+    Raises
+    ------
+    StoreError
+        If the folder cannot be written, is in use, holds something else, or holds results of
+        another stamp.
+    """
+
+    def __init__(
+        self, path: Path, stamp: dict[str, str], claims: Iterable[str], *, force: bool = False
+    ) -> None:
+        super().__init__(path, stamp, ())
+
+        def refuse(manifest: dict[str, Any]) -> None:
+            if manifest["stamp"] != stamp and not force:
+                raise StoreError(_refusal(path, manifest["stamp"], stamp))
+
+        self._lock, manifest = KIND.take(path, refuse)
+        try:
+            known: list[str] = []
+            if manifest is not None:
+                known = manifest["claims"]
+                if manifest["stamp"] != stamp:
+                    self._remove_everything(known)
+                    known = []
+            self.claims = list(dict.fromkeys([*known, *claims]))
+            self.write_manifest()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> ReportFolder:
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the lock."""
+        self._lock.close()
+
+    def write_manifest(self) -> None:
+        """Write which claims are finished, failed to run, or are missing."""
+        records = self.records()
+        failed = {key: record["error"] for key, record in records.items() if "error" in record}
+        content = {
+            "format": KIND.layout,
+            "stamp": self.stamp,
+            "claims": self.claims,
+            "finished": [key for key in records if key not in failed],
+            "failed": failed,
+            "missing": [key for key in self.claims if key not in records],
+        }
+        write_json(self.path / KIND.manifest, sealed(content))
 
     def save(self, record: dict[str, Any], figures: Sequence[tuple[str, bytes, Any]] = ()) -> None:
         """Store one claim: pictures and data first, the record that vouches for them last.
@@ -224,9 +262,6 @@ class ReportFolder:
         for name in KIND.folders[:3]:
             with contextlib.suppress(OSError):  # absent, or holds files that are not ours
                 (self.path / name).rmdir()
-
-    def _record_path(self, claim: str) -> Path:
-        return self.path / "claims" / f"{_word(claim)}.json"
 
     def _remove_everything(self, claims: Iterable[str]) -> None:
         for claim in claims:
