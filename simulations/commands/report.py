@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simulations.commands import DONE, FAILED, BadInput
-from simulations.commands.arguments import number
+from simulations.commands.arguments import EXIT_CODES, number
 
 if TYPE_CHECKING:
     from simulations.reproduction.compare import Change
@@ -22,12 +22,13 @@ machine: which claims have another verdict, and which numbers changed by more th
 number with a measured interval may move within it, any other by --share of its size, or by the
 tolerance of a claim that allows rounding alone; wall times may be anything.
 """
-EPILOG = """\
+EPILOG = f"""\
 examples:
   patchdyn report compare report-before report
   patchdyn report compare theirs mine --json
 
-exit codes: 0 nothing changed, 1 something did, 2 bad input
+{EXIT_CODES}
+Exit code 1 means that something changed.
 """
 #: Numbers of a claim that are told at most; --json tells all.
 _TOLD = 8
