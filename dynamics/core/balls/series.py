@@ -1,0 +1,245 @@
+r"""Taylor series of balls, many at a time: arrays (order + 1, lanes) of middles and of radii.
+
+A series stands for every :math:`\sum_k x_k u^k` with each coefficient in its ball, one in each
+lane. Coefficient k of a result depends on the coefficients up to k of what it is made of, so that
+series of exact order n give n + 1 exact coefficients, and series whose j-th coefficients hold
+:math:`f^{(j)}(u)/j!` for *all* u of an interval give all Taylor coefficients there (Moore).
+
+Lanes are what loops vectorise over. The rounding of a sum of k products is charged with
+(k + 2) u times the sum of their moduli (Higham, *Accuracy and Stability of Numerical Algorithms*,
+section 3.1), on top of what the radii of the factors do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynamics.core.balls.scalars import (
+    INFLATE,
+    TINY,
+    UNIT,
+    exp_ball,
+    inverse_ball,
+    logistic_ball,
+)
+from dynamics.core.checks import require
+from dynamics.core.jit import kernel
+
+#: So many products at most in a coefficient: `INFLATE` covers the rounding of their radii.
+LARGEST_ORDER = 60
+
+
+@kernel
+def add_product(a, ra, b, rb, out, rout, share):
+    """Add the product of two coefficients, (lanes,) each, to ``out``; ``share`` is its rounding."""
+    for lane in range(out.size):
+        product = a[lane] * b[lane]
+        out[lane] += product
+        rout[lane] += (
+            abs(a[lane]) * rb[lane]
+            + ra[lane] * (abs(b[lane]) + rb[lane])
+            + share * abs(product)
+        )  # fmt: skip
+
+
+@kernel
+def settle(radius):
+    """Enlarge radii by the rounding of their own sums and by what underflowed."""
+    for lane in range(radius.size):
+        radius[lane] = radius[lane] * INFLATE + TINY
+
+
+@kernel
+def multiply(a, ra, b, rb, out, rout):
+    """Write the product of two series to ``out``, which is neither of them."""
+    for k in range(out.shape[0]):
+        out[k] = 0.0
+        rout[k] = 0.0
+        for j in range(k + 1):
+            add_product(a[j], ra[j], b[k - j], rb[k - j], out[k], rout[k], (k + 3) * UNIT)
+        settle(rout[k])
+
+
+@kernel
+def differentiate(a, ra, out, rout):
+    """Write the coefficients k a_k to ``out``: those of u times the derivative."""
+    for k in range(a.shape[0]):
+        for lane in range(a.shape[1]):
+            out[k, lane] = k * a[k, lane]
+            rout[k, lane] = (k * ra[k, lane] + UNIT * abs(out[k, lane])) * INFLATE + TINY
+
+
+@kernel
+def _divide(a, ra, k):
+    """Divide a coefficient by an integer k."""
+    for lane in range(a.size):
+        a[lane] /= k
+        ra[lane] = (ra[lane] / abs(k) + UNIT * abs(a[lane])) * INFLATE + TINY
+
+
+@kernel
+def exponentiate(a, ra, out, rout):
+    """Write e^a to ``out``: k e_k = sum_j j a_j e_(k-j)."""
+    slope, rslope = np.empty_like(a), np.empty_like(a)
+    differentiate(a, ra, slope, rslope)
+    for lane in range(a.shape[1]):
+        out[0, lane], rout[0, lane] = exp_ball(a[0, lane], ra[0, lane])
+    for k in range(1, a.shape[0]):
+        out[k] = 0.0
+        rout[k] = 0.0
+        for j in range(1, k + 1):
+            add_product(
+                slope[j], rslope[j], out[k - j], rout[k - j], out[k], rout[k], (k + 3) * UNIT
+            )
+        settle(rout[k])
+        _divide(out[k], rout[k], k)
+
+
+@kernel
+def invert(a, ra, out, rout):
+    """Write 1/a to ``out``: z_k = -z_0 sum_j a_j z_(k-j)."""
+    total, rtotal = np.empty(a.shape[1]), np.empty(a.shape[1])
+    for lane in range(a.shape[1]):
+        out[0, lane], rout[0, lane] = inverse_ball(a[0, lane], ra[0, lane])
+    for k in range(1, a.shape[0]):
+        total[:] = 0.0
+        rtotal[:] = 0.0
+        for j in range(1, k + 1):
+            add_product(a[j], ra[j], out[k - j], rout[k - j], total, rtotal, (k + 3) * UNIT)
+        settle(rtotal)
+        out[k] = 0.0
+        rout[k] = 0.0
+        add_product(total, rtotal, -out[0], rout[0], out[k], rout[k], 3 * UNIT)
+        settle(rout[k])
+
+
+@kernel
+def logistic(a, ra, s, rs, w, rw, slope, rslope):
+    """Write s = 1/(1 + e^a) and w = s (1 - s) to arrays of that shape; ``slope`` is scratch.
+
+    s' = -a' w gives k s_k = -sum_j j a_j w_(k-j), and w_k = (1 - 2 s_0) s_k - sum s_j s_(k-j) over
+    0 < j < k keeps the digits of a small w.
+    """
+    differentiate(a, ra, slope, rslope)
+    for lane in range(a.shape[1]):
+        s[0, lane], rs[0, lane], w[0, lane], rw[0, lane] = logistic_ball(a[0, lane], ra[0, lane])
+    for k in range(1, a.shape[0]):
+        s[k] = 0.0
+        rs[k] = 0.0
+        for j in range(1, k + 1):
+            add_product(slope[j], rslope[j], w[k - j], rw[k - j], s[k], rs[k], (k + 3) * UNIT)
+        settle(rs[k])
+        _divide(s[k], rs[k], -k)
+        w[k] = 0.0
+        rw[k] = 0.0
+        for j in range(1, k):
+            add_product(s[j], rs[j], s[k - j], rs[k - j], w[k], rw[k], (k + 4) * UNIT)
+        for lane in range(a.shape[1]):
+            side = 1.0 - 2.0 * s[0, lane]
+            unsure = 2.0 * rs[0, lane] + UNIT
+            product = side * s[k, lane]
+            total = product - w[k, lane]
+            rw[k, lane] += (
+                abs(side) * rs[k, lane]
+                + unsure * (abs(s[k, lane]) + rs[k, lane])
+                + 2.0 * UNIT * (abs(product) + abs(total))
+            )
+            w[k, lane] = total
+        settle(rw[k])
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """Series of balls with the usual operators; lanes of 1 are repeated.
+
+    Parameters
+    ----------
+    mid, rad
+        Middles and radii (order + 1, lanes); the radii are at least 0.
+    """
+
+    mid: np.ndarray
+    rad: np.ndarray
+
+    def __post_init__(self) -> None:
+        require(len(self.mid) - 1 <= LARGEST_ORDER, "order", len(self.mid) - 1,
+                f"at most {LARGEST_ORDER}")  # fmt: skip
+
+    @classmethod
+    def exact(cls, coefficients: np.ndarray) -> Series:
+        """Return the series with these floats (order + 1, lanes) as coefficients."""
+        mid = np.array(coefficients, float)
+        return cls(mid, np.zeros_like(mid))
+
+    @classmethod
+    def constant(cls, mid: float, rad: float, order: int) -> Series:
+        """Return one lane that is a ball and does not depend on u."""
+        middles, radii = np.zeros((order + 1, 1)), np.zeros((order + 1, 1))
+        middles[0], radii[0] = mid, rad
+        return cls(middles, radii)
+
+    @property
+    def order(self) -> int:
+        """Highest power of u."""
+        return len(self.mid) - 1
+
+    def lane(self, chosen: slice | np.ndarray) -> Series:
+        """Return some of the lanes."""
+        return Series(self.mid[:, chosen], self.rad[:, chosen])
+
+    def __add__(self, other: Series) -> Series:
+        mid = self.mid + other.mid
+        return Series(mid, (self.rad + other.rad + UNIT * np.abs(mid)) * INFLATE + TINY)
+
+    def __neg__(self) -> Series:
+        return Series(-self.mid, self.rad)
+
+    def __sub__(self, other: Series) -> Series:
+        return self + -other
+
+    def plus(self, constant: float) -> Series:
+        """Return the series plus a float."""
+        return self + Series.constant(constant, 0.0, self.order)
+
+    def times(self, factor: np.ndarray | float) -> Series:
+        """Return the series times exact floats, one a lane."""
+        mid = self.mid * factor
+        return Series(mid, (self.rad * np.abs(factor) + UNIT * np.abs(mid)) * INFLATE + TINY)
+
+    def __mul__(self, other: Series) -> Series:
+        shape = np.broadcast_shapes(self.mid.shape, other.mid.shape)
+        parts = (self.mid, self.rad, other.mid, other.rad)
+        out, rout = np.empty(shape), np.empty(shape)
+        multiply(*(np.ascontiguousarray(np.broadcast_to(part, shape)) for part in parts), out, rout)
+        return Series(out, rout)
+
+    def power(self, n: int) -> Series:
+        """Return the series to an integer power n >= 1, by repeated squaring."""
+        result, square = None, self
+        while n > 0:
+            if n & 1:
+                result = square if result is None else result * square
+            n >>= 1
+            square = square * square if n else square
+        assert result is not None
+        return result
+
+    def exp(self) -> Series:
+        """Return the exponential."""
+        return self._by(exponentiate)
+
+    def inverse(self) -> Series:
+        """Return 1 over the series; not finite where its first coefficient may be 0."""
+        return self._by(invert)
+
+    def _by(self, function: object) -> Series:
+        out, rout = np.empty(self.mid.shape), np.empty(self.mid.shape)
+        function(np.ascontiguousarray(self.mid), np.ascontiguousarray(self.rad), out, rout)  # type: ignore[operator]
+        return Series(out, rout)
+
+    @property
+    def is_finite(self) -> bool:
+        """Tell whether all that it says is finite: else it says nothing."""
+        return bool(np.isfinite(self.mid).all() and np.isfinite(self.rad).all())
