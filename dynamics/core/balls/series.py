@@ -190,8 +190,9 @@ class Series:
         return Series(self.mid[:, chosen], self.rad[:, chosen])
 
     def __add__(self, other: Series) -> Series:
-        mid = self.mid + other.mid
-        return Series(mid, (self.rad + other.rad + UNIT * np.abs(mid)) * INFLATE + TINY)
+        with np.errstate(all="ignore"):  # what overflows is not finite: nothing is claimed of it
+            mid = self.mid + other.mid
+            return Series(mid, (self.rad + other.rad + UNIT * np.abs(mid)) * INFLATE + TINY)
 
     def __neg__(self) -> Series:
         return Series(-self.mid, self.rad)
@@ -205,8 +206,9 @@ class Series:
 
     def times(self, factor: np.ndarray | float) -> Series:
         """Return the series times exact floats, one a lane."""
-        mid = self.mid * factor
-        return Series(mid, (self.rad * np.abs(factor) + UNIT * np.abs(mid)) * INFLATE + TINY)
+        with np.errstate(all="ignore"):
+            mid = self.mid * factor
+            return Series(mid, (self.rad * np.abs(factor) + UNIT * np.abs(mid)) * INFLATE + TINY)
 
     def __mul__(self, other: Series) -> Series:
         shape = np.broadcast_shapes(self.mid.shape, other.mid.shape)

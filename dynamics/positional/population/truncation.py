@@ -246,7 +246,15 @@ def state_bounds(states, constants, alpha, gamma, rho):
 @kernel
 def group_bounds(neglected, constants, alpha, gamma, rho):
     """Return, for each group, bounds (4,) of what leaving it out does, as ``state_bounds``."""
-    weights = _inflated(constants, gamma, rho)
+    return weighted_bounds(neglected, constants, alpha, _inflated(constants, gamma, rho))
+
+
+@kernel
+def weighted_bounds(neglected, constants, alpha, weights):
+    """Return the same given upper bounds of |alpha| and of the attention weights.
+
+    ``weights`` bound Lambda, Gamma, Xi, |Lambda - Gamma|, |Gamma - Xi|; everything grows with them.
+    """
     C = constants.C
     bounds = np.zeros((neglected.mass.size, _QUANTITIES))
     for i in range(neglected.mass.size):

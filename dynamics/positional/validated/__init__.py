@@ -1,0 +1,1 @@
+"""The velocity of the reduced dynamics in balls: Taylor series, Jacobian, and what is neglected."""

@@ -1,0 +1,183 @@
+r"""Compiled sums over images: expectations of Taylor series, in balls.
+
+For each total sum T the contribution of a set type to a quantity is tabulated once, relative to an
+empty set. A state is a short sparse dot product; 64 of them are handled side by side.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dynamics.core.balls.scalars import INFLATE, TINY, UNIT
+from dynamics.core.balls.series import add_product, logistic, multiply
+from dynamics.core.jit import kernel
+
+_LANES = 64
+
+
+class Tables(NamedTuple):
+    """Series of quantities: of the image without random sets, and of each type less an empty set.
+
+    ``linear`` is the one series that T multiplies in F.
+    """
+
+    least: int  # the smallest T
+    base: np.ndarray  # (sums, quantities, order + 1)
+    base_radius: np.ndarray
+    table: np.ndarray  # (sums, types, quantities, order + 1)
+    table_radius: np.ndarray
+    linear: np.ndarray  # (order + 1, 1)
+    linear_radius: np.ndarray
+
+
+@kernel
+def gather(images, tables, first, count, values, radii, totals, weight, error):
+    """Write the quantities of states ``first`` .. to lanes; lanes beyond ``count`` weigh nothing.
+
+    ``values`` and ``radii`` are (quantities, order + 1, lanes). A state with m entries is a sum of
+    m + 1 products.
+    """
+    quantities, terms = tables.base.shape[1], tables.base.shape[2]
+    width = quantities * terms
+    base = tables.base.reshape((-1, width))
+    base_radius = tables.base_radius.reshape((-1, width))
+    table = tables.table.reshape((tables.table.shape[0], -1, width))
+    table_radius = tables.table_radius.reshape((tables.table.shape[0], -1, width))
+    total, radius = np.empty(width), np.empty(width)
+    weight[:] = 0.0
+    error[:] = 0.0
+    for lane in range(min(weight.size, count - first)):
+        i = first + lane
+        t = images.total[i] - tables.least
+        share = (images.start[i + 1] - images.start[i] + 3) * UNIT
+        for c in range(width):
+            total[c] = base[t, c]
+            radius[c] = base_radius[t, c] + share * abs(base[t, c])
+        for j in range(images.start[i], images.start[i + 1]):
+            row, wide, m = (
+                table[t, images.kind[j]],
+                table_radius[t, images.kind[j]],
+                images.copies[j],
+            )
+            for c in range(width):
+                total[c] += m * row[c]
+                radius[c] += m * (wide[c] + share * abs(row[c]))
+        for q in range(quantities):
+            for k in range(terms):
+                c = q * terms + k
+                values[q, k, lane] = total[c]
+                radii[q, k, lane] = radius[c] * INFLATE + TINY
+        totals[lane] = images.total[i]
+        weight[lane] = images.weight[i]
+        error[lane] = images.error[i]
+
+
+@kernel
+def combine(a, ra, factor, b, rb, times, out, rout):
+    """Write ``factor`` a + ``times`` b: a number times series in lanes, lanes times one series."""
+    for k in range(a.shape[0]):
+        for lane in range(a.shape[1]):
+            one, other = factor * a[k, lane], times[lane] * b[k, 0]
+            out[k, lane] = one + other
+            rout[k, lane] = (
+                factor * ra[k, lane]
+                + abs(times[lane]) * rb[k, 0]
+                + UNIT * (abs(one) + abs(other) + abs(out[k, lane]))
+            ) * INFLATE + TINY  # fmt: skip
+
+
+@kernel
+def add_mean(x, rx, weight, error, out, rout, share):
+    """Add the weighted lanes of a series to accumulators of its shape."""
+    for k in range(x.shape[0]):
+        add_product(x[k], rx[k], weight, error, out[k], rout[k], share)
+
+
+@kernel
+def over_lanes(values, radii, blocks):
+    """Return sums over lanes of accumulators (means, order + 1, lanes) and their radii."""
+    lanes = values.shape[2]
+    sums, bounds = np.zeros(values.shape[:2]), np.zeros(values.shape[:2])
+    grow = 1.0 + (8.0 * blocks + 4.0 * lanes + 40.0) * UNIT
+    for q in range(values.shape[0]):
+        for k in range(values.shape[1]):
+            size = 0.0
+            for lane in range(lanes):
+                sums[q, k] += values[q, k, lane]
+                bounds[q, k] += radii[q, k, lane]
+                size += abs(values[q, k, lane])
+            bounds[q, k] = (bounds[q, k] + (lanes + 2) * UNIT * size) * grow * INFLATE + TINY
+    return sums, bounds
+
+
+@kernel
+def velocity_means(images, tables, count, p):
+    r"""Return E[s(-F) (p N + ell T)], E[s(-F) A], E[s(-F) B], each (order + 1,), with radii.
+
+    The quantities of the tables are N, A, B; F = N + ell T with ell the series ``linear``.
+    """
+    terms = tables.base.shape[2]
+    shape = (terms, _LANES)
+    values, radii = np.zeros((3, terms, _LANES)), np.zeros((3, terms, _LANES))
+    totals, weight, error = np.zeros(_LANES), np.empty(_LANES), np.empty(_LANES)
+    F, rF, s, rs, w, rw = (
+        np.empty(shape), np.empty(shape), np.empty(shape), np.empty(shape), np.empty(shape),
+        np.empty(shape),
+    )  # fmt: skip
+    x, rx, y, ry = np.empty(shape), np.empty(shape), np.empty(shape), np.empty(shape)
+    means, wide = np.zeros((3, terms, _LANES)), np.zeros((3, terms, _LANES))
+    blocks = (count + _LANES - 1) // _LANES
+    share = (blocks + 4) * UNIT
+    for block in range(blocks):
+        gather(images, tables, block * _LANES, count, values, radii, totals, weight, error)
+        combine(values[0], radii[0], 1.0, tables.linear, tables.linear_radius, totals, F, rF)
+        logistic(F, rF, s, rs, w, rw, x, rx)
+        combine(values[0], radii[0], float(p), tables.linear, tables.linear_radius, totals, y, ry)
+        multiply(s, rs, y, ry, x, rx)
+        add_mean(x, rx, weight, error, means[0], wide[0], share)
+        for q in range(1, 3):
+            multiply(s, rs, values[q], radii[q], x, rx)
+            add_mean(x, rx, weight, error, means[q], wide[q], share)
+    return over_lanes(means, wide, blocks)
+
+
+@kernel
+def jacobian_means(images, tables, count, p):
+    r"""Return the means that make up the Jacobian, (12, order + 1), with radii.
+
+    In this order: E[s N], E[s A], E[s B], E[s S_aa], E[s S_ab], E[s S_bb], then with
+    w = s (1 - s) and M = p N + ell T: E[w M M], E[w M A], E[w M B], E[w A A], E[w A B], E[w B B].
+    The quantities of the tables are N, A, B, S_aa, S_ab, S_bb.
+    """
+    terms = tables.base.shape[2]
+    shape = (terms, _LANES)
+    values, radii = np.zeros((6, terms, _LANES)), np.zeros((6, terms, _LANES))
+    totals, weight, error = np.zeros(_LANES), np.empty(_LANES), np.empty(_LANES)
+    F, rF, s, rs, w, rw = (
+        np.empty(shape), np.empty(shape), np.empty(shape), np.empty(shape), np.empty(shape),
+        np.empty(shape),
+    )  # fmt: skip
+    x, rx, y, ry = np.empty(shape), np.empty(shape), np.empty(shape), np.empty(shape)
+    means, wide = np.zeros((12, terms, _LANES)), np.zeros((12, terms, _LANES))
+    blocks = (count + _LANES - 1) // _LANES
+    share = (blocks + 4) * UNIT
+    for block in range(blocks):
+        gather(images, tables, block * _LANES, count, values, radii, totals, weight, error)
+        combine(values[0], radii[0], 1.0, tables.linear, tables.linear_radius, totals, F, rF)
+        logistic(F, rF, s, rs, w, rw, x, rx)
+        for q in range(6):
+            multiply(s, rs, values[q], radii[q], x, rx)
+            add_mean(x, rx, weight, error, means[q], wide[q], share)
+        combine(values[0], radii[0], float(p), tables.linear, tables.linear_radius, totals, F, rF)
+        values[0] = F
+        radii[0] = rF
+        at = 6
+        for q in range(3):
+            multiply(w, rw, values[q], radii[q], x, rx)
+            for r in range(q, 3):
+                multiply(x, rx, values[r], radii[r], y, ry)
+                add_mean(y, ry, weight, error, means[at], wide[at], share)
+                at += 1
+    return over_lanes(means, wide, blocks)

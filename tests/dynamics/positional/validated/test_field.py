@@ -1,0 +1,160 @@
+"""Velocity and Jacobian along a curve hold what Arb finds from the model alone."""
+
+import numpy as np
+import pytest
+from flint import arb, arb_series
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dynamics import Problem
+from dynamics.core.balls.series import Series
+from dynamics.positional.validated.field import Field
+from dynamics.positional.validated.images import images
+from tests.dynamics.core.balls.reference import holds, inside, number, precise
+from tests.dynamics.positional.validated.reference import curve, velocity
+
+SHAPES = [(4, 2), (6, 2), (6, 3), (8, 4)]
+STEPS = st.floats(-0.3, 0.3)
+
+
+@st.composite
+def problems(draw):
+    D, C = draw(st.sampled_from(SHAPES))
+    return Problem(
+        D=D, C=C, q=draw(st.floats(0.01, 1.0)), p=draw(st.sampled_from([3, 5])),
+        nu=draw(st.floats(1e-3, 1.0)), beta=draw(st.floats(-2.0, 3.0)),
+        temperature=draw(st.sampled_from([1.0, 1.3, 0.4])),
+        output_scale=draw(st.sampled_from([None, 1.0])),
+    )  # fmt: skip
+
+
+@st.composite
+def curves(draw, order):
+    start = [draw(st.floats(0.05, 0.5)), draw(st.floats(-2.0, 3.0)), draw(st.floats(-2.0, 1.0))]
+    rest = [[draw(STEPS) * 0.1**k for _ in range(3)] for k in range(order)]
+    return np.array([start, *rest])
+
+
+def complete(problem):
+    N = problem.D - problem.C
+    return Field(problem, images(problem, N), N)
+
+
+def evaluated(series, u, lane):
+    """A polynomial with ball coefficients at a number u, as an Arb ball."""
+    return sum(
+        (
+            (number(mid) + arb(0, 1) * number(rad)) * u**k
+            for k, (mid, rad) in enumerate(zip(series.mid[:, lane], series.rad[:, lane]))
+        ),
+        arb(0),
+    )
+
+
+class TestVelocity:
+    @settings(max_examples=25)
+    @given(problem=problems(), coefficients=curves(4))
+    def test_taylor_coefficients(self, problem, coefficients):
+        found = complete(problem).velocity(Series.exact(coefficients))
+        assert found.is_finite
+        with precise():
+            exact = velocity(problem, curve(coefficients))
+            for i in range(3):
+                for k in range(5):
+                    assert holds(found.mid[k, i], found.rad[k, i], exact[i][k])
+
+    @settings(max_examples=10)
+    @given(
+        problem=problems(), coefficients=curves(0), radius=st.floats(0.0, 0.02),
+        places=st.tuples(*[st.sampled_from([-1.0, 1.0]) | st.floats(-1.0, 1.0)] * 3),
+    )  # fmt: skip
+    def test_boxes(self, problem, coefficients, radius, places):
+        box = Series(coefficients, np.full((1, 3), radius))
+        found = complete(problem).velocity(box)
+        point = [[inside(m, radius, place) for m, place in zip(coefficients[0], places)]]
+        with precise():
+            exact = velocity(problem, curve(point))
+            for i in range(3):
+                assert holds(found.mid[0, i], found.rad[0, i], exact[i][0])
+
+    def test_radii_are_of_the_size_of_the_rounding(self):
+        found = complete(Problem(D=8, C=2, q=0.3)).velocity(Series.exact(np.array([[0.3, 0.2, 0]])))
+        assert np.all(found.rad < 1e-11 * np.abs(found.mid))
+
+    def test_alpha_that_may_vanish_is_not_claimed(self):
+        box = Series(np.array([[0.01, 0.2, 0.0]]), np.array([[0.02, 0.0, 0.0]]))
+        assert not complete(Problem(D=6, C=2, q=0.3)).velocity(box).is_finite
+
+
+class TestJacobian:
+    @settings(max_examples=12)
+    @given(
+        problem=problems(), coefficients=curves(2), radius=st.sampled_from([0.0, 1e-3]),
+        place=st.floats(-1.0, 1.0),
+    )  # fmt: skip
+    def test_along_a_curve(self, problem, coefficients, radius, place):
+        """The derivative in each direction at the middle and at points nearby."""
+        theta = Series(coefficients, np.vstack([np.full((1, 3), radius), np.zeros((2, 3))]))
+        found = complete(problem).jacobian(theta)
+        assert found.is_finite
+        with precise():
+            for j in range(3):
+                direction = [[inside(m, radius, place)] for m in coefficients[0]]
+                direction = [
+                    arb_series([number(x[0]), arb(1 if i == j else 0)], prec=2)
+                    for i, x in enumerate(direction)
+                ]
+                exact = velocity(problem, direction)
+                for i in range(3):
+                    lane = 3 * i + j
+                    assert holds(found.mid[0, lane], found.rad[0, lane], exact[i][1])
+
+    @settings(max_examples=10)
+    @given(problem=problems(), coefficients=curves(3))
+    def test_chain_rule(self, problem, coefficients):
+        """d f(theta(u)) / du = J(theta(u)) theta'(u): every coefficient of J takes part."""
+        jacobian = complete(problem).jacobian(Series.exact(coefficients))
+        with precise():
+            theta = curve(coefficients)
+            exact = velocity(problem, theta)
+            for i in range(3):
+                chain = [arb(0)] * 3
+                for j in range(3):
+                    entry = [
+                        number(jacobian.mid[k, 3 * i + j])
+                        + arb(0, 1) * number(jacobian.rad[k, 3 * i + j])
+                        for k in range(3)
+                    ]
+                    slope = [(k + 1) * theta[j][k + 1] for k in range(3)]
+                    for k in range(3):
+                        chain[k] += sum((entry[m] * slope[k - m] for m in range(k + 1)), arb(0))
+                for k in range(3):
+                    assert chain[k].contains((k + 1) * exact[i][k + 1].mid())
+
+
+class TestTruncation:
+    def test_a_prefix_of_the_images_is_a_smaller_enumeration(self):
+        problem = Problem(D=12, C=3, q=0.2)
+        theta = Series.exact(np.array([[0.2, 0.5, -0.1], [0.1, 0.0, 0.02]]))
+        short = Field(problem, images(problem, 3), 3).velocity(theta)
+        cut = Field(problem, images(problem, 6), 3).velocity(theta)
+        assert np.all(np.abs(short.mid - cut.mid) <= short.rad + cut.rad)
+
+    @pytest.mark.parametrize("name", ["x", "Xi", "Gamma_minus_Xi"])
+    def test_a_wrong_weight_is_seen(self, name, monkeypatch):
+        """The reference tells a velocity apart whose attention is off by 1e-12."""
+        from dynamics.positional.validated import field
+
+        right = field.Attention.along
+
+        def wrong(problem, theta):
+            weights = right(problem, theta)
+            object.__setattr__(weights, name, getattr(weights, name).times(1.0 + 1e-12))
+            return weights
+
+        monkeypatch.setattr(field.Attention, "along", wrong)
+        problem, coefficients = Problem(D=6, C=2, q=0.4), np.array([[0.3, 0.4, -0.2]])
+        found = complete(problem).velocity(Series.exact(coefficients))
+        with precise():
+            exact = velocity(problem, curve(coefficients))
+            assert not all(holds(found.mid[0, i], found.rad[0, i], exact[i][0]) for i in range(3))
