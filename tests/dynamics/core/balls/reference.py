@@ -5,7 +5,7 @@ from fractions import Fraction
 
 from flint import arb, arb_series, ctx, fmpq
 
-BITS, CAP = 2600, 14
+BITS, CAP = 2600, 10
 
 
 @contextmanager

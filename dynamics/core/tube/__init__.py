@@ -1,0 +1,1 @@
+"""Tubes around solutions of differential and difference equations, proved in ball arithmetic."""

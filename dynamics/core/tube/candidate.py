@@ -1,0 +1,75 @@
+"""The curve that a tube is put around: collocation in floats. Nothing is claimed of it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.polynomial import legendre
+
+from dynamics.core.tube.clocks import Clock
+
+_ITERATIONS = 12
+_CONVERGED = 1e-13
+
+
+class Velocity(Protocol):
+    """A velocity and its Jacobian in floats."""
+
+    def velocity_at(self, theta: np.ndarray) -> np.ndarray:
+        """Return the velocity (n,)."""
+
+    def jacobian_at(self, theta: np.ndarray) -> np.ndarray:
+        """Return its Jacobian (n, n)."""
+
+
+def radau_nodes(count: int) -> np.ndarray:
+    """Return the nodes of the right Radau rule on (-1, 1], the last of them 1."""
+    difference = np.zeros(count + 1)
+    difference[count], difference[count - 1] = 1.0, -1.0
+    nodes = np.sort(legendre.legroots(difference).real)
+    nodes[-1] = 1.0
+    return nodes
+
+
+def collocated(
+    field: Velocity, clock: Clock, start: np.ndarray, length: float, degree: int, guess: np.ndarray
+) -> np.ndarray | None:
+    """Return coefficients (degree + 1, n) of P with P(-1) = start and rate f(P) at the nodes.
+
+    ``guess`` holds the values at the nodes to begin with, (degree, n). Newton's method with the
+    Jacobians at the guess; None if it does not converge.
+    """
+    n = start.size
+    nodes, rates = clock.rates(radau_nodes(degree), degree, length)
+    places = np.concatenate([[-1.0], nodes])
+    to_powers = np.linalg.inv(places[:, None] ** np.arange(degree + 1))
+    table = rates @ to_powers  # rates at the nodes from the values at -1 and the nodes
+    values = guess.copy()
+    try:
+        matrix = _newton_matrix(field, table, values, n)
+        last = np.inf
+        for _ in range(_ITERATIONS):
+            rate = table[:, :1] * start + table[:, 1:] @ values
+            residual = rate - np.array([field.velocity_at(value) for value in values])
+            step = np.linalg.solve(matrix, residual.ravel()).reshape(values.shape)
+            if not np.isfinite(step).all():
+                return None
+            values -= step
+            size = float(np.max(np.abs(step) / (np.abs(start) + np.max(np.abs(start)) * 1e-3)))
+            if size < _CONVERGED or (size < 1e-9 and size > 0.3 * last):
+                return np.asarray(to_powers @ np.vstack([start, values]))
+            if size > 0.3 * last:
+                matrix = _newton_matrix(field, table, values, n)
+            last = size
+    except (ArithmeticError, np.linalg.LinAlgError):
+        return None
+    return None
+
+
+def _newton_matrix(field: Velocity, table: np.ndarray, values: np.ndarray, n: int) -> np.ndarray:
+    """Return the derivative of rate - f at the nodes in their values."""
+    matrix = np.kron(table[:, 1:], np.eye(n))
+    for i, value in enumerate(values):
+        matrix[n * i : n * (i + 1), n * i : n * (i + 1)] -= field.jacobian_at(value)
+    return matrix

@@ -1,0 +1,104 @@
+r"""Flow and descent: what one proof needs to know of how time passes.
+
+A clock counts time for the flow and steps for descent. On a piece of length h, u in [-1, 1] stands
+for the count t_0 + h (u + 1)/2. For a scalar comparison
+:math:`w'\le Mw+b` from w(0) = v the flow gives :math:`w\le e^{Mt}v+b\int_0^te^{Ms}ds`; descent with
+learning rate eta, :math:`w_{n+1}\le gw_n+\eta b` with :math:`g\ge|1+\eta J|`, gives
+:math:`w_n\le g^nv+\eta b(g^n-1)/(g-1)`. Both are monotone in time, so that the larger of their ends
+bounds them in between.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from flint import arb
+
+from dynamics.core.balls.exact import above, exact
+from dynamics.core.tube.polynomials import around, derivative
+
+PARTS = 8  # of a piece, each with coordinates of its own
+_FEWEST = 2 * PARTS  # steps of a polynomial: fewer are taken one by one
+
+
+@dataclass(frozen=True)
+class Flow:
+    """theta' = f(theta)."""
+
+    unit: ClassVar[float] = 1.0  # of time, in one count
+    least: ClassVar[float] = 1e-14  # length of a piece
+
+    def parts(self, length: float) -> int:
+        """Return into how many parts a piece is cut: whole counts each."""
+        return PARTS
+
+    def fitted(self, length: float, left: float) -> float:
+        """Return the length of a piece that is possible, next to one that is wished for."""
+        return length if length < (1.0 - 1e-6) * left else left
+
+    def rate(self, coefficients: list[Any], length: arb) -> list[Any]:
+        """Return the polynomial that the velocity is compared with: the derivative in time."""
+        return [2 * c / length for c in derivative(coefficients)]
+
+    def growth(self, entry: arb, length: arb) -> tuple[arb, arb]:
+        """Return what multiplies v and b after a time, given a ball of diagonal entries."""
+        M = exact(above(entry))
+        whole = (M * length).exp()
+        return whole, length if M == 0 else (M * length).expm1() / M
+
+    def rates(self, nodes: np.ndarray, degree: int, length: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return where to collocate, and the rate there of each power of u (floats)."""
+        powers = np.arange(degree + 1)
+        return nodes, 2.0 / length * powers * nodes[:, None] ** np.maximum(powers - 1, 0)
+
+
+@dataclass(frozen=True)
+class Descent:
+    """theta_{n+1} = theta_n + eta f(theta_n); a piece is one step, or a multiple of 8 steps."""
+
+    learning_rate: float
+    least: ClassVar[float] = 0.5
+
+    @property
+    def unit(self) -> float:
+        """Return the time of one step."""
+        return self.learning_rate
+
+    def parts(self, length: float) -> int:
+        """Return into how many parts a piece is cut: whole steps each."""
+        return 1 if length < _FEWEST else PARTS
+
+    def fitted(self, length: float, left: float) -> float:
+        """Return the length of a piece that is possible, next to one that is wished for."""
+        length = min(length, left)
+        return 1.0 if length < _FEWEST else float(PARTS * int(length / PARTS))
+
+    def rate(self, coefficients: list[Any], length: arb) -> list[Any]:
+        """Return (P(t + eta) - P(t))/eta as a polynomial."""
+        eta = exact(self.learning_rate)
+        ahead = around(coefficients, 2 / length)
+        return [(x - y) / eta for x, y in zip(ahead, coefficients)]
+
+    def growth(self, entry: arb, length: arb) -> tuple[arb, arb]:
+        """Return what multiplies v and b after a time, given a ball of diagonal entries."""
+        eta = exact(self.learning_rate)
+        g = exact(above(abs(1 + eta * entry)))
+        whole = (length * g.log()).exp() if g > 0 else arb(0)
+        return whole, eta * (length if g == 1 else (whole - 1) / (g - 1))
+
+    def rates(self, nodes: np.ndarray, degree: int, length: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return where to collocate (never in the last step), and the rate of each power there."""
+        ahead = 2.0 / length
+        places = -1.0 + (nodes + 1.0) * (1.0 - 0.5 * ahead)
+        powers = np.arange(degree + 1)
+        table = np.zeros((nodes.size, degree + 1))
+        for k in powers:  # (u + ahead)^k - u^k without cancellation
+            for j in range(1, k + 1):
+                table[:, k] += math.comb(int(k), j) * places ** (k - j) * ahead ** (j - 1)
+        return places, table * (ahead / self.learning_rate)
+
+
+Clock = Flow | Descent

@@ -1,0 +1,80 @@
+r"""The theorem behind a tube: componentwise a-posteriori comparison (Mueller, Kamke).
+
+Let P be a curve and z = B^-1 (theta - P) the distance of a solution from it in coordinates B. On a
+piece of length h let the matrix of z, B^-1 J B, have entries at most M_ii on the diagonal and at
+most M_ij in modulus off it, as long as |z_i| <= bar_i; let |z_i| <= v_i at the beginning and the
+defect be at most d_i, in these coordinates. With :math:`b_i=d_i+\sum_{j\ne i}M_{ij}\,bar_j` and the
+clock's factors :math:`e_i, \varphi_i`, put
+
+.. math:: during_i = \max(v_i,\ e_iv_i+\varphi_ib_i).
+
+If v < bar and during < bar, the solution exists on the piece and |z| <= during there, and
+:math:`|z_i|\le e_iv_i+\varphi_ib_i` at its end.
+
+Proof. z_i' = sum_j Jt_ij z_j + r_i with Jt the mean of J between curve and solution, |r_i| <= d_i.
+Before the first time at which some |z_i| = bar_i, D+|z_i| <= M_ii |z_i| + b_i, hence |z_i| is at
+most a function that is monotone in time and at most during_i < bar_i: there is no such time. What
+is bounded exists on. For descent the same holds by induction over the steps. Once it is proved,
+during may take the place of bar, as often as one likes.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from flint import arb
+
+from dynamics.core.balls.exact import above, exact
+from dynamics.core.tube.clocks import Clock
+
+_TRIES = 30
+_REFINED = 3
+
+
+class Compared(NamedTuple):
+    """Bounds of the distance on a piece and at its end, floats; the matrix must hold up to bar."""
+
+    bar: list[float]
+    during: list[float]
+    after: list[float]
+
+
+def compare(
+    clock: Clock, matrix: list[list[arb]], start: list[float], defect: list[arb], length: arb
+) -> Compared | None:
+    """Return bounds of the distance, or None if no ``bar`` is found.
+
+    ``matrix`` holds balls around the entries of B^-1 J B all over the piece; whether they hold for
+    |z| <= bar is left to the caller. ``start`` and ``defect`` are upper bounds.
+    """
+    n = len(start)
+    factors = [clock.growth(matrix[i][i], length) for i in range(n)]
+    beside = [
+        [exact(above(abs(entry))) if i != j else arb(0) for j, entry in enumerate(row)]
+        for i, row in enumerate(matrix)
+    ]
+    v = [exact(x) for x in start]
+
+    def outcome(bar: list[float]) -> Compared:
+        drive = [
+            d + sum((m * exact(x) for m, x in zip(row, bar)), arb(0))
+            for d, row in zip(defect, beside)
+        ]
+        after = [
+            above(whole * x + part * b) for (whole, part), x, b in zip(factors, v, drive)
+        ]  # fmt: skip
+        return Compared(bar, [max(x, y) for x, y in zip(start, after)], after)
+
+    bar = [1.01 * x + 1e-250 for x in start]
+    for _ in range(_TRIES):
+        found = outcome(bar)
+        if all(x < y < float("inf") for x, y in zip(found.during, bar)):
+            break
+        bar = [max(y, 1.05 * x) for x, y in zip(found.during, bar)]
+        if not all(x < 1e10 for x in bar):
+            return None
+    else:
+        return None
+    for _ in range(_REFINED):
+        found = outcome(found.during)
+    return found._replace(bar=bar)

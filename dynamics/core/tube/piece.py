@@ -1,0 +1,347 @@
+r"""One piece of a tube: the defect of a polynomial, and how far the solution can be from it.
+
+The velocity along P is expanded at the middle of the piece in thin balls; the remainder is the next
+Taylor coefficient for all u of [-1, 1] at once (Lagrange, Moore). The Jacobian is enclosed in the
+same way along P + e for all |e| <= R: in u it is a polynomial with ball coefficients, far tighter
+than over the box that the piece sweeps. Each of 8 parts of a piece has its own coordinates: the
+eigenvectors B of the Jacobian in the metric of the flow, B^-1 enclosed. There the matrix is nearly
+diagonal, and from part to part only |B'^-1 B|, nearly a rotation by a small angle, is paid.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from flint import arb, arb_mat, ctx
+
+from dynamics.core.balls.exact import above, below, exact, from_ball
+from dynamics.core.balls.series import Series
+from dynamics.core.tube.candidate import Velocity
+from dynamics.core.tube.clocks import Clock
+from dynamics.core.tube.comparison import compare
+from dynamics.core.tube.polynomials import around, hull, span
+
+BITS = 96
+_JACOBIAN_ORDER = 4
+_ENLARGED = 6  # times that the box of the Jacobian may be enlarged
+
+
+class Field(Velocity, Protocol):
+    """A velocity in balls, up to a perturbation that is bounded on boxes."""
+
+    def velocity(self, theta: Series) -> Series:
+        """Return the Taylor series of the velocity along a curve (n lanes)."""
+
+    def jacobian(self, theta: Series) -> Series:
+        """Return the Taylor series of the Jacobian, by rows (n^2 lanes)."""
+
+    def neglected(self, box: Series) -> np.ndarray:
+        """Return bounds (n,) on a box (order 0) of what the velocity leaves out."""
+
+
+class Frame(NamedTuple):
+    """Coordinates z = B^-1 e and an upper bound of each |z_i|."""
+
+    basis: np.ndarray  # (n, n)
+    radius: list[float]
+
+    def reach(self) -> list[float]:
+        """Return bounds of |e_i|."""
+        return _times(np.abs(self.basis), self.radius)
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """A polynomial on a piece of time: powers of u = 2 (t - start)/(end - start) - 1."""
+
+    start: float
+    end: float
+    coefficients: np.ndarray  # (degree + 1, n)
+
+    def at(self, u: float) -> np.ndarray:
+        """Return P at u, in floats."""
+        return np.asarray(np.polynomial.polynomial.polyval(u, self.coefficients))
+
+    @property
+    def length(self) -> arb:
+        """Return end - start, as an Arb ball."""
+        return exact(self.end) - exact(self.start)
+
+
+class Part(NamedTuple):
+    """What is proved on an eighth of a piece: |theta - P| <= reach, and more about one functional.
+
+    ``value`` and ``rate`` hold (low, high) of w theta and of its velocity (divided difference).
+    With ``basis`` and ``bar`` the comparison can be checked without being searched for.
+    """
+
+    start: float
+    basis: np.ndarray
+    bar: list[float]
+    reach: list[float]
+    value: tuple[float, float]
+    rate: tuple[float, float]
+
+
+class Proved(NamedTuple):
+    """What is proved on a piece."""
+
+    parts: list[Part]
+    frame: Frame  # at its end, around P(1)
+    room: list[float]  # distance from P up to which the Jacobian is enclosed
+    added: float  # by the defect of this piece alone, in the metric
+
+
+class Unproved(NamedTuple):
+    """Why a piece could not be proved."""
+
+    reason: str
+
+
+def prove_piece(
+    field: Field,
+    clock: Clock,
+    piece: Piece,
+    metric: np.ndarray,
+    entering: Frame,
+    joint: np.ndarray,
+    functional: np.ndarray,
+) -> Proved | Unproved:
+    """Enclose the solutions that enter a piece within ``entering`` of the end ``joint`` before it.
+
+    ``joint`` (degree + 1, n) are the coefficients of the piece before; those of a constant, the
+    start, before the first. The jump between the two polynomials is charged. ``metric`` (n,) makes
+    the Jacobian self-adjoint.
+    """
+    with ctx.workprec(BITS):
+        curve = _Curve(field, clock, piece)
+        if not curve.is_known:
+            return Unproved("the velocity cannot be enclosed on it: the piece is too long")
+        jump = _jump(piece, joint)
+        room = [4.0 * x + 1e-12 * abs(m) + y for x, m, y in zip(
+            entering.reach(), piece.coefficients[0], jump)]  # fmt: skip
+        for _ in range(_ENLARGED):
+            found = _through(curve, clock, metric, entering, jump, room, functional)
+            if isinstance(found, Unproved):
+                return found
+            needed = np.max([Frame(p.basis, p.bar).reach() for p in found.parts], axis=0)
+            if np.all(needed <= room):
+                return found
+            room = [float(max(x, 2.0 * y)) for x, y in zip(room, needed)]
+        return Unproved("the radius outgrows the box of the Jacobian")
+
+
+class _Curve:
+    """Velocity, rate and Jacobian along a polynomial."""
+
+    def __init__(self, field: Field, clock: Clock, piece: Piece) -> None:
+        self.field, self.piece, self.length = field, piece, piece.length
+        self.n = piece.coefficients.shape[1]
+        self.parts = clock.parts(piece.end - piece.start)
+        # a single step looks at the velocity at its beginning, nowhere else
+        self.shape, self.slack = piece.coefficients, [0.0] * self.n
+        if self.parts == 1:
+            self.shape = piece.at(-1.0)[None, :]
+            self.slack = _jump(piece, self.shape)
+        order = len(self.shape)
+        found = field.velocity(_widened(_padded(self.shape, order), self.slack))
+        rest = field.velocity(_widened(hull(self.shape, order + 1), self.slack))
+        self.is_known = found.is_finite and bool(np.isfinite(rest.rad[-1] + rest.mid[-1]).all())
+        if not self.is_known:
+            return
+        self.position = [[exact(x) for x in column] for column in piece.coefficients.T]
+        self.rate = [clock.rate(column, self.length) for column in self.position]
+        if self.parts == 1:
+            self.rate = [[around(rate, arb(-1))[0]] for rate in self.rate]
+        self.defect = []
+        for i in range(self.n):
+            terms = _balls(found, i)
+            for k, rate in enumerate(self.rate[i]):
+                terms[k] -= rate
+            self.defect.append((terms, abs(from_ball(rest.mid[-1, i], rest.rad[-1, i]))))
+
+    def jacobian(self, room: list[float]) -> tuple[list[arb_mat], arb_mat] | None:
+        """Return matrix coefficients along P + e, |e| <= room, and a bound of the remainder."""
+        room = [x + y for x, y in zip(room, self.slack)]
+        found = self.field.jacobian(_widened(_padded(self.shape, _JACOBIAN_ORDER), room))
+        rest = self.field.jacobian(_widened(hull(self.shape, _JACOBIAN_ORDER + 1), room))
+        if not (found.is_finite and np.isfinite(rest.rad[-1] + rest.mid[-1]).all()):
+            return None
+        balls = [_balls(found, lane) for lane in range(self.n**2)]
+        matrices = [
+            arb_mat(self.n, self.n, [entry[k] for entry in balls])
+            for k in range(_JACOBIAN_ORDER + 1)
+        ]
+        last = [
+            arb(0, 1) * abs(from_ball(*pair)).upper() for pair in zip(rest.mid[-1], rest.rad[-1])
+        ]
+        return matrices, arb_mat(self.n, self.n, last)
+
+    def neglected(self, room: list[float]) -> list[float]:
+        """Return what the velocity leaves out around the whole piece."""
+        return [
+            float(x)
+            for x in self.field.neglected(
+                _widened(hull(self.shape, 0), [x + y for x, y in zip(room, self.slack)])
+            )
+        ]
+
+
+def _through(
+    curve: _Curve,
+    clock: Clock,
+    metric: np.ndarray,
+    frame: Frame,
+    jump: list[float],
+    room: list[float],
+    functional: np.ndarray,
+) -> Proved | Unproved:
+    """Carry a frame through the parts of a piece, with the Jacobian of |e| <= room."""
+    jacobian = curve.jacobian(room)
+    if jacobian is None:
+        return Unproved("the Jacobian cannot be enclosed on it: it is too wide")
+    lost = curve.neglected(room)
+    if not np.isfinite(lost).all():
+        return Unproved("what is neglected cannot be bounded on it")
+    matrices, rest = jacobian
+    length, width = curve.length / curve.parts, arb(1) / curve.parts
+    parts, added = [], 0.0
+    for k in range(curve.parts):
+        centre = (2 * arb(k) + 1) / curve.parts - 1
+        local = around(matrices, centre)
+        basis = _eigenbasis(local[0], metric)
+        inverse = _matrix(basis).inv()
+        frame = _turned(frame, basis, inverse, jump if k == 0 else [0.0] * curve.n)
+        rotated = [inverse * (m * _matrix(basis)) for m in local]
+        remainder = inverse * (rest * _matrix(basis))
+        matrix = [
+            [span([m[i, j] for m in rotated], width) + remainder[i, j] for j in range(curve.n)]
+            for i in range(curve.n)
+        ]
+        errors = [span(around(terms, centre), width) for terms, _ in curve.defect]
+        rests = [bound + exact(x) for (_, bound), x in zip(curve.defect, lost)]
+        defect = [
+            abs(sum((inverse[i, j] * e for j, e in enumerate(errors)), arb(0)))
+            + sum((abs(inverse[i, j]) * r for j, r in enumerate(rests)), arb(0))
+            for i in range(curve.n)
+        ]
+        own = [
+            abs(sum((inverse[i, j] * e for j, e in enumerate(errors)), arb(0)))
+            + sum((abs(inverse[i, j]) * b for j, (_, b) in enumerate(curve.defect)), arb(0))
+            for i in range(curve.n)
+        ]
+        if not all(x.is_finite() for row in matrix for x in row):
+            return Unproved("the Jacobian cannot be enclosed on it: it is too wide")
+        compared = compare(clock, matrix, frame.radius, defect, length)
+        if compared is None:
+            return Unproved("no tube holds the solution: the Jacobian is too wide for its length")
+        added += _added(clock, matrix, own, length)
+        during = Frame(basis, compared.during)
+        value, rate = _watched(curve, centre, during, local, rest, errors, rests, functional)
+        start = above(exact(curve.piece.start) + curve.length * k / curve.parts)
+        parts.append(
+            Part(
+                start if k else curve.piece.start, basis, compared.bar, during.reach(), value, rate
+            )
+        )
+        frame = Frame(basis, compared.after)
+    return Proved(parts, frame, room, added)
+
+
+def _watched(
+    curve: _Curve,
+    centre: arb,
+    during: Frame,
+    local: list[arb_mat],
+    rest: arb_mat,
+    errors: list[arb],
+    rests: list[arb],
+    functional: np.ndarray,
+) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Return (low, high) of w theta and of w f(theta) on a part.
+
+    With theta = P + B z they are w P + w B z and w (rate + r + J B z).
+    """
+    n, width = curve.n, arb(1) / curve.parts
+    weights = [exact(w) for w in functional]
+    row, basis = arb_mat(1, n, weights), _matrix(during.basis)
+    z = [arb(0, 1) * exact(x) for x in during.radius]
+    along = [row * (m * basis) for m in local]
+    shift, last = row * basis, row * (rest * basis)
+    value, rate = arb(0), arb(0)
+    for i, w in enumerate(weights):
+        value += w * span(around(curve.position[i], centre), width) + shift[0, i] * z[i]
+        turned = span([m[0, i] for m in along], width) + last[0, i]
+        rate += w * (span(around(curve.rate[i], centre), width) + errors[i]) + turned * z[i]
+        rate += arb(0, 1) * (abs(w) * rests[i]).upper()
+    return (below(value), above(value)), (below(rate), above(rate))
+
+
+def _added(clock: Clock, matrix: list[list[arb]], defect: list[arb], length: arb) -> float:
+    """Return the distance that the defect alone makes, in the metric."""
+    made = [clock.growth(matrix[i][i], length)[1] * d for i, d in enumerate(defect)]
+    return math.hypot(*map(above, made))
+
+
+def _turned(frame: Frame, basis: np.ndarray, inverse: arb_mat, jump: list[float]) -> Frame:
+    """Return a frame in other coordinates, a jump of the curve included."""
+    turn = inverse * _matrix(frame.basis)
+    n = len(jump)
+    radius = [
+        above(
+            sum((abs(turn[i, j]) * exact(x) for j, x in enumerate(frame.radius)), arb(0))
+            + sum((abs(inverse[i, j]) * exact(x) for j, x in enumerate(jump)), arb(0))
+        )
+        for i in range(n)
+    ]
+    return Frame(basis, radius)
+
+
+def _jump(piece: Piece, joint: np.ndarray) -> list[float]:
+    """Return |P(-1) - P_before(1)|."""
+    here = [
+        sum((exact(x) * (-1) ** k for k, x in enumerate(c)), arb(0)) for c in piece.coefficients.T
+    ]
+    before = [sum((exact(x) for x in c), arb(0)) for c in joint.T]
+    return [above(abs(x - y)) for x, y in zip(here, before)]
+
+
+def _eigenbasis(jacobian: arb_mat, metric: np.ndarray) -> np.ndarray:
+    """Return the eigenvectors of the Jacobian in the metric, as columns, to six digits."""
+    n, root = metric.size, np.sqrt(metric)
+    middle = np.array([[float(jacobian[i, j].mid()) for j in range(n)] for i in range(n)])
+    symmetric = root[:, None] * middle / root
+    _, vectors = np.linalg.eigh(0.5 * (symmetric + symmetric.T))
+    return np.array([[float(f"{x:.6g}") for x in row] for row in vectors / root[:, None]])
+
+
+def _matrix(values: np.ndarray) -> arb_mat:
+    rows, columns = values.shape
+    return arb_mat(rows, columns, [exact(x) for x in values.ravel()])
+
+
+def _times(matrix: np.ndarray, vector: list[float]) -> list[float]:
+    """Return a product of what is not negative, rounded up."""
+    return [float(x) for x in (matrix @ np.array(vector)) * (1.0 + 1e-14) + 1e-300]
+
+
+def _balls(series: Series, lane: int) -> list[arb]:
+    return [from_ball(*pair) for pair in zip(series.mid[:, lane], series.rad[:, lane])]
+
+
+def _padded(coefficients: np.ndarray, order: int) -> Series:
+    """Return the polynomial as a series, cut or filled with zeros at an order."""
+    mid = np.zeros((order + 1, coefficients.shape[1]))
+    kept = min(len(coefficients), order + 1)
+    mid[:kept] = coefficients[:kept]
+    return Series.exact(mid)
+
+
+def _widened(series: Series, room: list[float]) -> Series:
+    """Return the series plus a constant of at most ``room`` in each lane."""
+    rad = series.rad.copy()
+    rad[0] = (rad[0] + np.array(room)) * (1.0 + 1e-14)
+    return Series(series.mid, rad)
