@@ -42,6 +42,8 @@ class Tube:
     ``reason`` is empty where the horizon was reached; else it says why the tube ends.
     """
 
+    start: list[float] = field(default_factory=list)
+    start_radius: list[float] = field(default_factory=list)
     pieces: list[Piece] = field(default_factory=list)
     fields: list[Field] = field(default_factory=list)
     parts: list[list[Part]] = field(default_factory=list)
@@ -89,7 +91,8 @@ def enclose(
     progress
         Called with the time reached and the radius there.
     """
-    tube = Tube(frame=Frame(np.eye(system.start.size), system.start_radius.tolist()))
+    start, start_radius = system.start.tolist(), system.start_radius.tolist()
+    tube = Tube(start, start_radius, frame=Frame(np.eye(system.start.size), start_radius))
     theta, guess, length = system.start.copy(), None, None
     while tube.end < horizon:
         now = tube.end

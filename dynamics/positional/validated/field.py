@@ -35,7 +35,7 @@ from dynamics.core.balls.exact import ball, exact
 from dynamics.core.balls.series import Series
 from dynamics.positional.problem import Problem
 from dynamics.positional.validated.images import Images
-from dynamics.positional.validated.sums import Tables, jacobian_means, velocity_means
+from dynamics.positional.validated.sums import Tables, jacobian_means, outputs, velocity_means
 
 _SIDES = np.array([1, -1, 0])  # coefficients s of a patch
 
@@ -95,6 +95,11 @@ class Field:
             means[2] * (pull * weights.Xi) * _constant(1 / exact(apart), theta.order),
         ]
         return _side_by_side(parts)
+
+    def outputs(self, theta: Series) -> Series:
+        """Return the series of F, one lane for each state."""
+        weights = Attention.along(self.problem, theta)
+        return Series(*outputs(self.images, self._tables(weights, second=False), self.states))
 
     def jacobian(self, theta: Series) -> Series:
         """Return the series of d f_i / d theta_j in nine lanes (by rows), along a curve."""

@@ -50,6 +50,13 @@ class Images(NamedTuple):
         """The largest number of features outside the signal set."""
         return self.upto.size - 1
 
+    def sets(self, i: int) -> tuple[list[tuple[int, int]], list[int]]:
+        """Return the types (a, b) of the nonempty random sets of state i, and how many of each."""
+        entries = slice(self.start[i], self.start[i + 1])
+        kinds = self.kind[entries]
+        pairs = zip(self.plus[kinds].tolist(), self.minus[kinds].tolist())
+        return list(pairs), self.copies[entries].astype(int).tolist()
+
 
 class IncompleteError(ArithmeticError):
     """The multisets are not all there are: a defect of their enumeration."""

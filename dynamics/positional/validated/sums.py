@@ -113,6 +113,24 @@ def over_lanes(values, radii, blocks):
 
 
 @kernel
+def outputs(images, tables, count):
+    """Return the series F = N + ell T of each state, (order + 1, count), with radii."""
+    quantities, terms = tables.base.shape[1], tables.base.shape[2]
+    values = np.zeros((quantities, terms, _LANES))
+    radii = np.zeros((quantities, terms, _LANES))
+    totals, weight, error = np.zeros(_LANES), np.empty(_LANES), np.empty(_LANES)
+    F, rF = np.empty((terms, _LANES)), np.empty((terms, _LANES))
+    out, rout = np.empty((terms, count)), np.empty((terms, count))
+    for first in range(0, count, _LANES):
+        gather(images, tables, first, count, values, radii, totals, weight, error)
+        combine(values[0], radii[0], 1.0, tables.linear, tables.linear_radius, totals, F, rF)
+        for lane in range(min(_LANES, count - first)):
+            out[:, first + lane] = F[:, lane]
+            rout[:, first + lane] = rF[:, lane]
+    return out, rout
+
+
+@kernel
 def velocity_means(images, tables, count, p):
     r"""Return E[s(-F) (p N + ell T)], E[s(-F) A], E[s(-F) B], each (order + 1,), with radii.
 

@@ -1,0 +1,119 @@
+r"""Loss, test error and the floor of the loss, enclosed on a box of states.
+
+The images with at most K features are summed; of all others the loss is bounded by
+:mod:`dynamics.positional.validated.tail` and the test error by their probability.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from flint import arb, ctx
+
+from dynamics.core.balls.exact import above, below, exact, from_ball
+from dynamics.core.balls.series import Series
+from dynamics.positional.problem import Problem
+from dynamics.positional.validated.field import Field
+from dynamics.positional.validated.tail import Tail
+
+_BITS = 96
+_MOST_FEATURES = 300  # of the sum in the floor: a lower bound of it is enough
+
+
+class Outcomes(NamedTuple):
+    """(low, high) of the population loss and of the test error P[F <= 0], ties included."""
+
+    loss: tuple[float, float]
+    test_error: tuple[float, float]
+
+
+def outcomes(field: Field, tail: Tail, box: Series) -> Outcomes:
+    """Return loss and test error for all states of a box (order 0, three lanes).
+
+    An image whose sign of F the box does not show widens the test error, unless F vanishes for
+    every state (:func:`is_tie`): then it is an error.
+    """
+    images, problem = field.images, field.problem
+    F = field.outputs(box)
+    loss = error = undecided = arb(0)
+    with ctx.workprec(_BITS):
+        for i, (mid, rad) in enumerate(zip(F.mid[0].tolist(), F.rad[0].tolist())):
+            weight, value = from_ball(images.weight[i], images.error[i]), from_ball(mid, rad)
+            loss += weight * _loss(value)
+            if value <= 0:
+                error += weight
+            elif not value > 0:
+                if images.total[i] == 0 and is_tie(problem, *images.sets(i)):
+                    error += weight
+                else:
+                    undecided += weight
+        beyond = 1 - sum(
+            (
+                from_ball(w, r)
+                for w, r in zip(
+                    images.weight[: field.states].tolist(), images.error[: field.states].tolist()
+                )
+            ),
+            arb(0),
+        )
+        lost = (
+            exact(float(tail.bounds(box)[field.K, 0]))
+            if math.isfinite(tail.bounds(box)[field.K, 0])
+            else arb(0, math.inf)
+        )
+        most = (error + undecided + abs(beyond)).upper()
+        return Outcomes(
+            (max(0.0, below(loss)), above(loss + lost)),
+            (max(0.0, below(error)), min(1.0, above(most))),
+        )
+
+
+def _loss(F: arb) -> arb:
+    """Return a ball around log(1 + e^-F), without overflow."""
+    low, high = F.lower(), F.upper()
+    ends = [(-x).exp().log1p() if x > 0 else x.exp().log1p() - x for x in (low, high)]
+    return ends[0].union(ends[1])
+
+
+def is_tie(problem: Problem, kinds: list[tuple[int, int]], copies: list[int]) -> bool:
+    r"""Tell whether F = 0 at T = 0 whatever the state: all :math:`M_k=\sum_is_i^kn_i^{p-k}` vanish.
+
+    At T = 0, :math:`F=(\kappa\alpha)^p\sum_k\binom pkM_kX^kY^{p-k}` with X = Lambda - Gamma and
+    Y = Gamma - Xi; the sum is over all rows, those of the signal set included.
+    """
+    C, p = problem.C, problem.p
+    for k in range(p):
+        total = 0
+        for (a, b), m in [((C, 0), 1), *zip(kinds, copies)]:
+            rows = a + (-1) ** k * b + (C - a - b if k == 0 else 0)
+            total += m * rows * (a - b) ** (p - k)
+        if total:
+            return False
+    return True
+
+
+def floor(problem: Problem) -> float:
+    r"""Return a lower bound of the loss on the whole plane gamma = rho, :math:`\log2\,P[C+R\le0]`.
+
+    R is the sum of the coefficients outside the signal set. Proof. On gamma = rho a row has
+    :math:`c_s=(\Lambda-\Gamma)s+\Gamma T`, T = C + R. The activation is odd and increases. The rows
+    with s = 1 and s = -1 pair up: :math:`c_1+c_{-1}=2\Gamma T` has the sign of T, hence so has the
+    sum of their activations, as :math:`c_0=\Gamma T` has; what is left over are |T| rows with
+    s = sign T, and :math:`c_1=\Lambda+\Gamma(T-1)>0` for T >= 1, :math:`c_{-1}<0` for T <= -1. So
+    for alpha >= 0, F has the sign of T, and where T <= 0 the loss log(1 + e^-F) is at least log 2.
+    For alpha < 0 the same holds where T >= 0, which is more likely, as R is symmetric. QED
+    """
+    N, C = problem.D - problem.C, problem.C
+    with ctx.workprec(_BITS):
+        q, total = exact(problem.q), arb(0)
+        for k in range(C, min(N, _MOST_FEATURES) + 1):
+            signs = sum(math.comb(k, plus) for plus in range((k - C) // 2 + 1))
+            total += arb(math.comb(N, k) * signs) * (q / 2) ** k * (1 - q) ** (N - k)
+        return max(0.0, below(total * arb.const_log2()))
+
+
+def box_around(middle: np.ndarray, radius: np.ndarray) -> Series:
+    """Return the box of states within ``radius`` (3,) of a state (3,)."""
+    return Series(middle[None, :].astype(float), radius[None, :].astype(float))

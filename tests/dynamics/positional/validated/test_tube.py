@@ -1,0 +1,102 @@
+"""Tubes of the reduced dynamics against an integration in Arb that shares no code with them."""
+
+import numpy as np
+import pytest
+from flint import arb, arb_series, ctx
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dynamics import Population, Problem, ToleranceError, gradient_flow
+from dynamics.core.tube.clocks import Flow
+from dynamics.core.tube.tube import enclose
+from dynamics.positional.validated.system import ReducedSystem
+from tests.dynamics.core.balls.reference import number, precise
+from tests.dynamics.positional.validated.reference import velocity
+
+GAP = np.array([0.0, 1.0, -1.0])
+ORDER, STEPS = 12, 3
+
+
+def integrated(problem, system, horizon):
+    """The solution at the horizon by Taylor series in Arb, and ten times their last terms."""
+    before = ctx.prec, ctx.cap
+    ctx.prec = 160
+    try:
+        theta, step, lost = [number(x) for x in system.start], number(horizon) / STEPS, arb(0)
+        for _ in range(STEPS):
+            series = [[x] for x in theta]
+            for k in range(ORDER):
+                ctx.cap = k + 1
+                found = velocity(problem, [arb_series(column) for column in series])
+                for column, slope in zip(series, found):
+                    column.append(arb(slope[k].mid()) / (k + 1))
+            theta = [
+                sum((c * step**k for k, c in enumerate(column)), arb(0)).mid() for column in series
+            ]
+            lost += 10 * sum((abs(column[-1]) for column in series), arb(0)) * step**ORDER
+        return theta, lost
+    finally:
+        ctx.prec, ctx.cap = before
+
+
+@st.composite
+def problems(draw):
+    D, C = draw(st.sampled_from([(4, 2), (4, 2), (6, 3)]))
+    return Problem(
+        D=D, C=C, q=draw(st.floats(0.05, 1.0)), nu=draw(st.floats(1e-3, 0.3)),
+        beta=draw(st.floats(-1.0, 2.0)), temperature=draw(st.sampled_from([1.0, 0.7])),
+    )  # fmt: skip
+
+
+class TestSmallProblems:
+    @settings(max_examples=30)
+    @given(problem=problems())
+    def test_an_integration_lies_inside(self, problem):
+        system = ReducedSystem(problem)
+        curvature = system.field(system.start, 0.1).jacobian_at(system.start)
+        horizon = 0.3 / float(np.max(np.abs(curvature)))
+        found = enclose(system, Flow(), horizon, tolerance=1e-7, functional=GAP)
+        assert found.reason == ""
+        assert np.all(found.radius < 1e-5)
+        exact, lost = integrated(problem, system, horizon)
+        assert lost < 1e-9
+        with precise():
+            for x, column, r in zip(exact, found.pieces[-1].coefficients.T, found.radius):
+                last = sum((number(c) for c in column), arb(0))
+                assert abs(x - last) <= number(r) + lost
+
+
+class TestLongRun:
+    problem = Problem(D=16, C=2, q=4 / 16)
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def found(cls):
+        return enclose(ReducedSystem(cls.problem), Flow(), 100.0, tolerance=1e-3, functional=GAP)
+
+    def test_the_solver_runs_inside(self, found):
+        assert found.end == 100.0
+        flow = gradient_flow(Population(self.problem, tolerance=1e-12), horizon=100.0, rtol=1e-11)
+        distance = np.abs(np.array(flow.final) - found.pieces[-1].at(1.0))
+        assert np.all(distance <= found.radius + 1e-8 * np.abs(flow.final))
+        assert np.all(found.radius < 1e-4)
+
+    def test_gamma_leads(self, found):
+        assert all(part.value[0] > 0.0 for parts in found.parts[1:] for part in parts)
+        assert all(part.rate[0] > 0.0 for part in found.parts[0])
+
+
+def test_the_start_is_a_root_that_no_float_is():
+    system = ReducedSystem(Problem(D=8, C=2, q=0.3))
+    assert 0.0 < system.start_radius[0] < 1e-16
+    given = ReducedSystem(Problem(D=8, C=2, q=0.3), initial=system.start)
+    assert np.all(given.start_radius == 0.0)
+
+
+def test_more_images_than_are_kept_are_asked_for():
+    system = ReducedSystem(Problem(D=64, C=4, q=16 / 64), most_states=2000)
+    with pytest.raises(ToleranceError, match="features"):
+        system.field(system.start, 1e-6)
+    found = enclose(system, Flow(), 1.0, tolerance=1e-6, functional=GAP)
+    assert "too little kept" in found.reason
+    assert found.end == 0.0
