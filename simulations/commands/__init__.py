@@ -7,7 +7,9 @@ them. A new command is a module here and its name in ``COMMANDS``.
 
 from __future__ import annotations
 
-COMMANDS = ("reproduce", "claims", "derive", "run", "sweep", "map", "falsify", "report", "vision")
+COMMANDS = (
+    "reproduce", "claims", "derive", "run", "prove", "sweep", "map", "falsify", "report", "vision",
+)  # fmt: skip
 
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 

@@ -29,7 +29,7 @@ from dynamics.core.tube.clocks import Clock
 
 _TRIES = 30
 _REFINED = 3
-_ROOMY = 4.0  # times the distance: what the bar is where that holds too
+_ROOMY = 2.0  # times the distance: what the bar is where that holds too
 
 
 class Compared(NamedTuple):

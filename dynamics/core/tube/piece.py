@@ -121,8 +121,10 @@ def prove_piece(
         if not curve.is_known:
             return Unproved("the velocity cannot be enclosed on it: the piece is too long")
         jump = _jump(piece, joint)
-        room = [4.0 * x + 1e-12 * abs(m) + y for x, m, y in zip(
-            entering.reach(), piece.coefficients[0], jump)]  # fmt: skip
+        room = [
+            2.3 * x + 1e-13 * abs(m) + y
+            for x, m, y in zip(entering.reach(), piece.coefficients[0], jump)
+        ]
         for _ in range(_ENLARGED):
             found = _through(curve, clock, metric, entering, jump, room, functional)
             if isinstance(found, Unproved):
@@ -130,7 +132,7 @@ def prove_piece(
             needed = np.max([Frame(p.basis, p.bar).reach() for p in found.parts], axis=0)
             if np.all(needed <= room):
                 return found
-            room = [float(max(x, 2.0 * y)) for x, y in zip(room, needed)]
+            room = [float(max(x, 1.2 * y)) for x, y in zip(room, needed)]
         return Unproved("the radius outgrows the box of the Jacobian")
 
 

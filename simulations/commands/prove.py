@@ -1,0 +1,151 @@
+"""`patchdyn prove`: a whole trajectory enclosed, and what follows from it."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from simulations import theories
+from simulations.commands import DONE, FAILED, BadInput
+from simulations.commands.arguments import EXIT_CODES, number
+
+if TYPE_CHECKING:
+    from simulations.validated import Proof
+
+HELP = "a proof of where a whole trajectory is, and of what follows"
+DESCRIPTION = """\
+Enclose a trajectory (alpha, gamma, rho) from its start to a horizon, with all errors: truncation of
+the population, rounding, time stepping. Flow, or gradient descent at a finite learning rate. Says
+from when gamma > rho is proved, whether for ever (the loss below a floor), and encloses the test
+error. What cannot be proved is refused with the time and the reason.
+"""
+EPILOG = f"""\
+examples:
+  patchdyn prove --D 16 --C 2 --qD 4 --horizon 1e3
+  patchdyn prove --D 64 --C 4 --qD 2 --horizon 1e5 --out proof.json --plot proof.png
+  patchdyn prove --D 16 --C 2 --qD 4 --solver gd --learning-rate 0.02 --steps 50000 --json
+
+{EXIT_CODES}
+The exit code is 1 where the tube does not reach the horizon.
+"""
+_LEFT_OUT = ("d", "sigma", "rtol", "method", "tolerance")  # they do not enter a proof
+_PREFIX = "parameter "
+_HORIZON = 1e5
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags."""
+    group = parser.add_argument_group("parameters (numbers may be written 1e-3 or 2/64)")
+    for one in theories.load(theories.DEFAULT).parameters:
+        if one.name not in _LEFT_OUT:
+            meaning = (
+                one.meaning.replace("1e6", f"{_HORIZON:g}")
+                if one.name == "horizon"
+                else one.meaning
+            )
+            group.add_argument(
+                one.flag, dest=_PREFIX + one.name, metavar="X",
+                type=str if one.kind is str else number,
+                help=meaning + (f"; {one.allowed}" if one.allowed else ""),
+            )  # fmt: skip
+    parser.add_argument(
+        "--tolerance", type=number, metavar="X",
+        help="of the curve, relative to its way (default 1e-3, and finer where that fails)",
+    )  # fmt: skip
+    output = parser.add_argument_group("output")
+    output.add_argument("--json", action="store_true", help="print what is proved as JSON")
+    output.add_argument("--out", type=Path, metavar="FILE.json", help="write the certificate")
+    output.add_argument("--plot", type=Path, metavar="FILE.png", help="draw radius and gap")
+    output.add_argument("--force", action="store_true", help="overwrite existing files")
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Prove, save, print."""
+    from simulations.display import progress_bar
+    from simulations.files.as_json import to_json
+    from simulations.validated import conclusions, prove, write_certificate
+
+    _refuse_existing(args)
+    given = {
+        name.removeprefix(_PREFIX): value
+        for name, value in vars(args).items()
+        if name.startswith(_PREFIX) and value is not None
+    }
+    problem, options = _asked(given)
+    with progress_bar("prove") as bar:
+        end = options.get("horizon") or options["learning_rate"] * options["steps"]
+        proof = prove(
+            problem, tolerance=args.tolerance, **options,
+            progress=None if bar is None else (lambda time, _: bar(_share(time, end))),
+        )  # fmt: skip
+    if args.out is not None:
+        write_certificate(args.out, proof)
+        print(f"patchdyn: wrote {args.out}", file=sys.stderr)
+    if args.plot is not None and proof.tube.pieces:
+        _draw(args.plot, proof)
+        print(f"patchdyn: wrote {args.plot}", file=sys.stderr)
+    print(to_json(conclusions(proof)) if args.json else as_text(proof))
+    return DONE if proof.proved else FAILED
+
+
+def _asked(given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Return the problem and the arguments of `prove` that the flags ask for."""
+    if given.get("solver", "flow") == "flow":
+        given = {"horizon": _HORIZON} | given
+    case = theories.load(theories.DEFAULT).build(given)
+    settings = case.settings
+    options: dict[str, Any] = {"horizon": settings["horizon"]} if case.solver == "flow" else {
+        name: settings[name] for name in ("learning_rate", "steps")
+    }  # fmt: skip
+    if any(name in given for name in ("alpha0", "gamma0", "rho0")):
+        options["initial"] = settings["initial"]
+    return case.problem, options
+
+
+def _share(time: float, end: float) -> float:
+    """Return the fraction done on a logarithmic clock."""
+    return math.log1p(1e3 * time) / math.log1p(1e3 * end)
+
+
+def _refuse_existing(args: argparse.Namespace) -> None:
+    for flag, file in (("--out", args.out), ("--plot", args.plot)):
+        if file is not None and file.exists() and not args.force:
+            raise BadInput(
+                f"{flag} {file} exists: choose another name, or overwrite it with --force"
+            )
+
+
+def as_text(proof: Proof) -> str:
+    """Return a proof as lines for a person."""
+    lines = [proof.sentence, f"  at time      {proof.time:g}"]
+    for name, (low, high) in proof.enclosure._asdict().items():
+        middle = 0.5 * (low + high)
+        lines.append(f"  {name:<12} {middle:.10g} +- {0.5 * (high - low):.1e}")
+    for name, (low, high) in (("loss", proof.loss), ("test error", proof.test_error)):
+        lines.append(f"  {name:<12} in [{low:.6g}, {high:.6g}]")
+    lines.append(f"  association  {'proved' if proof.association else 'not proved'} at that time")
+    lines.append(f"  pieces       {len(proof.tube.pieces)}")
+    return "\n".join(lines)
+
+
+def _draw(path: Path, proof: Proof) -> None:
+    """Draw the radius of the tube and the gap against time as PNG."""
+    import xarray
+
+    from simulations.figures import report_figure, tube
+    from simulations.files.store import write_bytes
+    from simulations.reproduction.run import render
+
+    along = proof.along
+    data = xarray.Dataset(
+        {
+            "radius": (("parameter", "time"), along.radius.T),
+            "gap": (("end", "time"), [along.gap_low, along.gap_high]),
+        },
+        coords={"parameter": ["alpha", "gamma", "rho"], "end": ["low", "high"],
+                "time": along.time},
+    )  # fmt: skip
+    write_bytes(path, render(report_figure("prove", "", "", tube.draw, data, size=(7.0, 5.0))))

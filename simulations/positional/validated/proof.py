@@ -1,0 +1,265 @@
+r"""A theorem about one problem: where its trajectory is, proved by the machine.
+
+What is proved by what. That the solution lies in the tube: :mod:`dynamics.core.tube.comparison`,
+with velocities and Jacobians in balls (:mod:`dynamics.positional.validated.field`), images whose
+completeness an integer identity shows (:mod:`~dynamics.positional.validated.images`) and exact
+tails (:mod:`~dynamics.positional.validated.tail`). That gamma > rho from some time on: bounds of
+gamma - rho and of its velocity all along the tube. For ever: the corollary below. The reduction to
+(alpha, gamma, rho) itself is proved in :mod:`symbolic.positional`.
+
+Corollary (for all times, the flow). The loss does not increase along the flow. On gamma = rho it is
+at least the floor of :func:`dynamics.positional.validated.outcomes.floor`. Hence if at one time
+gamma > rho and the loss is below the floor, then gamma > rho for ever after, and the test error is
+at most loss/log 2 for ever after, as each error costs log 2.
+
+Trusted: IEEE arithmetic, NumPy's and LLVM's sums and products of floats, Arb. The parameters are
+the floats that they are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from dynamics import ParameterError, Problem, State
+from dynamics.core.balls.exact import above, below, exact
+from dynamics.core.checks import finite, require, whole
+from dynamics.core.tube.clocks import Clock, Descent, Flow
+from dynamics.core.tube.tube import Tube, enclose
+from dynamics.positional.validated.outcomes import box_around, floor, outcomes
+from dynamics.positional.validated.system import ReducedSystem, TruncatedField
+
+#: gamma - rho as a functional of (alpha, gamma, rho).
+GAP = np.array([0.0, 1.0, -1.0])
+#: Tried one after the other until the horizon is reached: fast passages ask for small ones.
+TOLERANCES = (1e-3, 1e-5, 1e-7)
+_DEGREE = 6
+
+Interval = tuple[float, float]
+
+
+class Along(NamedTuple):
+    """The tube over time, one entry for each eighth of a piece: for figures and tables."""
+
+    time: np.ndarray  # where each begins
+    radius: np.ndarray  # (parts, 3)
+    gap_low: np.ndarray
+    gap_high: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Proof:
+    """What is proved about one trajectory.
+
+    Parameters
+    ----------
+    problem, clock, horizon
+        Of what: the flow, or descent with a learning rate, until a time (learning rate x steps).
+    proved
+        Whether the tube reaches the horizon; ``time`` is where it ends, ``reason`` why.
+    enclosure
+        (low, high) of alpha, gamma, rho at the end of the tube.
+    gap_positive_from
+        gamma > rho at all times from this one (0: right after it) to the end of the tube; infinite
+        if not at the end.
+    gap_negative
+        Maximal intervals of time on all of which gamma < rho is proved.
+    forever
+        Whether gamma > rho, and the test error <= loss/log 2, at all times after the end too.
+    loss, test_error
+        (low, high) at the end; ties count as errors.
+    tube
+        The tube itself, with its polynomials.
+    """
+
+    problem: Problem
+    clock: Clock
+    horizon: float
+    proved: bool
+    time: float
+    reason: str
+    enclosure: State
+    gap_positive_from: float
+    gap_negative: tuple[Interval, ...]
+    forever: bool
+    loss: Interval
+    test_error: Interval
+    tube: Tube
+
+    @property
+    def association(self) -> bool:
+        """Whether gamma > max(rho, 0) is proved at the end: patch association."""
+        low = self.enclosure.gamma[0]  # type: ignore[index]
+        return bool(low > max(0.0, self.enclosure.rho[1]))  # type: ignore[index]
+
+    @property
+    def along(self) -> Along:
+        """The tube over time."""
+        parts = [part for piece in self.tube.parts for part in piece]
+        return Along(
+            np.array([part.start for part in parts]) * self.clock.unit,
+            np.array([part.reach for part in parts]).reshape(-1, 3),
+            np.array([part.value[0] for part in parts]),
+            np.array([part.value[1] for part in parts]),
+        )
+
+    @property
+    def sentence(self) -> str:
+        """What it means, for a person."""
+        what = "the flow" if isinstance(self.clock, Flow) else "gradient descent"
+        if not self.proved:
+            return f"not proved to time {self.horizon:g}: {self.reason}"
+        says = [f"proved: {what} is enclosed to time {self.horizon:g}"]
+        if math.isfinite(self.gap_positive_from):
+            since = self.gap_positive_from
+            says.append(f"gamma > rho from time {since:.6g} on{' for ever' * self.forever}")
+        says += [f"gamma < rho from {a:.6g} to {b:.6g}" for a, b in self.gap_negative]
+        return "; ".join(says)
+
+
+def prove(
+    problem: Problem,
+    *,
+    horizon: float | None = None,
+    learning_rate: float | None = None,
+    steps: int | None = None,
+    initial: State | None = None,
+    tolerance: float | None = None,
+    progress: Callable[[float, float], None] | None = None,
+) -> Proof:
+    r"""Prove where the trajectory of a problem is, with all errors enclosed.
+
+    The flow :math:`\theta'=f(\theta)` up to ``horizon``, or descent :math:`\theta_{n+1}=\theta_n+
+    \eta f(\theta_n)` with ``learning_rate`` and ``steps``; f is minus the entrywise gradient of the
+    population risk (Lemmas 4.1 and 4.2).
+
+    Parameters
+    ----------
+    problem
+        Constants; its floats are taken as the numbers they are.
+    horizon
+        Final time of the flow, from 1e-6 to 1e12.
+    learning_rate, steps
+        Of descent, instead of a horizon.
+    initial
+        Start, floats as they are; ``None``: Parametrization 3.1, its root enclosed.
+    tolerance
+        Error of the curve relative to the way it makes, in [1e-11, 0.1]; it decides lengths and
+        truncation, never what is claimed. ``None``: 1e-3, and finer where that does not carry.
+    progress
+        Called with the time reached and the radius there.
+
+    Returns
+    -------
+    Proof
+        Also where the tube does not reach the horizon: then ``proved`` is False and ``reason`` says
+        where and why; nothing is loosened.
+
+    Raises
+    ------
+    ParameterError
+        One sentence for an argument that is not allowed.
+    """
+    clock, end = _clock(horizon, learning_rate, steps)
+    if tolerance is not None:
+        require(1e-11 <= finite("tolerance", tolerance) <= 0.1, "tolerance", tolerance,
+                "in [1e-11, 0.1]")  # fmt: skip
+    start = None if initial is None else State(*map(finite, State._fields, initial))
+    require(start is None or start.alpha > 0.0, "initial", initial, "a state with alpha > 0")
+    system = ReducedSystem(problem, start)
+    tube = Tube()
+    for chosen in TOLERANCES if tolerance is None else (tolerance,):
+        found = enclose(
+            system, clock, end, tolerance=chosen, functional=GAP, degree=_DEGREE, progress=progress
+        )
+        tube = found if found.end >= tube.end else tube
+        if not found.reason or "too little kept" in found.reason:
+            break
+    return concluded(problem, clock, end, system, tube)
+
+
+def _clock(
+    horizon: float | None, learning_rate: float | None, steps: int | None
+) -> tuple[Clock, float]:
+    if horizon is not None:
+        if learning_rate is not None or steps is not None:
+            raise ParameterError("horizon is not allowed with learning_rate and steps: choose one")
+        require(1e-6 <= finite("horizon", horizon) <= 1e12, "horizon", horizon,
+                "from 1e-6 to 1e12")  # fmt: skip
+        return Flow(), float(horizon)
+    if learning_rate is None or steps is None:
+        raise ParameterError("a horizon is missing, or a learning_rate with steps")
+    rate = finite("learning_rate", learning_rate)
+    require(1e-12 <= rate <= 1e6, "learning_rate", learning_rate, "from 1e-12 to 1e6")
+    return Descent(rate), float(whole("steps", steps, 1, 10**12))
+
+
+def concluded(
+    problem: Problem, clock: Clock, horizon: float, system: ReducedSystem, tube: Tube
+) -> Proof:
+    """Return what follows from a tube."""
+    parts = [part for piece in tube.parts for part in piece]
+    if not parts:
+        middle, radius = system.start, system.start_radius
+        field = system.field(system.start, math.inf)
+    else:
+        middle, radius = tube.pieces[-1].at(1.0), tube.radius
+        last = tube.fields[-1]
+        assert isinstance(last, TruncatedField)
+        field = last
+        with_rounding = [
+            sum((exact(c) for c in column), exact(0.0)) for column in tube.pieces[-1].coefficients.T
+        ]
+        radius = np.array([
+            above(abs(x - exact(m)) + exact(r)) for x, m, r in zip(with_rounding, middle, radius)
+        ])  # fmt: skip
+    ends = [
+        (below(exact(m) - exact(r)), above(exact(m) + exact(r))) for m, r in zip(middle, radius)
+    ]
+    found = outcomes(field.field, system.tail, box_around(middle, radius))
+    leads = bool(ends[1][0] > ends[2][1])
+    below_floor = found.loss[1] < floor(problem)
+    return Proof(
+        problem=problem, clock=clock, horizon=horizon * clock.unit,
+        proved=not tube.reason and bool(parts),
+        time=tube.end * clock.unit, reason=tube.reason, enclosure=State(*ends),  # type: ignore[arg-type]
+        gap_positive_from=_positive_from(tube, float(system.start @ GAP)) * clock.unit,
+        gap_negative=_negative(tube, clock.unit),
+        forever=leads and below_floor and isinstance(clock, Flow),
+        loss=found.loss, test_error=found.test_error, tube=tube,
+    )  # fmt: skip
+
+
+def _positive_from(tube: Tube, start: float) -> float:
+    """Return the time from which the gap is positive to the end; inf if it is not at the end.
+
+    At the start it may be exactly 0: while its velocity is positive it grows from there.
+    """
+    parts = [part for piece in tube.parts for part in piece]
+    positive = [part.value[0] > 0.0 for part in parts]
+    if not parts or not positive[-1]:
+        return math.inf
+    first = len(parts) - positive[::-1].index(False) if False in positive else 0
+    if start >= 0.0 and all(part.rate[0] > 0.0 for part in parts[:first]):
+        return 0.0
+    return parts[first].start * (1.0 + 1e-15)
+
+
+def _negative(tube: Tube, unit: float) -> tuple[Interval, ...]:
+    """Return the maximal intervals on which the gap is negative part by part."""
+    found: list[Interval] = []
+    parts = [part for piece in tube.parts for part in piece]
+    ends = [part.start for part in parts[1:]] + [tube.end]
+    for part, end in zip(parts, ends):
+        if part.value[1] < 0.0:
+            if found and found[-1][1] == part.start:
+                found[-1] = (found[-1][0], end)
+            else:
+                found.append((part.start, end))
+    return tuple(
+        (first * unit * (1.0 + 1e-15), last * unit * (1.0 - 1e-15)) for first, last in found
+    )

@@ -1,0 +1,178 @@
+"""What follows from a tube, and what must not."""
+
+import math
+
+import numpy as np
+import pytest
+from flint import arb
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dynamics import ParameterError, Population, Problem, State, gradient_descent, gradient_flow
+from dynamics.positional.validated.field import Field
+from dynamics.positional.validated.images import images
+from dynamics.positional.validated.outcomes import box_around, floor, outcomes
+from dynamics.positional.validated.tail import Tail
+from simulations.validated import prove
+from tests.closeness import within
+from tests.dynamics.positional.ball_reference import reference
+
+SMALL = Problem(D=16, C=2, q=4 / 16)
+#: gamma falls below rho at once: the start lies above the quasi-steady alpha.
+REFUTED = Problem(D=16, C=2, q=8 / 16, nu=0.001, beta=0.5)
+
+
+def inside(state, enclosure):
+    return all(low <= x <= high for x, (low, high) in zip(state, enclosure))
+
+
+class TestFlow:
+    @pytest.fixture(scope="class")
+    @staticmethod
+    def proof():
+        return prove(SMALL, horizon=300)
+
+    def test_is_proved(self, proof):
+        assert proof.proved
+        assert proof.time == 300.0
+        assert proof.association
+        assert proof.gap_positive_from == 0.0
+        assert proof.gap_negative == ()
+        assert "gamma > rho from time 0" in proof.sentence
+
+    def test_the_solver_ends_inside(self, proof):
+        flow = gradient_flow(Population(SMALL, tolerance=1e-12), horizon=300.0, rtol=1e-11)
+        assert inside(flow.final, proof.enclosure)
+        assert all(high - low < 1e-3 for low, high in proof.enclosure)
+
+    def test_loss_and_test_error(self, proof):
+        value = Population(SMALL, tolerance=1e-11).evaluate(
+            State(*(0.5 * (low + high) for low, high in proof.enclosure))
+        )
+        for (low, high), number in ((proof.loss, value.loss), (proof.test_error, value.test_error)):
+            assert low <= number <= high
+            assert high - low < 1e-2
+
+    def test_along(self, proof):
+        along = proof.along
+        assert np.all(np.diff(along.time) > 0.0)
+        assert along.radius.shape == (along.time.size, 3)
+        assert np.all(along.gap_low <= along.gap_high)
+
+
+class TestRefuted:
+    def test_gamma_below_rho(self):
+        proof = prove(REFUTED, horizon=2.0, tolerance=1e-7)
+        assert proof.proved
+        assert proof.gap_positive_from == math.inf
+        assert not proof.forever
+        ((since, until),) = proof.gap_negative
+        assert 0.15 < since < 0.17
+        assert 1.9 < until <= 2.0
+        flow = gradient_flow(Population(REFUTED, tolerance=1e-12), horizon=2.0, rtol=1e-11)
+        for time in (0.2, 1.0, 2.0):
+            assert flow.at(time).gamma < flow.at(time).rho
+
+    def test_no_association_without_a_diagonal(self):
+        """beta = 0: gamma = rho for ever, so that neither sign of the gap is proved."""
+        proof = prove(SMALL.replace(beta=0.0), horizon=1.0)
+        assert proof.gap_positive_from == math.inf
+        assert proof.gap_negative == ()
+        assert not proof.association
+
+
+class TestDescent:
+    def test_the_iterates_end_inside_and_the_flow_does_not(self):
+        proof = prove(SMALL, learning_rate=0.02, steps=700)
+        assert proof.proved
+        run = gradient_descent(Population(SMALL, tolerance=1e-11), learning_rate=0.02, steps=700)
+        assert inside(run.final, proof.enclosure)
+        flow = gradient_flow(Population(SMALL, tolerance=1e-12), horizon=14.0, rtol=1e-11)
+        assert not inside(flow.final, proof.enclosure)
+        assert not proof.forever  # the corollary is one about the flow
+
+
+class TestFloor:
+    @pytest.mark.parametrize("q", [0.05, 0.4, 1.0])
+    def test_law_of_the_sum(self, q):
+        """log 2 P[C + R <= 0] by convolution of the law of one patch."""
+        problem = Problem(D=12, C=3, q=q)
+        law = np.array([1.0])
+        for _ in range(9):
+            law = np.convolve(law, [q / 2, 1 - q, q / 2])
+        exact = math.log(2) * law[: 9 - 3 + 1].sum()
+        assert exact * (1 - 1e-12) <= floor(problem) * (1 + 1e-12)
+        assert floor(problem) <= exact * (1 + 1e-12)
+
+    @settings(max_examples=25)
+    @given(
+        q=st.floats(0.05, 1.0), beta=st.floats(-3.0, 4.0), alpha=st.floats(-2.0, 2.0),
+        x=st.floats(-4.0, 4.0), nu=st.floats(1e-3, 1.0), shape=st.sampled_from([(6, 2), (6, 3)]),
+    )  # fmt: skip
+    def test_no_loss_on_the_plane_is_below(self, q, beta, alpha, x, nu, shape):
+        problem = Problem(D=shape[0], C=shape[1], q=q, beta=beta, nu=nu)
+        assert reference(problem, State(alpha, x, x)).loss.upper() >= arb(floor(problem))
+
+    def test_two_sets_have_none(self):
+        assert floor(Problem(D=8, C=4, q=0.9)) <= math.log(2) * 0.45**4 * (1 + 1e-9)
+
+    def test_for_ever(self):
+        """A state with association and a small loss, by one short tube."""
+        proof = prove(SMALL, horizon=1e-3, initial=State(0.084, 1.0, -10.0))
+        assert proof.loss[1] < floor(SMALL)
+        assert proof.forever
+        early = prove(SMALL, horizon=1e-3)
+        assert not early.forever
+
+
+class TestOutcomes:
+    @settings(max_examples=15)
+    @given(
+        q=st.floats(0.05, 1.0), alpha=st.floats(0.05, 0.6), gamma=st.floats(-2.0, 3.0),
+        rho=st.floats(-2.0, 2.0), K=st.integers(1, 4), radius=st.sampled_from([0.0, 1e-3]),
+    )  # fmt: skip
+    def test_hold_the_exact_values(self, q, alpha, gamma, rho, K, radius):
+        problem = Problem(D=6, C=2, q=q)
+        field = Field(problem, images(problem, 4), K)
+        box = box_around(np.array([alpha, gamma, rho]), np.full(3, radius))
+        found = outcomes(field, Tail(problem), box)
+        exact = reference(problem, State(alpha, gamma, rho))
+        for (low, high), value in zip(found, (exact.loss, exact.test_error)):
+            assert arb(low) <= value.upper()
+            assert arb(high) >= value.lower()
+
+    def test_mirrored_sets_are_errors(self):
+        """A quarter of P[T = 0] and all of T < 0: nothing is left open where ties are exact."""
+        problem = Problem(D=6, C=2, q=1.0)
+        box = box_around(np.array([0.3, 0.2, -0.1]), np.zeros(3))
+        found = outcomes(Field(problem, images(problem, 4), 4), Tail(problem), box)
+        exact = reference(problem, State(0.3, 0.2, -0.1))
+        assert found.test_error[1] - found.test_error[0] < 1e-12
+        within(float(exact.test_error.mid()), found.test_error[1], 1e-12)
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("options", "words"),
+        [
+            ({}, "a horizon is missing"),
+            ({"horizon": -1.0}, "horizon = -1"),
+            ({"horizon": math.nan}, "horizon = nan"),
+            ({"horizon": 1.0, "steps": 3}, "choose one"),
+            ({"learning_rate": 0.0, "steps": 3}, "learning_rate = 0"),
+            ({"learning_rate": 0.1, "steps": 0}, "steps = 0"),
+            ({"horizon": 1.0, "tolerance": 1.0}, "tolerance = 1"),
+            ({"horizon": 1.0, "initial": State(-0.1, 0.0, 0.0)}, "alpha > 0"),
+        ],
+    )
+    def test_one_sentence(self, options, words):
+        with pytest.raises(ParameterError, match=words):
+            prove(SMALL, **options)
+
+    def test_too_many_features_to_keep(self):
+        proof = prove(Problem(D=256, C=8, q=0.5), horizon=1.0)
+        assert not proof.proved
+        assert "too little kept" in proof.reason
+        assert proof.time == 0.0
+        assert proof.gap_positive_from == math.inf
+        assert not proof.forever
