@@ -27,9 +27,10 @@ examples:
   patchdyn prove --D 16 --C 2 --qD 4 --horizon 1e3
   patchdyn prove --D 64 --C 4 --qD 2 --horizon 1e5 --out proof.json --plot proof.png
   patchdyn prove --D 16 --C 2 --qD 4 --solver gd --learning-rate 0.02 --steps 50000 --json
+  patchdyn prove --check proof.json
 
 {EXIT_CODES}
-The exit code is 1 where the tube does not reach the horizon.
+The exit code is 1 where the tube does not reach the horizon, or a certificate is rejected.
 """
 _LEFT_OUT = ("d", "sigma", "rtol", "method", "tolerance")  # they do not enter a proof
 _PREFIX = "parameter "
@@ -60,20 +61,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     output.add_argument("--out", type=Path, metavar="FILE.json", help="write the certificate")
     output.add_argument("--plot", type=Path, metavar="FILE.png", help="draw radius and gap")
     output.add_argument("--force", action="store_true", help="overwrite existing files")
+    parser.add_argument(
+        "--check", type=Path, metavar="FILE.json",
+        help="check the tube of a certificate by a program that shares no code with the prover",
+    )  # fmt: skip
 
 
 def execute(args: argparse.Namespace) -> int:
-    """Prove, save, print."""
+    """Prove, save, print; or check."""
+    return _check(args) if args.check is not None else _prove(args)
+
+
+def _prove(args: argparse.Namespace) -> int:
     from simulations.display import progress_bar
     from simulations.files.as_json import to_json
     from simulations.validated import conclusions, prove, write_certificate
 
     _refuse_existing(args)
-    given = {
-        name.removeprefix(_PREFIX): value
-        for name, value in vars(args).items()
-        if name.startswith(_PREFIX) and value is not None
-    }
+    given = _given(args)
     problem, options = _asked(given)
     with progress_bar("prove") as bar:
         end = options.get("horizon") or options["learning_rate"] * options["steps"]
@@ -89,6 +94,36 @@ def execute(args: argparse.Namespace) -> int:
         print(f"patchdyn: wrote {args.plot}", file=sys.stderr)
     print(to_json(conclusions(proof)) if args.json else as_text(proof))
     return DONE if proof.proved else FAILED
+
+
+def _check(args: argparse.Namespace) -> int:
+    from simulations.display import progress_bar
+    from simulations.files.as_json import to_json
+    from simulations.validated import Rejected, check
+
+    if _given(args) or any((args.tolerance, args.out, args.plot)):
+        raise BadInput("--check is not allowed with parameters, --tolerance, --out or --plot")
+    try:
+        with progress_bar("check") as bar:
+            enclosure = check(args.check, bar)
+    except Rejected as rejection:
+        print(to_json({"checked": False, "reason": str(rejection)}) if args.json
+              else f"rejected: {rejection}")  # fmt: skip
+        return FAILED
+    named = dict(zip(("alpha", "gamma", "rho"), enclosure))
+    lines = [f"  {name:<12} in [{low:.12g}, {high:.12g}]" for name, (low, high) in named.items()]
+    text = "\n".join(["checked: the tube is proved, and ends within", *lines])
+    print(to_json({"checked": True, "enclosure": named}) if args.json else text)
+    return DONE
+
+
+def _given(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the parameters that were given."""
+    return {
+        name.removeprefix(_PREFIX): value
+        for name, value in vars(args).items()
+        if name.startswith(_PREFIX) and value is not None
+    }
 
 
 def _asked(given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
