@@ -155,7 +155,7 @@ def _plans(context: Context) -> tuple[dict[int, Plan], dict[int, Plan]]:
     """Return the plans of ViT and CNN by cell, 0 where nothing is permuted."""
     from simulations.vision.runs import CELLS, IMAGE, photographs
 
-    steps = 150 if context.quick else 1500 if context.thorough else 500
+    steps = 150 if context.quick else 1500 if context.thorough else 400
     of_cnn = 100 if context.quick else 600 if context.thorough else 200
     cells = (0, 2) if context.quick else (0, 2, 4, 8)
 
@@ -241,8 +241,8 @@ CLAIM = Claim(
         "runs."
     ),
     run=run,
-    quick_note="150 and 100 steps instead of 500 and 200, two runs, cells of 2 pixels only",
-    thorough_note="1,500 and 600 steps instead of 500 and 200",
+    quick_note="150 and 100 steps instead of 400 and 200, two runs, cells of 2 pixels only",
+    thorough_note="1,500 and 600 steps instead of 400 and 200",
     depends=(
         "crops that packages ship (not CIFAR-100); a CNN of six convolutions of width 16; "
         "dynamics.locality and its null"
