@@ -82,13 +82,20 @@ def _formula(run: list[Item], at_start: bool) -> list[Piece]:
     while last > first and not _closes(run, last - 1):
         last -= 1
     inside = run[first:last]
-    if not any(one.kind in (Is.MATH, Is.OPERATOR) or one.source in ARTICLES for one in inside):
+    if _counts(inside) or not any(
+        one.kind in (Is.MATH, Is.OPERATOR) or one.source in ARTICLES for one in inside
+    ):
         inside, last = [], first
     pieces = [piece for one in run[:first] for piece in _words(one)]
     if inside:
         source = "".join(one.source for one in inside)
         pieces.append(Piece("math", source, as_math(_times(inside))))
     return pieces + [piece for one in run[last:] for piece in _words(one)]
+
+
+def _counts(run: list[Item]) -> bool:
+    """Tell whether a stretch is a number with a letter, as in Figure 1b."""
+    return len(run) == 2 and run[0].source.isdigit() and run[1].source.isalpha()
 
 
 def _opens(run: list[Item], at: int, at_start: bool) -> bool:

@@ -37,6 +37,9 @@ SENTENCES = {
         r"(b) holds in 10 of 10 problems (Theorem 4.1), (3, 5), $d$ 0.07, (1) learns; $-1$ and "
         r"$1.2 \times 10^{-10}$"
     ),
+    "Figure 1b, but -(Delta/2z) log P and 2 z": (
+        r"Figure 1b, but $-(\Delta/2z)\, \log\, P$ and $2\, z$"
+    ),
     "`lemma_4_3` and *exactly* what leading_rho_over_gamma is; the run(s)": (
         r"\texttt{lemma\_4\_3} and \emph{exactly} what leading\_rho\_over\_gamma is; the run(s)"
     ),
