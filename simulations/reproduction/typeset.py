@@ -39,7 +39,12 @@ def points(text: str) -> list[str]:
     """
     sentences = _cut(text, ".!?")
     found = sentences if len(sentences) > 1 else _cut(text, ";")
-    return [f"{one[0].upper()}{one[1:].rstrip(';.')}." for one in found]
+    return [f"{_begun(one).rstrip(';.')}." for one in found]
+
+
+def _begun(text: str) -> str:
+    """Return a text with its first letter as at a beginning: gamma stays gamma."""
+    return text[0].upper() + text[1:] if pieces(text)[0].kind == "words" else text
 
 
 def _cut(text: str, marks: str) -> list[str]:

@@ -16,7 +16,7 @@ from simulations.reproduction.registry import claim_ids, load
 from simulations.reproduction.report import MEANING, rerun, show, write_report
 from simulations.reproduction.run import measure, reproduce
 from simulations.reproduction.tables import tables
-from simulations.reproduction.typeset import typeset
+from simulations.reproduction.typeset import points, typeset
 from symbolic.core.prose import pieces
 from tests.simulations.fakes import claim, figure
 
@@ -194,6 +194,19 @@ class TestFindings:
         assert record["finding"] == ""
         assert is_record({key: value for key, value in record.items() if key != "finding"})
         assert not is_record(record | {"finding": 3})
+
+
+@pytest.mark.parametrize(
+    ("summary", "told"),
+    [
+        ("gamma >= rho holds; it is so", ["gamma >= rho holds.", "It is so."]),
+        ("max |rho| falls (a; b); rho", ["max |rho| falls (a; b).", "rho."]),
+        ("one is 1e-3. Two; three.", ["One is 1e-3.", "Two; three."]),
+        ("", []),
+    ],
+)
+def test_a_summary_point_by_point(summary, told):
+    assert points(summary) == told
 
 
 class TestNumbers:
