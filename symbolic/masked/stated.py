@@ -1,0 +1,57 @@
+"""Masked image modelling with one partition of the patches, stated whole.
+
+Huang, Wen, Chi, Liang (2024), equations (2.5) to (2.8): a global area of G patches and N local
+areas of C each; every patch of area m carries z v_m, M of the patches are masked and reconstructed.
+Features and positions are orthonormal, and only rows of positions move (Lemma 5.1): Phi[p, m] =
+e_p^T Q v_m, Upsilon[p, q] = e_p^T Q e_q.
+"""
+
+from symbolic.theory import (
+    Data,
+    Exchangeable,
+    Inside,
+    Size,
+    Subset,
+    Tensor,
+    Theory,
+    Union,
+    constants,
+)
+
+G = Size("G", "patches of the global area", least=2)
+C = Size("C", "patches of a local area", least=2)
+N = Size("N", "local areas", least=2)
+M = Size("M", "masked patches")
+(z,) = constants(z="> 0")
+
+whole = Exchangeable("global area", 1)
+area = Exchangeable("local area", N)
+patch = Union(
+    "patch", Exchangeable("global", G, inside=whole), Exchangeable("local", C, inside=area)
+)
+feature = Union("feature", whole, area)
+inside = Inside(patch, feature)
+masked = Subset("masked", patch, M)
+
+Phi = Tensor("Phi", (patch, feature))
+Upsilon = Tensor("Upsilon", (patch, patch))
+
+
+def reconstruction(Phi, Upsilon, masked):
+    """Half the squared error of the masked patches of one image, feature by feature."""
+    seen = 1 - masked["q"]
+    pull = (inside["q", "n"] * Phi["p", "n"]).sum("n")
+    attention = (Upsilon["p", "q"] + z * seen * pull).softmax(over="q")
+    a = (attention * seen * inside["q", "m"]).sum("q")
+    error = (inside["p", "m"] - a) ** 2
+    return z**2 / 2 * (masked["p"] * error.sum("m")).sum("p")
+
+
+THEORY = Theory(
+    "masked",
+    "Huang, Wen, Chi, Liang (2024)",
+    sizes=(G, C, N, M),
+    parameters=(Phi, Upsilon),
+    data=Data(masked),
+    loss=reconstruction,
+)

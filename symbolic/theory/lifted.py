@@ -1,0 +1,262 @@
+"""The lifted reading: one value for each coincidence pattern of an expression's free indices.
+
+On the invariant manifold an entry depends on the pattern of its indices only, so an expression
+does, once the data are given up to symmetry (`symbolic.theory.orbit_data`). A sum over an axis is
+a sum over the ways in which one index can be added to a pattern: an element in use, a new one of
+the same larger element, or one of a new larger element. How many ways there are is a polynomial in
+the sizes and in the counts of the data, so that a value holds for all sizes at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import sympy as sp
+
+from symbolic.theory.expression import Node
+from symbolic.theory.orbit_data import Home, Members
+from symbolic.theory.patterns import NONE, Key, canonical
+from symbolic.theory.sets import IndexSet
+from symbolic.theory.tensors import Tensor
+
+
+class sigmoid(sp.Function):
+    """1 / (1 + e^-x)."""
+
+    nargs = 1
+
+
+class softplus(sp.Function):
+    """log(1 + e^x)."""
+
+    nargs = 1
+
+    def fdiff(self, argindex: int = 1) -> sp.Expr:
+        """Return its slope."""
+        return sigmoid(self.args[0])
+
+
+_FUNCTIONS: Mapping[str, Callable[[sp.Expr], sp.Expr]] = {
+    "exp": sp.exp,
+    "log": sp.log,
+    "tanh": sp.tanh,
+    "sigmoid": sigmoid,
+    "softplus": softplus,
+}
+
+
+@dataclass(frozen=True)
+class Element:
+    """Where an index points: a larger element of the pattern, and which element inside it."""
+
+    larger: int
+    members: Members | None  # None: the larger element itself
+    own: int = NONE
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """Larger elements in use, each of a family; elements in use inside them; the indices."""
+
+    larger: tuple[tuple[Home, sp.Expr], ...] = ()
+    own: tuple[tuple[int, Members, int], ...] = ()  # larger element, set, kind
+    at: tuple[tuple[str, Element], ...] = ()
+
+    def element(self, index: str) -> Element:
+        """Return where an index points."""
+        return dict(self.at)[index]
+
+    def pointing(self, index: str, element: Element) -> Pattern:
+        """Return the pattern with one more index, or with an index elsewhere."""
+        return replace(
+            self,
+            at=tuple(sorted({**dict(self.at), index: element}.items(), key=lambda pair: pair[0])),
+        )
+
+    def restricted(self, indices: Mapping[str, IndexSet]) -> Pattern:
+        """Return what these indices use of it, numbered in the order of their names."""
+        larger: dict[int, int] = {}
+        own: dict[int, int] = {}
+        at = []
+        for index, element in self.at:
+            if index in indices:
+                there = larger.setdefault(element.larger, len(larger))
+                place = element.own
+                if place != NONE:
+                    place = own.setdefault(place, len(own))
+                at.append((index, Element(there, element.members, place)))
+        kept = tuple((larger[self.own[i][0]], *self.own[i][1:]) for i in own)
+        return Pattern(tuple(self.larger[i] for i in larger), kept, tuple(at))
+
+    def key(self, indices: tuple[str, ...]) -> Key:
+        """Return the orbit of an index tuple."""
+        spots = []
+        for index in indices:
+            element = self.element(index)
+            home = self.larger[element.larger][0]
+            if element.members is None:
+                assert home.root is not None
+                spots.append((home.root, element.larger, NONE))
+            elif home.root is None:
+                spots.append((element.members.part, len(self.larger) + element.own, NONE))
+            else:
+                spots.append((element.members.part, element.larger, element.own))
+        return canonical(tuple(spots))
+
+
+class Lift:
+    """Values of expressions at patterns, as SymPy expressions in sizes, data and order parameters.
+
+    ``entries`` holds the value of every orbit of every tensor: a symbol, a fixed value or 0.
+    """
+
+    def __init__(
+        self, homes: tuple[Home, ...], entries: Mapping[tuple[Tensor, Key], sp.Expr]
+    ) -> None:
+        self.homes, self.entries = homes, entries
+        self._known: dict[tuple[Node, Pattern], sp.Expr] = {}
+        self._norms: dict[tuple[Node, Pattern], sp.Expr] = {}
+
+    def value(self, x: Node, pattern: Pattern = Pattern()) -> sp.Expr:
+        """Return the value of an expression where its free indices lie as in a pattern."""
+        pattern = pattern.restricted(x.axes)
+        if (x, pattern) not in self._known:
+            self._known[x, pattern] = self._value(x, pattern)
+        return self._known[x, pattern]
+
+    def _value(self, x: Node, at: Pattern) -> sp.Expr:
+        if x.op == "constant":
+            return x.detail
+        if x.op == "entry":
+            return self._entry(x, at)
+        if x.op == "orbit":
+            return sp.Integer(at.key(x.indices) == x.detail)
+        if x.op == "same":
+            return sp.Integer(at.element(x.indices[0]) == at.element(x.indices[1]))
+        if x.op == "inside":
+            inner, outer = map(at.element, x.indices)
+            return sp.Integer(inner.larger == outer.larger and inner.own != NONE)
+        if x.op == "sum":
+            (body,) = x.arguments
+            return self.total(at, x.detail, body.axes[x.detail], lambda p: self.value(body, p))
+        if x.op == "softmax":
+            return sp.exp(self.value(x.arguments[0], at)) / self._norm(x, at)
+        if x.op == "softmax_tangent":
+            return self._softmax_tangent(x, at)
+        values = [self.value(argument, at) for argument in x.arguments]
+        if x.op == "add":
+            return sp.Add(*values)
+        if x.op == "multiply":
+            return sp.Mul(*values)
+        if x.op == "power":
+            return values[0] ** x.detail
+        return _FUNCTIONS[x.op](values[0])
+
+    def _entry(self, x: Node, at: Pattern) -> sp.Expr:
+        if isinstance(x.detail, Tensor):
+            return self.entries.get((x.detail, at.key(x.indices)), sp.Integer(0))
+        element = at.element(x.indices[0])
+        home, family = at.larger[element.larger]
+        if element.members is None:
+            return home.value(x.detail, family)
+        kind = element.members.kinds[at.own[element.own][2]]
+        return kind[element.members.sources.index(x.detail)]
+
+    def _norm(self, x: Node, at: Pattern) -> sp.Expr:
+        """Return what the weights of a softmax are divided by."""
+        (score,), over = x.arguments, x.detail
+        rest = at.restricted({name: where for name, where in x.axes.items() if name != over})
+        if (x, rest) not in self._norms:
+            self._norms[x, rest] = self.total(
+                rest, over, score.axes[over], lambda p: sp.exp(self.value(score, p))
+            )
+        return self._norms[x, rest]
+
+    def _softmax_tangent(self, x: Node, at: Pattern) -> sp.Expr:
+        """Return p_j sum_k p_k (x_j' - x_k')."""
+        (weights, slope), over = x.arguments, x.detail
+        here, other = self.value(slope, at), f"other {over}"
+
+        def term(p: Pattern) -> sp.Expr:
+            moved = p.pointing(over, p.element(other))
+            difference = here - self.value(slope, moved)
+            return difference * self.value(weights, moved) if difference != 0 else sp.Integer(0)
+
+        total = self.total(at, other, x.axes[over], term)
+        return self.value(weights, at) * total
+
+    def total(
+        self, at: Pattern, index: str, where: IndexSet, body: Callable[[Pattern], sp.Expr]
+    ) -> sp.Expr:
+        """Return the sum of a body over all elements that an index can point to."""
+        terms: list[sp.Expr] = []
+        for part in where.parts:
+            home, members = self._home(part)
+            used = [i for i, (there, _) in enumerate(at.larger) if there is home]
+            terms += [self._inside(at, i, members, index, body) for i in used]
+
+            def new(
+                family: sp.Expr, home: Home = home, members: Members | None = members
+            ) -> sp.Expr:
+                grown = replace(at, larger=(*at.larger, (home, family)))
+                return self._inside(grown, len(at.larger), members, index, body)
+
+            if home.size == 1:
+                terms += [new(sp.Integer(0))] if not used else []
+                continue
+            family = _unused(at, home)
+            one = new(family)
+            if one.has(family):
+                terms.append(sp.Sum(home.copies(family) * one, (family, 0, home.families - 1)))
+                terms += [-new(at.larger[i][1]) for i in used]
+            else:
+                terms.append((home.size - len(used)) * one)
+        return sp.Add(*terms)
+
+    def _inside(
+        self,
+        at: Pattern,
+        larger: int,
+        members: Members | None,
+        index: str,
+        body: Callable[[Pattern], sp.Expr],
+    ) -> sp.Expr:
+        """Return the sum over one larger element: over those in use, and over each kind of rest."""
+        if members is None:
+            return body(at.pointing(index, Element(larger, None)))
+        used = [
+            i for i, (there, whose, _) in enumerate(at.own) if there == larger and whose is members
+        ]
+        terms = [body(at.pointing(index, Element(larger, members, i))) for i in used]
+        kinds = range(len(members.kinds))
+        fresh = []
+        for kind in kinds:
+            grown = replace(at, own=(*at.own, (larger, members, kind)))
+            fresh.append(body(grown.pointing(index, Element(larger, members, len(at.own)))))
+        if all(value == fresh[0] for value in fresh):
+            return sp.Add(*terms, (members.part.size - len(used)) * fresh[0])
+        family = at.larger[larger][1]
+        for kind, value in zip(kinds, fresh):
+            left = members.number(family, kind) - sum(at.own[i][2] == kind for i in used)
+            terms.append(left * value)
+        return sp.Add(*terms)
+
+    def _home(self, part: IndexSet) -> tuple[Home, Members | None]:
+        """Return the larger set that a set is in, and its members (``None``: the larger set)."""
+        for home in self.homes:
+            if home.root is part:
+                return home, None
+            for members in home.inner:
+                if members.part is part:
+                    return home, members
+        raise KeyError(part)
+
+
+def _unused(at: Pattern, home: Home) -> sp.Symbol:
+    """Return a name for a family that no larger element of the pattern has."""
+    taken = {family for _, family in at.larger}
+    number = 0
+    while (family := sp.Symbol(f"f{number}_{home.name}", integer=True)) in taken:
+        number += 1
+    return family

@@ -1,0 +1,57 @@
+"""Reading a theory from its file."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+from symbolic.theory.errors import TheoryError, Where
+from symbolic.theory.numbers import Constant
+from symbolic.theory.theory import Theory
+
+
+def load_theory(path: str | Path) -> Theory:
+    """Run a user's file and return the `Theory` that it names ``THEORY``.
+
+    The file is a program of the user's own and is run as one; the words of the language are there
+    without being imported.
+
+    Raises
+    ------
+    TheoryError
+        One sentence with the line of the file.
+    OSError
+        If the file cannot be read.
+    """
+    from symbolic import theory as words
+
+    file = Path(path)
+    file.open("rb").close()
+    known = {name: getattr(words, name) for name in words.__all__}
+    try:
+        names = runpy.run_path(str(file), init_globals=known, run_name=file.stem)
+    except TheoryError:
+        raise
+    except SyntaxError as error:
+        raise TheoryError(
+            f"this is no Python: {error.msg}", Where(str(file), error.lineno or 1)
+        ) from None
+    except Exception as error:
+        raise TheoryError(f"{type(error).__name__}: {error}", _line(error, file)) from error
+    found = names.get("THEORY")
+    if not isinstance(found, Theory):
+        raise TheoryError(
+            f"THEORY = {found!r} is not allowed: it must be a Theory", Where(str(file), 1)
+        )
+    found.constants = tuple(x for x in names.values() if isinstance(x, Constant))
+    return found
+
+
+def _line(error: Exception, file: Path) -> Where:
+    """Return the innermost line of the file that an exception went through."""
+    line, step = 1, error.__traceback__
+    while step is not None:
+        if step.tb_frame.f_code.co_filename == str(file):
+            line = step.tb_lineno
+        step = step.tb_next
+    return Where(str(file), line)

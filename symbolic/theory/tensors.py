@@ -1,0 +1,156 @@
+"""Parameters that are trained, and the data: what a theory's expressions are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import sympy as sp
+
+from symbolic.theory.errors import TheoryError, here, require
+from symbolic.theory.expression import Array
+from symbolic.theory.numbers import exact, named
+from symbolic.theory.sets import Exchangeable, IndexSet, Union
+
+
+def _named(name: Any, axes: tuple[Any, ...]) -> None:
+    named(name)
+    for where in axes:
+        require(
+            isinstance(where, IndexSet),
+            f"{name} has the axis {where!r}, which is not allowed: it must be an index set",
+        )
+
+
+def number(name: str, value: Any) -> sp.Expr:
+    """Return a number or an expression in sizes and constants, or raise `TheoryError`."""
+    try:
+        return exact(value)
+    except (TypeError, ValueError, sp.SympifyError):
+        raise TheoryError(
+            f"{name} = {value!r} is not allowed: it must be a number, or an expression in sizes "
+            "and constants"
+        ) from None
+
+
+class Tensor(Array):
+    """A parameter, one axis per index set; its orbits are the order parameters.
+
+    Parameters
+    ----------
+    name, axes
+        The letter, and the index sets of its axes; none for a scalar.
+    start
+        The initial value of every entry: a number or an expression in sizes and constants, or a
+        mapping from names of orbits (the others start at 0).
+    """
+
+    def __init__(self, name: str, axes: Any = (), *, start: Any = 0) -> None:
+        self.axes = tuple(axes) if isinstance(axes, (tuple, list)) else (axes,)
+        _named(name, self.axes)
+        self.name, self.where = name, here()
+        self.fixed: dict[str, sp.Expr] = {}
+        if isinstance(start, Mapping):
+            self.starts = {orbit: number(f"start of {name}", x) for orbit, x in start.items()}
+            self.start = sp.Integer(0)
+        else:
+            self.starts, self.start = {}, number(f"start of {name}", start)
+
+    def fix(self, orbit: str, value: Any) -> None:
+        """Keep the entries of one orbit at a value: ``A.fix("diagonal", beta)``."""
+        self.fixed[orbit] = number(f"{self.name} on {orbit!r}", value)
+
+
+class Source(Array):
+    """Data with a law, one value for each element of an index set."""
+
+    over: IndexSet
+
+    def _at(self, name: str, over: IndexSet) -> None:
+        _named(name, (over,))
+        signed = any(part.signed for part in over.parts)
+        require(not signed, f"{name} over {over} is not allowed: a signed set carries no data")
+        self.name, self.over, self.axes, self.where = name, over, (over,), here()
+
+
+class Subset(Source):
+    """1 on ``size`` elements of a set, each choice equally likely, and 0 on the others."""
+
+    def __init__(self, name: str, over: IndexSet, size: Any) -> None:
+        self._at(name, over)
+        self.size = number(f"size of {name}", size)
+
+
+class Choice(Subset):
+    """1 on one element of a set, each equally likely, and 0 on the others."""
+
+    def __init__(self, name: str, over: IndexSet) -> None:
+        super().__init__(name, over, 1)
+
+
+class Colouring(Source):
+    """A value for each element, independent of each other.
+
+    Parameters
+    ----------
+    name, over
+        The letter and the index set.
+    law
+        Probability of each value; they sum to 1.
+    given
+        ``{choice: value}``: elements inside what was chosen have this value.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        over: Exchangeable,
+        law: Mapping[Any, Any],
+        *,
+        given: Mapping[Choice, Any] | None = None,
+    ) -> None:
+        self._at(name, over)
+        require(
+            not isinstance(over, Union),
+            f"{name} over {over} is not allowed: a colouring is of one exchangeable set",
+        )
+        require(
+            isinstance(law, Mapping) and len(law) > 0,
+            f"law of {name} = {law!r} is not allowed: it must map values to probabilities",
+        )
+        self.law = {
+            number(f"value of {name}", x): number(f"probability of {name}", p)
+            for x, p in law.items()
+        }
+        total = sp.cancel(sp.Add(*self.law.values()))
+        require(
+            total == 1, f"law of {name} is not allowed: its probabilities sum to {total}, not 1"
+        )
+        self.given = {}
+        for choice, value in (given or {}).items():
+            require(
+                isinstance(choice, Choice) and choice.over is over.inside,
+                f"given of {name} is not allowed: it must name a Choice of {over.inside}",
+            )
+            self.given[choice] = number(f"value of {name}", value)
+            require(
+                self.given[choice] in self.law,
+                f"given of {name} = {value} is not allowed: it must be a value of its law",
+            )
+
+
+class Data(tuple[Source, ...]):
+    """The data of a theory: independent sources, each of which may be given an earlier choice."""
+
+    def __new__(cls, *sources: Source) -> Data:
+        """Return the sources after a check of each."""
+        for source in sources:
+            require(
+                isinstance(source, Source),
+                f"data = {source!r} is not allowed: it must be a Choice, Subset or Colouring",
+            )
+            for choice in getattr(source, "given", {}):
+                require(
+                    choice in sources, f"{source.name} is given {choice.name}, which is no data"
+                )
+        return super().__new__(cls, sources)

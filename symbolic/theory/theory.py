@@ -1,0 +1,321 @@
+"""A theory as it is stated: sizes, parameters, data, loss; and what is derived from it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import sympy as sp
+
+from symbolic.theory.errors import here, require
+from symbolic.theory.expression import Array, Node
+from symbolic.theory.lifted import Lift, Pattern
+from symbolic.theory.numbers import Constant, Size, named
+from symbolic.theory.orbit_data import Home, homes
+from symbolic.theory.patterns import Orbit, orbits
+from symbolic.theory.sets import Exchangeable, IndexSet
+from symbolic.theory.tangent import Tangent
+from symbolic.theory.tensors import Data, Source, Tensor
+
+
+@dataclass(frozen=True)
+class OrderParameter:
+    """Entries of a tensor that stay equal: the symbol of their value, how many, where they start.
+
+    ``orbit`` is its name as derived, such as ``A[same set]``; ``name`` that of the paper.
+    """
+
+    name: str
+    orbit: str
+    tensor: Tensor
+    key: tuple[Any, ...]
+    count: sp.Expr
+    start: sp.Expr
+
+    @property
+    def symbol(self) -> sp.Symbol:
+        """The symbol of its value in derived expressions."""
+        return sp.Symbol(self.name)
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """What is derived for one configuration of the data, given up to symmetry, for all sizes.
+
+    ``loss``, and ``gradient`` by order parameter: the derivative in one entry, d loss / d x over
+    the number of entries, which is what gradient descent multiplies by minus the learning rate.
+    Sums run over the families of `symbolic.theory.orbit_data`.
+    """
+
+    loss: sp.Expr
+    gradient: Mapping[str, sp.Expr]
+
+
+class Theory:
+    """A theory stated in one file.
+
+    Parameters
+    ----------
+    name, paper
+        What it is called, and where it is from.
+    sizes
+        Every `Size` that it uses.
+    parameters
+        Every `Tensor` that is trained.
+    data
+        Its random inputs; none for a loss without data.
+    loss
+        A function of tensors and data by name (``lambda A, v, s: ...``) that returns an expression
+        without free indices, for one configuration of the data; the risk is its mean.
+    names
+        Names of the paper for orbits, ``{"A[same set]": "gamma"}``.
+    claims
+        Conjectures about order parameters, ``"gamma >= rho"``.
+
+    Raises
+    ------
+    TheoryError
+        One sentence with the line it is about.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        paper: str,
+        *,
+        sizes: Sequence[Size],
+        parameters: Sequence[Tensor],
+        loss: Callable[..., Node],
+        data: Data | None = None,
+        names: Mapping[str, str] | None = None,
+        claims: Sequence[str] = (),
+    ) -> None:
+        self.name, self.paper, self.where = name, paper, here()
+        self.sizes, self.parameters = tuple(sizes), tuple(parameters)
+        self.data = Data() if data is None else data
+        self.claims = tuple(claims)
+        self.constants: tuple[Constant, ...] = ()  # `load_theory` takes those of the file
+        for what, kind, given in (
+            ("sizes", Size, self.sizes),
+            ("parameters", Tensor, self.parameters),
+            ("data", Source, self.data),
+        ):
+            for x in given:
+                require(
+                    isinstance(x, kind),
+                    f"{what}: {x!r} is not allowed: each must be a {kind.__name__}",
+                )
+        letters = [x.name for x in (*self.sizes, *self.parameters, *self.data)]
+        twice = sorted({x for x in letters if letters.count(x) > 1})
+        require(not twice, f"{', '.join(twice)} names two things: each name must be used once")
+        require(len(self.parameters) > 0, "parameters = () is not allowed: at least one is trained")
+        self.loss = self._traced(loss)
+        sets = [part.name for part in self.sets]
+        twice = sorted({name for name in sets if sets.count(name) > 1})
+        require(not twice, f"{', '.join(twice)} names two index sets: each must have its own name")
+        self.orders = tuple(self._orders(dict(names or {})))
+
+    def _traced(self, loss: Callable[..., Node]) -> Node:
+        """Return the expression of the loss, its arrays handed over by name."""
+        arrays: dict[str, Array] = {x.name: x for x in (*self.parameters, *self.data)}
+        wanted = list(inspect.signature(loss).parameters)
+        for name in wanted:
+            require(
+                name in arrays,
+                f"loss({', '.join(wanted)}) is not allowed: {name} is neither a "
+                f"parameter nor data ({', '.join(arrays)})",
+            )
+        found = loss(**{name: arrays[name] for name in wanted})
+        if isinstance(found, Array) and not found.axes:
+            found = found[()]
+        require(isinstance(found, Node), f"the loss is {found!r}: it must be an expression")
+        free = ", ".join(found.axes)
+        require(not free, f"the loss has the free index {free}: sum over it", found.where)
+        return found
+
+    def _orders(self, names: dict[str, str]) -> Iterator[OrderParameter]:
+        """Yield the order parameters, tensors in the order in which they are given."""
+        taken = {x.name for x in self.sizes} | self._reserved
+        derived = [
+            f"{tensor.name}[{orbit.name}]" if orbit.name else tensor.name
+            for tensor in self.parameters
+            for orbit in _free(tensor)
+        ]
+        for asked in names:
+            require(
+                asked in derived,
+                f"names: {asked!r} is no order parameter; there are {', '.join(derived)}",
+                self.where,
+            )
+        for tensor in self.parameters:
+            for orbit in _free(tensor):
+                raw = f"{tensor.name}[{orbit.name}]" if orbit.name else tensor.name
+                name = names.get(raw, raw)
+                if raw in names:
+                    named(name)
+                require(
+                    name not in taken,
+                    f"{name} names two things: each name must be used once",
+                    self.where,
+                )
+                taken.add(name)
+                start = _of_orbit(tensor.starts, orbit, tensor.start)
+                yield OrderParameter(name, raw, tensor, orbit.key, orbit.count, start)
+
+    @property
+    def order_parameters(self) -> dict[str, sp.Expr]:
+        """The order parameters, and how many entries each stands for, in the sizes."""
+        return {order.name: order.count for order in self.orders}
+
+    @property
+    def start(self) -> dict[str, sp.Expr]:
+        """Where each order parameter starts, in sizes and constants."""
+        return {order.name: order.start for order in self.orders}
+
+    @cached_property
+    def homes(self) -> tuple[Home, ...]:
+        """The larger sets of the theory and what lies inside them, with their data."""
+        sets: dict[IndexSet, None] = {}
+        for array in (*self.parameters, *self.data):
+            sets.update(dict.fromkeys(array.axes))
+        for x in self.nodes:
+            sets.update(dict.fromkeys(x.axes.values()))
+        parts = [part for where in sets for part in where.parts]
+        parts += [part.inside for part in parts if part.inside is not None]
+        return homes(parts, self.data)
+
+    @cached_property
+    def nodes(self) -> tuple[Node, ...]:
+        """Every node of the loss, arguments before what uses them."""
+        found: dict[Node, None] = {}
+
+        def visit(x: Node) -> None:
+            if x not in found:
+                for argument in x.arguments:
+                    visit(argument)
+                found[x] = None
+
+        visit(self.loss)
+        return tuple(found)
+
+    @cached_property
+    def reduced(self) -> Reduced:
+        """Loss and gradient per entry on the invariant manifold, for all sizes."""
+        lift = Lift(self.homes, self.entries)
+        gradient = {}
+        for order in self.orders:
+            slope = Tangent(order.tensor, order.key).of(self.loss)
+            total = sp.Integer(0) if slope is None else lift.value(slope, Pattern())
+            gradient[order.name] = total / order.count
+        return Reduced(lift.value(self.loss, Pattern()), gradient)
+
+    @cached_property
+    def entries(self) -> dict[tuple[Tensor, tuple[Any, ...]], sp.Expr]:
+        """The value of each orbit of each tensor: a symbol, or what it is fixed at."""
+        values = {}
+        for tensor in self.parameters:
+            for orbit in orbits(tensor.axes):
+                fixed = _of_orbit(tensor.fixed, orbit, None)
+                if fixed is not None:
+                    values[tensor, orbit.key] = fixed
+        for order in self.orders:
+            values[order.tensor, order.key] = order.symbol
+        return values
+
+    @cached_property
+    def unknown(self) -> dict[str, Constant]:
+        """The constants that occur, by name; those that were not stated may be any number."""
+        stated = {constant.name: constant for constant in self.constants}
+        own = {size.name for size in self.sizes}
+        found = set().union(*(expression.free_symbols for expression in self._scalars()))
+        names = sorted(symbol.name for symbol in found if symbol.name not in own)
+        for name in names:
+            taken = name in self._reserved or name in self.order_parameters
+            require(not taken, f"{name} names two things: each name must be used once", self.where)
+        return {name: stated.get(name) or Constant(name) for name in names}
+
+    def _scalars(self) -> Iterator[sp.Expr]:
+        """Yield every expression in sizes and constants."""
+        yield from (x.detail for x in self.nodes if x.op in ("constant", "power"))
+        for order in self.orders:
+            yield order.start
+        for tensor in self.parameters:
+            yield from tensor.fixed.values()
+        for source in self.data:
+            yield from getattr(source, "law", {}).values()
+            yield from getattr(source, "law", ())
+            yield getattr(source, "size", sp.Integer(0))
+        for home in self.homes:
+            yield home.size
+            yield from (members.part.size for members in home.inner)
+
+    def checked(self, values: Mapping[str, Any]) -> dict[str, float]:
+        """Return sizes and constants as numbers, each within its domain.
+
+        Raises
+        ------
+        TheoryError
+            If one is missing, unknown or outside its domain, or if a set has no whole number of
+            elements, at least one.
+        """
+        names = [size.name for size in self.sizes] + list(self.unknown)
+        for name in names:
+            require(name in values, f"{name} is missing: give {', '.join(names)}", self.where)
+        for name in values:
+            require(
+                name in names,
+                f"{name} = {values[name]} is not allowed: there are {', '.join(names)}",
+                self.where,
+            )
+        found: dict[str, float] = {
+            size.name: size.checked(values[size.name], values) for size in self.sizes
+        }
+        found |= {name: constant.checked(values[name]) for name, constant in self.unknown.items()}
+        for part in self.sets:
+            number = part.size.subs({sp.Symbol(name): x for name, x in found.items()})
+            require(
+                bool(number.is_integer and number >= 1),
+                f"{part} has {part.size} = {number} elements: it must be a whole number, "
+                "at least 1",
+                part.where,
+            )
+        return found
+
+    @property
+    def _reserved(self) -> set[str]:
+        """Names that derived expressions use for data."""
+        arrays = {name for home in self.homes for name in home.arrays}
+        return arrays | {str(home.families) for home in self.homes}
+
+    @property
+    def sets(self) -> tuple[Exchangeable, ...]:
+        """Every exchangeable set, larger ones first."""
+        roots = tuple(home.root for home in self.homes if home.root is not None)
+        return roots + tuple(members.part for home in self.homes for members in home.inner)
+
+
+def _free(tensor: Tensor) -> list[Orbit]:
+    """Return the orbits of a tensor that are not fixed."""
+    found = orbits(tensor.axes)
+    names = ", ".join(sorted({word for orbit in found for word in _words(orbit)}))
+    for what, given in (("is fixed on", tensor.fixed), ("starts on", tensor.starts)):
+        for asked in given:
+            require(
+                any(asked in _words(orbit) for orbit in found),
+                f"{tensor.name} {what} {asked!r}, which is no orbit: there are {names or 'none'}",
+                tensor.where,
+            )
+    return [orbit for orbit in found if _of_orbit(tensor.fixed, orbit, None) is None]
+
+
+def _words(orbit: Orbit) -> list[str]:
+    """Return the names that an orbit goes by: its own, and without the parts of a union."""
+    return [orbit.name, *orbit.name.split(", ", 1)[1:]] if orbit.name else []
+
+
+def _of_orbit(table: Mapping[str, sp.Expr], orbit: Orbit, otherwise: Any) -> Any:
+    """Return what a table says of an orbit."""
+    return next((table[word] for word in _words(orbit) if word in table), otherwise)
