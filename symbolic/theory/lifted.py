@@ -13,37 +13,24 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import sympy as sp
+from sympy.core.function import AppliedUndef
 
-from symbolic.theory.expression import Node
+from symbolic.theory.expression import FUNCTIONS, Node
 from symbolic.theory.orbit_data import Home, Members
 from symbolic.theory.patterns import NONE, Key, canonical
 from symbolic.theory.sets import IndexSet
 from symbolic.theory.tensors import Tensor
 
-
-class sigmoid(sp.Function):
-    """1 / (1 + e^-x)."""
-
-    nargs = 1
-
-
-class softplus(sp.Function):
-    """log(1 + e^x)."""
-
-    nargs = 1
-
-    def fdiff(self, argindex: int = 1) -> sp.Expr:
-        """Return its slope."""
-        return sigmoid(self.args[0])
+#: Functions without evaluation rules of their own: what is nested stays cheap to build.
+OPAQUE: Mapping[str, Callable[[sp.Expr], sp.Expr]] = {name: sp.Function(name) for name in FUNCTIONS}
+#: Operations up to which a value is written where it is used, and up to which a sum or product is.
+SHORT, LONG = 3, 30
+_COSTLY = {*FUNCTIONS, "power", "softmax", "softmax_tangent"}
+_FAMILIES = {sp.Symbol(f"f_{i}", integer=True) for i in range(16)}
 
 
-_FUNCTIONS: Mapping[str, Callable[[sp.Expr], sp.Expr]] = {
-    "exp": sp.exp,
-    "log": sp.log,
-    "tanh": sp.tanh,
-    "sigmoid": sigmoid,
-    "softplus": softplus,
-}
+def _family(number: int) -> sp.Symbol:
+    return sp.Symbol(f"f_{number}", integer=True)
 
 
 @dataclass(frozen=True)
@@ -89,6 +76,13 @@ class Pattern:
         kept = tuple((larger[self.own[i][0]], *self.own[i][1:]) for i in own)
         return Pattern(tuple(self.larger[i] for i in larger), kept, tuple(at))
 
+    def canonical(self) -> tuple[Pattern, dict[sp.Symbol, sp.Symbol]]:
+        """Return the pattern with families numbered in order, and what they were called."""
+        families = dict.fromkeys(family for _, family in self.larger if family.is_Symbol)
+        number = {family: _family(i) for i, family in enumerate(families)}
+        larger = tuple((home, number.get(family, family)) for home, family in self.larger)
+        return replace(self, larger=larger), {new: old for old, new in number.items()}
+
     def key(self, indices: tuple[str, ...]) -> Key:
         """Return the orbit of an index tuple."""
         spots = []
@@ -105,10 +99,26 @@ class Pattern:
         return canonical(tuple(spots))
 
 
+@dataclass(frozen=True)
+class Step:
+    """A named value, a function of families; ``depth`` sums lie within each other in it."""
+
+    families: tuple[sp.Symbol, ...]
+    value: sp.Expr
+    depth: int
+
+
 class Lift:
     """Values of expressions at patterns, as SymPy expressions in sizes, data and order parameters.
 
-    ``entries`` holds the value of every orbit of every tensor: a symbol, a fixed value or 0.
+    Values are named, the same value once (``steps``), so that what is nested does not grow.
+
+    Parameters
+    ----------
+    homes
+        The larger sets.
+    entries
+        The value of every orbit of every tensor: a symbol, a fixed value or 0.
     """
 
     def __init__(
@@ -117,13 +127,43 @@ class Lift:
         self.homes, self.entries = homes, entries
         self._known: dict[tuple[Node, Pattern], sp.Expr] = {}
         self._norms: dict[tuple[Node, Pattern], sp.Expr] = {}
+        self._names: dict[sp.Expr, sp.FunctionClass] = {}
+        self.steps: dict[sp.FunctionClass, Step] = {}
 
     def value(self, x: Node, pattern: Pattern = Pattern()) -> sp.Expr:
         """Return the value of an expression where its free indices lie as in a pattern."""
-        pattern = pattern.restricted(x.axes)
+        pattern, families = pattern.restricted(x.axes).canonical()
         if (x, pattern) not in self._known:
-            self._known[x, pattern] = self._value(x, pattern)
-        return self._known[x, pattern]
+            short = LONG if x.op in ("add", "multiply") else 0 if x.op in _COSTLY else SHORT
+            self._known[x, pattern] = self._named(self._value(x, pattern), short)
+        return self._known[x, pattern].xreplace(families)
+
+    def _named(self, value: sp.Expr, short: int = SHORT) -> sp.Expr:
+        """Return a name for a value, a function of the families that it depends on."""
+        if value.is_Atom or value.count_ops() <= short:
+            return value
+        families = tuple(sorted(value.free_symbols & _FAMILIES, key=lambda f: f.name))
+        if value not in self._names:
+            name = self._names[value] = sp.Function(f"_v{len(self.steps)}")
+            self.steps[name] = Step(families, value, self._depth(value))
+        return self._names[value](*families)
+
+    def _depth(self, value: sp.Expr) -> int:
+        """Return how many sums over families lie within each other in a value."""
+        totals = value.atoms(sp.Sum)
+        own = max((1 + self._depth(total.function) for total in totals), default=0)
+        within = (self.steps[x.func].depth for x in value.atoms(AppliedUndef)
+                  if x.func in self.steps)  # fmt: skip
+        return max(own, *within, 0)
+
+    def over(self, family: sp.Symbol, home: Home, value: sp.Expr) -> sp.Expr:
+        """Return the sum of a value over all larger elements, family by family.
+
+        The family is named by the number of sums below, so that no name is ever caught.
+        """
+        bound = sp.Symbol(f"b_{self._depth(value)}", integer=True)
+        summand = (home.copies(family) * value).xreplace({family: bound})
+        return sp.Sum(summand, (bound, 0, home.families - 1))
 
     def _value(self, x: Node, at: Pattern) -> sp.Expr:
         if x.op == "constant":
@@ -141,7 +181,7 @@ class Lift:
             (body,) = x.arguments
             return self.total(at, x.detail, body.axes[x.detail], lambda p: self.value(body, p))
         if x.op == "softmax":
-            return sp.exp(self.value(x.arguments[0], at)) / self._norm(x, at)
+            return self._raised(x, at) / self._norm(x, at)
         if x.op == "softmax_tangent":
             return self._softmax_tangent(x, at)
         values = [self.value(argument, at) for argument in x.arguments]
@@ -151,7 +191,7 @@ class Lift:
             return sp.Mul(*values)
         if x.op == "power":
             return values[0] ** x.detail
-        return _FUNCTIONS[x.op](values[0])
+        return OPAQUE[x.op](values[0])
 
     def _entry(self, x: Node, at: Pattern) -> sp.Expr:
         if isinstance(x.detail, Tensor):
@@ -163,15 +203,21 @@ class Lift:
         kind = element.members.kinds[at.own[element.own][2]]
         return kind[element.members.sources.index(x.detail)]
 
+    def _raised(self, x: Node, at: Pattern) -> sp.Expr:
+        """Return e to the score of a softmax, for the element that its index points to."""
+        at, families = at.restricted(x.axes).canonical()
+        value = self.value(x.arguments[0], at)
+        return self._named(OPAQUE["exp"](value), 0).xreplace(families)
+
     def _norm(self, x: Node, at: Pattern) -> sp.Expr:
         """Return what the weights of a softmax are divided by."""
         (score,), over = x.arguments, x.detail
-        rest = at.restricted({name: where for name, where in x.axes.items() if name != over})
+        others = {name: where for name, where in x.axes.items() if name != over}
+        rest, families = at.restricted(others).canonical()
         if (x, rest) not in self._norms:
-            self._norms[x, rest] = self.total(
-                rest, over, score.axes[over], lambda p: sp.exp(self.value(score, p))
-            )
-        return self._norms[x, rest]
+            total = self.total(rest, over, score.axes[over], lambda p: self._raised(x, p))
+            self._norms[x, rest] = self._named(total)
+        return self._norms[x, rest].xreplace(families)
 
     def _softmax_tangent(self, x: Node, at: Pattern) -> sp.Expr:
         """Return p_j sum_k p_k (x_j' - x_k')."""
@@ -205,10 +251,10 @@ class Lift:
             if home.size == 1:
                 terms += [new(sp.Integer(0))] if not used else []
                 continue
-            family = _unused(at, home)
+            family = _family(len({family for _, family in at.larger if family.is_Symbol}))
             one = new(family)
             if one.has(family):
-                terms.append(sp.Sum(home.copies(family) * one, (family, 0, home.families - 1)))
+                terms.append(self.over(family, home, one))
                 terms += [-new(at.larger[i][1]) for i in used]
             else:
                 terms.append((home.size - len(used)) * one)
@@ -251,12 +297,3 @@ class Lift:
                 if members.part is part:
                     return home, members
         raise KeyError(part)
-
-
-def _unused(at: Pattern, home: Home) -> sp.Symbol:
-    """Return a name for a family that no larger element of the pattern has."""
-    taken = {family for _, family in at.larger}
-    number = 0
-    while (family := sp.Symbol(f"f{number}_{home.name}", integer=True)) in taken:
-        number += 1
-    return family

@@ -1,13 +1,12 @@
 """The derived loss and gradient as Python source: loops over families, nothing computed twice.
 
-A sum that does not depend on the loops around it is moved out of them, and so is whatever else is
-the same in every turn. The names of the user's file never begin with an underscore; those of the
-emitted code do.
+A value that does not depend on the loops around it is computed before them. The names of a user's
+file never begin with an underscore; those of the emitted code do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import sympy as sp
 from sympy.printing.precedence import PRECEDENCE
@@ -17,9 +16,7 @@ from symbolic.theory.errors import TheoryError
 from symbolic.theory.theory import Theory
 
 #: Loops within each other, at most.
-MOST_NESTED = 2
-#: Operations in an expression that common subexpressions are looked for in, at most.
-MOST_OPERATIONS = 200_000
+MOST_NESTED = 3
 
 _HEADER = '''\
 """Loss and gradient of {name} for one configuration of the data up to symmetry.
@@ -67,41 +64,33 @@ def source(theory: Theory) -> str:
     """Return the module with the function ``orbit(_theta, _constants, ...arrays, _out)``.
 
     ``_theta`` (n,) holds the order parameters, ``_constants`` sizes and constants in the order of
-    the theory.
+    the theory; the arrays are those of its larger sets (`symbolic.theory.orbit_data.Home`).
 
     Raises
     ------
     TheoryError
-        If the expressions are too large, or need too many nested loops.
+        If it needs too many nested loops, or too many steps.
     """
     reduced = theory.reduced
-    results = [reduced.loss, *reduced.gradient.values()]
-    operations = sum(int(sp.count_ops(x)) for x in results)
-    if operations > MOST_OPERATIONS:
-        raise TheoryError(
-            f"the derived gradient has {operations} operations (most: {MOST_OPERATIONS})",
-            theory.where,
-        )
     spelled = {
         order.symbol: sp.Symbol(order.name if order.name.isidentifier() else f"_o{i}")
         for i, order in enumerate(theory.orders)
     }
-    arguments = [
-        "_theta",
-        "_constants",
-        *(name for home in theory.homes for name in home.arrays),
-        "_out",
-    ]
+    data = [name for home in theory.homes for name in home.arrays]
+    arguments = ["_theta", "_constants", *data, "_out"]
     lines = [f"{symbol} = _theta[{i}]" for i, symbol in enumerate(spelled.values())]
     names = [size.name for size in theory.sizes] + list(theory.unknown)
     lines += [f"{name} = _constants[{i}]" for i, name in enumerate(names)]
-    lines += [
-        f"{home.families} = count_{home.name}.shape[0]" for home in theory.homes if home.has_data
-    ]
-    body = _Block(theory, [x.xreplace(spelled) for x in results], 0)
-    lines += body.lines
-    loss, *gradient = body.results
-    lines += [f"_out[{i}] = {slope}" for i, slope in enumerate(gradient)]
+    lines += [f"{x.families} = count_{x.name}.shape[0]" for x in theory.homes if x.has_data]
+    writer = _Writer(theory, spelled)
+    totals = [slope * order.count for slope, order in zip(reduced.gradient.values(), theory.orders)]
+    counts = [order.count for order in theory.orders]
+    found = writer.block([reduced.loss, *totals, *counts], {}, 0)
+    lines += writer.lines
+    loss, *slopes = found[: len(totals) + 1]
+    for i, (slope, count) in enumerate(zip(slopes, found[len(slopes) + 1 :])):
+        lines.append(f"_n = {count}")  # an orbit may have no entry at small sizes
+        lines.append(f"_out[{i}] = ({slope}) / _n if _n > 0 else 0.0")
     header = _HEADER.format(
         name=theory.name,
         paper=theory.paper,
@@ -111,85 +100,104 @@ def source(theory: Theory) -> str:
     return header + "".join(f"    {line}\n" for line in [*lines, f"return {loss}"])
 
 
-class _Block:
-    """Lines that compute some expressions, and their results as text; ``depth`` loops around."""
+Known = dict[sp.Expr, sp.Symbol]
 
-    def __init__(self, theory: Theory, expressions: Sequence[sp.Expr], depth: int) -> None:
+
+class _Writer:
+    """Writes lines: named values and loops over families, each as far out as it can be.
+
+    An *item* of a block is a named value or a sum that depends on no loop but those around the
+    block. A sum comes after what its summand needs; sums over one set of one rank share a loop.
+    """
+
+    def __init__(self, theory: Theory, spelled: Mapping[sp.Symbol, sp.Symbol]) -> None:
+        self._theory, self._spelled = theory, spelled
+        self._steps = theory.reduced.steps
+        self._printer = _Printer({"fully_qualified_modules": False})
+        self._contents: dict[sp.Expr, sp.Expr] = {}
+        self._number = 0
+        self.lines: list[str] = []
+
+    def block(self, expressions: Sequence[sp.Expr], known: Known, depth: int) -> list[str]:
+        """Write all that some expressions need; return what is left of them as text."""
         if depth > MOST_NESTED:
             raise TheoryError(
-                f"{depth} nested loops over families (most: {MOST_NESTED})", theory.loss.where
+                f"{depth} nested loops over families (most: {MOST_NESTED})", self._theory.loss.where
             )
-        self.theory, self.depth = theory, depth
-        self.lines: list[str] = []
-        self._print = _Printer({"fully_qualified_modules": False}).doprint
-        self._named = 0
-        left = list(expressions)
-        while ready := self._ready(left):
-            totals = self._loop(ready)
-            left = [x.xreplace(totals) for x in left]
-        self.results = self._assign(left)
+        known = dict(known)
+        ranks: dict[sp.Expr, int] = {}
+        for expression in expressions:
+            self._rank(expression, known, ranks)
+        for rank in range(max(ranks.values(), default=-1) + 1):
+            here = [item for item, own in ranks.items() if own == rank]
+            sums = [item for item in here if isinstance(item, sp.Sum)]
+            for limit in dict.fromkeys(item.limits[0][2] for item in sums):
+                self._loop([x for x in sums if x.limits[0][2] == limit], known, depth)
+            for item in here:
+                if not isinstance(item, sp.Sum):
+                    text = self._text(self._content(item), known)
+                    self._write(depth, f"{self._new(item, known)} = {text}")
+        return [self._text(expression, known) for expression in expressions]
 
-    def _ready(self, expressions: Sequence[sp.Expr]) -> list[sp.Sum]:
-        """Return the sums over one set that need no other sum of this block, sorted."""
-        found = set().union(*(x.atoms(sp.Sum) for x in expressions))
-        families = {limit[0] for total in found for limit in total.limits}
-        closed = {total for total in found if not total.free_symbols & families}
-        ready = [x for x in closed if not any(y in closed for y in x.function.atoms(sp.Sum))]
-        ready.sort(key=str)
-        return [x for x in ready if x.limits[0][2] == ready[0].limits[0][2]]
-
-    def _loop(self, sums: Sequence[sp.Sum]) -> dict[sp.Sum, sp.Symbol]:
-        """Write one loop that adds up several sums; return the names of their totals."""
-        family = sp.Symbol(f"_f{self.depth}")
+    def _loop(self, sums: Sequence[sp.Sum], known: Known, depth: int) -> None:
+        """Write one loop that adds up several sums over the same families."""
+        family = sp.Symbol(f"_f{depth}")
         bodies = [x.function.xreplace({x.limits[0][0]: family}) for x in sums]
-        bodies = self._invariant(bodies, family)
-        inner = _Block(self.theory, bodies, self.depth + 1)
-        totals = {x: sp.Symbol(self._name("t")) for x in sums}
-        self.lines += [f"{total} = 0.0" for total in totals.values()]
-        self.lines.append(f"for {family} in range({sums[0].limits[0][2] + 1}):")
-        self.lines += [f"    {line}" for line in inner.lines]
-        self.lines += [f"    {total} += {x}" for total, x in zip(totals.values(), inner.results)]
-        return totals
+        totals = [self._new(x, known) for x in sums]
+        for total in totals:
+            self._write(depth, f"{total} = 0.0")
+        self._write(depth, f"for {family} in range({sums[0].limits[0][2] + 1}):")
+        for total, text in zip(totals, self.block(bodies, known, depth + 1)):
+            self._write(depth + 1, f"{total} += {text}")
 
-    def _invariant(self, bodies: Sequence[sp.Expr], family: sp.Symbol) -> list[sp.Expr]:
-        """Compute before a loop what is the same in every turn; return the bodies without it."""
-        names: dict[sp.Expr, sp.Symbol] = {}
-        known: dict[sp.Expr, sp.Expr] = {}
+    def _rank(self, expression: sp.Expr, known: Known, ranks: dict[sp.Expr, int]) -> int:
+        """Return how many sums, one after the other, an expression needs; note those of items.
 
-        def named(x: sp.Expr) -> sp.Expr:
-            if x.is_Atom or x.is_Indexed:
-                return x
-            return names.setdefault(x, sp.Symbol(self._name("c")))
+        What is noted comes after all that it needs.
+        """
+        highest, seen = 0, set()
+        pending = [expression]
+        while pending:
+            x = pending.pop()
+            if x in seen or x in known:
+                continue
+            seen.add(x)
+            if not self._is_item(x):
+                pending += x.args
+            elif _caught(x):  # of a loop further in; what it needs may still be an item
+                pending.append(self._content(x))
+            else:
+                if x not in ranks:
+                    own = self._rank(self._content(x), known, ranks)
+                    ranks[x] = own + isinstance(x, sp.Sum)
+                highest = max(highest, ranks[x])
+        return highest
 
-        def visit(x: sp.Expr) -> sp.Expr:
-            if x not in known:
-                known[x] = split(x)
-            return known[x]
+    def _is_item(self, x: sp.Expr) -> bool:
+        return isinstance(x, sp.Sum) or x.func in self._steps
 
-        def split(x: sp.Expr) -> sp.Expr:
-            varies = x.has(family) or bool(x.atoms(sp.Sum))
-            if not varies:
-                return named(x)
-            if x.is_Add or x.is_Mul:
-                same = [y for y in x.args if not (y.has(family) or y.atoms(sp.Sum))]
-                rest = [visit(y) for y in x.args if y.has(family) or y.atoms(sp.Sum)]
-                return x.func(named(x.func(*same)), *rest) if same else x.func(*rest)
-            if x.is_Indexed or isinstance(x, sp.Sum):
-                return x
-            return x.func(*map(visit, x.args))
+    def _content(self, x: sp.Expr) -> sp.Expr:
+        """Return the summand of a sum, or what a name stands for."""
+        if isinstance(x, sp.Sum):
+            return x.function
+        if x not in self._contents:
+            step = self._steps[x.func]
+            self._contents[x] = step.value.xreplace(dict(zip(step.families, x.args)))
+        return self._contents[x]
 
-        left = [visit(x) for x in bodies]
-        for symbol, text in zip(names.values(), self._assign(list(names))):
-            self.lines.append(f"{symbol} = {text}")
-        return left
+    def _new(self, item: sp.Expr, known: Known) -> sp.Symbol:
+        self._number += 1
+        known[item] = sp.Symbol(f"_x{self._number}")
+        return known[item]
 
-    def _assign(self, expressions: Sequence[sp.Expr]) -> list[str]:
-        """Write what several expressions share; return what is left of them as text."""
-        fresh = iter(lambda: sp.Symbol(self._name("x")), None)
-        shared, left = sp.cse(list(expressions), symbols=fresh, order="none")
-        self.lines += [f"{name} = {self._print(x)}" for name, x in shared]
-        return [self._print(x) for x in left]
+    def _text(self, expression: sp.Expr, known: Known) -> str:
+        text: str = self._printer.doprint(expression.xreplace(known).xreplace(self._spelled))
+        return text
 
-    def _name(self, letter: str) -> str:
-        self._named += 1
-        return f"_{letter}{self.depth}_{self._named}"
+    def _write(self, depth: int, line: str) -> None:
+        self.lines.append("    " * depth + line)
+
+
+def _caught(x: sp.Expr) -> bool:
+    """Tell whether an expression depends on the family of a sum around it."""
+    return any(symbol.name.startswith("b_") and symbol.is_integer for symbol in x.free_symbols)

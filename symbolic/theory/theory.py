@@ -9,10 +9,11 @@ from functools import cached_property
 from typing import Any
 
 import sympy as sp
+from sympy.core.function import AppliedUndef
 
 from symbolic.theory.errors import here, require
 from symbolic.theory.expression import Array, Node
-from symbolic.theory.lifted import Lift, Pattern
+from symbolic.theory.lifted import OPAQUE, Lift, Pattern, Step
 from symbolic.theory.numbers import Constant, Size, named
 from symbolic.theory.orbit_data import Home, homes
 from symbolic.theory.patterns import Orbit, orbits
@@ -47,11 +48,27 @@ class Reduced:
 
     ``loss``, and ``gradient`` by order parameter: the derivative in one entry, d loss / d x over
     the number of entries, which is what gradient descent multiplies by minus the learning rate.
-    Sums run over the families of `symbolic.theory.orbit_data`.
+    Sums run over the families of `symbolic.theory.orbit_data`; ``steps`` holds what the names of
+    values stand for.
     """
 
     loss: sp.Expr
     gradient: Mapping[str, sp.Expr]
+    steps: Mapping[Any, Step]
+
+    def expanded(self, expression: sp.Expr) -> sp.Expr:
+        """Return an expression with its names written out."""
+        named = [x for x in expression.atoms(AppliedUndef) if x.func in self.steps]
+        if named:
+            contents = {x: self.steps[x.func] for x in named}
+            expression = expression.xreplace(
+                {
+                    x: self.expanded(step.value.xreplace(dict(zip(step.families, x.args))))
+                    for x, step in contents.items()
+                }
+            )
+        known = {OPAQUE[name]: getattr(sp, name) for name in ("exp", "log", "tanh")}
+        return expression.replace(lambda x: x.func in known, lambda x: known[x.func](*x.args))
 
 
 class Theory:
@@ -210,7 +227,7 @@ class Theory:
             slope = Tangent(order.tensor, order.key).of(self.loss)
             total = sp.Integer(0) if slope is None else lift.value(slope, Pattern())
             gradient[order.name] = total / order.count
-        return Reduced(lift.value(self.loss, Pattern()), gradient)
+        return Reduced(lift.value(self.loss, Pattern()), gradient, lift.steps)
 
     @cached_property
     def entries(self) -> dict[tuple[Tensor, tuple[Any, ...]], sp.Expr]:

@@ -45,7 +45,7 @@ inside = Inside(person, room)
 def loss(U, B, w, c, s, host):
     heard = (B["i", "j", "k"] * s["j"] * s["k"]).sum("j").sum("k") / (1 + m * n)
     felt = heard + (inside["i", "r"] * w["r"] * c["r"]).sum("r") + s["i"] * host["i"]
-    score = (U["i", "r"] * c["r"] + felt.tanh() * inside["i", "r"]).softmax(over="r")
+    score = (U["i", "r"] * c["r"] + w["r"] * s["i"].tanh()).softmax(over="r")
     chosen = (score * c["r"]).sum("r")
     return ((chosen * felt.sigmoid()).exp() / (2 + chosen) ** 1.5).sum("i").softplus()
 THEORY = Theory("colours", "none", sizes=(n, m), parameters=(U, B, w), data=Data(c, s, host),

@@ -86,7 +86,8 @@ x = Choice("x", k)
 THEORY = Theory("t", "none", sizes=(n,), parameters=(A,), data=Data(x),
     loss=lambda A, x: (A["i", "j"].softmax(over="j") * x["j"] * x["i"]).sum("j").sum("i"))
 """
-    slope = stated(text).reduced.gradient["A[diagonal]"]
+    reduced = stated(text).reduced
+    slope = reduced.expanded(reduced.gradient["A[diagonal]"])
     own, other, size = sp.Symbol("A[diagonal]"), sp.Symbol("A[other k]"), sp.Symbol("n")
     Z = sp.exp(own) + (size - 1) * sp.exp(other)
     assert slope == (size - 1) * sp.exp(own) * sp.exp(other) / (Z**2 * size)
@@ -123,6 +124,9 @@ WRONG = {
     "a stranger": ("loss=lambda A, v, s:", "loss=lambda A, v, s, w:", "loss(A, v, s, w) is not "
                    "allowed: w is neither a parameter nor data (A, v, signal, s)"),
     "twice": ('Tensor("v"', 'Tensor("s"', "s names two things: each name must be used once"),
+    "a keyword": ('"v": "alpha"', '"v": "lambda"', "name = 'lambda' is not allowed: a name must"),
+    "two sets alike": ('"patch", C', '"set", C', "set names two index sets: each must have its"),
+    "a taken name": ('"gamma"', '"count_set"', "count_set names two things"),
     "no size": ('"set", D / C', '"set", "many"', "line 3: size = 'many' is not allowed"),
     "no domain": ('"> 0"', '"positive"', "line 2: nu = 'positive' is not allowed: the domain"),
     "no theory": ("THEORY = ", "MINE = ", "THEORY = None is not allowed: it must be a Theory"),
@@ -189,7 +193,7 @@ def test_a_set_needs_a_whole_number_of_elements(stated):
 
 
 def test_too_many_nested_loops_are_refused(stated):
-    """Three rooms meet in one summand, and nothing of it can be moved out."""
+    """Four rooms meet in one summand, and nothing of it can be moved out."""
     text = """\
 n = Size("n"); room = Exchangeable("room", n); person = Exchangeable("person", 2, inside=room)
 s = Colouring("s", person, {1: 0.5, 2: 0.5}); U = Tensor("U")
@@ -197,9 +201,10 @@ inside = Inside(person, room)
 def loss(U, s):
     a = (inside["i", "r"] * s["i"]).sum("i"); b = (inside["j", "t"] * s["j"]).sum("j")
     c = (inside["k", "u"] * s["k"]).sum("k")
-    return (a + b * c + U).tanh().sum("r").sum("t").sum("u")
+    d = (inside["l", "v"] * s["l"]).sum("l")
+    return (a + b * c + d * U).tanh().sum("r").sum("t").sum("u").sum("v")
 THEORY = Theory("t", "none", sizes=(n,), parameters=(U,), data=Data(s), loss=loss)
 """
     theory = stated(text)
-    with pytest.raises(TheoryError, match=r"3 nested loops over families \(most: 2\)"):
+    with pytest.raises(TheoryError, match=r"4 nested loops over families \(most: 3\)"):
         source(theory)
