@@ -1,0 +1,212 @@
+"""The data of a stated theory: every configuration, or every one up to symmetry with its chance.
+
+Data are values on the elements of a few sets. Larger elements are of a *root kind* (one value for
+each source on them), the elements inside of a *kind*. Values are independent but for *subsets*,
+which have a given number of elements in all. Up to symmetry a larger element is of a type: its root
+kind and how many elements of each kind it holds; N larger elements are a multiset of types, with
+chance N! prod w^k / k!, w the chance of a type and k how often it occurs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynamics.core.errors import ParameterError
+
+Array = NDArray[np.float64]
+#: Configurations up to symmetry, and numbers in all configurations one by one, at most.
+MOST_ORBITS, MOST_NUMBERS = 10**6, 2**24
+
+
+@dataclass(frozen=True)
+class Inner:
+    """Elements inside a larger one.
+
+    ``size`` of them; ``values`` (kinds, sources), ``weight`` (root kinds, kinds) their chances,
+    ``uses`` (kinds, subsets) 1 where a kind is in a subset.
+    """
+
+    size: int
+    values: Array
+    weight: Array
+    uses: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Larger:
+    """A set of ``size`` larger elements: values, weight and uses of root kinds as in `Inner`."""
+
+    size: int
+    values: Array
+    weight: Array
+    uses: NDArray[np.int64]
+    inner: tuple[Inner, ...]
+
+
+@dataclass(frozen=True)
+class Law:
+    """All data: the sets, and how many elements each subset has, of how many that it may."""
+
+    larger: tuple[Larger, ...]
+    subset_size: tuple[int, ...]
+    subset_of: tuple[int, ...]
+
+    @property
+    def normaliser(self) -> float:
+        """Number of ways to choose the subsets."""
+        return float(math.prod(map(math.comb, self.subset_of, self.subset_size)))
+
+
+@dataclass(frozen=True)
+class Type:
+    """A larger element up to symmetry: root kind, numbers of each kind inside, chance, uses."""
+
+    root: int
+    numbers: tuple[tuple[int, ...], ...]
+    weight: float
+    uses: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Orbits:
+    """Configurations up to symmetry: ``weight`` (n,), and one block of families for each set.
+
+    Families of set s in configuration b are rows ``first[s][b]`` to ``first[s][b + 1]`` of its
+    arrays: ``arrays[s]`` holds count (families,), values of each source, numbers (families, kinds)
+    of each inner set.
+    """
+
+    weight: Array
+    first: tuple[NDArray[np.int64], ...]
+    arrays: tuple[tuple[Array, ...], ...]
+
+
+def types_of(larger: Larger) -> list[Type]:
+    """Return every type that has a chance."""
+    found = []
+    for root, weight in enumerate(larger.weight):
+        choices = [list(_compositions(inner.size, len(inner.values))) for inner in larger.inner]
+        for numbers in product(*choices):
+            chance, uses = float(weight), larger.uses[root].copy()
+            for inner, held in zip(larger.inner, numbers):
+                chance *= _multinomial(held) * math.prod(
+                    float(w) ** k for w, k in zip(inner.weight[root], held) if k
+                )
+                uses = uses + np.array(held) @ inner.uses
+            if chance > 0.0:
+                found.append(Type(root, numbers, chance, tuple(int(u) for u in uses)))
+    return found
+
+
+def orbits(law: Law) -> Orbits:
+    """Return every configuration up to symmetry.
+
+    Raises
+    ------
+    ParameterError
+        If there are more than `MOST_ORBITS`.
+    """
+    types = [types_of(larger) for larger in law.larger]
+    number = _how_many(law, types)
+    if number > MOST_ORBITS:
+        raise ParameterError(
+            f"{number:.2g} data orbits are too many (most {MOST_ORBITS:g}): choose smaller sizes"
+        )
+    weights: list[float] = []
+    rows: list[list[list[tuple[int, Type]]]] = [[] for _ in law.larger]
+    for chance, families in _configurations(law, types, 0, law.subset_size):
+        weights.append(chance / law.normaliser)
+        for found, own in zip(rows, families):
+            found.append(own)
+    first = tuple(np.cumsum([0, *map(len, found)], dtype=np.int64) for found in rows)
+    arrays = tuple(_columns(larger, found) for larger, found in zip(law.larger, rows))
+    return Orbits(np.array(weights), first, arrays)
+
+
+def _columns(larger: Larger, rows: list[list[tuple[int, Type]]]) -> tuple[Array, ...]:
+    families = [family for own in rows for family in own]
+    count = np.array([k for k, _ in families], float)
+    values = [
+        larger.values[[t.root for _, t in families], s] for s in range(larger.values.shape[1])
+    ]
+    numbers = [
+        np.array([t.numbers[i] for _, t in families], float)
+        for i, inner in enumerate(larger.inner)
+        if len(inner.values) > 1
+    ]
+    return count, *values, *numbers
+
+
+def _configurations(
+    law: Law, types: Sequence[list[Type]], s: int, left: tuple[int, ...]
+) -> Iterator[tuple[float, list[list[tuple[int, Type]]]]]:
+    """Yield chance and families of the sets from ``s`` on, with so many of each subset left."""
+    if s == len(law.larger):
+        if not any(left):
+            yield 1.0, []
+        return
+    for chance, own, unused in _multisets(types[s], 0, law.larger[s].size, left):
+        for others, rest in _configurations(law, types, s + 1, unused):
+            yield chance * others, [own, *rest]
+
+
+def _multisets(
+    types: list[Type], at: int, size: int, left: tuple[int, ...]
+) -> Iterator[tuple[float, list[tuple[int, Type]], tuple[int, ...]]]:
+    """Yield chance, (count, type) pairs and what is left, of types from ``at`` on."""
+    if size == 0:
+        yield 1.0, [], left
+        return
+    if at == len(types):
+        return
+    kind = types[at]
+    for count in range(size + 1):
+        unused = tuple(have - count * use for have, use in zip(left, kind.uses))
+        if min(unused, default=0) < 0:
+            break
+        chance = math.comb(size, count) * kind.weight**count
+        own = [(count, kind)] if count else []
+        for others, rest, last in _multisets(types, at + 1, size - count, unused):
+            yield chance * others, own + rest, last
+
+
+def _how_many(law: Law, types: Sequence[list[Type]]) -> int:
+    """Count the configurations up to symmetry without listing them."""
+    total = {law.subset_size: 1}
+    for larger, own in zip(law.larger, types):
+        table = {(larger.size, left): ways for left, ways in total.items()}
+        for kind in own:
+            grown: dict[tuple[int, tuple[int, ...]], int] = {}
+            for (size, left), ways in table.items():
+                for count in range(size + 1):
+                    unused = tuple(have - count * use for have, use in zip(left, kind.uses))
+                    if min(unused, default=0) < 0:
+                        break
+                    key = size - count, unused
+                    grown[key] = grown.get(key, 0) + ways
+            table = grown
+        total = {left: ways for (size, left), ways in table.items() if size == 0}
+    return total.get((0,) * len(law.subset_size), 0)
+
+
+def _compositions(total: int, parts: int) -> Iterator[tuple[int, ...]]:
+    if parts == 1:
+        yield (total,)
+        return
+    for first in range(total + 1):
+        for rest in _compositions(total - first, parts - 1):
+            yield (first, *rest)
+
+
+def _multinomial(numbers: Sequence[int]) -> int:
+    ways, total = 1, 0
+    for k in numbers:
+        total += k
+        ways *= math.comb(total, k)
+    return ways

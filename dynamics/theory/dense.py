@@ -1,0 +1,365 @@
+"""The dense reading of a stated theory: every entry, every configuration, its own reverse mode.
+
+The oracle of the lifted reading, with which it shares no code: arrays with one axis for each index,
+data written out one configuration after another, and the gradient by going back through the steps
+of the expression. What is symmetric is found from the group's generators, entry by entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise, product
+from math import comb, prod
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dynamics.core.errors import ParameterError
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+#: Numbers in one array over all configurations, at most.
+MOST_NUMBERS = 2**21
+
+
+class Step(NamedTuple):
+    """One step of an expression: kind, steps it uses, its free indices, and what else it needs.
+
+    ``entry`` has the name of an array and its indices; ``same`` and ``inside`` two names of sets
+    and two indices; ``constant`` and ``power`` a number; ``sum`` and ``softmax`` an index.
+    """
+
+    op: str
+    arguments: tuple[int, ...]
+    axes: tuple[str, ...]
+    detail: Any
+
+
+@dataclass(frozen=True)
+class Elements:
+    """The elements of an index set, (n,) each: set, larger element, number inside (-1: none)."""
+
+    part: Integers
+    larger: Integers
+    own: Integers
+
+    def __len__(self) -> int:
+        return len(self.part)
+
+
+class Values(NamedTuple):
+    """Data on a set: a subset of ``size`` elements, or independent values with their chances.
+
+    ``given`` holds (source, value): elements inside what that source has chosen have the value.
+    """
+
+    name: str
+    over: str
+    size: int | None
+    law: Mapping[float, float]
+    given: tuple[tuple[str, float], ...] = ()
+
+
+class DenseModel:
+    """A theory with all its entries at concrete sizes.
+
+    Parameters
+    ----------
+    steps
+        The expression of the loss; the last step is the loss of one configuration.
+    sets
+        The elements of every index set by name.
+    tensors
+        The names of the sets of each parameter's axes.
+    sources
+        The data, in an order in which what is given comes first.
+    sizes
+        For each index of the expression the name of the set it runs over.
+    signed
+        Numbers of the parts whose elements may be flipped.
+
+    Raises
+    ------
+    ParameterError
+        If the data have too many configurations to be written out.
+    """
+
+    def __init__(
+        self,
+        steps: Sequence[Step],
+        sets: Mapping[str, Elements],
+        tensors: Mapping[str, tuple[str, ...]],
+        sources: Sequence[Values],
+        sizes: Sequence[Mapping[str, str]],
+        signed: frozenset[int] = frozenset(),
+    ) -> None:
+        self.steps, self.sets, self.tensors = tuple(steps), dict(sets), dict(tensors)
+        self._sizes, self._signed = tuple(sizes), signed
+        self.weight, self.data = _configurations(sources, self.sets)
+        largest = max(prod(len(sets[s]) for s in own.values()) for own in sizes)
+        if len(self.weight) * largest > MOST_NUMBERS:
+            raise ParameterError(
+                f"{len(self.weight):.2g} configurations of the data are too many for the full "
+                "model: choose smaller sizes"
+            )
+
+    def shape(self, tensor: str) -> tuple[int, ...]:
+        """Return the shape of a parameter."""
+        return tuple(len(self.sets[name]) for name in self.tensors[tensor])
+
+    def evaluate(self, tensors: Mapping[str, Array]) -> tuple[float, dict[str, Array]]:
+        """Return the risk and its gradient in every entry of every parameter."""
+        values: list[Array] = []
+        for step in self.steps:
+            values.append(self._forward(step, values, tensors))
+        loss = float(np.sum(self.weight * values[-1]))
+        gradient = {name: np.zeros(self.shape(name)) for name in self.tensors}
+        pulls: list[Array | None] = [None] * len(self.steps)
+        pulls[-1] = (
+            np.broadcast_to(self.weight, values[-1].shape)
+            if len(values[-1]) > 1
+            else (np.array([self.weight.sum()]))
+        )
+        for number in reversed(range(len(self.steps))):
+            pull, step = pulls[number], self.steps[number]
+            if pull is None:
+                continue
+            if step.op == "entry" and step.detail[0] in gradient:
+                name, indices = step.detail
+                place = self._place(indices, step.axes, self.tensors[name])
+                np.add.at(gradient[name], place, pull.sum(axis=0))
+            for argument, share in zip(step.arguments, self._backward(number, values, pull)):
+                share = _reduced(share, step, self.steps[argument], len(values[argument]))
+                known = pulls[argument]
+                pulls[argument] = share if known is None else known + share
+        return loss, gradient
+
+    def _forward(self, step: Step, values: list[Array], tensors: Mapping[str, Array]) -> Array:
+        if step.op == "constant":
+            return np.full(1, float(step.detail))
+        if step.op == "entry":
+            name, indices = step.detail
+            if name in self.tensors:
+                found = np.asarray(tensors[name], float)
+                return found[self._place(indices, step.axes, self.tensors[name])][None]
+            return self.data[name]
+        if step.op in ("same", "inside"):
+            return self._relation(step)
+        x = [_aligned(values[i], self.steps[i].axes, step) for i in step.arguments]
+        if step.op == "add":
+            return np.asarray(x[0] + x[1])
+        if step.op == "multiply":
+            return np.asarray(x[0] * x[1])
+        if step.op == "sum":
+            (argument,) = step.arguments
+            return np.asarray(values[argument].sum(axis=self._axis(argument, step.detail)))
+        if step.op == "softmax":
+            axis = self._axis(step.arguments[0], step.detail)
+            raised = np.exp(x[0] - x[0].max(axis=axis, keepdims=True))
+            return np.asarray(raised / raised.sum(axis=axis, keepdims=True))
+        if step.op == "power":
+            return np.asarray(x[0] ** step.detail)
+        return np.asarray(_FUNCTIONS[step.op](x[0]))
+
+    def _backward(self, number: int, values: list[Array], pull: Array) -> list[Array]:
+        """Return what each argument of a step is pulled by, in the step's own axes."""
+        step = self.steps[number]
+        x = [values[i] for i in step.arguments]
+        if step.op == "add":
+            return [pull, pull]
+        if step.op == "multiply":
+            one, other = (_aligned(v, self.steps[i].axes, step) for v, i in zip(x, step.arguments))
+            return [pull * other, pull * one]
+        if step.op == "sum":
+            axis = self._axis(step.arguments[0], step.detail)
+            return [np.broadcast_to(np.expand_dims(pull, axis), (len(pull), *x[0].shape[1:]))]
+        if step.op == "softmax":
+            axis = self._axis(step.arguments[0], step.detail)
+            weighted = pull * values[number]
+            return [weighted - values[number] * weighted.sum(axis=axis, keepdims=True)]
+        if step.op == "power":
+            return [pull * step.detail * x[0] ** (step.detail - 1)]
+        if step.op in _SLOPES:
+            return [pull * _SLOPES[step.op](x[0])]
+        return []
+
+    def _axis(self, argument: int, index: str) -> int:
+        return 1 + self.steps[argument].axes.index(index)
+
+    def _place(
+        self, indices: Sequence[str], axes: Sequence[str], sets: Sequence[str]
+    ) -> tuple[Any, ...]:
+        """Return the positions in an array whose indices may repeat, as arrays over the axes."""
+        found = []
+        for index, name in zip(indices, sets):
+            shape = [1] * len(axes)
+            shape[axes.index(index)] = -1
+            found.append(np.arange(len(self.sets[name])).reshape(shape))
+        return tuple(np.broadcast_arrays(*found)) if found else ()
+
+    def _relation(self, step: Step) -> Array:
+        (one, other), indices = step.detail
+        a, b = self.sets[one], self.sets[other]
+        table = a.larger[:, None] == b.larger[None, :]
+        if step.op == "same":
+            table = np.eye(len(a), dtype=bool)
+        else:
+            table &= (a.own >= 0)[:, None] & (b.own < 0)[None, :]
+        return np.asarray(table[self._place(indices, step.axes, (one, other))][None], float)
+
+    def orbits(self, tensor: str) -> Integers:
+        """Return a number for each entry, the same for entries that the group exchanges.
+
+        -1 where a flip changes the sign of an entry, which therefore vanishes.
+        """
+        names = self.tensors[tensor]
+        shape = self.shape(tensor)
+        if not shape:
+            return np.zeros((), np.int64)
+        labels = np.arange(prod(shape)).reshape(shape)
+        moved = [np.ix_(*(move[name] for name in names)) for move in self._moves()]
+        while True:
+            before = labels.copy()
+            for place in moved:
+                labels = np.minimum(labels, labels[place])
+            if np.array_equal(labels, before):
+                break
+        for flips in self._flips():
+            signs = [flips[name] for name in names]
+            if signs:
+                total = np.asarray(sum(np.ix_(*signs)))
+                labels = np.where(total % 2 == 1, -1, labels)
+        return labels
+
+    def _moves(self) -> list[dict[str, Integers]]:
+        """Return the exchanges of neighbours that generate the group, for each index set."""
+        known = {element for elements in self.sets.values() for element in _named(elements)}
+        swaps: list[dict[Any, Any]] = []
+        inside: dict[Any, list[Any]] = {}
+        roots: dict[int, set[int]] = {}
+        for part, larger, own in sorted(known):
+            inside.setdefault((part, larger), []).append((part, larger, own))
+            roots.setdefault(part, set()).add(larger)
+        for members in inside.values():
+            swaps += [{a: b, b: a} for a, b in pairwise(members)]
+        groups = {frozenset(larger) for larger in roots.values()}
+        for group in groups:
+            ordered = sorted(group)
+            for a, b in pairwise(ordered):
+                turn = {a: b, b: a}
+                swaps.append({x: (x[0], turn[x[1]], x[2]) for x in known if x[1] in turn})
+        return [
+            {
+                name: np.array([_named(own).index(swap.get(x, x)) for x in _named(own)], np.int64)
+                for name, own in self.sets.items()
+            }
+            for swap in swaps
+        ]
+
+    def _flips(self) -> list[dict[str, Integers]]:
+        """Return, for each coordinate that may be flipped, 1 at it and 0 elsewhere."""
+        known = {x for elements in self.sets.values() for x in _named(elements)}
+        signed = sorted(x for x in known if x[0] in self._signed)
+        return [
+            {
+                name: np.array([int(x == element) for x in _named(own)], np.int64)
+                for name, own in self.sets.items()
+            }
+            for element in signed
+        ]
+
+
+def _named(elements: Elements) -> list[tuple[int, int, int]]:
+    return list(zip(elements.part.tolist(), elements.larger.tolist(), elements.own.tolist()))
+
+
+def _aligned(value: Array, axes: Sequence[str], step: Step) -> Array:
+    """Return an array with the axes of a step, those that it lacks of length 1."""
+    kept = [axis for axis in step.axes if axis in axes]
+    if len(kept) < len(axes):  # a sum: its own axes stay
+        return value
+    turned = value.transpose(0, *(1 + axes.index(axis) for axis in kept))
+    places = tuple(1 + i for i, axis in enumerate(step.axes) if axis not in axes)
+    return np.expand_dims(turned, places)
+
+
+def _reduced(share: Array, step: Step, argument: Step, batch: int) -> Array:
+    """Return what an argument is pulled by, in its own axes: the others are summed over."""
+    axes = argument.axes if step.op == "sum" else step.axes
+    gone = tuple(1 + i for i, axis in enumerate(axes) if axis not in argument.axes)
+    left = [axis for axis in axes if axis in argument.axes]
+    share = share.sum(axis=gone).transpose(0, *(1 + left.index(axis) for axis in argument.axes))
+    return np.asarray(share.sum(axis=0, keepdims=True) if batch == 1 and len(share) > 1 else share)
+
+
+def _sigmoid(x: Array) -> Array:
+    small = np.exp(-np.abs(x))
+    return np.asarray(np.where(x >= 0.0, 1.0, small) / (1.0 + small))
+
+
+_FUNCTIONS: dict[str, Callable[[Array], Array]] = {
+    "exp": np.exp,
+    "log": np.log,
+    "tanh": np.tanh,
+    "sigmoid": _sigmoid,
+    "softplus": lambda x: np.logaddexp(0.0, x),
+}
+_SLOPES: dict[str, Callable[[Array], Array]] = {
+    "exp": np.exp,
+    "log": lambda x: 1.0 / x,
+    "tanh": lambda x: 1.0 / np.cosh(x) ** 2,
+    "sigmoid": lambda x: _sigmoid(x) * _sigmoid(-x),
+    "softplus": _sigmoid,
+}
+
+
+def _configurations(
+    sources: Sequence[Values], sets: Mapping[str, Elements]
+) -> tuple[Array, dict[str, Array]]:
+    """Return the chance of every configuration, (n,), and the values of each source, (n, size)."""
+    rows: list[tuple[float, dict[str, tuple[float, ...]]]] = [(1.0, {})]
+    for source in sources:
+        elements = sets[source.over]
+        grown: list[tuple[float, dict[str, tuple[float, ...]]]] = []
+        for chance, known in rows:
+            for p, values in _one_source(source, elements, sets, sources, known):
+                grown.append((chance * p, known | {source.name: values}))
+                if len(grown) * len(elements) > MOST_NUMBERS:
+                    raise ParameterError(
+                        f"more than {len(grown):.2g} configurations of the data are too many for "
+                        "the full model: choose smaller sizes"
+                    )
+        rows = grown
+    weight = np.array([chance for chance, _ in rows])
+    return weight, {s.name: np.array([known[s.name] for _, known in rows]) for s in sources}
+
+
+def _one_source(
+    source: Values,
+    elements: Elements,
+    sets: Mapping[str, Elements],
+    sources: Sequence[Values],
+    known: Mapping[str, tuple[float, ...]],
+) -> Iterator[tuple[float, tuple[float, ...]]]:
+    """Yield chance and values of one source, given those before it."""
+    size = len(elements)
+    if source.size is not None:
+        chance = 1.0 / comb(size, source.size)
+        for chosen in combinations(range(size), source.size):
+            yield chance, tuple(float(i in chosen) for i in range(size))
+        return
+    forced: dict[int, float] = {}
+    for name, value in source.given:
+        over = sets[next(s.over for s in sources if s.name == name)]
+        hits = {there for there, hit in zip(over.larger.tolist(), known[name]) if hit}
+        forced |= {i: value for i, there in enumerate(elements.larger.tolist()) if there in hits}
+    free = [
+        [(x, p) for x, p in source.law.items() if p > 0.0]
+        if i not in forced
+        else [(forced[i], 1.0)]
+        for i in range(size)
+    ]
+    for row in product(*free):
+        yield prod(p for _, p in row), tuple(x for x, _ in row)

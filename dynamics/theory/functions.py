@@ -1,0 +1,20 @@
+"""The functions that an emitted kernel calls, without overflow."""
+
+from __future__ import annotations
+
+import math
+
+from dynamics.core.jit import kernel
+
+
+@kernel
+def sigmoid(x: float) -> float:
+    """Return 1 / (1 + e^-x)."""
+    small = math.exp(-abs(x))
+    return (1.0 if x >= 0.0 else small) / (1.0 + small)
+
+
+@kernel
+def softplus(x: float) -> float:
+    """Return log(1 + e^x)."""
+    return max(x, 0.0) + math.log1p(math.exp(-abs(x)))

@@ -1,0 +1,1 @@
+"""A theory in one file: from its statement to numbers."""

@@ -1,0 +1,161 @@
+"""The full model of a stated theory: every entry, held against the derived reduction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from dynamics.theory.data import Array
+from dynamics.theory.dense import DenseModel, Elements, Integers, Step, Values
+from simulations.stated.law import Numbers
+from symbolic.theory.expression import Node
+from symbolic.theory.patterns import NONE, Key, canonical
+from symbolic.theory.sets import IndexSet, Signed
+from symbolic.theory.tensors import Colouring, Subset, Tensor
+from symbolic.theory.theory import Theory
+
+
+@dataclass(frozen=True)
+class Entries:
+    """The entries of a tensor: the number of each one's orbit (shape), the key of each orbit."""
+
+    label: Integers
+    key: dict[int, Key]
+
+
+class FullModel:
+    """A theory at concrete sizes with every entry free.
+
+    Parameters
+    ----------
+    theory
+        What is stated.
+    values
+        Sizes and constants, as ``theory.checked`` returns them.
+
+    Raises
+    ------
+    ParameterError
+        If the data have too many configurations.
+    """
+
+    def __init__(self, theory: Theory, values: Mapping[str, float]) -> None:
+        self.theory, self.numbers = theory, Numbers(values)
+        self._name = _names(theory)
+        self._parts = {part: i for i, part in enumerate(theory.sets)}
+        signed = frozenset(i for part, i in self._parts.items() if isinstance(part, Signed))
+        axes = [{name: self._name[where] for name, where in x.axes.items()} for x in theory.nodes]
+        self.dense = DenseModel(
+            self._steps(),
+            {name: self._elements(where) for where, name in self._name.items()},
+            {x.name: tuple(self._name[where] for where in x.axes) for x in theory.parameters},
+            self._sources(),
+            axes,
+            signed,
+        )
+        self.entries = {tensor.name: self._entries(tensor) for tensor in theory.parameters}
+
+    def embed(self, state: Mapping[str, float]) -> dict[str, Array]:
+        """Return every tensor whose entries have the values of the order parameters."""
+        found = {}
+        for tensor in self.theory.parameters:
+            entries = self.entries[tensor.name]
+            value = {-1: 0.0} | {
+                label: self._value(tensor, key, state) for label, key in entries.key.items()
+            }
+            found[tensor.name] = np.vectorize(value.__getitem__, [float])(entries.label)
+        return found
+
+    def mean(self, tensors: Mapping[str, Array]) -> dict[str, tuple[float, float, int]]:
+        """Return for each order parameter the mean, the spread and the number of its entries."""
+        found = {}
+        for order in self.theory.orders:
+            entries = self.entries[order.tensor.name]
+            labels = [i for i, key in entries.key.items() if key == order.key]
+            mine = np.asarray(tensors[order.tensor.name])[np.isin(entries.label, labels)]
+            spread = float(np.ptp(mine)) if mine.size else 0.0
+            found[order.name] = float(mine.mean()) if mine.size else 0.0, spread, int(mine.size)
+        return found
+
+    def _value(self, tensor: Tensor, key: Key, state: Mapping[str, float]) -> float:
+        value = self.theory.entries[tensor, key]
+        name = str(value)
+        return float(state[name]) if name in state else self.numbers.real(value)
+
+    def _entries(self, tensor: Tensor) -> Entries:
+        label = self.dense.orbits(tensor.name)
+        keys = {}
+        for number in sorted(set(label.ravel().tolist()) - {-1}):
+            place = np.argwhere(label == number)[0]
+            spots = []
+            for axis, i in zip(tensor.axes, place):
+                elements = self.dense.sets[self._name[axis]]
+                part = self.theory.sets[elements.part[i]]
+                own = int(elements.own[i])
+                inside = part.inside is not None
+                larger = int(elements.larger[i]) if inside or own < 0 else len(label) + own
+                spots.append((part, larger, own if inside else NONE))
+            keys[number] = canonical(tuple(spots))
+        return Entries(label, keys)
+
+    def _elements(self, where: IndexSet) -> Elements:
+        rows = []
+        for part in where.parts:
+            size, root = self.numbers.whole(part.size), part.inside or part
+            first = 10**6 * self._parts.get(root, 0)
+            if part.inside is not None:
+                larger = range(self.numbers.whole(root.size))
+                rows += [(self._parts[part], first + g, i) for g in larger for i in range(size)]
+            elif any(home.root is part for home in self.theory.homes):
+                rows += [(self._parts[part], first + g, -1) for g in range(size)]
+            else:
+                rows += [(self._parts[part], first, i) for i in range(size)]
+        table = np.array(rows, np.int64).reshape(-1, 3)
+        return Elements(table[:, 0], table[:, 1], table[:, 2])
+
+    def _steps(self) -> list[Step]:
+        number = {x: i for i, x in enumerate(self.theory.nodes)}
+        return [
+            Step(x.op, tuple(number[y] for y in x.arguments), tuple(x.axes), self._detail(x))
+            for x in self.theory.nodes
+        ]
+
+    def _detail(self, x: Node) -> object:
+        if x.op in ("constant", "power"):
+            return self.numbers.real(x.detail)
+        if x.op == "entry":
+            return x.detail.name, x.indices
+        if x.op in ("same", "inside"):
+            return tuple(self._name[where] for where in x.detail.axes), x.indices
+        return x.detail
+
+    def _sources(self) -> list[Values]:
+        chosen, coloured = [], []
+        for source in self.theory.data:
+            over = self._name[source.over]
+            if isinstance(source, Subset):
+                size = self.numbers.whole(source.size)
+                chosen.append(Values(source.name, over, size, {}))
+            elif isinstance(source, Colouring):
+                real = self.numbers.real
+                law = {real(x): real(p) for x, p in source.law.items()}
+                given = tuple((choice.name, real(x)) for choice, x in source.given.items())
+                coloured.append(Values(source.name, over, None, law, given))
+        return [*chosen, *coloured]
+
+
+def _names(theory: Theory) -> dict[IndexSet, str]:
+    """Return a name for every index set that occurs."""
+    found: dict[IndexSet, str] = {}
+    sets = [where for x in (*theory.parameters, *theory.data) for where in x.axes]
+    sets += [
+        where
+        for x in theory.nodes
+        for where in (*x.axes.values(), *getattr(x.detail, "axes", ()))
+        if isinstance(where, IndexSet)
+    ]
+    for where in sets:
+        found.setdefault(where, f"{where.name} {len(found)}")
+    return found
