@@ -38,6 +38,7 @@ examples:
   patchdyn sweep CONFIG.toml --out DIR    a grid of problems, then: patchdyn map DIR
   patchdyn falsify 'gamma >= rho'         search for a counterexample and simplify it
   patchdyn report compare OLD NEW         which verdicts and numbers of two reports differ
+  patchdyn theory FILE.py                 a theory of your own: derived, checked
 
 {EXIT_CODES}
 """
@@ -113,6 +114,8 @@ def explained(failure: Exception) -> tuple[str, int] | None:
     What is asked for is refused with 2, what the machine cannot do ends with 1.
     """
     if _is(failure, "dynamics.core.errors", "ParameterError", "ToleranceError"):
+        return str(failure), BAD_INPUT
+    if _is(failure, "symbolic.theory.errors", "TheoryError"):
         return str(failure), BAD_INPUT
     if _is(failure, "simulations.sweep.config", "ConfigError"):
         return str(failure), BAD_INPUT

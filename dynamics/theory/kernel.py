@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dynamics.theory.data import Array, Orbits
 
@@ -19,7 +20,7 @@ def orbit_function(source: str, name: str) -> Callable[..., float]:
 
 
 def mean(
-    orbit: Callable[..., float], data: Orbits, state: Sequence[float], constants: Sequence[float]
+    orbit: Callable[..., float], data: Orbits, state: ArrayLike, constants: Sequence[float]
 ) -> tuple[float, Array]:
     """Return loss and gradient per entry, averaged over the data.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 COMMANDS = (
     "reproduce", "claims", "derive", "run", "prove", "sweep", "map", "falsify", "report", "vision",
+    "theory",
 )  # fmt: skip
 
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130

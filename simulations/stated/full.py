@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dynamics.theory.data import Array
 from dynamics.theory.dense import DenseModel, Elements, Integers, Step, Values
@@ -78,6 +79,13 @@ class FullModel:
             spread = float(np.ptp(mine)) if mine.size else 0.0
             found[order.name] = float(mine.mean()) if mine.size else 0.0, spread, int(mine.size)
         return found
+
+    def free(self, tensor: str) -> NDArray[np.bool_]:
+        """Return which entries of a tensor are trained, (shape) of truth values."""
+        entries = self.entries[tensor]
+        moving = {(order.tensor.name, order.key) for order in self.theory.orders}
+        fixed = [i for i, key in entries.key.items() if (tensor, key) not in moving]
+        return ~np.isin(entries.label, fixed)
 
     def _value(self, tensor: Tensor, key: Key, state: Mapping[str, float]) -> float:
         value = self.theory.entries[tensor, key]

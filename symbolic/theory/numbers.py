@@ -135,6 +135,15 @@ class Constant(Scalar):
                 "'> 0', '>= 0', 'in (0, 1]' or the like"
             ) from None
 
+    @property
+    def example(self) -> float:
+        """A value within the domain: its lower end if that belongs to it."""
+        if self._ends[0] == "[":
+            return self._low
+        if math.isfinite(self._low):
+            return self._low + min(1.0, self._high - self._low) / 2.0
+        return self._high - 1.0 if math.isfinite(self._high) else 0.75
+
     def checked(self, value: Any) -> float:
         """Return a value as a float within the domain, or raise `TheoryError`."""
         sentence = f"{self.name} = {value} is not allowed: {self.name} must be {self.allowed}"

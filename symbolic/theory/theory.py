@@ -19,7 +19,7 @@ from symbolic.theory.orbit_data import Home, homes
 from symbolic.theory.patterns import Orbit, orbits
 from symbolic.theory.sets import Exchangeable, IndexSet
 from symbolic.theory.tangent import Tangent
-from symbolic.theory.tensors import Data, Source, Tensor
+from symbolic.theory.tensors import Data, Source, Subset, Tensor
 
 
 @dataclass(frozen=True)
@@ -299,6 +299,18 @@ class Theory:
                 "at least 1",
                 part.where,
             )
+        for source in self.data:
+            if isinstance(source, Subset):
+                of, size = (
+                    x.subs({sp.Symbol(name): value for name, value in found.items()})
+                    for x in (sum(part.count for part in source.over.parts), source.size)
+                )
+                require(
+                    bool(size.is_integer and 0 <= size <= of),
+                    f"{source.name} has {source.size} = {size} of {of} elements: it must be a "
+                    "whole number, at most all of them",
+                    source.where,
+                )
         return found
 
     @property

@@ -1,0 +1,102 @@
+"""`patchdyn theory`: a file from nothing, what is found in it, and what is refused."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import symbolic
+from simulations.cli import main
+from simulations.stated import findings
+from tests.symbolic.theory.statements import POSITIONAL
+
+POSITIONAL_FILE = Path(symbolic.__file__).parent / "positional" / "stated.py"
+
+
+def found(capsys, *arguments):
+    assert main(["theory", *arguments, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_a_new_theory_is_derived_as_it_is(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["theory", "--new", "mine"]) == 0
+    assert "patchdyn theory mine.py" in capsys.readouterr().out
+    report = found(capsys, "mine.py")
+    assert [x["entries"] for x in report["order_parameters"]] == ["n*(n - 1)", "1"]
+    assert report["agrees"]
+    written = (tmp_path / "mine.py").read_text()
+    assert main(["theory", "--new", "mine"]) == 2
+    assert "mine.py exists" in capsys.readouterr().err
+    assert (tmp_path / "mine.py").read_text() == written
+
+
+def test_the_positional_theory_at_given_sizes(capsys):
+    given = {"D": 6, "C": 2, "q": 0.3, "nu": 0.01, "beta": 1, "kappa": 6, "tau": 1}
+    report = found(capsys, str(POSITIONAL_FILE), "--at", *(f"{k}={x}" for k, x in given.items()))
+    orders = {x["name"]: (x["orbit"], x["start"]) for x in report["order_parameters"]}
+    assert orders == {"alpha": ("v", "nu**(1/(p - 1))"), "gamma": ("A[same set]", "0"),
+                      "rho": ("A[other set]", "0")}  # fmt: skip
+    check = report["check"]
+    assert check["at"] == given | {"p": 3}
+    assert (check["entries"], check["configurations"], check["data_orbits"]) == (37, 243, 21)
+    assert check["difference"] <= findings.AGREES
+    assert report["conserved"] == []
+    assert report["growth"] is not None
+
+
+def test_every_row_of_attention_conserves_its_sum(capsys):
+    """Masked: for either kind of query the sum of Upsilon over all keys, entries counted."""
+    path = POSITIONAL_FILE.parents[1] / "masked" / "stated.py"
+    report = found(capsys, str(path), "--at", "G=3", "C=2", "N=2", "M=3", "z=1")
+    assert sorted(report["conserved"]) == [
+        "Upsilon[global to global, diagonal] + 2 Upsilon[global to global] + "
+        "4 Upsilon[global to local]",
+        "Upsilon[local to global] + 0.333333 Upsilon[local to local, diagonal] + "
+        "0.333333 Upsilon[local to local, same local area] + "
+        "0.666667 Upsilon[local to local, other local area]",
+    ]
+
+
+def test_what_does_not_agree_fails(tmp_path, monkeypatch, capsys):
+    path = tmp_path / "mine.py"
+    path.write_text(POSITIONAL)
+    honest = findings.mean
+
+    def altered(*arguments):
+        loss, gradient = honest(*arguments)
+        return loss, gradient * np.array([1.0, 1.0 + 1e-6, 1.0])
+
+    monkeypatch.setattr(findings, "mean", altered)
+    assert main(["theory", str(path)]) == 1
+    assert "DOES NOT AGREE with the full one" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([], "give FILE.py, or --new NAME"),
+        (["mine.py", "--new", "mine"], "and not both"),
+        (["--new", "two words"], "--new two words is not allowed"),
+        (["mine.py", "--at", "D"], "--at D is not allowed: it must be NAME=VALUE"),
+        (["mine.py", "--at", "D=many"], "--at D=many: 'many' is not allowed"),
+        (["mine.py", "--at", "q=2"], "mine.py, line 2: q = 2 is not allowed: q must be in (0, 1]"),
+        (["mine.py", "--at", "E=2"], "E = 2 is not allowed: there are D, C, beta, nu, q"),
+        (["mine.py", "--at", "D=40", "C=2"], "configurations of the data are too many"),
+        (["wrong.py"], "wrong.py, line 1: NameError: name 'nothing' is not defined"),
+    ],
+)
+def test_what_is_refused(tmp_path, monkeypatch, capsys, arguments, sentence):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(POSITIONAL)
+    (tmp_path / "wrong.py").write_text("nothing\n")
+    assert main(["theory", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("patchdyn: ")
+    assert sentence in error
+
+
+def test_a_file_that_is_not_there(capsys):
+    assert main(["theory", "not_there.py"]) == 1
+    assert "cannot use not_there.py: No such file or directory" in capsys.readouterr().err
