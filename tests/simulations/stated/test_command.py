@@ -7,8 +7,11 @@ import numpy as np
 import pytest
 
 import symbolic
+from dynamics import Problem
+from dynamics.full import population_gradient
 from simulations.cli import main
 from simulations.stated import findings
+from tests.closeness import close
 from tests.symbolic.theory.statements import POSITIONAL
 
 POSITIONAL_FILE = Path(symbolic.__file__).parent / "positional" / "stated.py"
@@ -100,3 +103,27 @@ def test_what_is_refused(tmp_path, monkeypatch, capsys, arguments, sentence):
 def test_a_file_that_is_not_there(capsys):
     assert main(["theory", "not_there.py"]) == 1
     assert "cannot use not_there.py: No such file or directory" in capsys.readouterr().err
+
+
+def test_growth_is_that_of_the_entries_that_are_trained(capsys):
+    """Against the full positional model at its start: 12 entries of A, diagonal fixed, and v."""
+    given = {"D": 4, "C": 2, "q": 0.4, "nu": 0.3, "beta": 1, "p": 3, "kappa": 4, "tau": 1}
+    report = found(capsys, str(POSITIONAL_FILE), "--at", *(f"{k}={x}" for k, x in given.items()))
+    problem = Problem(D=4, C=2, q=0.4, nu=0.3, beta=1.0)
+    w, off = np.eye(4)[0], ~np.eye(4, dtype=bool)
+
+    def gradient(x):
+        A = np.eye(4)
+        A[off] = x[:12]
+        _, dA, dv = population_gradient(problem, A, x[12] * w, w)
+        return np.append(dA[off], dv[0])
+
+    start = np.append(np.zeros(12), 0.3**0.5)
+    hessian = np.array([(gradient(start + 1e-5 * e) - gradient(start - 1e-5 * e)) / 2e-5
+                        for e in np.eye(13)])  # fmt: skip
+    same = np.kron(np.eye(2), np.ones((2, 2)))[off]
+    manifold = np.array([np.append(same, 0.0), np.append(1.0 - same, 0.0), np.eye(13)[12]])
+    across = np.linalg.svd(manifold)[2][3:]
+    rate = np.linalg.eigvalsh(-across @ (hessian + hessian.T) @ across.T / 2).max()
+    assert abs(rate) > 1e-4
+    close(report["growth"], rate, rel=1e-4)
