@@ -29,7 +29,7 @@ _SMALLER = (
 )
 _ENTITY = re.compile(r"&#x([0-9A-F]+);")
 _BEFORE = re.compile(r"[(\[\"]+$")
-_AFTER = re.compile(r"^[)\].,;:%?!\"]+")
+_AFTER = re.compile(r"^[)\].,;:%?!]+")
 
 
 def points(text: str) -> list[str]:
