@@ -2,7 +2,7 @@
 # make reproduce-quick  the same with smaller problems, in about two minutes
 # make reproduce-thorough  also what is too heavy for that
 # make MINIMAL=1 reproduce  without the extra for real images (Section 6), whose claims are skipped
-# make test | test-fast | lint | bench | package | clean
+# make test | test-fast | lint | bench | package | docs | clean
 #
 # The environment lives in .venv and is set up once per change of pyproject.toml.
 # Another interpreter: make PYTHON=/path/to/python3.12 reproduce
@@ -23,7 +23,7 @@ QUIETLY := --quiet --disable-pip-version-check --no-compile
 # what real images need, JAX and the packages whose images are read, is 130 MB to download
 INSTALLED := $(VENV)/.installed$(if $(MINIMAL),-minimal)
 
-.PHONY: reproduce reproduce-quick reproduce-thorough test test-fast lint bench package clean
+.PHONY: reproduce reproduce-quick reproduce-thorough test test-fast lint bench package docs clean
 .DELETE_ON_ERROR:
 
 reproduce: $(INSTALLED)
@@ -63,6 +63,11 @@ package: $(VENV)/.installed-dev
 	cd build/package && empty/bin/patchdyn reproduce --quick --only figure-3 --out report
 	cd build/package && empty/bin/patchdyn derive attention > derivation.txt
 
+# the book; REPORT=report shows what that report found. Warnings are errors, doctests run
+docs: $(VENV)/.installed-docs
+	PATCHDYN_NOTEBOOKS=off $(BIN)/python -m sphinx -b doctest -W -q notebooks/book build/docs/doctest
+	PATCHDYN_REPORT=$(REPORT) $(BIN)/python -m sphinx -b html -W --keep-going -q notebooks/book build/docs/html
+
 clean:
 	rm -rf $(VENV) build *.egg-info .benchmarks .coverage .hypothesis .import_linter_cache \
 		.mypy_cache .pytest_cache .ruff_cache
@@ -88,6 +93,10 @@ $(VENV)/.installed-minimal: pyproject.toml | $(VENV)/bin/python
 $(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install $(QUIETLY) --editable '.[dev]'
 	@touch $@ $(VENV)/.installed $(VENV)/.installed-minimal
+
+$(VENV)/.installed-docs: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install $(QUIETLY) --editable '.[docs]'
+	@touch $@ $(VENV)/.installed-minimal
 
 $(VENV)/.installed-bench: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install $(QUIETLY) --editable '.[dev,bench]'

@@ -1,0 +1,69 @@
+"""The pages of the book that are made: nothing of a theory is left out."""
+
+import importlib.util
+import io
+import re
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from simulations import theories
+from simulations.display import PlainDisplay
+from simulations.reproduction.folder import ReportFolder, StoredReport
+from simulations.reproduction.registry import load
+from simulations.reproduction.run import reproduce
+from symbolic import catalogue
+from tests.simulations.fakes import claim, figure
+
+DOCS = Path(__file__).parents[1] / "notebooks" / "book"
+
+
+@pytest.fixture(scope="module")
+def chapters():
+    spec = importlib.util.spec_from_file_location("chapters", DOCS / "chapters.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def report(tmp_path):
+    """A report on one claim of the theory, made up."""
+    real = load("li-reduction")
+    made = replace(claim(real.id, figures=[figure()], finding="It is so."), paper=real.paper)
+    stamp = {"patchdyn": "0.1.0", "commit": "", "mode": "quick"}
+    with ReportFolder(tmp_path / "report", stamp, [real.id]) as folder:
+        reproduce([made], folder, PlainDisplay(io.StringIO()), quick=True)
+    return StoredReport.read(tmp_path / "report")
+
+
+def test_a_chapter_holds_the_argument_and_the_claims(chapters, report, tmp_path):
+    text = chapters.chapter("shallow", report, tmp_path)
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    derivations = catalogue.Catalogue(("symbolic.shallow",))
+    equations = sum(len(one.equations) for one in derivations.values())
+    assert text.count("\n$$\n") == 2 * equations
+    assert all(f"`{name}`" in text for name in derivations)
+    assert set(theories.room("shallow", "claims").CLAIMS) <= set(headings)
+    theory = theories.load("shallow")
+    for one in (*theory.parameters, *theory.outcomes):
+        assert f"`{one.name}`\n: " in text
+    assert text.count("**holds**: It is so.") == 1
+    assert (tmp_path / "line.png").read_bytes() == report.bytes_of(report.image_path("line"))
+
+
+def test_markdown_leaves_no_mark_by_accident(chapters):
+    assert chapters.markdown("alpha* of A_ij, *so* `x_y`: 5 [a] leading_rho_over_gamma") == (
+        r"$\alpha^{*}$ of $A_{ij}$, *so* `x_y`: 5 \[a\] leading\_rho\_over\_gamma"
+    )
+
+
+def test_every_page_is_in_the_book(chapters, tmp_path):
+    """Pages that are written by hand stand in a table of contents, and what is made has its own."""
+    index = (DOCS / "index.md").read_text(encoding="utf-8")
+    pages = {page.stem for page in DOCS.glob("*.md")} - {"index"}
+    assert all(re.search(rf"^{page}$", index, re.MULTILINE) for page in pages)
+    assert {"made/theories/*", "made/notebooks/*", "made/contributing"} <= set(index.split())
+    shutil.rmtree(tmp_path)
