@@ -114,10 +114,13 @@ class Model:
     """The velocity of the images with at most K features, and a bound of all others."""
 
     def __init__(self, given: dict[str, Any]) -> None:
-        self.D, self.C, self.p = D, C, p = [int(given[name]) for name in ("D", "C", "p")]
+        sizes = [given[name] for name in ("D", "C", "p")]
+        require(all(isinstance(x, int) and x < 10**6 for x in sizes), "the sizes are too large")
+        self.D, self.C, self.p = D, C, p = sizes
         names = ("q", "nu", "beta", "tau", "kappa")
         self.q, self.nu, self.beta, self.tau, self.kappa = (number(given[name]) for name in names)
-        require(2 <= C < D and D % C == 0 and p >= 3 and p % 2 == 1, "no problem has these sizes")
+        possible = 2 <= C < D and D % C == 0 and 3 <= p < 100 and p % 2 == 1 and C <= 500
+        require(possible, "no problem has these sizes")
         positive = self.q > 0 and self.q <= 1 and self.nu > 0 and self.tau > 0 and self.kappa > 0
         require(positive, "no problem has these parameters")
         self.N, self.others = D - C, D // C - 1
@@ -127,7 +130,7 @@ class Model:
 
     def up_to(self, K: int) -> list[Any]:
         """Return (probability, T, ((type, copies), ...)) of all multisets with <= K features."""
-        require(isinstance(K, int) and 0 <= K <= self.N, f"K = {K!r} is not possible")
+        require(isinstance(K, int) and 0 <= K <= min(self.N, 60), f"K = {K!r} is not possible")
         if K not in self.images:
             found, sums = [], [0] * (K + 1)
             for kinds, k, count in self._walk(0, K, self.others, 1):
@@ -308,6 +311,8 @@ class Check:
 
     def piece(self, piece: dict[str, Any]) -> None:
         """Check one piece and move to its end."""
+        for name in ("start", "end"):
+            number(piece[name])
         begin, end = Fraction(piece["start"]), Fraction(piece["end"])
         require(begin == self.count < end, f"a piece from {float(begin)} does not follow")
         length, K, room = number(end - begin), piece["K"], [number(x) for x in piece["room"]]
@@ -394,7 +399,7 @@ def check(path: Path, progress: Callable[[float], None] | None = None) -> list[t
             require(low <= at - radius and at + radius <= high, f"{name} is not proved as claimed")
             found.append((float(low), float(high)))
         return found
-    except (KeyError, TypeError, ValueError, ZeroDivisionError) as failure:
+    except (KeyError, IndexError, TypeError, ValueError, ArithmeticError) as failure:
         raise Rejected(f"this is no certificate of a tube: {failure!r}") from failure
     finally:
         ctx.prec, ctx.cap = before

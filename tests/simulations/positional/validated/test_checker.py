@@ -115,12 +115,24 @@ def _nan(record):
     record["pieces"][2]["parts"][0][1][0] = float("nan")
 
 
+def _huge(record):
+    record["pieces"][1]["end"] = "1e999999999"
+
+
+def _many(record):
+    record["problem"] |= {"D": 10**9, "C": 5 * 10**8}
+
+
+def _word(record):
+    record["pieces"][0]["parts"][0][0][1] = ["a", 0, 0]
+
+
 def _missing(record):
     del record["pieces"][2]["room"]
 
 
 WRONG = (_shift, _claim, _digit, _half, _room, _skip, _jump, _short, _longer, _problem, _start,
-         _nan, _missing)  # fmt: skip
+         _nan, _huge, _many, _word, _missing)  # fmt: skip
 
 
 class TestRejected:
