@@ -35,11 +35,14 @@ class Message(NamedTuple):
 
 
 def grouped(claims: Sequence[Claim]) -> list[list[Claim]]:
-    """Return the claims in groups that share computed runs, in the order of their first ones."""
+    """Return the claims in groups that share computed runs, those of most claims first.
+
+    So that no process is left alone with a long one at the end; else in the order of their firsts.
+    """
     groups: dict[str, list[Claim]] = {}
     for claim in claims:
         groups.setdefault(claim.shares or claim.id, []).append(claim)
-    return list(groups.values())
+    return sorted(groups.values(), key=lambda group: -len(group))
 
 
 def measure_side_by_side(

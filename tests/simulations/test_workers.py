@@ -56,6 +56,8 @@ def processes(path):
 def test_groups_share_what_they_compute():
     claims = [named("a", shares="x"), named("b"), named("c", shares="x")]
     assert [[claim.id for claim in group] for group in grouped(claims)] == [["a", "c"], ["b"]]
+    late = [claims[1], claims[0], claims[2]]  # the most claims still come first
+    assert [[claim.id for claim in group] for group in grouped(late)] == [["a", "c"], ["b"]]
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ _MARKERS = "osD^"
 
 def pretty(name: str) -> str:
     """Return the name of a run in mathematical type."""
+    name = re.sub(r"eta_KQ = (\S+) eta", r"eta_KQ/eta=\1", name)
     return name.replace("eta_KQ/eta=", r"$\eta_{KQ}/\eta$ = ")
 
 
