@@ -140,7 +140,7 @@ def _plans(context: Context) -> dict[str, tuple[Plan, Plan]]:
 
     long = context.thorough
     of_digits = 150 if context.quick else 1200 if long else 500
-    of_photographs = 150 if context.quick else 1500 if long else 400
+    of_photographs = 150 if context.quick else 1500 if long else 250
     kinds = ("position", "content")
     first, other = (photographs(kind, of_photographs) for kind in kinds)
     plans = {"masked photographs": (first, other)}
@@ -148,7 +148,7 @@ def _plans(context: Context) -> dict[str, tuple[Plan, Plan]]:
         first, other = (digits(kind, of_digits, shift) for kind in kinds)
         plans[name] = first, other
     if not context.quick:
-        first, other = (mnist(kind, 2500 if long else 300) for kind in kinds)
+        first, other = (mnist(kind, 2500 if long else 150) for kind in kinds)
         plans["5,000 MNIST digits"] = first, other
     return plans
 
@@ -190,8 +190,10 @@ CLAIM = Claim(
         "on none, otherwise a finding. Which one leads, beyond the interval, is told. Five runs."
     ),
     run=run,
-    quick_note="150 steps instead of 400 and 500, three runs, no MNIST",
-    thorough_note="1,500 steps on photographs, 1,200 on digits, 2,500 on MNIST instead of 300",
+    quick_note="150 steps instead of 250 and 500, three runs, no MNIST",
+    thorough_note=(
+        "1,500 steps on photographs, 1,200 on digits, 2,500 on MNIST instead of 250, 500 and 150"
+    ),
     depends=(
         "images that packages ship (not CIFAR, SVHN, ImageNet); one learning rate for both, "
         ".01, better than .005 on validation images for both on photographs and for vanilla "
