@@ -12,6 +12,7 @@ section 3.1), on top of what the radii of the factors do.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -236,9 +237,9 @@ class Series:
         """Return 1 over the series; not finite where its first coefficient may be 0."""
         return self._by(invert)
 
-    def _by(self, function: object) -> Series:
+    def _by(self, function: Callable[..., None]) -> Series:
         out, rout = np.empty(self.mid.shape), np.empty(self.mid.shape)
-        function(np.ascontiguousarray(self.mid), np.ascontiguousarray(self.rad), out, rout)  # type: ignore[operator]
+        function(np.ascontiguousarray(self.mid), np.ascontiguousarray(self.rad), out, rout)
         return Series(out, rout)
 
     @property

@@ -137,14 +137,11 @@ def velocity_means(images, tables, count, p):
     The quantities of the tables are N, A, B; F = N + ell T with ell the series ``linear``.
     """
     terms = tables.base.shape[2]
-    shape = (terms, _LANES)
     values, radii = np.zeros((3, terms, _LANES)), np.zeros((3, terms, _LANES))
     totals, weight, error = np.zeros(_LANES), np.empty(_LANES), np.empty(_LANES)
-    F, rF, s, rs, w, rw = (
-        np.empty(shape), np.empty(shape), np.empty(shape), np.empty(shape), np.empty(shape),
-        np.empty(shape),
-    )  # fmt: skip
-    x, rx, y, ry = np.empty(shape), np.empty(shape), np.empty(shape), np.empty(shape)
+    work = np.empty((10, terms, _LANES))
+    F, rF, s, rs, w, rw = work[0], work[1], work[2], work[3], work[4], work[5]
+    x, rx, y, ry = work[6], work[7], work[8], work[9]
     means, wide = np.zeros((3, terms, _LANES)), np.zeros((3, terms, _LANES))
     blocks = (count + _LANES - 1) // _LANES
     share = (blocks + 4) * UNIT
@@ -170,14 +167,11 @@ def jacobian_means(images, tables, count, p):
     The quantities of the tables are N, A, B, S_aa, S_ab, S_bb.
     """
     terms = tables.base.shape[2]
-    shape = (terms, _LANES)
     values, radii = np.zeros((6, terms, _LANES)), np.zeros((6, terms, _LANES))
     totals, weight, error = np.zeros(_LANES), np.empty(_LANES), np.empty(_LANES)
-    F, rF, s, rs, w, rw = (
-        np.empty(shape), np.empty(shape), np.empty(shape), np.empty(shape), np.empty(shape),
-        np.empty(shape),
-    )  # fmt: skip
-    x, rx, y, ry = np.empty(shape), np.empty(shape), np.empty(shape), np.empty(shape)
+    work = np.empty((10, terms, _LANES))
+    F, rF, s, rs, w, rw = work[0], work[1], work[2], work[3], work[4], work[5]
+    x, rx, y, ry = work[6], work[7], work[8], work[9]
     means, wide = np.zeros((12, terms, _LANES)), np.zeros((12, terms, _LANES))
     blocks = (count + _LANES - 1) // _LANES
     share = (blocks + 4) * UNIT
