@@ -8,9 +8,8 @@ from dynamics import Population, Problem, State
 from dynamics.precompile import compile_method
 from simulations.cli import main
 
-#: Processor seconds after which a case counts as hanging. Not a measure of speed: a stalled flow
-#: uses its 100,000 steps before it says so, ten seconds on a quiet machine.
-LIMIT = 60.0
+#: Processor seconds after which a case counts as hanging.
+LIMIT = 10.0
 
 
 class TooSlow(BaseException):
