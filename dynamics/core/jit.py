@@ -21,6 +21,10 @@ from typing import Any
 import numba
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
+from dynamics.core.boxing import safe_boxing
+
+safe_boxing()
+
 #: Fused multiply-adds and reordered sums; infinities and nan keep their meaning.
 REORDER = frozenset({"contract", "reassoc", "nsz", "arcp"})
 

@@ -39,9 +39,7 @@ def violation(node: Node, known: Environment, negated: bool = False) -> Bounded:
             return joined("min" if negated else "max", parts)
         case Joined(operator=operator, parts=nodes):
             both = (operator == "and") != negated
-            return joined(
-                "max" if both else "min", [violation(n, known, negated) for n in nodes]
-            )
+            return joined("max" if both else "min", [violation(n, known, negated) for n in nodes])
         case Not(operand=operand):
             return violation(operand, known, not negated)
         case Call(function=function, arguments=(argument,)):

@@ -1,0 +1,63 @@
+"""Ctrl-C while a kernel hands its results over: an exception, never the death of the process."""
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+#: Interrupts calls of a kernel that returns named tuples of arrays, at random moments.
+PROGRAM = """
+import random, signal, sys
+from typing import NamedTuple
+import numpy as np
+from dynamics.core.jit import kernel
+
+class Inner(NamedTuple):
+    array: np.ndarray
+    sum: float
+
+class Outer(NamedTuple):
+    first: Inner
+    second: Inner
+    pair: tuple
+
+@kernel
+def work(n):
+    total = 0.0
+    for k in range(n):
+        total += np.sin(k)
+    one = Inner(np.full(3, total), total)
+    return Outer(one, Inner(np.full(2, total), 2 * total), (total, one))
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+work(3)
+signal.signal(signal.SIGALRM, interrupt)
+rng, interrupted, calls = random.Random(0), 0, 0
+while interrupted < 1000:
+    try:
+        signal.setitimer(signal.ITIMER_REAL, rng.uniform(1e-5, 1e-3))
+        for _ in range(50):
+            found = work(rng.randrange(3000))
+            assert type(found) is Outer and type(found.second) is Inner and found.pair[1].sum == (
+                found.first.sum
+            )
+            calls += 1
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    except KeyboardInterrupt:
+        interrupted += 1
+print(interrupted, calls > 0)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no interval timer on this system")
+def test_interrupts_while_results_are_boxed(tmp_path):
+    file = tmp_path / "program.py"
+    file.write_text(PROGRAM)
+    done = subprocess.run(
+        [sys.executable, str(file)], capture_output=True, text=True, timeout=300
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.split() == ["1000", "True"]
