@@ -47,6 +47,13 @@ class Quantity:
     unit: str = ""
 
 
+#: Outcomes of the runs of all theories, which :class:`Theory` fills in.
+COST = (
+    Quantity("evaluations", "of the gradient along the run"),
+    Quantity("seconds", "wall time", "s"),
+)
+
+
 @dataclass(frozen=True)
 class Case:
     """One run to make: a problem, how it is solved, and the values it was built from.
@@ -137,7 +144,10 @@ class Theory(ABC):
 
     @abstractmethod
     def summary(self, case: Case, trajectory: Trajectory, population: Risk) -> dict[str, Any]:
-        """Return the outcomes of a run that exist, ``status`` and ``message`` with them."""
+        """Return the outcomes of a run that exist; what the runs of all theories tell is added.
+
+        A run may hold no record, if the expectation failed at its start.
+        """
 
     def start(self, case: Case) -> Any:
         """Return the initial state; ``None`` for that of the problem."""
@@ -215,7 +225,12 @@ class Theory(ABC):
 
     def _measured(self, case: Case) -> dict[str, Any]:
         population = self.population(case)
-        return self.summary(case, self.solve(case, population=population), population)
+        return self._told(case, self.solve(case, population=population), population)
+
+    def _told(self, case: Case, run: Trajectory, population: Risk) -> dict[str, Any]:
+        common = {"status": run.status.name.lower(), "message": run.message}
+        evaluations = {"evaluations": float(run.stats["evaluations"])}
+        return common | evaluations | self.summary(case, run, population)
 
     def summarize(
         self, case: Case, trajectory: Trajectory, population: Risk, seconds: float = math.nan
@@ -224,7 +239,7 @@ class Theory(ABC):
 
         ``seconds`` is the time that the run took, where it was measured.
         """
-        found = self._outcomes(lambda: self.summary(case, trajectory, population))
+        found = self._outcomes(lambda: self._told(case, trajectory, population))
         return found | {"seconds": seconds}
 
     def _outcomes(self, summary: Callable[[], Mapping[str, Any]]) -> dict[str, float | str]:

@@ -80,6 +80,7 @@ def kernel(
     *,
     fastmath: Collection[str] = frozenset(),
     inner: bool = False,
+    lane: bool = False,
     specialised_for: type | None = None,
 ) -> Any:
     """Compile ``function`` on first call; ``function.py_func`` remains the plain twin.
@@ -88,15 +89,20 @@ def kernel(
     ``@kernel(inner=True)`` compiles faster, but only for calls from other kernels: it leaves out
     the entry points for Python and C. Every kernel is compiled again inside each of its callers,
     so the cost of a kernel grows with the depth of the calls above it. Other threads of Python run
-    meanwhile: one of them answers Ctrl-C.
+    meanwhile: one of them answers Ctrl-C. ``lane=True`` is for the body of a loop that must
+    vectorise: it is put in place whatever its size, where LLVM would else keep a call.
 
     ``specialised_for=`` names the class of an argument whose own kernels the function calls, from a
     file it does not import (the descent loop and a theory's gradient): the function gets cache
     entries for that class alone, named after the source of both.
     """
     if function is None:
-        return partial(kernel, fastmath=fastmath, inner=inner, specialised_for=specialised_for)
+        return partial(
+            kernel, fastmath=fastmath, inner=inner, lane=lane, specialised_for=specialised_for
+        )
     entry: dict[str, Any] = dict.fromkeys(_NO_ENTRY, True) if inner else {}
+    if lane:
+        entry["forceinline"] = True
     compiled: Any = numba.njit(error_model="numpy", fastmath=set(fastmath), nogil=True, **entry)(
         function
     )

@@ -104,14 +104,6 @@ class SlowManifold:
         """Return the drift at (alpha*(gamma, rho), gamma, rho)."""
         return self.drift(State(self.alpha(gamma, rho, guess), gamma, rho))
 
-    def is_attracting(self, gamma: float, rho: float, guess: float | None = None) -> bool:
-        """Tell whether alpha* is a minimum of the loss in alpha, so that alpha returns to it."""
-        return self.velocity(gamma, rho, guess).curvature > 0.0
-
-    def relaxation_time(self, gamma: float, rho: float, guess: float | None = None) -> float:
-        """Return the time 1 / (d^2 ell / d alpha^2) in which alpha forgets its start."""
-        return 1.0 / self.velocity(gamma, rho, guess).curvature
-
     def flow(
         self,
         horizon: float,

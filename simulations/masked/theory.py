@@ -32,7 +32,7 @@ from simulations.running import (
     solver_settings,
     tolerance_of,
 )
-from simulations.theory import Case, Parameter, Quantity, Theory
+from simulations.theory import COST, Case, Parameter, Quantity, Theory
 from simulations.values import check_names, one_of
 
 _INVARIANTS = {
@@ -96,8 +96,7 @@ OUTCOMES = (
     Quantity("excess", "final loss above the floor"),
     Quantity("bound", "error of the final loss"),
     *(Quantity(key, f"largest violation of '{name}'") for key, name in _INVARIANTS.items()),
-    Quantity("evaluations", "of the gradient along the run"),
-    Quantity("seconds", "wall time", "s"),
+    *COST,
 )
 OBSERVABLES = (
     Quantity("time", "learning rate x steps", "time"),
@@ -170,12 +169,7 @@ class Masked(Theory):
     def summary(self, case: Case, run: Trajectory, population: Risk) -> dict[str, Any]:
         """Return the outcomes that exist: the phases, what is reached, what is violated."""
         assert isinstance(population, MaskedPopulation)
-        found: dict[str, float | str] = {
-            "status": run.status.name.lower(),
-            "message": run.message,
-            "floor": population.floor,
-            "evaluations": float(run.stats["evaluations"]),
-        }
+        found = {"floor": population.floor}
         if run.time.size == 0:
             return found
         last = {name: float(column[-1]) for name, column in self.observe(case, run).items()}

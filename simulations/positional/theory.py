@@ -34,7 +34,7 @@ from simulations.running import (
     solver_settings,
     tolerance_of,
 )
-from simulations.theory import Case, Parameter, Quantity, Theory
+from simulations.theory import COST, Case, Parameter, Quantity, Theory
 from simulations.values import check_names, one_of
 
 # an expectation that fails there, or a root lost in its rounding: the run itself is unharmed
@@ -99,8 +99,7 @@ OUTCOMES = (
     Quantity("association", "1 if Top_C of every row of A is its set at the end"),
     *(Quantity(key, f"largest violation of '{name}'") for key, name in _INVARIANTS.items()),
     Quantity("stable_learning_rate", "largest stable learning rate at the start and after Event I"),
-    Quantity("evaluations", "of the gradient along the run"),
-    Quantity("seconds", "wall time", "s"),
+    *COST,
 )
 OBSERVABLES = (
     Quantity("time", "learning rate x steps", "time"),
@@ -177,12 +176,9 @@ class Positional(Theory):
     def summary(self, case: Case, trajectory: Trajectory, population: Risk) -> dict[str, Any]:
         """Return the outcomes that exist: events, what is reached, what is violated."""
         problem, floor = trajectory.problem, label_error(trajectory.problem)
-        found: dict[str, float | str] = {
-            "status": trajectory.status.name.lower(),
-            "message": trajectory.message,
+        found: dict[str, float] = {
             "test_error_floor": floor.error,
             "best_test_error": floor.error - floor.ties / 2,
-            "evaluations": float(trajectory.stats["evaluations"]),
         }
         if trajectory.time.size == 0:
             return found

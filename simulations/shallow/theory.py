@@ -25,7 +25,7 @@ from simulations.running import (
     relative_error,
     solver_settings,
 )
-from simulations.theory import Case, Parameter, Quantity, Theory
+from simulations.theory import COST, Case, Parameter, Quantity, Theory
 from simulations.values import check_names
 
 #: The setting of the slides' figure of attention against iterations, in the symmetric start.
@@ -88,8 +88,7 @@ OUTCOMES = (
     Quantity("gap", "final output on the relevant pattern less that on an irrelevant one"),
     Quantity("bound", "rounding of the final loss"),
     Quantity("worst loss non-increasing", "largest violation of 'loss non-increasing'"),
-    Quantity("evaluations", "of the gradient along the run"),
-    Quantity("seconds", "wall time", "s"),
+    *COST,
 )  # fmt: skip
 OBSERVABLES = (
     Quantity("time", "learning rate x steps", "time"),
@@ -153,17 +152,12 @@ class Shallow(Theory):
 
     def summary(self, case: Case, trajectory: Trajectory, population: Risk) -> dict[str, Any]:
         """Return the outcomes that exist: the time to the margin, and what the end is like."""
-        found: dict[str, float | str] = {
-            "status": trajectory.status.name.lower(),
-            "message": trajectory.message,
-            "evaluations": float(trajectory.stats["evaluations"]),
-        }
         if trajectory.time.size == 0:
-            return found
+            return {}
         columns = self.observe(case, trajectory)
         last = {name: float(column[-1]) for name, column in columns.items()}
         known = {one.name for one in OUTCOMES}
-        found |= {name: value for name, value in last.items() if name in known}
+        found = {name: value for name, value in last.items() if name in known}
         found["margin_reached"] = last["margin"]
         start, plateau = float(columns["attention"][0]), case.problem.plateau
         found["attention_share"] = last["attention"] / plateau

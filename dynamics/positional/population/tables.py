@@ -26,6 +26,7 @@ from dynamics.positional.population.value import Value, require_finite
 from dynamics.positional.problem import Problem, State
 
 _CANCELLED = 2.0**-50  # of its terms: a smaller sum is rounding
+_ANSWERS = np.array([0, 2, 3, 4])  # of the certified sums: all but E[s(-F)]
 
 
 class StatePlan(NamedTuple):
@@ -187,8 +188,7 @@ class Table:
 
     def truncation(self, state: State) -> np.ndarray:
         """Return what the table neglects of the loss and the three entries, (4,)."""
-        bounds = group_bounds(self.plan.neglected, self.plan.constants, *map(float, state))
-        total = np.array([math.fsum(column) for column in bounds.T]) * OUTWARD
+        total = bounds_at(self.plan.neglected, self.plan.constants, *map(float, state)) * OUTWARD
         if vanishes(self.problem.beta, *state):
             total[2:] = 0.0
         return total
@@ -207,8 +207,8 @@ class Table:
         )
         require_finite(tuple(sums[0].tolist()), state)
         many = np.array([1.0, *self.problem.multiplicity])
-        found = np.delete(sums[0], 1) / many
-        rounding = np.delete(sums[2], 1) / many * OUTWARD + TINY
+        found = sums[0, _ANSWERS] / many
+        rounding = sums[2, _ANSWERS] / many * OUTWARD + TINY
         if vanishes(self.problem.beta, *state):
             found[2:] = rounding[2:] = 0.0
         return Terms(found, self.truncation(state), rounding, sums, signs)

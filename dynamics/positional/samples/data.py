@@ -121,15 +121,9 @@ def labels_of_coefficients(
     return np.asarray(np.where(np.abs(total) <= problem.L * rounding, 0.0, total))
 
 
-def disagreement(
-    problem: Problem,
-    X: np.ndarray,
-    y: np.ndarray,
-    partition: Any = None,
-    w_star: ArrayLike | None = None,
-) -> float:
+def disagreement(problem: Problem, X: np.ndarray, y: np.ndarray) -> float:
     """Return the fraction of samples with ``y f*(X) <= 0``."""
-    return float(np.mean(labelling_function(problem, X, partition, w_star) * y <= 0.0))
+    return float(np.mean(labelling_function(problem, X) * y <= 0.0))
 
 
 def feature(problem: Problem, w_star: ArrayLike | None) -> np.ndarray:

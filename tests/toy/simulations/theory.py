@@ -9,7 +9,7 @@ from simulations.running import (
     solver_parameters,
     solver_settings,
 )
-from simulations.theory import Case, Parameter, Quantity, Theory
+from simulations.theory import COST, Case, Parameter, Quantity, Theory
 from simulations.values import check_names
 from tests.toy.dynamics.population import ToyPopulation, ToyProblem
 
@@ -28,7 +28,7 @@ class Toy(Theory):
         Quantity("time", "flow time reached", "time"),
         Quantity("product", "final a b"),
         Quantity("loss", "final risk"),
-        Quantity("seconds", "wall time", "s"),
+        *COST,
     )
     observables = (
         Quantity("time", "learning rate x steps", "time"),
@@ -57,8 +57,6 @@ class Toy(Theory):
     def summary(self, case, trajectory, population):
         a, b = trajectory.final
         return {
-            "status": trajectory.status.name.lower(),
-            "message": trajectory.message,
             "time": float(trajectory.time[-1]),
             "product": a * b,
             "loss": float(trajectory.loss[-1]),

@@ -186,7 +186,7 @@ def _patch_errors(s, n, first, C, model, of_weights, rows):
             )
 
 
-@kernel(inner=True, fastmath=REORDER)
+@kernel(inner=True, lane=True, fastmath=REORDER)
 def patch_error(s, n, T, C, model, of_weights, p):
     r"""Bound the errors of ``row_gradient``: its value and its derivatives in alpha, gamma, rho.
 
