@@ -87,6 +87,7 @@ class TestRegistry:
         assert found.stdout.decode().strip() == "[]"
 
 
+@pytest.mark.traced
 class TestOutcomes:
     @pytest.mark.parametrize("claim_id", SECTION_4_1)
     def test_is_complete_and_can_be_stored(self, claim_id):
@@ -258,6 +259,7 @@ def test_names_are_unique_and_known():
 
 @pytest.mark.parametrize("name", MODULES)
 class TestEveryFigure:
+    @pytest.mark.traced
     def test_renders_and_explains_itself(self, name):
         figure = by_name(name)
         assert render(figure).startswith(b"\x89PNG")
