@@ -1,6 +1,7 @@
 import os
 
 import hypothesis
+import pytest
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 
@@ -19,7 +20,23 @@ def pytest_addoption(parser):
     )
 
 
+@pytest.hookimpl(trylast=True)  # Hypothesis marks its own
 def pytest_collection_modifyitems(items):
-    """Put files with slow tests first: at the end no process works alone on a long one."""
+    """Put files with slow tests first, and trace only what can add to the coverage.
+
+    Slow ones first: at the end no process works alone on a long one.
+
+    Tracing makes Python twice as slow, SymPy 2.4 times. So three kinds of tests are not traced:
+    slow ones, those with drawn cases, and all cases of a test but its first. What they run is run
+    by others, too; where it is not, since each case is a claim of its own, they are marked
+    ``traced``. What is reported is thereby a lower bound.
+    """
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
+    seen = set()
+    for item in items:
+        test = item.nodeid.partition("[")[0]
+        again = test in seen or any(map(item.get_closest_marker, ("slow", "hypothesis")))
+        if again and not item.get_closest_marker("traced"):
+            item.add_marker("no_cover")
+        seen.add(test)

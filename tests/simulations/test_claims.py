@@ -1,17 +1,22 @@
-"""The claims: listed lightly, measured quickly, and able to come out otherwise."""
+"""The claims: listed lightly, measured quickly, able to come out otherwise; and their figures."""
 
+import importlib
 import math
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
+import matplotlib
 import numpy as np
 import pytest
 import xarray
+from matplotlib.figure import Figure as Canvas
 
 from dynamics import Problem
 from simulations.files.as_json import plain
+from simulations.files.store import write_dataset
 from simulations.positional import runs
 from simulations.positional.claims.events import judge as judge_events
 from simulations.positional.claims.gamma_ge_rho import Course, Sample
@@ -22,8 +27,9 @@ from simulations.positional.claims.sigma_a_breaks_symmetry import Breaking
 from simulations.positional.claims.sigma_a_breaks_symmetry import judge as judge_sigma_a
 from simulations.reproduction.claim import Claim, Context, Verdict
 from simulations.reproduction.registry import claim_ids, load
+from simulations.reproduction.run import render
 from tests.closeness import close
-from tests.simulations.quick import outcome
+from tests.simulations.quick import figures, outcome
 
 SECTION_4_1 = (
     "lemma-4.1",
@@ -35,6 +41,22 @@ SECTION_4_1 = (
     "sigma-a-breaks-symmetry",
     "reduced-equals-full",
 )
+#: Figures by name, each with its module.
+MODULES = {
+    "three-values": "three_values",
+    "span-stability": "span_stability",
+    "lemma-4-3-factor": "lemma_4_3_factor",
+    "lemma-4-3-scaling": "lemma_4_3_scaling",
+    "theorem-4.1-horizons": "theorem_hypotheses",
+    "attention-matrix": "attention_matrix",
+    "loss-and-error": "loss_and_error",
+    "order-parameters": "order_parameters",
+    "phase-portrait": "phase_portrait",
+    "gamma-rho-violation": "gamma_rho_violation",
+    "gamma-rho-condition": "gamma_rho_condition",
+    "symmetry-breaking": "symmetry_breaking",
+    "reduced-against-full": "reduced_against_full",
+}
 BASE = {"D": 64, "C": 4, "qD": 2.0}
 CROWDED = {"D": 16, "C": 2, "qD": 8.0, "nu": 1e-3, "beta": 0.5}
 TINY = {"D": 8, "C": 2, "qD": 4.0, "nu": 1e-3, "beta": 0.5}
@@ -65,6 +87,7 @@ class TestRegistry:
         assert found.stdout.decode().strip() == "[]"
 
 
+@pytest.mark.traced
 class TestOutcomes:
     @pytest.mark.parametrize("claim_id", SECTION_4_1)
     def test_is_complete_and_can_be_stored(self, claim_id):
@@ -212,6 +235,67 @@ class TestVerdictsCouldComeOutOtherwise:
         full_descent = runs.full_descent
         monkeypatch.setattr(runs, "full_descent", wrong)
         assert claim.run(Context(quick=True)).verdict is Verdict.FAILS
+
+
+def by_name(name):
+    return next(figure for figure in figures(SECTION_4_1) if figure.name == name)
+
+
+@cache
+def drawn(name):
+    """A figure as it is laid out, drawn once for the tests that look at it."""
+    figure = by_name(name)
+    canvas = Canvas(figsize=figure.size, layout="constrained")
+    figure.draw(canvas)
+    canvas.draw_without_rendering()
+    return canvas
+
+
+def test_names_are_unique_and_known():
+    names = [figure.name for figure in figures(SECTION_4_1)]
+    assert len(names) == len(set(names))
+    assert set(names) == set(MODULES)
+
+
+@pytest.mark.parametrize("name", MODULES)
+class TestEveryFigure:
+    @pytest.mark.traced
+    def test_renders_and_explains_itself(self, name):
+        figure = by_name(name)
+        assert render(figure).startswith(b"\x89PNG")
+        assert figure.title
+        assert len(figure.caption) > 40
+
+    def test_axes_are_labelled_and_readable(self, name):
+        for ax in drawn(name).axes:
+            bottom = ax.get_subplotspec() is None or ax.get_subplotspec().is_last_row()
+            assert ax.get_xlabel() or not bottom or ax.get_label() == "<colorbar>"
+            for label in (ax.xaxis.label, ax.yaxis.label, *ax.get_xticklabels()):
+                assert label.get_fontsize() >= 9
+
+    def test_legend_lies_beside_the_data_or_is_in_a_free_corner(self, name):
+        for ax in drawn(name).axes:
+            legend = ax.get_legend()
+            if legend is None:
+                continue
+            box = legend.get_window_extent()
+            for line in ax.lines:
+                points = ax.transData.transform(np.column_stack(line.get_data()))
+                if len(points) > 2:
+                    assert not box.count_contains(points[np.isfinite(points).all(axis=1)])
+
+    def test_draws_again_from_its_netcdf_file(self, name, tmp_path):
+        figure = by_name(name)
+        write_dataset(tmp_path / "data.nc", figure.data)
+        module = importlib.import_module(f"simulations.positional.figures.{MODULES[name]}")
+        with xarray.open_dataset(tmp_path / "data.nc", engine="h5netcdf") as data:
+            artists = module.draw(data.load())
+        assert artists
+
+    def test_changes_nothing_global(self, name):
+        before = dict(matplotlib.rcParams)
+        by_name(name).draw(Canvas())
+        assert dict(matplotlib.rcParams) == before
 
 
 def test_readme_lists_every_claim_in_order():

@@ -50,6 +50,7 @@ HOLDS, FAILS, FINDING = Verdict.HOLDS, Verdict.FAILS, Verdict.FINDING
 
 class TestQuickRuns:
     @pytest.mark.slow
+    @pytest.mark.traced
     @pytest.mark.parametrize("claim_id", IDS)
     def test_holds_and_says_what_it_measured(self, claim_id):
         claim, found = load(claim_id), outcome(claim_id)
@@ -68,6 +69,7 @@ class TestQuickRuns:
         assert len(IDS) == 10
 
     @pytest.mark.slow
+    @pytest.mark.traced
     def test_figures_are_drawn_from_their_stored_data(self, tmp_path):
         from matplotlib.figure import Figure as Canvas
 

@@ -91,6 +91,7 @@ class TestVerdict:
 
 
 @pytest.mark.slow
+@pytest.mark.traced
 def test_quick_run():
     assert_complete("gamma-ge-rho-boundary")
     found = outcome("gamma-ge-rho-boundary")

@@ -233,6 +233,7 @@ class TestVerdict:
 
 class TestClaim:
     @pytest.mark.slow
+    @pytest.mark.traced
     def test_finds_both_sides_of_the_boundary(self, tmp_path):
         found = outcome("gamma-ge-rho-certified")
         assert found.verdict is Verdict.FINDING

@@ -45,6 +45,7 @@ class TestVerdict:
 
 
 @pytest.mark.slow
+@pytest.mark.traced
 class TestOutcome:
     def test_is_complete(self):
         assert_complete("diagonal")

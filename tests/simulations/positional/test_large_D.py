@@ -25,6 +25,7 @@ INSIDE, OUTSIDE = Case("nu=1/D", 3, 4, 100_000), Case(FIXED, 3, 4, 100_000)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("claim", ["events-large-D", "theorem-4.1-large-D", "scaling-theory"])
+@pytest.mark.traced
 def test_quick_run(claim):
     assert_complete(claim)
     for figure in outcome(claim).figures:

@@ -20,7 +20,7 @@ CLAIMS = {
     "figure-2": "gaussian_patches",
     "figure-3": "data_point",
 }
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.traced]
 
 
 def test_stand_in_the_papers_order():

@@ -76,6 +76,7 @@ def test_stand_in_the_papers_order():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("claim_id", DRAWN)
+@pytest.mark.traced
 class TestOutcome:
     def test_is_complete_and_can_be_stored(self, claim_id):
         assert_complete(claim_id)

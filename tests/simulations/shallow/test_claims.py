@@ -36,6 +36,7 @@ def test_they_are_the_last_of_the_registry():
 
 
 @pytest.mark.slow
+@pytest.mark.traced
 @pytest.mark.parametrize("claim_id", IDS)
 def test_each_is_complete_and_comes_out_as_known(claim_id):
     assert_complete(claim_id)
@@ -47,6 +48,7 @@ def test_each_is_complete_and_comes_out_as_known(claim_id):
 
 
 @pytest.mark.slow
+@pytest.mark.traced
 def test_figures_are_drawn_from_their_stored_data(tmp_path):
     from matplotlib.figure import Figure as Canvas
 

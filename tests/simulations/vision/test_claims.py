@@ -197,6 +197,7 @@ def smaller(plan):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("claim_id", CLAIMS)
+@pytest.mark.traced
 def test_a_claim_as_a_whole_with_models_much_smaller(claim_id, monkeypatch):
     if extra.missing():
         pytest.skip("the extra is not installed")
