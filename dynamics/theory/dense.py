@@ -219,22 +219,25 @@ class DenseModel:
         if not shape:
             return np.zeros((), np.int64)
         labels = np.arange(prod(shape)).reshape(shape)
-        moved = [np.ix_(*(move[name] for name in names)) for move in self._moves()]
+        moved = [np.ix_(*(move[name] for name in names)) for move in self.moves()]
         while True:
             before = labels.copy()
             for place in moved:
                 labels = np.minimum(labels, labels[place])
             if np.array_equal(labels, before):
                 break
-        for flips in self._flips():
+        for flips in self.flips():
             signs = [flips[name] for name in names]
             if signs:
                 total = np.asarray(sum(np.ix_(*signs)))
                 labels = np.where(total % 2 == 1, -1, labels)
         return labels
 
-    def _moves(self) -> list[dict[str, Integers]]:
-        """Return the exchanges of neighbours that generate the group, for each index set."""
+    def moves(self) -> list[dict[str, Integers]]:
+        """Return the exchanges of neighbours that generate the group, for each index set by name.
+
+        Each is where the elements of the set go, (n,).
+        """
         known = {element for elements in self.sets.values() for element in _named(elements)}
         swaps: list[dict[Any, Any]] = []
         inside: dict[Any, list[Any]] = {}
@@ -258,7 +261,7 @@ class DenseModel:
             for swap in swaps
         ]
 
-    def _flips(self) -> list[dict[str, Integers]]:
+    def flips(self) -> list[dict[str, Integers]]:
         """Return, for each coordinate that may be flipped, 1 at it and 0 elsewhere."""
         known = {x for elements in self.sets.values() for x in _named(elements)}
         signed = sorted(x for x in known if x[0] in self._signed)

@@ -13,6 +13,7 @@ from dynamics.core.errors import ParameterError
 from dynamics.theory import closed
 from dynamics.theory.data import Orbits, orbits
 from dynamics.theory.kernel import mean, orbit_function
+from simulations.stated import manifold
 from simulations.stated.full import FullModel
 from simulations.stated.law import law
 from symbolic.theory import Theory, TheoryError
@@ -62,8 +63,8 @@ class Check:
 class Findings:
     """What is derived for all sizes, and what is seen at the small sizes of the check.
 
-    ``conserved`` are formulas in order parameters at those sizes; ``growth`` is the fastest rate at
-    which a deviation from the manifold grows at the start.
+    ``conserved`` are formulas in order parameters at those sizes; ``dimension`` that of the
+    smallest affine space through the start which the flow stays in.
     """
 
     theory: str
@@ -72,8 +73,9 @@ class Findings:
     steps: int
     check: Check
     agrees: bool
+    manifold: manifold.Manifold
     conserved: tuple[str, ...]
-    growth: float
+    dimension: int
     derivation_seconds: float
     gradient_seconds: float
 
@@ -108,9 +110,11 @@ def examine(theory: Theory, given: Mapping[str, float] | None = None) -> Finding
     seconds = (perf_counter() - before) / len(states)
     gradients = np.array([gradient for _, gradient in found])
     check = _check(theory, values, full, data, states[0], found[0])
+    closing = closed.closure(lambda state: mean(orbit, data, state, constants)[1], start)
     names = [order.name for order in theory.orders]
     conserved = _linear_forms(closed.linear(gradients), names)
     conserved += _quadratic_forms(closed.quadratic(states, gradients), names)
+    around = manifold.examine(full, dict(zip(names, start.tolist())))
     return Findings(
         theory=theory.name,
         paper=theory.paper,
@@ -120,9 +124,10 @@ def examine(theory: Theory, given: Mapping[str, float] | None = None) -> Finding
         ),
         steps=len(theory.reduced.steps),
         check=check,
-        agrees=check.agrees,
+        agrees=check.agrees and around.agrees,
+        manifold=around,
         conserved=tuple(conserved),
-        growth=_growth(full, dict(zip(names, start.tolist()))),
+        dimension=len(closing),
         derivation_seconds=derived,
         gradient_seconds=seconds,
     )
@@ -197,32 +202,6 @@ def _sizes(theory: Theory, given: Mapping[str, float]) -> Iterator[dict[str, flo
         yield {size.name: x for size, x in zip(free, found)}
 
 
-def _growth(full: FullModel, start: dict[str, float]) -> float:
-    """Return the fastest growth across the manifold, of entries that are trained."""
-    theory = full.theory
-    at = full.embed(start)
-    free = {name: full.free(name) for name in at}
-    shapes = {name: array.shape for name, array in at.items()}
-
-    def joined(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
-        return np.concatenate([np.asarray(arrays[name])[free[name]] for name in shapes])
-
-    def gradient(vector: np.ndarray) -> np.ndarray:
-        moved, place = {}, 0
-        for name in shapes:
-            moved[name] = np.array(at[name], float)
-            size = int(free[name].sum())
-            moved[name][free[name]] = vector[place : place + size]
-            place += size
-        return joined(full.dense.evaluate(moved)[1])
-
-    zero = joined(full.embed(dict.fromkeys(start, 0.0)))
-    columns = [joined(full.embed(dict.fromkeys(start, 0.0) | {order.name: 1.0})) - zero
-               for order in theory.orders]  # fmt: skip
-    lift = np.array([column for column in columns if column.any()]).T
-    return closed.growth(gradient, joined(at), lift)
-
-
 def _linear_forms(forms: np.ndarray, names: list[str]) -> list[str]:
     return [_formula({name: c for name, c in zip(names, form) if c != 0.0}) for form in forms]
 
@@ -276,10 +255,19 @@ def described(findings: Findings) -> str:
     lines += ["conserved there by the flow: " + ("" if findings.conserved else "nothing linear or "
               "quadratic")]  # fmt: skip
     lines += [f"  {formula}" for formula in findings.conserved]
-    repels = "repels" if findings.growth > 1e-9 else "does not repel"
-    if findings.growth == -np.inf:
-        lines += ["the manifold is all there is: no entry lies outside"]
-    else:
-        lines += [f"the manifold {repels} there at the start: a deviation grows at a rate of "
-                  f"{findings.growth:.3g} at most"]  # fmt: skip
-    return "\n".join(lines)
+    lines += [f"the smallest space that the flow stays in has {findings.dimension} dimensions"]
+    return "\n".join([*lines, "", *_around(findings.manifold)])
+
+
+def _around(found: manifold.Manifold) -> list[str]:
+    """Return what the full model says of the manifold, line by line."""
+    told = "each orbit has one value" if found.agrees else "AN ORBIT HAS MORE THAN ONE VALUE"
+    lines = [f"from the gradient in every entry alone: {found.discovered} values move, and there "
+             f"are {found.orbits} orbits; {told}"]  # fmt: skip
+    if found.remark:
+        lines += [found.remark]
+    if found.growth == -np.inf:
+        return [*lines, "the manifold is all there is: no entry lies outside"]
+    repels = "repels" if found.growth > 1e-9 else "does not repel"
+    return [*lines, f"the manifold {repels} there at the start: a deviation grows at a rate of "
+            f"{found.growth:.3g} at most"]  # fmt: skip
