@@ -42,7 +42,8 @@ class Check:
 
     ``difference`` is the largest, of loss and gradient entries, relative to the largest entry;
     ``spread`` that between entries of one orbit. ``miscounted`` names orbits whose number of
-    entries is not the derived one.
+    entries is not the derived one. ``derived`` holds the slope of each order parameter per entry,
+    ``slopes`` those of its entries in the full model.
     """
 
     at: dict[str, float]
@@ -52,6 +53,8 @@ class Check:
     difference: float
     spread: float
     miscounted: tuple[str, ...]
+    derived: dict[str, float]
+    slopes: dict[str, tuple[float, ...]]
 
     @property
     def agrees(self) -> bool:
@@ -63,7 +66,8 @@ class Check:
 class Findings:
     """What is derived for all sizes, and what is seen at the small sizes of the check.
 
-    ``conserved`` are formulas in order parameters at those sizes; ``dimension`` that of the
+    ``conserved`` are formulas in order parameters at those sizes, ``linear`` the coefficients of
+    those that are linear; ``dimension`` that of the
     smallest affine space through the start which the flow stays in.
     """
 
@@ -75,6 +79,7 @@ class Findings:
     agrees: bool
     manifold: manifold.Manifold
     conserved: tuple[str, ...]
+    linear: tuple[dict[str, float], ...]
     dimension: int
     derivation_seconds: float
     gradient_seconds: float
@@ -112,7 +117,8 @@ def examine(theory: Theory, given: Mapping[str, float] | None = None) -> Finding
     check = _check(theory, values, full, data, states[0], found[0])
     closing = closed.closure(lambda state: mean(orbit, data, state, constants)[1], start)
     names = [order.name for order in theory.orders]
-    conserved = _linear_forms(closed.linear(gradients), names)
+    linear = closed.linear(gradients)
+    conserved = _linear_forms(linear, names)
     conserved += _quadratic_forms(closed.quadratic(states, gradients), names)
     around = manifold.examine(full, dict(zip(names, start.tolist())))
     return Findings(
@@ -127,6 +133,7 @@ def examine(theory: Theory, given: Mapping[str, float] | None = None) -> Finding
         agrees=check.agrees and around.agrees,
         manifold=around,
         conserved=tuple(conserved),
+        linear=tuple(dict(zip(names, form)) for form in linear.tolist()),
         dimension=len(closing),
         derivation_seconds=derived,
         gradient_seconds=seconds,
@@ -161,6 +168,8 @@ def _check(
         difference=float(np.max(differences)),
         spread=max(spread for _, spread, _ in entries.values()) / largest,
         miscounted=tuple(miscounted),
+        derived=dict(zip(names, reduced[1].tolist())),
+        slopes={name: tuple(x.tolist()) for name, x in full.by_order(gradient).items()},
     )
 
 

@@ -69,16 +69,22 @@ class FullModel:
             found[tensor.name] = np.vectorize(value.__getitem__, [float])(entries.label)
         return found
 
-    def mean(self, tensors: Mapping[str, Array]) -> dict[str, tuple[float, float, int]]:
-        """Return for each order parameter the mean, the spread and the number of its entries."""
+    def by_order(self, tensors: Mapping[str, Array]) -> dict[str, Array]:
+        """Return the entries (n,) of each order parameter."""
         found = {}
         for order in self.theory.orders:
             entries = self.entries[order.tensor.name]
             labels = [i for i, key in entries.key.items() if key == order.key]
-            mine = np.asarray(tensors[order.tensor.name])[np.isin(entries.label, labels)]
-            spread = float(np.ptp(mine)) if mine.size else 0.0
-            found[order.name] = float(mine.mean()) if mine.size else 0.0, spread, int(mine.size)
+            chosen = np.isin(entries.label, labels)
+            found[order.name] = np.asarray(tensors[order.tensor.name])[chosen]
         return found
+
+    def mean(self, tensors: Mapping[str, Array]) -> dict[str, tuple[float, float, int]]:
+        """Return for each order parameter the mean, the spread and the number of its entries."""
+        return {
+            name: (float(x.mean()), float(np.ptp(x)), x.size) if x.size else (0.0, 0.0, 0)
+            for name, x in self.by_order(tensors).items()
+        }
 
     def free(self, tensor: str) -> NDArray[np.bool_]:
         """Return which entries of a tensor are trained, (shape) of truth values."""
