@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise, product
-from math import comb, prod
+from math import comb, log10, prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +27,8 @@ MOST_NUMBERS = 2**21
 class Step(NamedTuple):
     """One step of an expression: kind, steps it uses, its free indices, and what else it needs.
 
-    ``entry`` has the name of an array and its indices; ``same`` and ``inside`` two names of sets
+    ``entry`` has the name of an array and its indices; ``part`` the name of a set, its index and a
+    number for each part; ``same`` and ``inside`` two names of sets
     and two indices; ``constant`` and ``power`` a number; ``sum`` and ``softmax`` an index.
     """
 
@@ -53,13 +54,16 @@ class Values(NamedTuple):
     """Data on a set: a subset of ``size`` elements, or independent values with their chances.
 
     ``given`` holds (source, value): elements inside what that source has chosen have the value.
+    Values on several sets have an entry for each tuple of elements; ``deviation`` multiplies the
+    law, part by part of one of the sets: (place of the set, deviation by part).
     """
 
     name: str
-    over: str
+    over: tuple[str, ...]
     size: int | None
     law: Mapping[float, float]
     given: tuple[tuple[str, float], ...] = ()
+    deviation: tuple[int, Mapping[int, float]] | None = None
 
 
 class DenseModel:
@@ -97,6 +101,7 @@ class DenseModel:
     ) -> None:
         self.steps, self.sets, self.tensors = tuple(steps), dict(sets), dict(tensors)
         self._sizes, self._signed = tuple(sizes), signed
+        self._over = {source.name: source.over for source in sources}
         self.weight, self.data = _configurations(sources, self.sets)
         largest = max(prod(len(sets[s]) for s in own.values()) for own in sizes)
         if len(self.weight) * largest > MOST_NUMBERS:
@@ -144,9 +149,14 @@ class DenseModel:
             if name in self.tensors:
                 found = np.asarray(tensors[name], float)
                 return found[self._place(indices, step.axes, self.tensors[name])][None]
-            return self.data[name]
+            place = self._place(indices, step.axes, self._over[name])
+            return np.asarray(self.data[name][(slice(None), *place)])
         if step.op in ("same", "inside"):
             return self._relation(step)
+        if step.op == "part":
+            own, index, values = step.detail
+            table = np.array([values[part] for part in self.sets[own].part.tolist()])
+            return np.asarray(table[self._place((index,), step.axes, (own,))][None], float)
         x = [_aligned(values[i], self.steps[i].axes, step) for i in step.arguments]
         if step.op == "add":
             return np.asarray(x[0] + x[1])
@@ -323,31 +333,49 @@ def _configurations(
 ) -> tuple[Array, dict[str, Array]]:
     """Return the chance of every configuration, (n,), and the values of each source, (n, size)."""
     rows: list[tuple[float, dict[str, tuple[float, ...]]]] = [(1.0, {})]
+    _require_few(sources, sets)
     for source in sources:
-        elements = sets[source.over]
+        number = prod(len(sets[name]) for name in source.over)
         grown: list[tuple[float, dict[str, tuple[float, ...]]]] = []
         for chance, known in rows:
-            for p, values in _one_source(source, elements, sets, sources, known):
+            for p, values in _one_source(source, number, sets, sources, known):
                 grown.append((chance * p, known | {source.name: values}))
-                if len(grown) * len(elements) > MOST_NUMBERS:
+                if len(grown) * number > MOST_NUMBERS:
                     raise ParameterError(
                         f"more than {len(grown):.2g} configurations of the data are too many for "
                         "the full model: choose smaller sizes"
                     )
         rows = grown
     weight = np.array([chance for chance, _ in rows])
-    return weight, {s.name: np.array([known[s.name] for _, known in rows]) for s in sources}
+    shapes = {s.name: tuple(len(sets[name]) for name in s.over) for s in sources}
+    return weight, {
+        name: np.array([known[name] for _, known in rows]).reshape(-1, *shape)
+        for name, shape in shapes.items()
+    }
+
+
+def _require_few(sources: Sequence[Values], sets: Mapping[str, Elements]) -> None:
+    """Refuse what would be too many before any is written."""
+    digits = 0.0
+    for source in sources:
+        number = prod(len(sets[name]) for name in source.over)
+        if source.size is None and not source.given:
+            digits += number * log10(sum(p > 0.0 for p in source.law.values()))
+    if digits > log10(MOST_NUMBERS):
+        raise ParameterError(
+            f"10^{digits:.2g} configurations of the data are too many for the full model: choose "
+            "smaller sizes"
+        )
 
 
 def _one_source(
     source: Values,
-    elements: Elements,
+    size: int,
     sets: Mapping[str, Elements],
     sources: Sequence[Values],
     known: Mapping[str, tuple[float, ...]],
 ) -> Iterator[tuple[float, tuple[float, ...]]]:
     """Yield chance and values of one source, given those before it."""
-    size = len(elements)
     if source.size is not None:
         chance = 1.0 / comb(size, source.size)
         for chosen in combinations(range(size), source.size):
@@ -355,7 +383,8 @@ def _one_source(
         return
     forced: dict[int, float] = {}
     for name, value in source.given:
-        over = sets[next(s.over for s in sources if s.name == name)]
+        over = sets[next(s.over for s in sources if s.name == name)[0]]
+        elements = sets[source.over[0]]
         hits = {there for there, hit in zip(over.larger.tolist(), known[name]) if hit}
         forced |= {i: value for i, there in enumerate(elements.larger.tolist()) if there in hits}
     free = [
@@ -364,5 +393,17 @@ def _one_source(
         else [(forced[i], 1.0)]
         for i in range(size)
     ]
+    scale = _deviations(source, sets)
     for row in product(*free):
-        yield prod(p for _, p in row), tuple(x for x, _ in row)
+        yield prod(p for _, p in row), tuple(d * x for d, (x, _) in zip(scale, row))
+
+
+def _deviations(source: Values, sets: Mapping[str, Elements]) -> list[float]:
+    """Return what multiplies the value of each tuple of elements."""
+    shape = [len(sets[name]) for name in source.over]
+    scale = np.ones(shape)
+    if source.deviation is not None:
+        at, by_part = source.deviation
+        own = np.array([by_part[part] for part in sets[source.over[at]].part.tolist()])
+        scale = scale * own.reshape([-1 if i == at else 1 for i in range(len(shape))])
+    return [float(x) for x in scale.ravel()]

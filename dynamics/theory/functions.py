@@ -18,3 +18,18 @@ def sigmoid(x: float) -> float:
 def softplus(x: float) -> float:
     """Return log(1 + e^x)."""
     return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
+
+
+@kernel
+def power(x: float, exponent: float) -> float:
+    """Return x^exponent, by multiplication where the exponent is a small whole number."""
+    whole = int(exponent)
+    if whole != exponent or abs(whole) > 64:
+        return math.pow(x, exponent)
+    found, base, left = 1.0, x, abs(whole)
+    while left:
+        if left & 1:
+            found *= base
+        base *= base
+        left >>= 1
+    return found if whole >= 0 else 1.0 / found

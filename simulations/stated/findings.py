@@ -12,7 +12,7 @@ import numpy as np
 from dynamics.core.errors import ParameterError
 from dynamics.theory import closed
 from dynamics.theory.data import Orbits, orbits
-from dynamics.theory.kernel import mean, orbit_function
+from dynamics.theory.kernel import mean, mean_function
 from simulations.stated import manifold
 from simulations.stated.full import FullModel
 from simulations.stated.law import law
@@ -104,18 +104,18 @@ def examine(theory: Theory, given: Mapping[str, float] | None = None) -> Finding
     text = source(theory)
     derived = process_time() - before
     values, full, data = _small(theory, dict(given or {}))
-    orbit, constants = orbit_function(text, theory.name), list(values.values())
+    function, constants = mean_function(text, theory.name), list(values.values())
     start = np.array([full.numbers.real(order.start) for order in theory.orders])
     count = len(start)
     rng = np.random.default_rng(0)
     states = start + _SPREAD * rng.normal(size=(count * (count + 1) // 2 + count + 5, count))
-    mean(orbit, data, start, constants)
+    mean(function, data, start, constants)
     before = perf_counter()
-    found = [mean(orbit, data, state, constants) for state in states]
+    found = [mean(function, data, state, constants) for state in states]
     seconds = (perf_counter() - before) / len(states)
     gradients = np.array([gradient for _, gradient in found])
     check = _check(theory, values, full, data, states[0], found[0])
-    closing = closed.closure(lambda state: mean(orbit, data, state, constants)[1], start)
+    closing = closed.closure(lambda state: mean(function, data, state, constants)[1], start)
     names = [order.name for order in theory.orders]
     linear = closed.linear(gradients)
     conserved = _linear_forms(linear, names)

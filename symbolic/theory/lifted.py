@@ -174,6 +174,8 @@ class Lift:
             return sp.Integer(at.key(x.indices) == x.detail)
         if x.op == "same":
             return sp.Integer(at.element(x.indices[0]) == at.element(x.indices[1]))
+        if x.op == "part":
+            return x.detail.values[self._part(at, x.indices[0])]
         if x.op == "inside":
             inner, outer = map(at.element, x.indices)
             return sp.Integer(inner.larger == outer.larger and inner.own != NONE)
@@ -202,6 +204,14 @@ class Lift:
             return home.value(x.detail, family)
         kind = element.members.kinds[at.own[element.own][2]]
         return kind[element.members.sources.index(x.detail)]
+
+    def _part(self, at: Pattern, index: str) -> IndexSet:
+        """Return the set that an index points into."""
+        element = at.element(index)
+        part = at.larger[element.larger][0].root if element.members is None else (
+            element.members.part)  # fmt: skip
+        assert part is not None
+        return part
 
     def _raised(self, x: Node, at: Pattern) -> sp.Expr:
         """Return e to the score of a softmax, for the element that its index points to."""

@@ -8,7 +8,7 @@ from typing import Any
 import sympy as sp
 
 from symbolic.theory.errors import TheoryError, here, require
-from symbolic.theory.expression import Array
+from symbolic.theory.expression import Array, ByPart, Node, node
 from symbolic.theory.numbers import exact, named
 from symbolic.theory.sets import Exchangeable, IndexSet, Union
 
@@ -139,6 +139,63 @@ class Colouring(Source):
             )
 
 
+class Gaussian(Source):
+    """Independent normal numbers of mean 0, one for each tuple of elements.
+
+    The mean over them is taken exactly, for all sizes, where the loss is a polynomial in them.
+
+    Parameters
+    ----------
+    name, axes
+        The letter, and one index set or several; signed ones are allowed.
+    variance
+        Of every entry: a number or an expression in sizes and constants; or ``{part: variance}``,
+        by name, for every part of the one axis that is a `Union`.
+    """
+
+    def __init__(self, name: str, axes: Any = (), *, variance: Any = 1) -> None:
+        self.axes = tuple(axes) if isinstance(axes, (tuple, list)) else (axes,)
+        _named(name, self.axes)
+        self.name, self.where = name, here()
+        self.by_part: ByPart | None = None
+        self.variance = sp.Integer(1)
+        if not isinstance(variance, Mapping):
+            self.variance = number(f"variance of {name}", variance)
+            self._require_positive(self.variance)
+            return
+        unions = [where for where in self.axes if isinstance(where, Union)]
+        parts = {part.name: part for where in unions for part in where.parts}
+        require(
+            len(unions) == 1 and set(variance) == set(parts),
+            f"variance of {name} = {variance!r} is not allowed: it must be one number, or one for "
+            f"each part of its one union ({', '.join(parts) or 'it has none'})",
+        )
+        table = {
+            parts[part]: number(f"variance of {name}", value) for part, value in variance.items()
+        }
+        for value in table.values():
+            self._require_positive(value)
+        self.by_part = ByPart(unions[0], table)
+
+    def _require_positive(self, value: sp.Expr) -> None:
+        require(
+            not value.is_number or bool(value > 0),
+            f"variance of {self.name} = {value} is not allowed: it must be positive",
+        )
+
+    @property
+    def variances(self) -> tuple[sp.Expr, ...]:
+        """Every variance that occurs."""
+        return (self.variance,) if self.by_part is None else tuple(self.by_part.values.values())
+
+    def variance_at(self, indices: tuple[str, ...]) -> list[Node]:
+        """Return the variance of an entry as factors of an expression."""
+        if self.by_part is None:
+            return [] if self.variance == 1 else [node(self.variance)]
+        (over,) = self.by_part.axes
+        return [self.by_part.at(indices[self.axes.index(over)])]
+
+
 class Data(tuple[Source, ...]):
     """The data of a theory: independent sources, each of which may be given an earlier choice."""
 
@@ -147,7 +204,8 @@ class Data(tuple[Source, ...]):
         for source in sources:
             require(
                 isinstance(source, Source),
-                f"data = {source!r} is not allowed: it must be a Choice, Subset or Colouring",
+                f"data = {source!r} is not allowed: it must be a Choice, Subset, Colouring or "
+                "Gaussian",
             )
             for choice in getattr(source, "given", {}):
                 require(

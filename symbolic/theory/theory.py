@@ -19,7 +19,8 @@ from symbolic.theory.orbit_data import Home, homes
 from symbolic.theory.patterns import Orbit, orbits
 from symbolic.theory.sets import Exchangeable, IndexSet
 from symbolic.theory.tangent import Tangent
-from symbolic.theory.tensors import Data, Source, Subset, Tensor
+from symbolic.theory.tensors import Data, Gaussian, Source, Subset, Tensor
+from symbolic.theory.wick import Mean
 
 
 @dataclass(frozen=True)
@@ -202,21 +203,17 @@ class Theory:
             sets.update(dict.fromkeys(x.axes.values()))
         parts = [part for where in sets for part in where.parts]
         parts += [part.inside for part in parts if part.inside is not None]
-        return homes(parts, self.data)
+        return homes(parts, [x for x in self.data if not isinstance(x, Gaussian)])
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:
         """Every node of the loss, arguments before what uses them."""
-        found: dict[Node, None] = {}
+        return self.loss.all
 
-        def visit(x: Node) -> None:
-            if x not in found:
-                for argument in x.arguments:
-                    visit(argument)
-                found[x] = None
-
-        visit(self.loss)
-        return tuple(found)
+    @cached_property
+    def mean(self) -> Mean:
+        """The mean of the loss over Gaussian data, an expression without them."""
+        return Mean(self.loss)
 
     @cached_property
     def reduced(self) -> Reduced:
@@ -224,10 +221,10 @@ class Theory:
         lift = Lift(self.homes, self.entries)
         gradient = {}
         for order in self.orders:
-            slope = Tangent(order.tensor, order.key).of(self.loss)
+            slope = Tangent(order.tensor, order.key).of(self.mean.loss)
             total = sp.Integer(0) if slope is None else lift.value(slope, Pattern())
             gradient[order.name] = total / order.count
-        return Reduced(lift.value(self.loss, Pattern()), gradient, lift.steps)
+        return Reduced(lift.value(self.mean.loss, Pattern()), gradient, lift.steps)
 
     @cached_property
     def entries(self) -> dict[tuple[Tensor, tuple[Any, ...]], sp.Expr]:
@@ -265,6 +262,7 @@ class Theory:
             yield from getattr(source, "law", {}).values()
             yield from getattr(source, "law", ())
             yield getattr(source, "size", sp.Integer(0))
+            yield from getattr(source, "variances", ())
         for home in self.homes:
             yield home.size
             yield from (members.part.size for members in home.inner)
