@@ -1,8 +1,1 @@
-"""Theories in one file each, to read and to run: ``patchdyn theory FILE.py``."""
-
-from pathlib import Path
-
-
-def folder() -> Path:
-    """Return the folder of the files."""
-    return Path(__file__).parent
+"""Theories of other papers, each stated in one file: `patchdyn theory FILE.py`."""

@@ -3,17 +3,20 @@
 Trusts: Gauss-Hermite rules exact for the degree of the loss (numbers), and moments on paper.
 """
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import sympy as sp
 
-from simulations.stated.examples import folder
+from simulations.stated import examples
 from simulations.stated.full import FullModel
 from symbolic.theory import TheoryError, load_theory
 from tests.closeness import close, within
 
-REGRESSION = folder() / "in_context_regression.py"
-SMALL = {"N": 2, "m": 1, "n": 1, "lam": 0.7, "mu": 0.3, "start": 0.2}
+EXAMPLES = Path(examples.__file__).parent
+REGRESSION = EXAMPLES / "in_context_regression.py"
+SMALL = {"N": 2, "m": 1, "n": 1, "lam": 0.7, "mu": 0.3, "v0": 0.2, "u0": 0.1}
 
 #: E (sum of squares of the row sums)^2 and the like, by hand; ROW is what is in the loss.
 MOMENTS = """\
