@@ -35,7 +35,7 @@ DEFAULT = next(iter(_PACKAGES))
 _STATED: dict[str, Theory] = {}
 #: Rooms that are no theory and hold experiments of its paper: ``claims`` with ``CLAIMS``.
 _EXPERIMENTS = {"positional": ("simulations.vision",)}
-#: The room of theories that are stated in one file.
+#: The room of theories that are stated in one file; its claims name their papers themselves.
 _FILES = "simulations.stated"
 
 
@@ -51,10 +51,14 @@ def room(name: str, module: str) -> ModuleType:
 
 
 def rooms_of_claims() -> Iterator[tuple[str, str]]:
-    """Yield each theory and the packages that hold claims of its paper, its own folder first."""
+    """Yield each theory and the packages that hold claims of its paper, its own folder first.
+
+    Last come those of theories in one file, whose claims name their papers.
+    """
     for name, (package, _) in _PACKAGES.items():
         for own in (package, *_EXPERIMENTS.get(name, ())):
             yield name, f"{own}.claims"
+    yield "", f"{_FILES}.claims"
 
 
 def symbolic_rooms() -> tuple[str, ...]:
