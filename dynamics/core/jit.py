@@ -138,7 +138,8 @@ class _EmittedCache(FunctionCache):
     """Numba's file cache for a function of emitted source, named after the digest of that."""
 
     def __init__(self, function: Callable[..., Any], folder: str, stamp: str) -> None:
-        self._impl_class = lambda it: _Emitted(it, folder, stamp)
+        where: Any = partial(_Emitted, folder=folder, stamp=stamp)
+        self._impl_class = where
         super().__init__(function)
 
 

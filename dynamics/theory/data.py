@@ -22,6 +22,8 @@ from dynamics.core.errors import ParameterError
 Array = NDArray[np.float64]
 #: Configurations up to symmetry, and numbers in all configurations one by one, at most.
 MOST_ORBITS, MOST_NUMBERS = 10**6, 2**24
+#: Steps in which they are counted, at most: some seconds.
+MOST_STEPS = 10**7
 
 
 @dataclass(frozen=True)
@@ -112,12 +114,12 @@ def orbits(law: Law) -> Orbits:
     ParameterError
         If there are more than `MOST_ORBITS`.
     """
-    types = [types_of(larger) for larger in law.larger]
-    number = _how_many(law, types)
+    number = how_many(law)
     if number > MOST_ORBITS:
         raise ParameterError(
             f"{number:.2g} data orbits are too many (most {MOST_ORBITS:g}): choose smaller sizes"
         )
+    types = [types_of(larger) for larger in law.larger]
     weights: list[float] = []
     rows: list[list[list[tuple[int, Type]]]] = [[] for _ in law.larger]
     for chance, families in _configurations(law, types, 0, law.subset_size):
@@ -176,8 +178,24 @@ def _multisets(
             yield chance * others, own + rest, last
 
 
-def _how_many(law: Law, types: Sequence[list[Type]]) -> int:
-    """Count the configurations up to symmetry without listing them."""
+def how_many(law: Law) -> int:
+    """Count the configurations up to symmetry without listing them.
+
+    Raises
+    ------
+    ParameterError
+        If there are so many larger elements, or types of them, that this alone is too much.
+    """
+    for larger in law.larger:
+        inner = [math.comb(x.size + len(x.values) - 1, len(x.values) - 1) for x in larger.inner]
+        number = len(larger.weight) * math.prod(inner)
+        steps = number * (1 + larger.size) ** 2 * math.prod(1 + n for n in law.subset_size)
+        if steps > MOST_STEPS:
+            raise ParameterError(
+                f"{larger.size} larger elements of {number:.3g} types are too many to enumerate: "
+                "choose smaller sizes"
+            )
+    types = [types_of(larger) for larger in law.larger]
     total = {law.subset_size: 1}
     for larger, own in zip(law.larger, types):
         table = {(larger.size, left): ways for left, ways in total.items()}

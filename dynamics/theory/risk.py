@@ -74,7 +74,7 @@ class StatedRisk(Risk):
         out = np.empty(len(self.order_parameters))
         return self._function(np.asarray(state, float), self._constants, *self._columns, out), out
 
-    def gradient(self, state: Any) -> Array:
+    def gradient(self, state: Any) -> Any:
         """Return the derivative in one entry of each order parameter, (n,)."""
         self.evaluations += 1
         return self._evaluate(state)[1]

@@ -92,6 +92,8 @@ class Theory:
         Names of the paper for orbits, ``{"A[same set]": "gamma"}``.
     claims
         Conjectures about order parameters, ``"gamma >= rho"``.
+    usual
+        Sizes, constants and ``horizon`` where none are given, ``{"D": 16, "horizon": 1e6}``.
 
     Raises
     ------
@@ -110,11 +112,12 @@ class Theory:
         data: Data | None = None,
         names: Mapping[str, str] | None = None,
         claims: Sequence[str] = (),
+        usual: Mapping[str, float] | None = None,
     ) -> None:
         self.name, self.paper, self.where = name, paper, here()
         self.sizes, self.parameters = tuple(sizes), tuple(parameters)
         self.data = Data() if data is None else data
-        self.claims = tuple(claims)
+        self.claims, self.usual = tuple(claims), dict(usual or {})
         self.constants: tuple[Constant, ...] = ()  # `load_theory` takes those of the file
         for what, kind, given in (
             ("sizes", Size, self.sizes),
