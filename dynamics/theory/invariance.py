@@ -11,9 +11,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from dynamics.core.errors import ParameterError
-from dynamics.theory.closed import Partition
+from dynamics.theory.closed import Integers, Partition
 from dynamics.theory.data import Array
-from dynamics.theory.dense import Integers
 
 Tensors = Mapping[str, Array]
 #: Numbers whose difference is below this share of the larger are the same.

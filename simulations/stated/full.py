@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dynamics.theory.configurations import Elements, Integers, Values
 from dynamics.theory.data import Array
-from dynamics.theory.dense import DenseModel, Elements, Integers, Step, Values
+from dynamics.theory.dense import DenseModel, Step
 from simulations.stated.law import Numbers
 from symbolic.theory.expression import Node
 from symbolic.theory.patterns import NONE, Key, canonical

@@ -57,7 +57,7 @@ def claims_of(theory: Theory) -> tuple[Claim, ...]:
 
 def _reduction(theory: StatedTheory, context: Context) -> Outcome:
     found = examine(theory.stated)
-    worst = max(found.check.difference, found.check.spread)
+    worst, around = max(found.check.difference, found.check.spread), found.manifold
     conserved = "; ".join(found.conserved) or "nothing linear or quadratic"
     return Outcome(
         Verdict.HOLDS if found.agrees else Verdict.FAILS,
@@ -65,7 +65,8 @@ def _reduction(theory: StatedTheory, context: Context) -> Outcome:
             dict(found.check.at),
             ("order_parameters", "order parameters", len(found.order_parameters)),
             ("difference", "largest difference from the full model, relative", float(worst)),
-            ("growth", "rate at which the manifold repels at the start", float(found.growth)),
+            ("discovered", "values that move, from the gradient alone", around.discovered),
+            ("growth", "rate at which the manifold repels at the start", around.growth),
             ("conserved", "what the flow conserves there", conserved),
         ),
         AGREES, dict(found.check.at),

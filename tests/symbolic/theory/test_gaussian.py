@@ -115,8 +115,8 @@ def test_the_loss_on_the_manifold_of_in_context_regression():
 
 
 REFUSED = {
-    "softmax": ('U * x["a", "i"] * x["a", "i"].tanh()', "no closed expectation: Gaussian data (x) within tanh is "
-                "not allowed, only polynomials in them"),
+    "tanh": ('U * x["a", "i"] * x["a", "i"].tanh()', "no closed expectation: Gaussian data (x) "
+             "within tanh is not allowed, only polynomials in them"),
     "root": ('U * (x["a", "i"]**2 + z**2)**0.5', "no closed expectation: Gaussian data (x, z) to "
              "the power 1/2 is not allowed"),
     "quotient": ('U / (1 + x["a", "i"]**2)', "Gaussian data (x) to the power -1 is not allowed"),
