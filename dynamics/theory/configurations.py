@@ -36,7 +36,8 @@ class Values(NamedTuple):
 
     ``given`` holds (source, value): elements inside what that source has chosen have the value.
     Values on several sets have an entry for each tuple of elements; ``deviation`` multiplies the
-    law, part by part of one of the sets: (place of the set, deviation by part).
+    law, part by part of one of the sets: (place of the set, deviation by part). ``one_each``: each
+    element of the first set is 1 at one of the second, all equally likely.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Values(NamedTuple):
     law: Mapping[float, float]
     given: tuple[tuple[str, float], ...] = ()
     deviation: tuple[int, Mapping[int, float]] | None = None
+    one_each: bool = False
 
 
 def configurations(
@@ -78,7 +80,9 @@ def _require_few(sources: Sequence[Values], sets: Mapping[str, Elements]) -> Non
     digits = 0.0
     for source in sources:
         number = prod(len(sets[name]) for name in source.over)
-        if source.size is None and not source.given:
+        if source.one_each:
+            digits += len(sets[source.over[0]]) * log10(len(sets[source.over[1]]))
+        elif source.size is None and not source.given:
             digits += number * log10(sum(p > 0.0 for p in source.law.values()))
     if digits > log10(MOST_NUMBERS):
         raise ParameterError(
@@ -95,6 +99,11 @@ def _one_source(
     known: Mapping[str, tuple[float, ...]],
 ) -> Iterator[tuple[float, tuple[float, ...]]]:
     """Yield chance and values of one source, given those before it."""
+    if source.one_each:
+        tokens, words = (len(sets[name]) for name in source.over)
+        for found in product(range(words), repeat=tokens):
+            yield words**-tokens, tuple(float(k == i) for i in found for k in range(words))
+        return
     if source.size is not None:
         chance = 1.0 / comb(size, source.size)
         for chosen in combinations(range(size), source.size):

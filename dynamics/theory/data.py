@@ -31,13 +31,22 @@ class Inner:
     """Elements inside a larger one.
 
     ``size`` of them; ``values`` (kinds, sources), ``weight`` (root kinds, kinds) their chances,
-    ``uses`` (kinds, subsets) 1 where a kind is in a subset.
+    ``uses`` (kinds, subsets) 1 where a kind is in a subset. ``strewn``: ``size`` is how many there
+    are in all, each in any of the larger elements, and they are a subset of their own.
     """
 
     size: int
     values: Array
     weight: Array
     uses: NDArray[np.int64]
+    strewn: bool = False
+
+    @property
+    def choices(self) -> int:
+        """In how many ways one larger element can be filled."""
+        if self.strewn:
+            return self.size + 1
+        return math.comb(self.size + len(self.values) - 1, len(self.values) - 1)
 
 
 @dataclass(frozen=True)
@@ -53,16 +62,16 @@ class Larger:
 
 @dataclass(frozen=True)
 class Law:
-    """All data: the sets, and how many elements each subset has, of how many that it may."""
+    """All data: the sets, how many elements each subset has, what chances are divided by for it."""
 
     larger: tuple[Larger, ...]
     subset_size: tuple[int, ...]
-    subset_of: tuple[int, ...]
+    subset_ways: tuple[float, ...]
 
     @property
     def normaliser(self) -> float:
-        """Number of ways to choose the subsets."""
-        return float(math.prod(map(math.comb, self.subset_of, self.subset_size)))
+        """What the product of the chances of types is divided by."""
+        return float(math.prod(self.subset_ways))
 
 
 @dataclass(frozen=True)
@@ -93,10 +102,14 @@ def types_of(larger: Larger) -> list[Type]:
     """Return every type that has a chance."""
     found = []
     for root, weight in enumerate(larger.weight):
-        choices = [list(_compositions(inner.size, len(inner.values))) for inner in larger.inner]
+        choices = [list(_fillings(inner)) for inner in larger.inner]
         for numbers in product(*choices):
             chance, uses = float(weight), larger.uses[root].copy()
             for inner, held in zip(larger.inner, numbers):
+                if inner.strewn:
+                    chance *= poisson(held[0], inner.size / larger.size)
+                    uses = uses + np.array(held) @ inner.uses
+                    continue
                 chance *= _multinomial(held) * math.prod(
                     float(w) ** k for w, k in zip(inner.weight[root], held) if k
                 )
@@ -140,7 +153,7 @@ def _columns(larger: Larger, rows: list[list[tuple[int, Type]]]) -> tuple[Array,
     numbers = [
         np.array([t.numbers[i] for _, t in families], float)
         for i, inner in enumerate(larger.inner)
-        if len(inner.values) > 1
+        if len(inner.values) > 1 or inner.strewn
     ]
     return count, *values, *numbers
 
@@ -187,8 +200,7 @@ def how_many(law: Law) -> int:
         If there are so many larger elements, or types of them, that this alone is too much.
     """
     for larger in law.larger:
-        inner = [math.comb(x.size + len(x.values) - 1, len(x.values) - 1) for x in larger.inner]
-        number = len(larger.weight) * math.prod(inner)
+        number = len(larger.weight) * math.prod(inner.choices for inner in larger.inner)
         steps = number * (1 + larger.size) ** 2 * math.prod(1 + n for n in law.subset_size)
         if steps > MOST_STEPS:
             raise ParameterError(
@@ -211,6 +223,19 @@ def how_many(law: Law) -> int:
             table = grown
         total = {left: ways for (size, left), ways in table.items() if size == 0}
     return total.get((0,) * len(law.subset_size), 0)
+
+
+def poisson(number: int, mean: float) -> float:
+    """Return the chance of a number that has a Poisson law."""
+    return math.exp(number * math.log(mean) - mean - math.lgamma(number + 1.0))
+
+
+def _fillings(inner: Inner) -> Iterator[tuple[int, ...]]:
+    """Yield how many elements of each kind one larger element may hold."""
+    if inner.strewn:
+        yield from ((held,) for held in range(inner.size + 1))
+    else:
+        yield from _compositions(inner.size, len(inner.values))
 
 
 def _compositions(total: int, parts: int) -> Iterator[tuple[int, ...]]:

@@ -26,6 +26,8 @@ the language (no import is needed in the file; names of arrays and indices are y
   u = Union("key", p, r)                             index sets side by side
   c = Choice("c", s)      m = Subset("m", p, M)      1 on what is chosen, 0 elsewhere
   y = Colouring("y", p, {{+1: q/2, 0: 1 - q, -1: q/2}}, given={{c: +1}})
+  t = Sequence("t", k, u)                            each of the k is one of the u: t["i", "j"] is 1
+  g = Gaussian("g", (p, x), variance=1)              integrated exactly in a polynomial
   A = Tensor("A", (p, p), start=0); A.fix("diagonal", 1)
   A["i", "j"]  + - * / **  .exp() .log() .tanh() .sigmoid() .softplus() .softplus_of_minus()
   .sum("j")  .softmax(over="j")  Same(p)["i", "j"]  Inside(p, s)["i", "k"]

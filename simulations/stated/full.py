@@ -15,7 +15,7 @@ from simulations.stated.law import Numbers
 from symbolic.theory.expression import Node
 from symbolic.theory.patterns import NONE, Key, canonical
 from symbolic.theory.sets import IndexSet, Signed
-from symbolic.theory.tensors import Colouring, Gaussian, Subset, Tensor
+from symbolic.theory.tensors import Colouring, Gaussian, Sequence, Subset, Tensor
 from symbolic.theory.theory import Theory
 
 
@@ -160,6 +160,8 @@ class FullModel:
             over = tuple(self._name[where] for where in source.axes)
             if isinstance(source, Gaussian):
                 coloured += [] if integrated else [self._gaussian(source, over)]
+            elif isinstance(source, Sequence):
+                coloured.append(Values(source.name, over, None, {}, one_each=True))
             elif isinstance(source, Subset):
                 size = self.numbers.whole(source.size)
                 chosen.append(Values(source.name, over, size, {}))

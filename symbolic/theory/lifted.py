@@ -19,7 +19,7 @@ from symbolic.theory.expression import FUNCTIONS, Node
 from symbolic.theory.orbit_data import Home, Members
 from symbolic.theory.patterns import NONE, Key, canonical
 from symbolic.theory.sets import IndexSet
-from symbolic.theory.tensors import Tensor
+from symbolic.theory.tensors import Sequence, Tensor
 
 #: Functions without evaluation rules of their own: what is nested stays cheap to build.
 OPAQUE: Mapping[str, Callable[[sp.Expr], sp.Expr]] = {name: sp.Function(name) for name in FUNCTIONS}
@@ -199,6 +199,8 @@ class Lift:
         if isinstance(x.detail, Tensor):
             return self.entries.get((x.detail, at.key(x.indices)), sp.Integer(0))
         element = at.element(x.indices[0])
+        if isinstance(x.detail, Sequence):
+            return sp.Integer(element.larger == at.element(x.indices[1]).larger)
         home, family = at.larger[element.larger]
         if element.members is None:
             return home.value(x.detail, family)
@@ -290,7 +292,7 @@ class Lift:
         for kind in kinds:
             grown = replace(at, own=(*at.own, (larger, members, kind)))
             fresh.append(body(grown.pointing(index, Element(larger, members, len(at.own)))))
-        if all(value == fresh[0] for value in fresh):
+        if all(value == fresh[0] for value in fresh) and not members.strewn:
             return sp.Add(*terms, (members.part.size - len(used)) * fresh[0])
         family = at.larger[larger][1]
         for kind, value in zip(kinds, fresh):

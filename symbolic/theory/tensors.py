@@ -64,7 +64,7 @@ class Tensor(Array):
 class Source(Array):
     """Data with a law, one value for each element of an index set."""
 
-    over: IndexSet
+    over: Any
 
     def _at(self, name: str, over: IndexSet) -> None:
         _named(name, (over,))
@@ -139,6 +139,36 @@ class Colouring(Source):
             )
 
 
+class Sequence(Source):
+    """Tokens, each an element of a vocabulary: 1 where a token is that element, and 0 elsewhere.
+
+    Tokens are independent and every element is equally likely. They carry nothing else: no
+    parameter and no other data may be indexed by them.
+
+    Parameters
+    ----------
+    name, token, vocabulary
+        The letter, as in ``x["i", "k"]``, and two exchangeable sets that lie in no other.
+    """
+
+    def __init__(self, name: str, token: Exchangeable, vocabulary: Exchangeable) -> None:
+        _named(name, (token, vocabulary))
+        for what, where in (("token", token), ("vocabulary", vocabulary)):
+            require(
+                isinstance(where, Exchangeable) and not where.signed and where.inside is None,
+                f"{what} of {name} = {where} is not allowed: it must be an exchangeable set that "
+                "lies in no other",
+            )
+        require(
+            token is not vocabulary,
+            f"{name} over {token} and {token} is not allowed: tokens and vocabulary must be two "
+            "sets",
+        )
+        self.name, self.where = name, here()
+        self.over, self.vocabulary, self.size = token, vocabulary, token.size
+        self.axes = (token, vocabulary)
+
+
 class Gaussian(Source):
     """Independent normal numbers of mean 0, one for each tuple of elements.
 
@@ -204,8 +234,8 @@ class Data(tuple[Source, ...]):
         for source in sources:
             require(
                 isinstance(source, Source),
-                f"data = {source!r} is not allowed: it must be a Choice, Subset, Colouring or "
-                "Gaussian",
+                f"data = {source!r} is not allowed: it must be a Choice, Subset, Colouring, "
+                "Sequence or Gaussian",
             )
             for choice in getattr(source, "given", {}):
                 require(

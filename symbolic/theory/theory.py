@@ -20,6 +20,7 @@ from symbolic.theory.patterns import Orbit, orbits
 from symbolic.theory.sets import Exchangeable, IndexSet
 from symbolic.theory.tangent import Tangent
 from symbolic.theory.tensors import Data, Gaussian, Source, Subset, Tensor
+from symbolic.theory.tensors import Sequence as Tokens
 from symbolic.theory.wick import Mean
 
 
@@ -133,11 +134,23 @@ class Theory:
         twice = sorted({x for x in letters if letters.count(x) > 1})
         require(not twice, f"{', '.join(twice)} names two things: each name must be used once")
         require(len(self.parameters) > 0, "parameters = () is not allowed: at least one is trained")
+        self._require_bare_tokens()
         self.loss = self._traced(loss)
         sets = [part.name for part in self.sets]
         twice = sorted({name for name in sets if sets.count(name) > 1})
         require(not twice, f"{', '.join(twice)} names two index sets: each must have its own name")
         self.orders = tuple(self._orders(dict(names or {})))
+
+    def _require_bare_tokens(self) -> None:
+        """Refuse what is indexed by the tokens of a sequence, or by sets inside its vocabulary."""
+        for sequence in (x for x in self.data if isinstance(x, Tokens)):
+            for array in (*self.parameters, *self.data):
+                require(
+                    array is sequence or sequence.over not in array.axes,
+                    f"{array.name} over {sequence.over} is not allowed: the tokens of "
+                    f"{sequence.name} carry no parameter and no other data",
+                    array.where,
+                )
 
     def _traced(self, loss: Callable[..., Node]) -> Node:
         """Return the expression of the loss, its arrays handed over by name."""
