@@ -24,6 +24,8 @@ Array = NDArray[np.float64]
 MOST_ORBITS, MOST_NUMBERS = 10**6, 2**24
 #: Steps in which they are counted, at most: some seconds.
 MOST_STEPS = 10**7
+#: Types of one set, which are nested in turn.
+MOST_TYPES = 600
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,11 @@ class Larger:
     uses: NDArray[np.int64]
     inner: tuple[Inner, ...]
 
+    @property
+    def types(self) -> int:
+        """How many types its elements may be of."""
+        return len(self.weight) * math.prod(inner.choices for inner in self.inner)
+
 
 @dataclass(frozen=True)
 class Law:
@@ -90,12 +97,13 @@ class Orbits:
 
     Families of set s in configuration b are rows ``first[s][b]`` to ``first[s][b + 1]`` of its
     arrays: ``arrays[s]`` holds count (families,), values of each source, numbers (families, kinds)
-    of each inner set.
+    of each inner set. ``remainder`` bounds the chance of configurations that were left out.
     """
 
     weight: Array
     first: tuple[NDArray[np.int64], ...]
     arrays: tuple[tuple[Array, ...], ...]
+    remainder: float = 0.0
 
 
 def types_of(larger: Larger) -> list[Type]:
@@ -133,15 +141,22 @@ def orbits(law: Law) -> Orbits:
             f"{number:.2g} data orbits are too many (most {MOST_ORBITS:g}): choose smaller sizes"
         )
     types = [types_of(larger) for larger in law.larger]
-    weights: list[float] = []
-    rows: list[list[list[tuple[int, Type]]]] = [[] for _ in law.larger]
-    for chance, families in _configurations(law, types, 0, law.subset_size):
-        weights.append(chance / law.normaliser)
-        for found, own in zip(rows, families):
-            found.append(own)
-    first = tuple(np.cumsum([0, *map(len, found)], dtype=np.int64) for found in rows)
-    arrays = tuple(_columns(larger, found) for larger, found in zip(law.larger, rows))
-    return Orbits(np.array(weights), first, arrays)
+    found = list(_configurations(law, types, 0, law.subset_size))
+    weights = [chance / law.normaliser for chance, _ in found]
+    return collected(law, weights, [families for _, families in found])
+
+
+def collected(
+    law: Law,
+    weights: Sequence[float],
+    rows: Sequence[Sequence[list[tuple[int, Type]]]],
+    remainder: float = 0.0,
+) -> Orbits:
+    """Return configurations, each given by its chance and the families of every set, as arrays."""
+    by_set = [[families[s] for families in rows] for s in range(len(law.larger))]
+    first = tuple(np.cumsum([0, *map(len, found)], dtype=np.int64) for found in by_set)
+    arrays = tuple(_columns(larger, found) for larger, found in zip(law.larger, by_set))
+    return Orbits(np.array(weights), first, arrays, remainder)
 
 
 def _columns(larger: Larger, rows: list[list[tuple[int, Type]]]) -> tuple[Array, ...]:
@@ -191,6 +206,16 @@ def _multisets(
             yield chance * others, own + rest, last
 
 
+def require_few_types(law: Law) -> None:
+    """Refuse sets whose elements are of more types than can be nested."""
+    for larger in law.larger:
+        if larger.types > MOST_TYPES:
+            raise ParameterError(
+                f"{larger.size} larger elements of {larger.types:.3g} types are too many to "
+                f"enumerate (most {MOST_TYPES} types): choose smaller sizes"
+            )
+
+
 def how_many(law: Law) -> int:
     """Count the configurations up to symmetry without listing them.
 
@@ -199,8 +224,9 @@ def how_many(law: Law) -> int:
     ParameterError
         If there are so many larger elements, or types of them, that this alone is too much.
     """
+    require_few_types(law)
     for larger in law.larger:
-        number = len(larger.weight) * math.prod(inner.choices for inner in larger.inner)
+        number = larger.types
         steps = number * (1 + larger.size) ** 2 * math.prod(1 + n for n in law.subset_size)
         if steps > MOST_STEPS:
             raise ParameterError(

@@ -52,9 +52,10 @@ class StatedRisk(Risk):
     data
         Every configuration of the data up to symmetry.
 
-    Nothing is neglected: what is left is rounding, of which ``bound`` is an estimate, 64 units in
-    the last place. :meth:`jacobian` is by central differences of the gradient: it steers a flow and
-    tells a stable learning rate, to about ten digits.
+    Nothing is neglected but what the data leave out: that adds at most ``remainder``, a bound of
+    its chance, times its largest loss, which is not known. What is left is rounding, of which
+    ``bound`` is an estimate, 64 units in the last place. :meth:`jacobian` is by central differences
+    of the gradient: it steers a flow and tells a stable learning rate, to about ten digits.
     """
 
     tolerance = ROUNDING
@@ -65,7 +66,10 @@ class StatedRisk(Risk):
     ) -> None:
         self.problem, self.order_parameters = problem, tuple(problem.start)
         number = len(data.weight)
+        self.remainder = data.remainder
         self.reason = f"{self.method}: all {number} of them" if number > 1 else "closed form"
+        if data.remainder:
+            self.reason = f"{self.method}: {number}, all but a chance of {data.remainder:.1e}"
         self.evaluations = 0
         self._function, self._columns = function, columns(data)
         self._constants = np.array(list(problem.values.values()), float)
