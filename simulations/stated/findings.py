@@ -182,7 +182,7 @@ def _small(theory: Theory, given: dict[str, float]) -> tuple[dict[str, float], F
     for number, sizes in enumerate(_sizes(theory, given)):
         if number == MOST_TRIED:
             break
-        constants = {name: constant.example for name, constant in theory.unknown.items()}
+        constants = _examples(theory)
         try:
             values = theory.checked(constants | sizes | given)
             full = FullModel(theory, values)
@@ -196,6 +196,18 @@ def _small(theory: Theory, given: dict[str, float]) -> tuple[dict[str, float], F
         except (TheoryError, ParameterError) as error:
             failure = failure or error
     raise failure or ParameterError("no sizes are small enough for the full model")
+
+
+def _examples(theory: Theory) -> dict[str, float]:
+    """Return values of the constants, no two of one domain alike: that might be a symmetry."""
+    alike: dict[str, list[str]] = {}
+    for name, constant in theory.unknown.items():
+        alike.setdefault(constant.allowed, []).append(name)
+    return {
+        name: theory.unknown[name].another(number, len(names))
+        for names in alike.values()
+        for number, name in enumerate(names)
+    }
 
 
 def _sizes(theory: Theory, given: Mapping[str, float]) -> Iterator[dict[str, float]]:

@@ -138,11 +138,21 @@ class Constant(Scalar):
     @property
     def example(self) -> float:
         """A value within the domain: its lower end if that belongs to it."""
-        if self._ends[0] == "[":
+        if self._ends[0] == "[" and math.isfinite(self.low):
             return self.low
         if math.isfinite(self.low):
             return self.low + min(1.0, self.high - self.low) / 2.0
         return self.high - 1.0 if math.isfinite(self.high) else 0.75
+
+    def another(self, number: int, of: int) -> float:
+        """Return a value within the domain, a different one for each ``number`` below ``of``."""
+        first = self.example
+        if math.isfinite(self.low) and self._ends[0] == "(":
+            room = min(1.0, self.high - self.low)
+            return first if of == 1 else self.low + room * (number + 1) / (of + 1)
+        if math.isfinite(self.low):
+            return first + min(1.0, self.high - self.low) * number / of
+        return first - number if math.isfinite(self.high) else first * (number + 1)
 
     def checked(self, value: Any) -> float:
         """Return a value as a float within the domain, or raise `TheoryError`."""
