@@ -37,7 +37,7 @@ class Values(NamedTuple):
     ``given`` holds (source, value): elements inside what that source has chosen have the value.
     Values on several sets have an entry for each tuple of elements; ``deviation`` multiplies the
     law, part by part of one of the sets: (place of the set, deviation by part). ``one_each``: each
-    element of the first set is 1 at one of the second, all equally likely.
+    element of the first set is 1 at one of the second, whose chances by number are the law.
     """
 
     name: str
@@ -102,7 +102,8 @@ def _one_source(
     if source.one_each:
         tokens, words = (len(sets[name]) for name in source.over)
         for found in product(range(words), repeat=tokens):
-            yield words**-tokens, tuple(float(k == i) for i in found for k in range(words))
+            chance = prod(source.law[i] for i in found)
+            yield chance, tuple(float(k == i) for i in found for k in range(words))
         return
     if source.size is not None:
         chance = 1.0 / comb(size, source.size)

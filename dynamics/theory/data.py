@@ -34,7 +34,8 @@ class Inner:
 
     ``size`` of them; ``values`` (kinds, sources), ``weight`` (root kinds, kinds) their chances,
     ``uses`` (kinds, subsets) 1 where a kind is in a subset. ``strewn``: ``size`` is how many there
-    are in all, each in any of the larger elements, and they are a subset of their own.
+    are in all, each in any of the larger elements, and they are a subset of their own; ``mean`` of
+    them in each of these.
     """
 
     size: int
@@ -42,6 +43,7 @@ class Inner:
     weight: Array
     uses: NDArray[np.int64]
     strewn: bool = False
+    mean: float = 0.0
 
     @property
     def choices(self) -> int:
@@ -115,7 +117,7 @@ def types_of(larger: Larger) -> list[Type]:
             chance, uses = float(weight), larger.uses[root].copy()
             for inner, held in zip(larger.inner, numbers):
                 if inner.strewn:
-                    chance *= poisson(held[0], inner.size / larger.size)
+                    chance *= poisson(held[0], inner.mean)
                     uses = uses + np.array(held) @ inner.uses
                     continue
                 chance *= _multinomial(held) * math.prod(
@@ -253,6 +255,8 @@ def how_many(law: Law) -> int:
 
 def poisson(number: int, mean: float) -> float:
     """Return the chance of a number that has a Poisson law."""
+    if mean == 0.0:
+        return float(number == 0)
     return math.exp(number * math.log(mean) - mean - math.lgamma(number + 1.0))
 
 

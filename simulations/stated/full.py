@@ -161,7 +161,7 @@ class FullModel:
             if isinstance(source, Gaussian):
                 coloured += [] if integrated else [self._gaussian(source, over)]
             elif isinstance(source, Sequence):
-                coloured.append(Values(source.name, over, None, {}, one_each=True))
+                coloured.append(Values(source.name, over, None, self._words(source), one_each=True))
             elif isinstance(source, Subset):
                 size = self.numbers.whole(source.size)
                 chosen.append(Values(source.name, over, size, {}))
@@ -171,6 +171,15 @@ class FullModel:
                 given = tuple((choice.name, real(x)) for choice, x in source.given.items())
                 coloured.append(Values(source.name, over, None, law, given))
         return [*chosen, *coloured]
+
+    def _words(self, source: Sequence) -> dict[float, float]:
+        """Return the chance of each element of a vocabulary, by number."""
+        parts = [part for part in source.vocabulary.parts for _ in range(
+            self.numbers.whole(part.size))]  # fmt: skip
+        return {
+            float(i): self.numbers.real(source.chances[part] / part.size)
+            for i, part in enumerate(parts)
+        }
 
     def _gaussian(self, source: Gaussian, over: tuple[str, ...]) -> Values:
         """Return a rule with few points that is exact for the loss, a polynomial."""

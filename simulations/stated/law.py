@@ -81,12 +81,16 @@ def _inner(
         ]
         for root in roots
     ]
+    size, mean = numbers.whole(members.part.size), 0.0
+    if members.strewn is not None and home.root is not None:
+        mean = size * numbers.real(members.strewn.chances[home.root]) / numbers.whole(home.size)
     return Inner(
-        numbers.whole(members.part.size),
+        size,
         _values(members.kinds, numbers),
         np.array(weight),
         _uses((*members.sources, members.strewn), members.kinds, subsets),
         members.strewn is not None,
+        mean,
     )
 
 

@@ -9,7 +9,7 @@ the sizes and in the counts of the data, so that a value holds for all sizes at 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import sympy as sp
@@ -249,8 +249,7 @@ class Lift:
     ) -> sp.Expr:
         """Return the sum of a body over all elements that an index can point to."""
         terms: list[sp.Expr] = []
-        for part in where.parts:
-            home, members = self._home(part)
+        for home, members in (place for part in where.parts for place in self._homes(part)):
             used = [i for i, (there, _) in enumerate(at.larger) if there is home]
             terms += [self._inside(at, i, members, index, body) for i in used]
 
@@ -300,12 +299,9 @@ class Lift:
             terms.append(left * value)
         return sp.Add(*terms)
 
-    def _home(self, part: IndexSet) -> tuple[Home, Members | None]:
-        """Return the larger set that a set is in, and its members (``None``: the larger set)."""
+    def _homes(self, part: IndexSet) -> Iterator[tuple[Home, Members | None]]:
+        """Yield the larger sets that a set is in, with its members (``None``: the larger set)."""
         for home in self.homes:
             if home.root is part:
-                return home, None
-            for members in home.inner:
-                if members.part is part:
-                    return home, members
-        raise KeyError(part)
+                yield home, None
+            yield from ((home, members) for members in home.inner if members.part is part)

@@ -30,6 +30,14 @@ class Members:
     part: Exchangeable
     sources: tuple[Source, ...]
     strewn: Sequence | None = None
+    root: Exchangeable | None = None
+
+    @property
+    def array(self) -> str:
+        """The name of the array of how many elements there are of each kind."""
+        name = "n_" + identifier(self.part)
+        among = len(self.strewn.vocabulary.parts) if self.strewn else 1
+        return f"{name}_{identifier(self.root)}" if among > 1 and self.root else name
 
     @property
     def known(self) -> sp.Expr | None:
@@ -56,7 +64,7 @@ class Members:
             return self.part.size
         if self.known is not None:
             return (self.known, self.part.size - self.known)[kind]
-        return sp.IndexedBase("n_" + identifier(self.part))[family, kind]
+        return sp.IndexedBase(self.array)[family, kind]
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +104,7 @@ class Home:
         if not self.has_data:
             return ()
         values = (f"{source.name}_{self.name}" for source in self.sources)
-        inner = (f"n_{identifier(x.part)}" for x in self.inner if x.varies)
+        inner = (x.array for x in self.inner if x.varies)
         return f"count_{self.name}", *values, *inner
 
     def copies(self, family: sp.Expr) -> sp.Expr:
@@ -114,17 +122,17 @@ def homes(parts: Iterable[Exchangeable], sources: Iterable[Source]) -> tuple[Hom
     strewn = {x.over: x for x in sources if isinstance(x, Sequence)}
     sources = tuple(x for x in sources if not isinstance(x, Sequence))
 
-    def outer(part: Exchangeable) -> Exchangeable:
-        return strewn[part].vocabulary if part in strewn else tree(part)
+    def outer(part: Exchangeable) -> tuple[Exchangeable, ...]:
+        return strewn[part].vocabulary.parts if part in strewn else (tree(part),)
 
     def on(part: Exchangeable) -> tuple[Source, ...]:
         return tuple(source for source in sources if part in source.over.parts)
 
     found = []
-    for root in dict.fromkeys(outer(part) for part in parts):
-        inner = [part for part in parts if part is not root and outer(part) is root]
+    for root in dict.fromkeys(root for part in parts for root in outer(part)):
+        inner = [part for part in parts if part is not root and root in outer(part)]
         if inner:
-            members = tuple(Members(part, on(part), strewn.get(part)) for part in inner)
+            members = tuple(Members(part, on(part), strewn.get(part), root) for part in inner)
             found.append(Home(identifier(root), root, members, on(root)))
         else:
             found.append(Home(identifier(root), None, (Members(root, on(root)),), ()))

@@ -142,28 +142,53 @@ class Colouring(Source):
 class Sequence(Source):
     """Tokens, each an element of a vocabulary: 1 where a token is that element, and 0 elsewhere.
 
-    Tokens are independent and every element is equally likely. They carry nothing else: no
-    parameter and no other data may be indexed by them.
+    Tokens are independent, and within a part of the vocabulary every element is equally likely.
+    They carry nothing else: no parameter and no other data may be indexed by them.
 
     Parameters
     ----------
     name, token, vocabulary
-        The letter, as in ``x["i", "k"]``, and two exchangeable sets that lie in no other.
+        The letter, as in ``x["i", "k"]``, and two exchangeable sets that lie in no other; the
+        vocabulary may be a `Union` of such.
+    chance
+        ``{part: chance}``, by name, that a token is in a part of a union.
     """
 
-    def __init__(self, name: str, token: Exchangeable, vocabulary: Exchangeable) -> None:
+    def __init__(
+        self,
+        name: str,
+        token: Exchangeable,
+        vocabulary: IndexSet,
+        *,
+        chance: Mapping[str, Any] | None = None,
+    ) -> None:
         _named(name, (token, vocabulary))
         for what, where in (("token", token), ("vocabulary", vocabulary)):
             require(
-                isinstance(where, Exchangeable) and not where.signed and where.inside is None,
+                (what == "vocabulary" or isinstance(where, Exchangeable))
+                and not where.signed
+                and all(part.inside is None for part in where.parts),
                 f"{what} of {name} = {where} is not allowed: it must be an exchangeable set that "
                 "lies in no other",
             )
         require(
-            token is not vocabulary,
-            f"{name} over {token} and {token} is not allowed: tokens and vocabulary must be two "
-            "sets",
+            token not in vocabulary.parts,
+            f"{name} over {token} and {vocabulary} is not allowed: tokens and vocabulary must be "
+            "two sets",
         )
+        parts = {part.name: part for part in vocabulary.parts}
+        if chance is None and len(parts) == 1:
+            chance = dict.fromkeys(parts, 1)
+        require(
+            isinstance(chance, Mapping) and set(chance) == set(parts),
+            f"chance of {name} = {chance!r} is not allowed: it must have one for each part of its "
+            f"vocabulary ({', '.join(parts)})",
+        )
+        self.chances = {
+            parts[part]: number(f"chance of {name}", x) for part, x in (chance or {}).items()
+        }
+        total = sp.cancel(sp.Add(*self.chances.values()))
+        require(total == 1, f"chance of {name} is not allowed: its chances sum to {total}, not 1")
         self.name, self.where = name, here()
         self.over, self.vocabulary, self.size = token, vocabulary, token.size
         self.axes = (token, vocabulary)

@@ -279,6 +279,7 @@ class Theory:
             yield from getattr(source, "law", ())
             yield getattr(source, "size", sp.Integer(0))
             yield from getattr(source, "variances", ())
+            yield from getattr(source, "chances", {}).values()
         for home in self.homes:
             yield home.size
             yield from (members.part.size for members in home.inner)
@@ -337,7 +338,8 @@ class Theory:
     def sets(self) -> tuple[Exchangeable, ...]:
         """Every exchangeable set, larger ones first."""
         roots = tuple(home.root for home in self.homes if home.root is not None)
-        return roots + tuple(members.part for home in self.homes for members in home.inner)
+        inner = (members.part for home in self.homes for members in home.inner)
+        return roots + tuple(dict.fromkeys(inner))
 
 
 def _free(tensor: Tensor) -> list[Orbit]:

@@ -44,8 +44,9 @@ def stated(tmp_path):
     return load
 
 
-def test_the_file_is_short():
-    assert len(look_up.FILE.read_text().splitlines()) <= 80
+@pytest.mark.parametrize("file", [look_up.FILE, look_up.IMBALANCED])
+def test_the_files_are_short(file):
+    assert len(file.read_text().splitlines()) <= 80
 
 
 @pytest.mark.parametrize("sizes", [(3, 2, 2), (2, 3, 1), (3, 3, 1)])
@@ -72,6 +73,21 @@ def test_chances_of_prompts(K, N):
         seen[key] = seen.get(key, 0.0) + K**-N
     assert len(data.weight) == len(seen)
     close(np.sort(data.weight), np.sort(list(seen.values())), rel=1e-13)
+
+
+@pytest.mark.parametrize(("K", "N", "p"), [(3, 2, 0.2), (4, 4, 0.7)])
+def test_a_dominant_feature(K, N, p):
+    """All K^N prompts for each query; chances of counts are those of the prompts."""
+    theory = load_theory(look_up.IMBALANCED)
+    found = examine(theory, {"K": K, "N": N, "p": p})
+    assert found.agrees
+    assert (found.manifold.orbits, found.dimension, len(found.linear)) == (5, 3, 2)
+    assert found.check.configurations == K ** (N + 1)
+    data = orbits(law(theory, theory.checked({"K": K, "N": N, "p": p})))
+    close(data.weight.sum(), 1.0, rel=1e-13)
+    alike = 1.0 / K
+    same = risk(theory, K=K, N=N, p=alike).evaluate([0.7, -0.4, -0.4, 0.7, -0.4]).loss
+    close(same, risk(load_theory(look_up.FILE), K=K, N=N).evaluate([0.7, -0.4]).loss, rel=1e-13)
 
 
 @pytest.mark.parametrize(("K", "N"), [(2, 3), (4, 9), (12, 11)])
@@ -110,7 +126,7 @@ def test_the_slope_of_the_sum():
 
 GOOD = {
     "agrees": True, "difference": 1e-15, "flows": 1e-8, "limits": [0.01], "exponents": [1.95],
-    "ends": [0.01], "late": [0.3], "rises": True,
+    "ends": [0.01], "late": [0.3], "rises": True, "unequal": True, "lead": 3.0,
 }  # fmt: skip
 
 
@@ -119,7 +135,8 @@ GOOD = {
     [
         {"agrees": False}, {"difference": 1e-11}, {"flows": 1e-5}, {"limits": [0.04]},
         {"limits": [-0.04]}, {"exponents": [2.3]}, {"exponents": [1.7]}, {"ends": [0.05]},
-        {"late": [1.1]}, {"rises": False}, {"limits": [float("nan")]}, {"late": [float("nan")]},
+        {"late": [1.1]}, {"rises": False}, {"unequal": False}, {"lead": 0.9},
+        {"lead": float("nan")}, {"limits": [float("nan")]}, {"late": [float("nan")]},
     ],
 )  # fmt: skip
 def test_the_verdict(change):
@@ -134,6 +151,11 @@ REFUSED = {
     "same": ('("x", token, word)', '("x", word, word)', "x over word and word is not allowed"),
     "nested": ('("z", later, word)', '("z", Exchangeable("l", 2, inside=word), word)',
                "token of z = l is not allowed: it must be an exchangeable set that lies in no"),
+    "no chance": ('("x", token, word)', '("x", token, Union("u", word, Exchangeable("v", 2)))',
+                  "chance of x = None is not allowed: it must have one for each part of its "
+                  "vocabulary (word, v)"),
+    "chances": ('("x", token, word)', '("x", token, word, chance={"word": 0.5})',
+                "chance of x is not allowed: its chances sum to 1/2, not 1"),
     "signed": ('("x", token, word)', '("x", token, Signed("d", 2))', "vocabulary of x = d is not"),
 }  # fmt: skip
 
