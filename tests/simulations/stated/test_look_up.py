@@ -34,6 +34,19 @@ THEORY = Theory("words", "none", sizes=(K, N, M), parameters=(Q, u), data=Data(c
 """
 
 
+#: Two tokens at once, which may be the same one, of the same word, or of two.
+PAIRS = """\
+K, N = Size("K"), Size("N"); word = Exchangeable("word", K); token = Exchangeable("token", N)
+x = Sequence("x", token, word); query = Choice("query", word)
+u = Tensor("u"); Q = Tensor("Q", word)
+def loss(u, Q, x, query):
+    one = (x["i", "k"] * Q["k"] * (1 + query["k"])).sum("k")
+    pair = (x["i", "k"] * x["j", "k"]).sum("k") * u + 2 * Same(token)["i", "j"] + one
+    return pair.tanh().sum("i").sum("j").softplus()
+THEORY = Theory("pairs", "none", sizes=(K, N), parameters=(u, Q), data=Data(x, query), loss=loss)
+"""
+
+
 @pytest.fixture
 def stated(tmp_path):
     def load(text):
@@ -58,6 +71,13 @@ def test_sequences_are_read_alike_by_both_readings(stated, sizes):
     assert found.check.data_orbits < found.check.configurations
     assert found.agrees
     assert min(abs(x) for x in found.check.derived.values()) > 1e-4
+
+
+@pytest.mark.parametrize("sizes", [(2, 4), (3, 3)])
+def test_a_token_is_not_counted_twice(stated, sizes):
+    found = examine(stated(PAIRS), dict(zip("KN", sizes)))
+    assert found.agrees
+    assert min(abs(x) for x in found.check.derived.values()) > 1e-3
 
 
 @pytest.mark.parametrize(("K", "N"), [(3, 4), (2, 7), (6, 3)])
