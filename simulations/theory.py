@@ -218,24 +218,29 @@ class Theory(ABC):
         """
         with warnings.catch_warnings():  # an expectation that is estimated is told by its bound
             warnings.simplefilter("ignore", UserWarning)
-            return self._outcomes(lambda: self._measured(case))
+            began = perf_counter()
+        found = self._outcomes(lambda: self._measured(case))
+        return found | {"seconds": perf_counter() - began}
 
     def _measured(self, case: Case) -> dict[str, Any]:
         population = self.population(case)
         return self.summary(case, self.solve(case, population=population), population)
 
     def summarize(
-        self, case: Case, trajectory: Trajectory, population: Risk
+        self, case: Case, trajectory: Trajectory, population: Risk, seconds: float = math.nan
     ) -> dict[str, float | str]:
-        """Return the outcomes of a run at hand, and of the risk that it descended."""
-        return self._outcomes(lambda: self.summary(case, trajectory, population))
+        """Return the outcomes of a run at hand, and of the risk that it descended.
+
+        ``seconds`` is the time that the run took, where it was measured.
+        """
+        found = self._outcomes(lambda: self.summary(case, trajectory, population))
+        return found | {"seconds": seconds}
 
     def _outcomes(self, summary: Callable[[], Mapping[str, Any]]) -> dict[str, float | str]:
         from numpy.linalg import LinAlgError
 
         from dynamics import Interrupted, ParameterError, ToleranceError
 
-        began = perf_counter()
         found: dict[str, float | str] = {quantity.name: math.nan for quantity in self.outcomes}
         try:
             found |= summary()
@@ -245,7 +250,7 @@ class Theory(ABC):
             found |= {"status": "inaccurate", "message": str(refusal)}
         except (ArithmeticError, ParameterError, LinAlgError, MemoryError) as failure:
             found |= {"status": FAILED, "message": f"{type(failure).__name__}: {failure}"}
-        return found | {"seconds": perf_counter() - began}
+        return found
 
 
 #: Outcomes that tell of the cost of a run and differ from one run to the next.

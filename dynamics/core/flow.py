@@ -99,6 +99,7 @@ def gradient_flow(
         path = integrate(
             velocity, jacobian, np.array(start, float), horizon,
             method=method, rtol=rtol, atol=atol, until=stop, progress=progress,
+            seconds=population.predicted_seconds,
         )  # fmt: skip
     except PathInterrupted as interrupt:
         raise Interrupted(wrap(interrupt.path)) from None

@@ -17,6 +17,9 @@ from dynamics.core.trajectory import Status
 
 _LEAST_SHRINK = 1e-12  # of the last good step: a failure at smaller steps is final
 _MOST_STEPS = 30_000  # runs that get anywhere take hundreds to a few thousand
+_HOPELESS = 1e6  # further steps that a run needs which gets nowhere
+_PACES = 250, 10_000  # least and most steps over which the pace is taken, twice
+_PATIENCE = 0.5  # predicted seconds of so many steps
 _MOST_FAILURES = 5  # trial steps that may fail in one run: beyond, it creeps along a wall
 
 METHODS = {"Radau": Radau, "BDF": BDF, "LSODA": LSODA}
@@ -61,16 +64,19 @@ def integrate(
     atol: float,
     until: Callable[[np.ndarray], bool] | None = None,
     progress: Callable[[float], None] | None = None,
+    seconds: float = 0.0,
 ) -> Path:
     """Integrate y' = velocity(y) from 0 to ``horizon``; trouble ends the path with a status.
 
     A trial step may land where the velocity cannot be had (overflow, loss of accuracy): the solver
     is then restarted from its last step, on a fresh clock and with a smaller step, and the path
     ends only if that does not help. It also ends after the first step at which ``until`` holds.
-    ``progress`` is called after each step with the fraction done on a logarithmic clock.
+    ``progress`` is called after each step with the fraction done on a logarithmic clock; where
+    ``seconds``, the predicted cost of a velocity, are many, a run that gets nowhere ends early.
     Ctrl-C raises `PathInterrupted`, which holds the path so far.
     """
     path = Path([0.0], [np.array(start, float)])
+    pace = int(np.clip(_PATIENCE / max(seconds, 1e-9), *_PACES))
     calls = {"evaluations": 0, "jacobians": 0, "restarts": 0}
 
     def counted(_: float, y: np.ndarray) -> np.ndarray:
@@ -127,11 +133,9 @@ def integrate(
             path.times.append(float(begin + solver.t))
             path.points.append(solver.y.copy())
             path.pieces.append((begin, solver.dense_output()))
-            if len(path.times) > _MOST_STEPS:
+            if (reason := _creeps(path.times, horizon, pace)) is not None:
                 path.status = Status.STALLED
-                path.message = (
-                    f"{Status.STALLED.value} (at time {path.times[-1]:.6g}: {_MOST_STEPS} steps)"
-                )
+                path.message = f"{Status.STALLED.value} (at time {path.times[-1]:.6g}: {reason})"
                 break
             if until is not None and until(path.points[-1]):
                 path.message = f"the run ended at time {path.times[-1]:.6g}, where it was told to"
@@ -144,6 +148,23 @@ def integrate(
     finally:
         path.stats = {**calls, "steps": len(path.times) - 1}
     return path
+
+
+def _creeps(times: list[float], horizon: float, pace: int) -> str | None:
+    """Return why a run gets nowhere (None: it does).
+
+    A gradient flow does not oscillate: its steps grow with time, but for passages (thousands of
+    steps were seen where logits grow as log t up to times of 1e34). Told from the steps alone and
+    not from the clock, so that the same run ends at the same step everywhere.
+    """
+    steps = len(times) - 1
+    if steps >= _MOST_STEPS:
+        return f"{steps} steps"
+    if steps % pace == 0 and steps >= 2 * pace:
+        before, now = np.diff([times[-1 - 2 * pace], times[-1 - pace], times[-1]]) / pace
+        if now <= 1.1 * before and (needed := (horizon - times[-1]) / now) > _HOPELESS:
+            return f"after {steps} steps, it would need {needed:.1e} more at this pace"
+    return None
 
 
 def _end(path: Path, failure: Exception) -> None:

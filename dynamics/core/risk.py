@@ -72,6 +72,11 @@ class Risk(ABC):
         """What, with the problem, an equal expectation is made from; its runs record it."""
         return {"expectation": self.method, "population_tolerance": self.tolerance}
 
+    @property
+    def predicted_seconds(self) -> float:
+        """What a gradient will cost, about; 0 where it is so cheap that no one need know."""
+        return 0.0
+
     @abstractmethod
     def gradient(self, state: Any) -> Sequence[float]:
         """Return the n numbers that gradient descent multiplies by minus the learning rate."""

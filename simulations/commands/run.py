@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 from simulations import theories
@@ -114,6 +115,7 @@ computed (in --out if given) and exits with 130.
         }
         case, code = self.theory.build(given), None
         label = "gradient flow" if case.solver == "flow" else "gradient descent"
+        began = perf_counter()
         try:
             with warnings.catch_warnings(record=True) as caught, progress_bar(label) as progress:
                 warnings.simplefilter("always", UserWarning)
@@ -124,9 +126,10 @@ computed (in --out if given) and exits with 130.
                 print(f"patchdyn: note: {note}", file=sys.stderr)
         except Interrupted as interrupt:
             trajectory, code = interrupt.trajectory, INTERRUPTED
+        seconds = perf_counter() - began
         if not _save(args, trajectory, population):
             code = code or FAILED
-        summary = summarize(self.theory, case, trajectory, population)
+        summary = summarize(self.theory, case, trajectory, population, seconds)
         print(to_json(summary) if args.json else as_text(self.theory, summary))
         if code is None:
             code = DONE if trajectory.status is Status.COMPLETED else FAILED

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def summarize(
-    theory: Theory, case: Case, trajectory: Trajectory, population: Risk
+    theory: Theory, case: Case, trajectory: Trajectory, population: Risk, seconds: float
 ) -> dict[str, Any]:
     """Return everything worth saying about a run, JSON-safe (nan becomes null).
 
-    ``initial`` and ``final`` are the observables at the ends. Of an interrupted run only the
-    records are told: outcomes may take long.
+    ``seconds`` is the wall time that the run took; ``initial`` and ``final`` are the observables at
+    the ends. Of an interrupted run only the records are told: outcomes may take long.
     """
     from dynamics import Status
     from dynamics.core.provenance import provenance
@@ -27,7 +27,7 @@ def summarize(
 
     any_record = trajectory.time.size > 0
     interrupted = trajectory.status is Status.INTERRUPTED
-    outcomes = None if interrupted else theory.summarize(case, trajectory, population)
+    outcomes = None if interrupted else theory.summarize(case, trajectory, population, seconds)
     ends: dict[str, Any] = {"initial": None, "final": None}
     if any_record:
         ends = _ends(theory, case, population.observe(trajectory.at_records([0, -1])))

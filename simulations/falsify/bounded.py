@@ -107,19 +107,23 @@ class Bounded:
 
 
 def pick(which: str, numbers: list[Bounded]) -> Bounded:
-    """Return the greatest or least of several numbers, time by time.
+    """Return the greatest or least of several numbers, time by time; nan where one is undefined."""
+    ends = np.maximum if which == "max" else np.minimum
+    parts = [(one.value, one.low, one.high) for one in numbers]
+    return Bounded(*(ends.reduce(np.broadcast_arrays(*part)) for part in zip(*parts)))
 
-    An undefined one is skipped in the value but widens the interval.
+
+def joined(which: str, violations: list[Bounded]) -> Bounded:
+    """Return the violation of all (``"max"``) or of any (``"min"``) of several statements.
+
+    Where one is undefined the others decide if they can: all are violated if one is, any holds if
+    one does; else nothing is decided (nan).
     """
-    ends, middle = (np.maximum, np.fmax) if which == "max" else (np.minimum, np.fmin)
-    result = numbers[0]
-    for other in numbers[1:]:
-        result = Bounded(
-            middle(result.value, other.value),
-            ends(result.low, other.low),
-            ends(result.high, other.high),
-        )
-    return result
+    found = pick(which, violations)
+    middle = np.fmax if which == "max" else np.fmin
+    known = middle.reduce(np.broadcast_arrays(*(one.value for one in violations)))
+    decided = known > 0.0 if which == "max" else known <= 0.0
+    return Bounded(np.where(decided, known, found.value), found.low, found.high)
 
 
 def _corners(function: Any, left: Bounded, right: Bounded) -> tuple[Any, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from simulations.falsify.bounded import Bounded, pick
+from simulations.falsify.bounded import Bounded, joined, pick
 from simulations.falsify.grammar import (
     Arithmetic,
     Call,
@@ -36,10 +36,12 @@ def violation(node: Node, known: Environment, negated: bool = False) -> Bounded:
                 _compare(_OPPOSITE[operator] if negated else operator, left, right)
                 for operator, left, right in zip(operators, numbers, numbers[1:])
             ]
-            return pick("min" if negated else "max", parts)
+            return joined("min" if negated else "max", parts)
         case Joined(operator=operator, parts=nodes):
             both = (operator == "and") != negated
-            return pick("max" if both else "min", [violation(n, known, negated) for n in nodes])
+            return joined(
+                "max" if both else "min", [violation(n, known, negated) for n in nodes]
+            )
         case Not(operand=operand):
             return violation(operand, known, not negated)
         case Call(function=function, arguments=(argument,)):

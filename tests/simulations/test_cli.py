@@ -302,6 +302,19 @@ class TestRun:
         assert "by 1" not in line
 
 
+def test_seconds_of_a_run_are_those_of_the_run(monkeypatch, capsys):
+    theory = load("positional")
+    solve = type(theory).solve
+
+    def slow(*args, **options):
+        time.sleep(0.3)
+        return solve(*args, **options)
+
+    monkeypatch.setattr(type(theory), "solve", slow)
+    assert main(["run", *SMALL, "--horizon", "10", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["outcomes"]["seconds"] > 0.3
+
+
 class TestRunOutput:
     FAST = ("run", *SMALL, "--horizon", "10", "--json")
 

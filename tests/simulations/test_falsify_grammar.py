@@ -135,8 +135,14 @@ class TestMeaning:
                 assert found.high == math.inf, text
             both = violation(parse("alpha > 0 and 1/rho > 0", known), known)
             assert both.low > 0.9  # false whatever the other part is
+            assert both.value > 0.9
             either = violation(parse("alpha < 0 or 1/rho > 0", known), known)
             assert either.high < 0.0
+            assert either.value < 0.0
+            for text in ("alpha < 0 and 1/rho > 0", "alpha > 0 or 1/rho > 0", "1/rho > alpha < 0",
+                         "not (alpha < 0 and 1/rho > 0)", "max(alpha, 1/rho) < 0"):  # fmt: skip
+                assert math.isnan(violation(parse(text, known), known).value), text
+                assert not holds(parse(text, known), known), text
 
     def test_which_statements_are_about_the_whole_run(self):
         for text, whole in {

@@ -196,6 +196,16 @@ class Population(Risk):
         found["population_tolerance"] = self.tolerance
         return found | ({"relative": True} if self.relative else {})
 
+    @property
+    def predicted_seconds(self) -> float:
+        """What a gradient will cost, about, on one thread."""
+        asked = self.tolerance * (_LEARNED_LOSS if self.relative else 1.0)
+        if isinstance(self.expectation, FourierExpectation):
+            return predicted_cost(self.problem, asked)
+        sampled = isinstance(self.expectation, Sampling)
+        states = self.expectation.samples if sampled else predicted_states(self.problem, asked)
+        return states * SECONDS_PER_STATE
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle what it was made from: trajectories carry it, but not its table of states."""
         samples, *rest = self._limits

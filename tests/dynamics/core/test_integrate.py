@@ -1,0 +1,44 @@
+"""When a flow gets nowhere: told by its steps, long before the most that a run may take."""
+
+import numpy as np
+import pytest
+
+from dynamics import Population, Problem
+from dynamics.core.integrate import integrate
+from dynamics.core.trajectory import Status
+
+
+def path(velocity, start, horizon, seconds):
+    return integrate(
+        velocity, None, np.array(start, float), horizon,
+        method="LSODA", rtol=1e-8, atol=1e-11, seconds=seconds,
+    )  # fmt: skip
+
+
+def noisy(y):
+    """A velocity that no step resolves, as where an expectation is known to its tolerance only."""
+    return np.array([1.0, 1e3 * np.sin(1e9 * y[0])])
+
+
+@pytest.mark.parametrize(("seconds", "steps"), [(1.0, 750), (5e-4, 2000), (0.0, 20_000)])
+def test_a_flow_that_creeps_is_told_by_its_pace(seconds, steps):
+    found = path(noisy, [0.0, 0.0], 1e6, seconds)
+    assert found.status is Status.STALLED
+    assert f"after {steps} steps, it would need" in found.message
+    assert found.stats["steps"] == steps
+    assert found.times[-1] < 1e-3
+
+
+def test_an_even_pace_that_arrives_is_no_creeping():
+    found = path(lambda y: np.array([y[1], -y[0]]), [0.0, 1.0], 1e3, 1.0)
+    assert found.status is Status.COMPLETED
+    assert found.stats["steps"] > 4000
+    assert abs(found.points[-1][0] - np.sin(1e3)) < 1e-4
+
+
+def test_where_gradients_are_dear_is_predicted_for_every_method():
+    problem = Problem(D=62, C=2, q=1 / 31)
+    methods = {name: Population(problem, name, 1e-6) for name in ("enumeration", "fourier")}
+    methods["sampling"] = Population(problem, "sampling", samples=100_000)
+    for population in methods.values():
+        assert 1e-5 < population.predicted_seconds < 1e-2
