@@ -155,7 +155,7 @@ def emitted_kernel(function: Callable[..., Any], source: str, *, beside: Any) ->
     # machine code is linked by these names, and loaded by a process that has the module
     function.__module__ = plain_twin(beside).__module__
     function.__qualname__ = f"{function.__name__}_{stamp}"
-    compiled: Any = numba.njit(error_model="numpy", nogil=True)(function)
+    compiled: Any = numba.njit(error_model="numpy", nogil=True, fastmath=set(REORDER))(function)
     folder = getattr(getattr(beside, "_cache", None), "cache_path", None)
     if folder is not None:
         compiled._cache = _EmittedCache(function, folder, stamp)

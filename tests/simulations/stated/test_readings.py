@@ -244,6 +244,11 @@ def test_what_is_too_large_is_refused():
     theory, _ = stated("positional")
     with pytest.raises(ParameterError, match=r"e\+07 data orbits are too many \(most 1e\+06\)"):
         orbits(law(theory, theory.checked(SMALL["positional"] | {"D": 64, "C": 4})))
+    crowded = law(theory, theory.checked(SMALL["positional"] | {"D": 4096, "C": 64}))
+    with pytest.raises(
+        ParameterError, match=r"64 larger elements of 4\.29e\+03 types are too many"
+    ):
+        orbits(crowded)  # which would take long to count
     with pytest.raises(
         ParameterError, match="configurations of the data are too many for the full"
     ):

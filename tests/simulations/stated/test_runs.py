@@ -102,3 +102,32 @@ def test_what_overflows_is_told():
 def test_what_is_missing_is_told():
     with pytest.raises(TheoryError, match="beta is missing: give D, C, beta, kappa"):
         risk(positional(), D=6, C=2)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("_out[1] += _w *", "_out[1] +="),  # the chance of a configuration
+        ("_loss += _w *", "_loss +="),
+        ("_n = D*(C - 1)", "_n = D*C"),  # entries of an order parameter
+        ("_x5 = C*_x2*(-1 + D/C)", "_x5 = C*_x2*(D/C)"),  # keys that a softmax runs over
+        ("_power(_x23*kappa, p)", "_power(_x23*kappa, p - 1)"),
+        ("range(_begin_set, _end_set)", "range(_begin_set, _end_set - 1)"),  # families
+        ("_begin_set = _first_set[_b]", "_begin_set = _first_set[0]"),
+    ],
+)
+def test_a_kernel_that_is_broken_differs_from_the_full_model(right, wrong):
+    theory = positional()
+    values, text = theory.checked(VALUES), source(theory)
+    assert right in text
+    full, state = FullModel(theory, values), {"alpha": 0.4, "gamma": 0.7, "rho": -0.3}
+    loss, gradient = full.dense.evaluate(full.embed(state))
+    wanted = [loss, *(full.mean(gradient)[name][0] for name in state)]
+
+    def off(source_text):
+        function, data = mean_function(source_text, "it"), orbits(law(theory, values))
+        found = mean(function, data, list(state.values()), list(values.values()))
+        return max(abs(x / y - 1.0) for x, y in zip([found[0], *found[1]], wanted))
+
+    assert off(text) <= 1e-12
+    assert off(text.replace(right, wrong)) > 1e-3
