@@ -116,7 +116,9 @@ def white_flow(theory: Any, m: int, n: int, N: int) -> float:
     import numpy as np
 
     d, u0 = m + n, 1e-2
-    found = _flow(theory, 12.0 / d**0.5, m=m, n=n, N=N, lam=1.0, mu=1.0, v0=u0 * d**0.5, u0=u0)
+    found = _flow(
+        theory, 12.0 / d**0.5, m=m, n=n, N=N, lam=1.0, mu=1.0, v_start=u0 * d**0.5, u_start=u0
+    )
     a, s0 = 1.0 + (1.0 + d) / N, d**0.5 * u0**2
     s = found.states[:, 0] * found.states[:, 1]
     exact = 1.0 / (a + (1.0 / s0 - a) * np.exp(-2.0 * d**0.5 * found.time))
@@ -125,7 +127,15 @@ def white_flow(theory: Any, m: int, n: int, N: int) -> float:
 
 def _values(spectrum: tuple[Any, ...], u0: float) -> dict[str, float]:
     m, n, N, lam, mu = spectrum
-    return {"m": m, "n": n, "N": N, "lam": lam, "mu": mu, "v0": u0 * (m + n) ** 0.5, "u0": u0}
+    return {
+        "m": m,
+        "n": n,
+        "N": N,
+        "lam": lam,
+        "mu": mu,
+        "v_start": u0 * (m + n) ** 0.5,
+        "u_start": u0,
+    }
 
 
 def _rate(m: int, n: int, lam: float, mu: float) -> float:

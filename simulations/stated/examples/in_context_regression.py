@@ -20,7 +20,7 @@ from symbolic.theory import (
 N = Size("N", "pairs in the context", least=2)
 m = Size("m", "coordinates of the first variance")
 n = Size("n", "coordinates of the second variance")
-lam, mu, v0, u0 = constants(lam="> 0", mu="> 0", v0="> 0", u0="> 0")
+lam, mu, v_start, u_start = constants(lam="> 0", mu="> 0", v_start="> 0", u_start="> 0")
 
 pair = Exchangeable("pair", N)
 coordinate = Union("coordinate", Signed("first", m), Signed("second", n))
@@ -31,8 +31,8 @@ w = Gaussian("w", coordinate)
 
 # w_PV = (p, v) and W_KQ = (U, r), rows of coordinates and that of the label
 p = Tensor("p", coordinate)
-v = Tensor("v", start=v0)
-U = Tensor("U", (coordinate, coordinate), start={"diagonal": u0})
+v = Tensor("v", start=v_start)
+U = Tensor("U", (coordinate, coordinate), start={"diagonal": u_start})
 r = Tensor("r", coordinate)
 
 

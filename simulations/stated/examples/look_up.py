@@ -16,7 +16,7 @@ from symbolic.theory import (
 )
 
 K = Size("K", "features", least=2)
-N = Size("N", "tokens of the prompt")
+N = Size("N", "tokens of the prompt", least=2)
 
 feature = Exchangeable("feature", K)
 token = Exchangeable("token", N)

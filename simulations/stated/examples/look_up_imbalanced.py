@@ -17,7 +17,7 @@ from symbolic.theory import (
 )
 
 K = Size("K", "features", least=3)
-N = Size("N", "tokens of the prompt")
+N = Size("N", "tokens of the prompt", least=2)
 (p,) = constants(p="in (0, 1)")
 
 dominant = Exchangeable("dominant", 1)

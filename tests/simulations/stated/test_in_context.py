@@ -22,7 +22,9 @@ def test_the_files_are_short(file):
 @pytest.mark.parametrize(("m", "n", "N"), [(1, 3, 5), (40, 2, 31), (1000, 10**5, 10**6)])
 def test_the_risk_is_the_formula_at_any_size(m, n, N):
     lam, mu = 0.4, 0.1
-    population = risk(load_theory(FILES[0]), m=m, n=n, N=N, lam=lam, mu=mu, v0=0.1, u0=0.2)
+    population = risk(
+        load_theory(FILES[0]), m=m, n=n, N=N, lam=lam, mu=mu, v_start=0.1, u_start=0.2
+    )
     number, variance = np.array([m, n]), np.array([lam, mu])
     a = variance + (variance + number @ variance) / N
     for v, *u in np.random.default_rng(0).normal(size=(5, 3)):

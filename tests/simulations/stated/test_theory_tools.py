@@ -12,6 +12,7 @@ from simulations.cli import main
 from simulations.stated.theory import StatedTheory
 from tests.closeness import close
 
+EXAMPLES = Path(stated.__file__).parent / "examples"
 TEACHER = Path(stated.__file__).parent / "examples" / "teacher.py"
 SWEEP = """\
 [grid]
@@ -198,3 +199,10 @@ def test_report_of_a_file(tmp_path, monkeypatch, capsys):
     assert "patchdyn run --theory" in records["teacher-conjecture-2"]["summary"]
     assert (folder / "figures" / "teacher-run.png").is_file()
     assert main(["theory", str(path), "--report", str(folder), "--quick"]) == 0
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("[a-z]*.py")))
+def test_every_example_runs(name, capsys):
+    """In the tools a file's names must not mean something else."""
+    assert main(["run", "--theory", str(EXAMPLES / f"{name}.py"), "--json"]) == 0
+    assert "error" not in capsys.readouterr().err

@@ -16,7 +16,7 @@ from tests.closeness import close, within
 
 EXAMPLES = Path(examples.__file__).parent
 REGRESSION = EXAMPLES / "in_context_regression.py"
-SMALL = {"N": 2, "m": 1, "n": 1, "lam": 0.7, "mu": 0.3, "v0": 0.2, "u0": 0.1}
+SMALL = {"N": 2, "m": 1, "n": 1, "lam": 0.7, "mu": 0.3, "v_start": 0.2, "u_start": 0.1}
 
 #: E (sum of squares of the row sums)^2 and the like, by hand; ROW is what is in the loss.
 MOMENTS = """\
