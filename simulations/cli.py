@@ -38,7 +38,7 @@ examples:
   patchdyn sweep CONFIG.toml --out DIR    a grid of problems, then: patchdyn map DIR
   patchdyn falsify 'gamma >= rho'         search for a counterexample and simplify it
   patchdyn report compare OLD NEW         which verdicts and numbers of two reports differ
-  patchdyn theory FILE.py                 a theory of your own: derived, checked
+  patchdyn theory FILE.py                 a theory of your own: derived, checked; --run: and run
 
 {EXIT_CODES}
 """

@@ -138,12 +138,30 @@ def read(folder: Path) -> Sweep:
         plain = json.loads(data.attrs["configuration"])
         axes = {name: tuple(values) for name, values in plain["axes"]}
         config = Config(plain["system"], plain["fixed"], axes, tuple(plain["list"]))
+        _check_theory(folder, config.system, json.loads(data.attrs["stamp"]))
         theories.load(config.system)
         if data["status"].shape != config.shape:
             raise ValueError("shape")
+    except StoreError:
+        raise
     except Exception as failure:  # sealed, but not by this code
         raise StoreError(f"cannot read {path}: it is not the result of a sweep") from failure
     return Sweep(data, config)
+
+
+def _check_theory(folder: Path, system: str, stamp: Mapping[str, Any]) -> None:
+    """Refuse a sweep of a theory in a file, unless the user named that file and it is the same."""
+    if not theories.is_of_a_file(system):
+        return
+    try:
+        known = theories.load(system).fingerprint
+    except ParameterError:
+        raise StoreError(
+            f"{folder} holds a sweep of a theory in a file ({system.partition(':')[2]}): name it "
+            "with --theory FILE.py"
+        ) from None
+    if known != stamp.get("theory"):
+        raise StoreError(f"{folder} holds a sweep of another version of the file with {system}")
 
 
 def maps_of(sweep: Sweep) -> tuple[Map, ...]:

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -30,8 +31,12 @@ _PACKAGES = {
     for name in ("positional", "masked", "shallow")
 }
 DEFAULT = next(iter(_PACKAGES))
+#: Theories of files that the user named, for the length of this process.
+_STATED: dict[str, Theory] = {}
 #: Rooms that are no theory and hold experiments of its paper: ``claims`` with ``CLAIMS``.
 _EXPERIMENTS = {"positional": ("simulations.vision",)}
+#: The room of theories that are stated in one file; its claims name their papers themselves.
+_FILES = "simulations.stated"
 
 
 def names() -> tuple[str, ...]:
@@ -41,14 +46,19 @@ def names() -> tuple[str, ...]:
 
 def room(name: str, module: str) -> ModuleType:
     """Import one module of a theory's folder in `simulations`, such as ``maps``."""
-    return import_module(f"{_PACKAGES[name][0]}.{module}")
+    package = _FILES if name in _STATED else _PACKAGES[name][0]
+    return import_module(f"{package}.{module}")
 
 
 def rooms_of_claims() -> Iterator[tuple[str, str]]:
-    """Yield each theory and the packages that hold claims of its paper, its own folder first."""
+    """Yield each theory and the packages that hold claims of its paper, its own folder first.
+
+    Last come those of theories in one file, whose claims name their papers.
+    """
     for name, (package, _) in _PACKAGES.items():
         for own in (package, *_EXPERIMENTS.get(name, ())):
             yield name, f"{own}.claims"
+    yield "", f"{_FILES}.claims"
 
 
 def symbolic_rooms() -> tuple[str, ...]:
@@ -71,21 +81,41 @@ def load(name: str) -> Theory:
     """
     from dynamics.core.checks import require
 
+    if name in _STATED:
+        return _STATED[name]
     require(name in _PACKAGES, "system", repr(name), f"one of {', '.join(_PACKAGES)}")
     theory: Theory = room(name, "theory").THEORY
     return theory
 
 
-def command(case: Case) -> str:
-    """Return the shell command that makes a run."""
-    theory = load(case.system)
+def from_file(path: str | Path) -> Theory:
+    """Read a theory from a file that the user names, and know it by its name from then on.
+
+    Raises
+    ------
+    TheoryError, OSError
+        If the file states no theory, or cannot be read.
+    """
+    theory: Theory = import_module(f"{_FILES}.theory").StatedTheory(path)
+    _STATED[theory.name] = theory
+    return theory
+
+
+def is_of_a_file(name: str) -> bool:
+    """Tell whether a name is that of a theory in a file, which only its user can name."""
+    return name.startswith("stated:")
+
+
+def command(case: Case, theory: Theory | None = None) -> str:
+    """Return the shell command that makes a run, of a theory that is at hand or known by name."""
+    theory = theory or load(case.system)
     names = ("horizon", "rtol", "learning_rate", "steps", "tolerance", "quadrature")
     values = {
         **theory.flags(case),
         "solver": case.solver,
         **{name: case.settings.get(name) for name in names},
     }
-    words = [] if theory.name == DEFAULT else [f"--system {theory.name}"]
+    words = [] if theory.name == DEFAULT else [theory.chosen_by]
     for name, value in values.items():
         parameter = theory.parameter(name)
         if value is not None and parameter is not None:

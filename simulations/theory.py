@@ -104,6 +104,15 @@ class Theory(ABC):
     estimates: Mapping[str, str] = {}
     tolerance: float
     examples: tuple[tuple[str, str], ...] = ()
+    #: What Python is given to compile, once and before any result, what the runs will load.
+    precompile: tuple[str, ...] = ("-m", "dynamics.precompile")
+    #: Digest of what is not in the packages and the results depend on, a user's file.
+    fingerprint: str = ""
+
+    @property
+    def chosen_by(self) -> str:
+        """The words that choose this theory on the command line."""
+        return f"--system {self.name}"
 
     @abstractmethod
     def build(self, values: Mapping[str, Any]) -> Case:
@@ -165,7 +174,7 @@ class Theory(ABC):
         """
         from dynamics import ParameterError
 
-        raise ParameterError(f"--certify is not allowed with --system {self.name}: it has none")
+        raise ParameterError(f"--certify is not allowed with {self.chosen_by}: it has none")
 
     def details(self, case: Case, trajectory: Trajectory, population: Risk) -> dict[str, Any]:
         """Return what `patchdyn run --json` tells beside what it tells of every theory."""

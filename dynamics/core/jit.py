@@ -19,7 +19,12 @@ from pathlib import Path
 from typing import Any
 
 import numba
-from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.caching import (
+    CompileResultCacheImpl,
+    FunctionCache,
+    IndexDataCacheFile,
+    _CacheLocator,
+)
 
 from dynamics.core.boxing import safe_boxing
 
@@ -112,6 +117,58 @@ def kernel(
             compiled._cache = _PackageCache(function, specialised_for)
         except (RuntimeError, OSError):  # how Numba tells that no folder can be written
             _say_uncached()
+    return compiled
+
+
+class _Emitted(CompileResultCacheImpl):
+    """Where the code of a function without a file is kept: beside that of a kernel that has one."""
+
+    def __init__(self, function: Callable[..., Any], folder: str, stamp: str) -> None:
+        self._locator = _Beside(folder, stamp)
+        self._filename_base = self.get_filename_base(f"emitted.{function.__name__}", "")
+
+
+class _Beside(_CacheLocator):
+    """A folder that is there, and a digest that tells functions apart."""
+
+    def __init__(self, folder: str, stamp: str) -> None:
+        self._folder, self._stamp = folder, stamp
+
+    def get_cache_path(self) -> str:
+        return self._folder
+
+    def get_source_stamp(self) -> str:
+        return self._stamp
+
+    def get_disambiguator(self) -> str:
+        return self._stamp
+
+
+class _EmittedCache(FunctionCache):
+    """Numba's file cache for a function of emitted source, named after the digest of that."""
+
+    def __init__(self, function: Callable[..., Any], folder: str, stamp: str) -> None:
+        where: Any = partial(_Emitted, folder=folder, stamp=stamp)
+        self._impl_class = where
+        super().__init__(function)
+
+
+def emitted_kernel(function: Callable[..., Any], source: str, *, beside: Any) -> Any:
+    """Compile a function whose source is not in a file; ``beside`` is a kernel that it calls.
+
+    The compiled code is kept where that of ``beside`` is, under a digest of the source and of the
+    file of ``beside``; where that one is not kept, neither is this.
+    """
+    digest = hashlib.sha256(source.encode())
+    digest.update(_digest(Path(plain_twin(beside).__code__.co_filename)).encode())
+    stamp = digest.hexdigest()[:32]
+    # machine code is linked by these names, and loaded by a process that has the module
+    function.__module__ = plain_twin(beside).__module__
+    function.__qualname__ = f"{function.__name__}_{stamp}"
+    compiled: Any = numba.njit(error_model="numpy", nogil=True, fastmath=set(REORDER))(function)
+    folder = getattr(getattr(beside, "_cache", None), "cache_path", None)
+    if folder is not None:
+        compiled._cache = _EmittedCache(function, folder, stamp)
     return compiled
 
 

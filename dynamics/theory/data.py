@@ -22,6 +22,10 @@ from dynamics.core.errors import ParameterError
 Array = NDArray[np.float64]
 #: Configurations up to symmetry, and numbers in all configurations one by one, at most.
 MOST_ORBITS, MOST_NUMBERS = 10**6, 2**24
+#: Steps in which they are counted, at most: some seconds.
+MOST_STEPS = 10**7
+#: Types of one set, which are nested in turn.
+MOST_TYPES = 600
 
 
 @dataclass(frozen=True)
@@ -29,13 +33,24 @@ class Inner:
     """Elements inside a larger one.
 
     ``size`` of them; ``values`` (kinds, sources), ``weight`` (root kinds, kinds) their chances,
-    ``uses`` (kinds, subsets) 1 where a kind is in a subset.
+    ``uses`` (kinds, subsets) 1 where a kind is in a subset. ``strewn``: ``size`` is how many there
+    are in all, each in any of the larger elements, and they are a subset of their own; ``mean`` of
+    them in each of these.
     """
 
     size: int
     values: Array
     weight: Array
     uses: NDArray[np.int64]
+    strewn: bool = False
+    mean: float = 0.0
+
+    @property
+    def choices(self) -> int:
+        """In how many ways one larger element can be filled."""
+        if self.strewn:
+            return self.size + 1
+        return math.comb(self.size + len(self.values) - 1, len(self.values) - 1)
 
 
 @dataclass(frozen=True)
@@ -48,19 +63,24 @@ class Larger:
     uses: NDArray[np.int64]
     inner: tuple[Inner, ...]
 
+    @property
+    def types(self) -> int:
+        """How many types its elements may be of."""
+        return len(self.weight) * math.prod(inner.choices for inner in self.inner)
+
 
 @dataclass(frozen=True)
 class Law:
-    """All data: the sets, and how many elements each subset has, of how many that it may."""
+    """All data: the sets, how many elements each subset has, what chances are divided by for it."""
 
     larger: tuple[Larger, ...]
     subset_size: tuple[int, ...]
-    subset_of: tuple[int, ...]
+    subset_ways: tuple[float, ...]
 
     @property
     def normaliser(self) -> float:
-        """Number of ways to choose the subsets."""
-        return float(math.prod(map(math.comb, self.subset_of, self.subset_size)))
+        """What the product of the chances of types is divided by."""
+        return float(math.prod(self.subset_ways))
 
 
 @dataclass(frozen=True)
@@ -79,22 +99,27 @@ class Orbits:
 
     Families of set s in configuration b are rows ``first[s][b]`` to ``first[s][b + 1]`` of its
     arrays: ``arrays[s]`` holds count (families,), values of each source, numbers (families, kinds)
-    of each inner set.
+    of each inner set. ``remainder`` bounds the chance of configurations that were left out.
     """
 
     weight: Array
     first: tuple[NDArray[np.int64], ...]
     arrays: tuple[tuple[Array, ...], ...]
+    remainder: float = 0.0
 
 
 def types_of(larger: Larger) -> list[Type]:
     """Return every type that has a chance."""
     found = []
     for root, weight in enumerate(larger.weight):
-        choices = [list(_compositions(inner.size, len(inner.values))) for inner in larger.inner]
+        choices = [list(_fillings(inner)) for inner in larger.inner]
         for numbers in product(*choices):
             chance, uses = float(weight), larger.uses[root].copy()
             for inner, held in zip(larger.inner, numbers):
+                if inner.strewn:
+                    chance *= poisson(held[0], inner.mean)
+                    uses = uses + np.array(held) @ inner.uses
+                    continue
                 chance *= _multinomial(held) * math.prod(
                     float(w) ** k for w, k in zip(inner.weight[root], held) if k
                 )
@@ -112,21 +137,28 @@ def orbits(law: Law) -> Orbits:
     ParameterError
         If there are more than `MOST_ORBITS`.
     """
-    types = [types_of(larger) for larger in law.larger]
-    number = _how_many(law, types)
+    number = how_many(law)
     if number > MOST_ORBITS:
         raise ParameterError(
             f"{number:.2g} data orbits are too many (most {MOST_ORBITS:g}): choose smaller sizes"
         )
-    weights: list[float] = []
-    rows: list[list[list[tuple[int, Type]]]] = [[] for _ in law.larger]
-    for chance, families in _configurations(law, types, 0, law.subset_size):
-        weights.append(chance / law.normaliser)
-        for found, own in zip(rows, families):
-            found.append(own)
-    first = tuple(np.cumsum([0, *map(len, found)], dtype=np.int64) for found in rows)
-    arrays = tuple(_columns(larger, found) for larger, found in zip(law.larger, rows))
-    return Orbits(np.array(weights), first, arrays)
+    types = [types_of(larger) for larger in law.larger]
+    found = list(_configurations(law, types, 0, law.subset_size))
+    weights = [chance / law.normaliser for chance, _ in found]
+    return collected(law, weights, [families for _, families in found])
+
+
+def collected(
+    law: Law,
+    weights: Sequence[float],
+    rows: Sequence[Sequence[list[tuple[int, Type]]]],
+    remainder: float = 0.0,
+) -> Orbits:
+    """Return configurations, each given by its chance and the families of every set, as arrays."""
+    by_set = [[families[s] for families in rows] for s in range(len(law.larger))]
+    first = tuple(np.cumsum([0, *map(len, found)], dtype=np.int64) for found in by_set)
+    arrays = tuple(_columns(larger, found) for larger, found in zip(law.larger, by_set))
+    return Orbits(np.array(weights), first, arrays, remainder)
 
 
 def _columns(larger: Larger, rows: list[list[tuple[int, Type]]]) -> tuple[Array, ...]:
@@ -138,7 +170,7 @@ def _columns(larger: Larger, rows: list[list[tuple[int, Type]]]) -> tuple[Array,
     numbers = [
         np.array([t.numbers[i] for _, t in families], float)
         for i, inner in enumerate(larger.inner)
-        if len(inner.values) > 1
+        if len(inner.values) > 1 or inner.strewn
     ]
     return count, *values, *numbers
 
@@ -176,8 +208,34 @@ def _multisets(
             yield chance * others, own + rest, last
 
 
-def _how_many(law: Law, types: Sequence[list[Type]]) -> int:
-    """Count the configurations up to symmetry without listing them."""
+def require_few_types(law: Law) -> None:
+    """Refuse sets whose elements are of more types than can be nested."""
+    for larger in law.larger:
+        if larger.types > MOST_TYPES:
+            raise ParameterError(
+                f"{larger.size} larger elements of {larger.types:.3g} types are too many to "
+                f"enumerate (most {MOST_TYPES} types): choose smaller sizes"
+            )
+
+
+def how_many(law: Law) -> int:
+    """Count the configurations up to symmetry without listing them.
+
+    Raises
+    ------
+    ParameterError
+        If there are so many larger elements, or types of them, that this alone is too much.
+    """
+    require_few_types(law)
+    for larger in law.larger:
+        number = larger.types
+        steps = number * (1 + larger.size) ** 2 * math.prod(1 + n for n in law.subset_size)
+        if steps > MOST_STEPS:
+            raise ParameterError(
+                f"{larger.size} larger elements of {number:.3g} types are too many to enumerate: "
+                "choose smaller sizes"
+            )
+    types = [types_of(larger) for larger in law.larger]
     total = {law.subset_size: 1}
     for larger, own in zip(law.larger, types):
         table = {(larger.size, left): ways for left, ways in total.items()}
@@ -193,6 +251,21 @@ def _how_many(law: Law, types: Sequence[list[Type]]) -> int:
             table = grown
         total = {left: ways for (size, left), ways in table.items() if size == 0}
     return total.get((0,) * len(law.subset_size), 0)
+
+
+def poisson(number: int, mean: float) -> float:
+    """Return the chance of a number that has a Poisson law."""
+    if mean == 0.0:
+        return float(number == 0)
+    return math.exp(number * math.log(mean) - mean - math.lgamma(number + 1.0))
+
+
+def _fillings(inner: Inner) -> Iterator[tuple[int, ...]]:
+    """Yield how many elements of each kind one larger element may hold."""
+    if inner.strewn:
+        yield from ((held,) for held in range(inner.size + 1))
+    else:
+        yield from _compositions(inner.size, len(inner.values))
 
 
 def _compositions(total: int, parts: int) -> Iterator[tuple[int, ...]]:

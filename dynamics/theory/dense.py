@@ -7,27 +7,30 @@ of the expression. What is symmetric is found from the group's generators, entry
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import combinations, pairwise, product
-from math import comb, prod
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from itertools import pairwise
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dynamics.core.errors import ParameterError
-
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
-#: Numbers in one array over all configurations, at most.
-MOST_NUMBERS = 2**21
+from dynamics.theory.configurations import (
+    MOST_NUMBERS,
+    Array,
+    Elements,
+    Integers,
+    Values,
+    configurations,
+)
 
 
 class Step(NamedTuple):
     """One step of an expression: kind, steps it uses, its free indices, and what else it needs.
 
-    ``entry`` has the name of an array and its indices; ``same`` and ``inside`` two names of sets
+    ``entry`` has the name of an array and its indices; ``part`` the name of a set, its index and a
+    number for each part; ``same`` and ``inside`` two names of sets
     and two indices; ``constant`` and ``power`` a number; ``sum`` and ``softmax`` an index.
     """
 
@@ -35,31 +38,6 @@ class Step(NamedTuple):
     arguments: tuple[int, ...]
     axes: tuple[str, ...]
     detail: Any
-
-
-@dataclass(frozen=True)
-class Elements:
-    """The elements of an index set, (n,) each: set, larger element, number inside (-1: none)."""
-
-    part: Integers
-    larger: Integers
-    own: Integers
-
-    def __len__(self) -> int:
-        return len(self.part)
-
-
-class Values(NamedTuple):
-    """Data on a set: a subset of ``size`` elements, or independent values with their chances.
-
-    ``given`` holds (source, value): elements inside what that source has chosen have the value.
-    """
-
-    name: str
-    over: str
-    size: int | None
-    law: Mapping[float, float]
-    given: tuple[tuple[str, float], ...] = ()
 
 
 class DenseModel:
@@ -97,7 +75,9 @@ class DenseModel:
     ) -> None:
         self.steps, self.sets, self.tensors = tuple(steps), dict(sets), dict(tensors)
         self._sizes, self._signed = tuple(sizes), signed
-        self.weight, self.data = _configurations(sources, self.sets)
+        self._places: dict[Any, tuple[Any, ...]] = {}
+        self._over = {source.name: source.over for source in sources}
+        self.weight, self.data = configurations(sources, self.sets)
         largest = max(prod(len(sets[s]) for s in own.values()) for own in sizes)
         if len(self.weight) * largest > MOST_NUMBERS:
             raise ParameterError(
@@ -144,9 +124,14 @@ class DenseModel:
             if name in self.tensors:
                 found = np.asarray(tensors[name], float)
                 return found[self._place(indices, step.axes, self.tensors[name])][None]
-            return self.data[name]
+            place = self._place(indices, step.axes, self._over[name])
+            return np.asarray(self.data[name][(slice(None), *place)])
         if step.op in ("same", "inside"):
             return self._relation(step)
+        if step.op == "part":
+            own, index, values = step.detail
+            table = np.array([values[part] for part in self.sets[own].part.tolist()])
+            return np.asarray(table[self._place((index,), step.axes, (own,))][None], float)
         x = [_aligned(values[i], self.steps[i].axes, step) for i in step.arguments]
         if step.op == "add":
             return np.asarray(x[0] + x[1])
@@ -192,6 +177,14 @@ class DenseModel:
         self, indices: Sequence[str], axes: Sequence[str], sets: Sequence[str]
     ) -> tuple[Any, ...]:
         """Return the positions in an array whose indices may repeat, as arrays over the axes."""
+        key = tuple(indices), tuple(axes), tuple(sets)
+        if key not in self._places:
+            self._places[key] = self._positions(*key)
+        return self._places[key]
+
+    def _positions(
+        self, indices: Sequence[str], axes: Sequence[str], sets: Sequence[str]
+    ) -> tuple[Any, ...]:
         found = []
         for index, name in zip(indices, sets):
             shape = [1] * len(axes)
@@ -219,22 +212,25 @@ class DenseModel:
         if not shape:
             return np.zeros((), np.int64)
         labels = np.arange(prod(shape)).reshape(shape)
-        moved = [np.ix_(*(move[name] for name in names)) for move in self._moves()]
+        moved = [np.ix_(*(move[name] for name in names)) for move in self.moves()]
         while True:
             before = labels.copy()
             for place in moved:
                 labels = np.minimum(labels, labels[place])
             if np.array_equal(labels, before):
                 break
-        for flips in self._flips():
+        for flips in self.flips():
             signs = [flips[name] for name in names]
             if signs:
                 total = np.asarray(sum(np.ix_(*signs)))
                 labels = np.where(total % 2 == 1, -1, labels)
         return labels
 
-    def _moves(self) -> list[dict[str, Integers]]:
-        """Return the exchanges of neighbours that generate the group, for each index set."""
+    def moves(self) -> list[dict[str, Integers]]:
+        """Return the exchanges of neighbours that generate the group, for each index set by name.
+
+        Each is where the elements of the set go, (n,).
+        """
         known = {element for elements in self.sets.values() for element in _named(elements)}
         swaps: list[dict[Any, Any]] = []
         inside: dict[Any, list[Any]] = {}
@@ -258,7 +254,7 @@ class DenseModel:
             for swap in swaps
         ]
 
-    def _flips(self) -> list[dict[str, Integers]]:
+    def flips(self) -> list[dict[str, Integers]]:
         """Return, for each coordinate that may be flipped, 1 at it and 0 elsewhere."""
         known = {x for elements in self.sets.values() for x in _named(elements)}
         signed = sorted(x for x in known if x[0] in self._signed)
@@ -277,21 +273,37 @@ def _named(elements: Elements) -> list[tuple[int, int, int]]:
 
 def _aligned(value: Array, axes: Sequence[str], step: Step) -> Array:
     """Return an array with the axes of a step, those that it lacks of length 1."""
-    kept = [axis for axis in step.axes if axis in axes]
-    if len(kept) < len(axes):  # a sum: its own axes stay
-        return value
-    turned = value.transpose(0, *(1 + axes.index(axis) for axis in kept))
-    places = tuple(1 + i for i, axis in enumerate(step.axes) if axis not in axes)
-    return np.expand_dims(turned, places)
+    order, places = _alignment(tuple(axes), step.axes)
+    return value.transpose(order)[places] if order else value
+
+
+@lru_cache(maxsize=4096)
+def _alignment(axes: tuple[str, ...], wanted: tuple[str, ...]) -> tuple[Any, Any]:
+    """Return the order of an array's axes and where new ones go; nothing if it may stay."""
+    kept = [axis for axis in wanted if axis in axes]
+    if len(kept) < len(axes) or wanted == axes:  # a sum: its own axes stay
+        return None, None
+    order = (0, *(1 + axes.index(axis) for axis in kept))
+    return order, (slice(None), *(slice(None) if axis in axes else None for axis in wanted))
 
 
 def _reduced(share: Array, step: Step, argument: Step, batch: int) -> Array:
     """Return what an argument is pulled by, in its own axes: the others are summed over."""
-    axes = argument.axes if step.op == "sum" else step.axes
-    gone = tuple(1 + i for i, axis in enumerate(axes) if axis not in argument.axes)
-    left = [axis for axis in axes if axis in argument.axes]
-    share = share.sum(axis=gone).transpose(0, *(1 + left.index(axis) for axis in argument.axes))
+    gone, order = _reduction(argument.axes if step.op == "sum" else step.axes, argument.axes)
+    if gone:
+        share = share.sum(axis=gone)
+    if order:
+        share = share.transpose(order)
     return np.asarray(share.sum(axis=0, keepdims=True) if batch == 1 and len(share) > 1 else share)
+
+
+@lru_cache(maxsize=4096)
+def _reduction(axes: tuple[str, ...], kept: tuple[str, ...]) -> tuple[Any, Any]:
+    """Return the axes to sum over, and the order of those left; nothing where nothing is done."""
+    gone = tuple(1 + i for i, axis in enumerate(axes) if axis not in kept)
+    left = [axis for axis in axes if axis in kept]
+    order = (0, *(1 + left.index(axis) for axis in kept))
+    return gone, order if order != tuple(range(len(order))) else None
 
 
 def _sigmoid(x: Array) -> Array:
@@ -313,53 +325,3 @@ _SLOPES: dict[str, Callable[[Array], Array]] = {
     "sigmoid": lambda x: _sigmoid(x) * _sigmoid(-x),
     "softplus": _sigmoid,
 }
-
-
-def _configurations(
-    sources: Sequence[Values], sets: Mapping[str, Elements]
-) -> tuple[Array, dict[str, Array]]:
-    """Return the chance of every configuration, (n,), and the values of each source, (n, size)."""
-    rows: list[tuple[float, dict[str, tuple[float, ...]]]] = [(1.0, {})]
-    for source in sources:
-        elements = sets[source.over]
-        grown: list[tuple[float, dict[str, tuple[float, ...]]]] = []
-        for chance, known in rows:
-            for p, values in _one_source(source, elements, sets, sources, known):
-                grown.append((chance * p, known | {source.name: values}))
-                if len(grown) * len(elements) > MOST_NUMBERS:
-                    raise ParameterError(
-                        f"more than {len(grown):.2g} configurations of the data are too many for "
-                        "the full model: choose smaller sizes"
-                    )
-        rows = grown
-    weight = np.array([chance for chance, _ in rows])
-    return weight, {s.name: np.array([known[s.name] for _, known in rows]) for s in sources}
-
-
-def _one_source(
-    source: Values,
-    elements: Elements,
-    sets: Mapping[str, Elements],
-    sources: Sequence[Values],
-    known: Mapping[str, tuple[float, ...]],
-) -> Iterator[tuple[float, tuple[float, ...]]]:
-    """Yield chance and values of one source, given those before it."""
-    size = len(elements)
-    if source.size is not None:
-        chance = 1.0 / comb(size, source.size)
-        for chosen in combinations(range(size), source.size):
-            yield chance, tuple(float(i in chosen) for i in range(size))
-        return
-    forced: dict[int, float] = {}
-    for name, value in source.given:
-        over = sets[next(s.over for s in sources if s.name == name)]
-        hits = {there for there, hit in zip(over.larger.tolist(), known[name]) if hit}
-        forced |= {i: value for i, there in enumerate(elements.larger.tolist()) if there in hits}
-    free = [
-        [(x, p) for x, p in source.law.items() if p > 0.0]
-        if i not in forced
-        else [(forced[i], 1.0)]
-        for i in range(size)
-    ]
-    for row in product(*free):
-        yield prod(p for _, p in row), tuple(x for x, _ in row)

@@ -18,3 +18,31 @@ def sigmoid(x: float) -> float:
 def softplus(x: float) -> float:
     """Return log(1 + e^x)."""
     return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
+
+
+@kernel
+def _general_power(x: float, exponent: float) -> float:
+    whole = int(exponent)
+    if whole != exponent or abs(whole) > 64:
+        return math.pow(x, exponent)
+    found, base, left = 1.0, x, abs(whole)
+    while left:
+        if left & 1:
+            found *= base
+        base *= base
+        left >>= 1
+    return found if whole >= 0 else 1.0 / found
+
+
+@kernel
+def power(x: float, exponent: float) -> float:
+    """Return x^exponent, by multiplication where the exponent is a small whole number."""
+    if exponent == 2.0:  # the usual ones first: inlined, and decided outside of loops
+        return x * x
+    if exponent == 3.0:
+        return x * x * x
+    if exponent == 4.0:
+        return x * x * x * x
+    if exponent == 5.0:
+        return x * x * x * x * x
+    return _general_power(x, exponent)

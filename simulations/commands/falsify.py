@@ -40,6 +40,7 @@ examples:
   patchdyn falsify 'loss <= at_start(loss)' --fix solver=gd --fix steps=300
   patchdyn falsify 'T0 <= T1 or max(alpha) < alpha0 + 1e-3' --horizon 1e4 --json
   patchdyn falsify 'Phi_1 >= -1' --system masked --fix query=local
+  patchdyn falsify 'gamma >= rho' --theory FILE.py
   patchdyn falsify 'gamma >= rho' --certify --box 'D=64, C=4, qD=0..2, alpha=0..0.2, x=-1..0.9'
 
 --box: D, C, p fixed; alpha, x (the common value of gamma and rho), q or qD, nu, beta, tau, kappa
@@ -60,9 +61,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seed", type=int, default=0, metavar="N", help="of the search (default 0)"
     )
-    parser.add_argument(
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument(
         "--system", default=DEFAULT, metavar="NAME", help=f"the theory (default: {DEFAULT})"
     )
+    which.add_argument("--theory", metavar="FILE.py", help="a theory stated in your own file")
     parser.add_argument(
         "--fix", action="append", default=[], metavar="NAME=VALUE",
         help="set a parameter of the system instead of drawing it (may be repeated)",
@@ -80,6 +83,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Search, or certify, and print."""
+    if args.theory is not None:
+        from simulations import theories
+
+        args.system = theories.from_file(args.theory).name
     return _certify(args) if args.certify else _search(args)
 
 

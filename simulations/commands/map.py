@@ -44,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="default: DIR/maps")
     parser.add_argument("--json", action="store_true", help="print a cell as JSON")
+    parser.add_argument("--theory", metavar="FILE.py", help="the file of a sweep with --theory")
 
 
 def execute(args: argparse.Namespace) -> int:
@@ -51,6 +52,10 @@ def execute(args: argparse.Namespace) -> int:
     from simulations.files.store import StoreError
     from simulations.maps import read
 
+    if args.theory is not None:
+        from simulations import theories
+
+        theories.from_file(args.theory)
     at = dict(map(_assignment, args.at))
     try:
         sweep = read(args.folder)

@@ -24,19 +24,21 @@ _PREFIX = "parameter "  # keeps parameters apart from the other flags
 
 
 def variant(arguments: Sequence[str]) -> RunOf:
-    """Return the command of the theory that ``--system`` names: its parameters are the flags."""
-    name = _chosen(arguments)
+    """Return the command of the theory that is asked for: its parameters are the flags."""
+    file, name = _given("--theory", arguments), _given("--system", arguments)
+    if file is not None and name is None:  # of both the parser says that they exclude each other
+        return RunOf(theories.from_file(file))
     return RunOf(theories.load(name if name in theories.names() else theories.DEFAULT))
 
 
-def _chosen(arguments: Sequence[str]) -> str:
-    """Return the theory that arguments ask for."""
+def _given(flag: str, arguments: Sequence[str]) -> str | None:
+    """Return the value of a flag before the parser, which depends on it, is there."""
     for position, word in enumerate(arguments):
-        if word == "--system" and position + 1 < len(arguments):
+        if word == flag and position + 1 < len(arguments):
             return arguments[position + 1]
-        if word.startswith("--system="):
-            return word.removeprefix("--system=")
-    return theories.DEFAULT
+        if word.startswith(f"{flag}="):
+            return word.removeprefix(f"{flag}=")
+    return None
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,7 @@ class RunOf:
         examples = [(theories.command(self.theory.build({})), ""), *self.theory.examples]
         others = [name for name in theories.names() if name != self.theory.name]
         examples += [(f"patchdyn run --system {name} --help", "another theory") for name in others]
+        examples += [("patchdyn run --theory FILE.py --help", "a theory of your own, in a file")]
         lines = "\n".join(f"  {command:<68} {words}".rstrip() for command, words in examples)
         return f"""\
 examples:
@@ -74,10 +77,12 @@ computed (in --out if given) and exits with 130.
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the flags."""
-        parser.add_argument(
+        which = parser.add_mutually_exclusive_group()
+        which.add_argument(
             "--system", choices=theories.names(), default=theories.DEFAULT,
             help=f"the theory (default {theories.DEFAULT}); its flags: run --system NAME --help",
         )  # fmt: skip
+        which.add_argument("--theory", metavar="FILE.py", help="a theory stated in your own file")
         group = parser.add_argument_group("parameters (numbers may be written 1e-3 or 2/64)")
         for one in self.theory.parameters:
             allowed = f"; {one.allowed}" if one.allowed else ""

@@ -46,6 +46,7 @@ maps, one of them of masked image modelling, are in simulations/sweep/examples.
 examples:
   patchdyn sweep simulations/sweep/examples/density-nu.toml --out density-nu
   patchdyn map density-nu
+  patchdyn sweep CONFIG.toml --out DIR --theory FILE.py
   patchdyn sweep CONFIG.toml --out DIR --scheduler tcp://10.0.0.1:8786
 
 {EXIT_CODES}
@@ -58,6 +59,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
     parser.add_argument("config", type=Path, metavar="CONFIG.toml", help="what to compute")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where to store it")
+    parser.add_argument(
+        "--theory", type=Path, metavar="FILE.py", help="of your own, instead of a system in CONFIG"
+    )
     who = parser.add_mutually_exclusive_group()
     who.add_argument(
         "--workers", type=int, metavar="N", help="processes on this machine (default: its cores)"
@@ -85,7 +89,7 @@ def execute(args: argparse.Namespace) -> int:
     if args.resume and not (args.out / MANIFEST).is_file():
         raise BadInput(f"--resume is not allowed: {args.out} holds no sweep to go on with")
     try:
-        config = read(args.config)
+        config = read(args.config, _theory(args))
         store = open_store(args.out, config)
         store.open()
     except (ConfigError, StoreError) as refusal:
@@ -101,6 +105,13 @@ def execute(args: argparse.Namespace) -> int:
     print(f"{config.size} cells: {counts}")
     print(f"result: {args.out / RESULT}")
     return DONE
+
+
+def _theory(args: argparse.Namespace) -> str | None:
+    """Return the name of the theory of a file, if one is given."""
+    from simulations import theories
+
+    return None if args.theory is None else theories.from_file(args.theory).name
 
 
 def _engine(args: argparse.Namespace, config: Config) -> Engine:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
+from typing import Any
 
 from simulations.commands import DONE, FAILED, BadInput
-from simulations.commands.arguments import EXIT_CODES
+from simulations.commands.arguments import EXIT_CODES, Parser
 
-HELP = "derive and check a theory that is stated in one file"
+HELP = "derive, check and run a theory that is stated in one file"
 DESCRIPTION = """\
 Run FILE.py, which states a theory: index sets with symbolic sizes, data, parameters and the loss.
 Print its order parameters with the number of entries of each, for all sizes; hold the derived loss
 and gradient against the full model at small sizes, every entry and every configuration of the data;
-and tell what the flow conserves and whether the invariant manifold repels there.
+and tell what the flow conserves and whether the invariant manifold repels there. With --run,
+--sweep, --falsify or --report, do that instead, as on the theories that come with patchdyn.
 """
 EPILOG = f"""\
 the language (no import is needed in the file; names of arrays and indices are yours):
@@ -23,6 +26,8 @@ the language (no import is needed in the file; names of arrays and indices are y
   u = Union("key", p, r)                             index sets side by side
   c = Choice("c", s)      m = Subset("m", p, M)      1 on what is chosen, 0 elsewhere
   y = Colouring("y", p, {{+1: q/2, 0: 1 - q, -1: q/2}}, given={{c: +1}})
+  t = Sequence("t", k, u)                            each of the k is one of the u: t["i", "j"] is 1
+  g = Gaussian("g", (p, x), variance=1)              integrated exactly in a polynomial
   A = Tensor("A", (p, p), start=0); A.fix("diagonal", 1)
   A["i", "j"]  + - * / **  .exp() .log() .tanh() .sigmoid() .softplus() .softplus_of_minus()
   .sum("j")  .softmax(over="j")  Same(p)["i", "j"]  Inside(p, s)["i", "k"]
@@ -33,6 +38,10 @@ examples:
   patchdyn theory --new mine                  write mine.py, a small theory to begin from
   patchdyn theory mine.py
   patchdyn theory mine.py --at n=6 b=0.5 --json
+  patchdyn theory mine.py --run n=6 horizon=1e4       as: patchdyn run --theory mine.py --n 6 ...
+  patchdyn theory mine.py --sweep grid.toml --out DIR  then: patchdyn map DIR --theory mine.py
+  patchdyn theory mine.py --falsify 'a <= 1'          without a conjecture: those of the file
+  patchdyn theory mine.py --report DIR                reduction, conjectures and a figure, as HTML
 
 {EXIT_CODES}
 """
@@ -47,6 +56,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="sizes and constants of the check; default: small ones",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print JSON")
+    instead = parser.add_mutually_exclusive_group()
+    instead.add_argument(
+        "--run", nargs="*", metavar="NAME=VALUE",
+        help="solve one problem; parameters as in `patchdyn run --theory FILE.py --help`",
+    )  # fmt: skip
+    instead.add_argument("--sweep", metavar="CONFIG.toml", help="a grid of problems, into --out")
+    instead.add_argument(
+        "--falsify", nargs="?", const="", metavar="CONJECTURE",
+        help="search for a counterexample to it, or to each claim of the file",
+    )  # fmt: skip
+    instead.add_argument("--report", type=Path, metavar="DIR", help="write a report")
+    parser.add_argument("--out", metavar="DIR", help="of --sweep")
+    parser.add_argument("--quick", action="store_true", help="of --report: shorter searches")
 
 
 def execute(args: argparse.Namespace) -> int:
@@ -55,6 +77,18 @@ def execute(args: argparse.Namespace) -> int:
         raise BadInput("give FILE.py, or --new NAME for a file to begin from, and not both")
     if args.new is not None:
         return _begin(args.new)
+    if (args.sweep is None) != (args.out is None):
+        raise BadInput("--sweep CONFIG.toml and --out DIR are needed together")
+    if args.at and not (args.run is args.sweep is args.falsify is args.report is None):
+        raise BadInput("--at is of the check alone: --run takes NAME=VALUE itself")
+    if args.run is not None:
+        return _run(args)
+    if args.sweep is not None:
+        return _passed_on(["sweep", args.sweep, "--out", args.out, "--theory", args.file])
+    if args.falsify is not None:
+        return _falsify(args)
+    if args.report is not None:
+        return _report(args)
     from simulations.files.as_json import to_json
     from simulations.stated.findings import described, examine
     from symbolic.theory import load_theory
@@ -62,6 +96,59 @@ def execute(args: argparse.Namespace) -> int:
     findings = examine(load_theory(args.file), _values(args.at))
     print(to_json(findings) if args.json else described(findings))
     return DONE if findings.agrees else FAILED
+
+
+def _passed_on(words: list[str]) -> int:
+    """Do what another command does with these words."""
+    from importlib import import_module
+
+    module: Any = import_module(f"simulations.commands.{words[0]}")
+    if hasattr(module, "variant"):
+        module = module.variant(words)
+    parser = Parser(prog=f"patchdyn {words[0]}")
+    module.add_arguments(parser)
+    return int(module.execute(parser.parse_args(words[1:])))
+
+
+def _run(args: argparse.Namespace) -> int:
+    """Solve one problem: `patchdyn run --theory`."""
+    from simulations import theories
+
+    theory = theories.from_file(args.file)
+    flags = []
+    for pair in args.run:
+        name, equals, value = pair.partition("=")
+        parameter = theory.parameter(name)
+        if not equals or parameter is None:
+            known = ", ".join(one.name for one in theory.parameters)
+            raise BadInput(
+                f"--run {pair} is not allowed: it must be NAME=VALUE with one of {known}"
+            )
+        flags.append(f"{parameter.flag}={value}")
+    json = ["--json"] if args.json else []
+    return _passed_on(["run", "--theory", args.file, *flags, *json])
+
+
+def _falsify(args: argparse.Namespace) -> int:
+    """Search for a counterexample: `patchdyn falsify --theory`."""
+    from symbolic.theory import load_theory
+
+    conjectures = [args.falsify] if args.falsify else load_theory(args.file).claims
+    if not conjectures:
+        raise BadInput(f"{args.file} states no claims: give a conjecture, --falsify 'a <= 1'")
+    json = ["--json"] if args.json else []
+    codes = [_passed_on(["falsify", text, "--theory", args.file, *json]) for text in conjectures]
+    return max(codes)
+
+
+def _report(args: argparse.Namespace) -> int:
+    """Write a report of what the file states."""
+    from simulations import theories
+    from simulations.commands.reproduce import run_claims
+    from simulations.stated.report import claims_of
+
+    claims = claims_of(theories.from_file(args.file))
+    return run_claims(claims, args.report, quick=args.quick, force=True, workers=1)
 
 
 def _begin(name: str) -> int:

@@ -85,7 +85,7 @@ class Report:
     @property
     def command(self) -> str | None:
         """The shell command that reruns the counterexample."""
-        return command(self.counterexample.case) if self.counterexample else None
+        return command(self.counterexample.case, self.system) if self.counterexample else None
 
 
 def falsify(

@@ -244,7 +244,7 @@ class Claim:
     depends
         What the measurement trusts.
     paper
-        Where the statement comes from; the registry fills it in.
+        Where the statement comes from; ``None``: the registry fills in the paper of its theory.
     shares
         Claims with the same word here look at the same cached runs and are run by one process.
     """

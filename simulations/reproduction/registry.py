@@ -24,7 +24,7 @@ def load(claim_id: str) -> Claim:
     """Return the claim with this id."""
     theory, module = _places()[claim_id]
     claim: Claim = import_module(module).CLAIM
-    return replace(claim, paper=theories.room(theory, "claims").PAPER)
+    return replace(claim, paper=claim.paper or theories.room(theory, "claims").PAPER)
 
 
 def _places() -> dict[str, tuple[str, str]]:

@@ -12,7 +12,8 @@ import numpy as np
 from dynamics.core.errors import ParameterError
 from dynamics.theory import closed
 from dynamics.theory.data import Orbits, orbits
-from dynamics.theory.kernel import mean, orbit_function
+from dynamics.theory.kernel import mean, mean_function
+from simulations.stated import manifold
 from simulations.stated.full import FullModel
 from simulations.stated.law import law
 from symbolic.theory import Theory, TheoryError
@@ -41,7 +42,8 @@ class Check:
 
     ``difference`` is the largest, of loss and gradient entries, relative to the largest entry;
     ``spread`` that between entries of one orbit. ``miscounted`` names orbits whose number of
-    entries is not the derived one.
+    entries is not the derived one. ``derived`` holds the slope of each order parameter per entry,
+    ``slopes`` those of its entries in the full model.
     """
 
     at: dict[str, float]
@@ -51,6 +53,8 @@ class Check:
     difference: float
     spread: float
     miscounted: tuple[str, ...]
+    derived: dict[str, float]
+    slopes: dict[str, tuple[float, ...]]
 
     @property
     def agrees(self) -> bool:
@@ -62,8 +66,9 @@ class Check:
 class Findings:
     """What is derived for all sizes, and what is seen at the small sizes of the check.
 
-    ``conserved`` are formulas in order parameters at those sizes; ``growth`` is the fastest rate at
-    which a deviation from the manifold grows at the start.
+    ``conserved`` are formulas in order parameters at those sizes, ``linear`` the coefficients of
+    those that are linear; ``dimension`` that of the
+    smallest affine space through the start which the flow stays in.
     """
 
     theory: str
@@ -72,8 +77,10 @@ class Findings:
     steps: int
     check: Check
     agrees: bool
+    manifold: manifold.Manifold
     conserved: tuple[str, ...]
-    growth: float
+    linear: tuple[dict[str, float], ...]
+    dimension: int
     derivation_seconds: float
     gradient_seconds: float
 
@@ -97,20 +104,23 @@ def examine(theory: Theory, given: Mapping[str, float] | None = None) -> Finding
     text = source(theory)
     derived = process_time() - before
     values, full, data = _small(theory, dict(given or {}))
-    orbit, constants = orbit_function(text, theory.name), list(values.values())
+    function, constants = mean_function(text, theory.name), list(values.values())
     start = np.array([full.numbers.real(order.start) for order in theory.orders])
     count = len(start)
     rng = np.random.default_rng(0)
     states = start + _SPREAD * rng.normal(size=(count * (count + 1) // 2 + count + 5, count))
-    mean(orbit, data, start, constants)
+    mean(function, data, start, constants)
     before = perf_counter()
-    found = [mean(orbit, data, state, constants) for state in states]
+    found = [mean(function, data, state, constants) for state in states]
     seconds = (perf_counter() - before) / len(states)
     gradients = np.array([gradient for _, gradient in found])
     check = _check(theory, values, full, data, states[0], found[0])
+    closing = closed.closure(lambda state: mean(function, data, state, constants)[1], start)
     names = [order.name for order in theory.orders]
-    conserved = _linear_forms(closed.linear(gradients), names)
+    linear = closed.linear(gradients)
+    conserved = _linear_forms(linear, names)
     conserved += _quadratic_forms(closed.quadratic(states, gradients), names)
+    around = manifold.examine(full, dict(zip(names, start.tolist())))
     return Findings(
         theory=theory.name,
         paper=theory.paper,
@@ -120,9 +130,11 @@ def examine(theory: Theory, given: Mapping[str, float] | None = None) -> Finding
         ),
         steps=len(theory.reduced.steps),
         check=check,
-        agrees=check.agrees,
+        agrees=check.agrees and around.agrees,
+        manifold=around,
         conserved=tuple(conserved),
-        growth=_growth(full, dict(zip(names, start.tolist()))),
+        linear=tuple(dict(zip(names, form)) for form in linear.tolist()),
+        dimension=len(closing),
         derivation_seconds=derived,
         gradient_seconds=seconds,
     )
@@ -156,6 +168,8 @@ def _check(
         difference=float(np.max(differences)),
         spread=max(spread for _, spread, _ in entries.values()) / largest,
         miscounted=tuple(miscounted),
+        derived=dict(zip(names, reduced[1].tolist())),
+        slopes={name: tuple(x.tolist()) for name, x in full.by_order(gradient).items()},
     )
 
 
@@ -168,7 +182,7 @@ def _small(theory: Theory, given: dict[str, float]) -> tuple[dict[str, float], F
     for number, sizes in enumerate(_sizes(theory, given)):
         if number == MOST_TRIED:
             break
-        constants = {name: constant.example for name, constant in theory.unknown.items()}
+        constants = _examples(theory)
         try:
             values = theory.checked(constants | sizes | given)
             full = FullModel(theory, values)
@@ -184,6 +198,18 @@ def _small(theory: Theory, given: dict[str, float]) -> tuple[dict[str, float], F
     raise failure or ParameterError("no sizes are small enough for the full model")
 
 
+def _examples(theory: Theory) -> dict[str, float]:
+    """Return values of the constants, no two of one domain alike: that might be a symmetry."""
+    alike: dict[str, list[str]] = {}
+    for name, constant in theory.unknown.items():
+        alike.setdefault(constant.allowed, []).append(name)
+    return {
+        name: theory.unknown[name].another(number, len(names))
+        for names in alike.values()
+        for number, name in enumerate(names)
+    }
+
+
 def _sizes(theory: Theory, given: Mapping[str, float]) -> Iterator[dict[str, float]]:
     """Yield sizes, the smallest first, but as few as can be at their least, which is special."""
     free = [size for size in theory.sizes if size.name not in given]
@@ -195,32 +221,6 @@ def _sizes(theory: Theory, given: Mapping[str, float]) -> Iterator[dict[str, flo
 
     for found in sorted(product(*ranges), key=order):
         yield {size.name: x for size, x in zip(free, found)}
-
-
-def _growth(full: FullModel, start: dict[str, float]) -> float:
-    """Return the fastest growth across the manifold, of entries that are trained."""
-    theory = full.theory
-    at = full.embed(start)
-    free = {name: full.free(name) for name in at}
-    shapes = {name: array.shape for name, array in at.items()}
-
-    def joined(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
-        return np.concatenate([np.asarray(arrays[name])[free[name]] for name in shapes])
-
-    def gradient(vector: np.ndarray) -> np.ndarray:
-        moved, place = {}, 0
-        for name in shapes:
-            moved[name] = np.array(at[name], float)
-            size = int(free[name].sum())
-            moved[name][free[name]] = vector[place : place + size]
-            place += size
-        return joined(full.dense.evaluate(moved)[1])
-
-    zero = joined(full.embed(dict.fromkeys(start, 0.0)))
-    columns = [joined(full.embed(dict.fromkeys(start, 0.0) | {order.name: 1.0})) - zero
-               for order in theory.orders]  # fmt: skip
-    lift = np.array([column for column in columns if column.any()]).T
-    return closed.growth(gradient, joined(at), lift)
 
 
 def _linear_forms(forms: np.ndarray, names: list[str]) -> list[str]:
@@ -276,10 +276,19 @@ def described(findings: Findings) -> str:
     lines += ["conserved there by the flow: " + ("" if findings.conserved else "nothing linear or "
               "quadratic")]  # fmt: skip
     lines += [f"  {formula}" for formula in findings.conserved]
-    repels = "repels" if findings.growth > 1e-9 else "does not repel"
-    if findings.growth == -np.inf:
-        lines += ["the manifold is all there is: no entry lies outside"]
-    else:
-        lines += [f"the manifold {repels} there at the start: a deviation grows at a rate of "
-                  f"{findings.growth:.3g} at most"]  # fmt: skip
-    return "\n".join(lines)
+    lines += [f"the smallest space that the flow stays in has {findings.dimension} dimensions"]
+    return "\n".join([*lines, "", *_around(findings.manifold)])
+
+
+def _around(found: manifold.Manifold) -> list[str]:
+    """Return what the full model says of the manifold, line by line."""
+    told = "each orbit has one value" if found.agrees else "AN ORBIT HAS MORE THAN ONE VALUE"
+    lines = [f"from the gradient in every entry alone: {found.discovered} values move, and there "
+             f"are {found.orbits} orbits; {told}"]  # fmt: skip
+    if found.remark:
+        lines += [found.remark]
+    if found.growth == -np.inf:
+        return [*lines, "the manifold is all there is: no entry lies outside"]
+    repels = "repels" if found.growth > 1e-9 else "does not repel"
+    return [*lines, f"the manifold {repels} there at the start: a deviation grows at a rate of "
+            f"{found.growth:.3g} at most"]  # fmt: skip

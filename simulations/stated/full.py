@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dynamics.theory.configurations import Elements, Integers, Values
 from dynamics.theory.data import Array
-from dynamics.theory.dense import DenseModel, Elements, Integers, Step, Values
+from dynamics.theory.dense import DenseModel, Step
 from simulations.stated.law import Numbers
 from symbolic.theory.expression import Node
 from symbolic.theory.patterns import NONE, Key, canonical
 from symbolic.theory.sets import IndexSet, Signed
-from symbolic.theory.tensors import Colouring, Subset, Tensor
+from symbolic.theory.tensors import Colouring, Gaussian, Sequence, Subset, Tensor
 from symbolic.theory.theory import Theory
 
 
@@ -35,6 +36,8 @@ class FullModel:
         What is stated.
     values
         Sizes and constants, as ``theory.checked`` returns them.
+    integrated
+        Read the exact mean over Gaussian data instead of a rule for them, for larger sizes.
 
     Raises
     ------
@@ -42,17 +45,20 @@ class FullModel:
         If the data have too many configurations.
     """
 
-    def __init__(self, theory: Theory, values: Mapping[str, float]) -> None:
+    def __init__(
+        self, theory: Theory, values: Mapping[str, float], *, integrated: bool = False
+    ) -> None:
         self.theory, self.numbers = theory, Numbers(values)
+        self._nodes = theory.mean.loss.all if integrated else theory.nodes
         self._name = _names(theory)
         self._parts = {part: i for i, part in enumerate(theory.sets)}
         signed = frozenset(i for part, i in self._parts.items() if isinstance(part, Signed))
-        axes = [{name: self._name[where] for name, where in x.axes.items()} for x in theory.nodes]
+        axes = [{name: self._name[where] for name, where in x.axes.items()} for x in self._nodes]
         self.dense = DenseModel(
             self._steps(),
             {name: self._elements(where) for where, name in self._name.items()},
             {x.name: tuple(self._name[where] for where in x.axes) for x in theory.parameters},
-            self._sources(),
+            self._sources(integrated),
             axes,
             signed,
         )
@@ -69,16 +75,22 @@ class FullModel:
             found[tensor.name] = np.vectorize(value.__getitem__, [float])(entries.label)
         return found
 
-    def mean(self, tensors: Mapping[str, Array]) -> dict[str, tuple[float, float, int]]:
-        """Return for each order parameter the mean, the spread and the number of its entries."""
+    def by_order(self, tensors: Mapping[str, Array]) -> dict[str, Array]:
+        """Return the entries (n,) of each order parameter."""
         found = {}
         for order in self.theory.orders:
             entries = self.entries[order.tensor.name]
             labels = [i for i, key in entries.key.items() if key == order.key]
-            mine = np.asarray(tensors[order.tensor.name])[np.isin(entries.label, labels)]
-            spread = float(np.ptp(mine)) if mine.size else 0.0
-            found[order.name] = float(mine.mean()) if mine.size else 0.0, spread, int(mine.size)
+            chosen = np.isin(entries.label, labels)
+            found[order.name] = np.asarray(tensors[order.tensor.name])[chosen]
         return found
+
+    def mean(self, tensors: Mapping[str, Array]) -> dict[str, tuple[float, float, int]]:
+        """Return for each order parameter the mean, the spread and the number of its entries."""
+        return {
+            name: (float(x.mean()), float(np.ptp(x)), x.size) if x.size else (0.0, 0.0, 0)
+            for name, x in self.by_order(tensors).items()
+        }
 
     def free(self, tensor: str) -> NDArray[np.bool_]:
         """Return which entries of a tensor are trained, (shape) of truth values."""
@@ -124,10 +136,10 @@ class FullModel:
         return Elements(table[:, 0], table[:, 1], table[:, 2])
 
     def _steps(self) -> list[Step]:
-        number = {x: i for i, x in enumerate(self.theory.nodes)}
+        number = {x: i for i, x in enumerate(self._nodes)}
         return [
             Step(x.op, tuple(number[y] for y in x.arguments), tuple(x.axes), self._detail(x))
-            for x in self.theory.nodes
+            for x in self._nodes
         ]
 
     def _detail(self, x: Node) -> object:
@@ -137,13 +149,20 @@ class FullModel:
             return x.detail.name, x.indices
         if x.op in ("same", "inside"):
             return tuple(self._name[where] for where in x.detail.axes), x.indices
+        if x.op == "part":
+            values = {self._parts[p]: self.numbers.real(v) for p, v in x.detail.values.items()}
+            return self._name[x.detail.axes[0]], x.indices[0], values
         return x.detail
 
-    def _sources(self) -> list[Values]:
+    def _sources(self, integrated: bool) -> list[Values]:
         chosen, coloured = [], []
         for source in self.theory.data:
-            over = self._name[source.over]
-            if isinstance(source, Subset):
+            over = tuple(self._name[where] for where in source.axes)
+            if isinstance(source, Gaussian):
+                coloured += [] if integrated else [self._gaussian(source, over)]
+            elif isinstance(source, Sequence):
+                coloured.append(Values(source.name, over, None, self._words(source), one_each=True))
+            elif isinstance(source, Subset):
                 size = self.numbers.whole(source.size)
                 chosen.append(Values(source.name, over, size, {}))
             elif isinstance(source, Colouring):
@@ -152,6 +171,28 @@ class FullModel:
                 given = tuple((choice.name, real(x)) for choice, x in source.given.items())
                 coloured.append(Values(source.name, over, None, law, given))
         return [*chosen, *coloured]
+
+    def _words(self, source: Sequence) -> dict[float, float]:
+        """Return the chance of each element of a vocabulary, by number."""
+        parts = [part for part in source.vocabulary.parts for _ in range(
+            self.numbers.whole(part.size))]  # fmt: skip
+        return {
+            float(i): self.numbers.real(source.chances[part] / part.size)
+            for i, part in enumerate(parts)
+        }
+
+    def _gaussian(self, source: Gaussian, over: tuple[str, ...]) -> Values:
+        """Return a rule with few points that is exact for the loss, a polynomial."""
+        real, degree = self.numbers.real, self.theory.mean.degree.get(source, 0)
+        points, weights = np.polynomial.hermite_e.hermegauss(degree // 2 + 1)
+        law = dict(zip(points.tolist(), (weights / weights.sum()).tolist()))
+        if source.by_part is None:
+            deviation = real(source.variance) ** 0.5
+            law = {deviation * x: p for x, p in law.items()}
+            return Values(source.name, over, None, law)
+        at = source.axes.index(source.by_part.axes[0])
+        table = {self._parts[p]: real(v) ** 0.5 for p, v in source.by_part.values.items()}
+        return Values(source.name, over, None, law, deviation=(at, table))
 
 
 def _names(theory: Theory) -> dict[IndexSet, str]:

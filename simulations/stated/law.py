@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from collections.abc import Sequence as List
+from math import comb
 
 import numpy as np
 import sympy as sp
 
-from dynamics.theory.data import Array, Inner, Larger, Law
+from dynamics.theory.data import Array, Inner, Larger, Law, poisson
 from symbolic.theory.orbit_data import Home, Kind, Members
-from symbolic.theory.tensors import Colouring, Source, Subset
+from symbolic.theory.tensors import Colouring, Sequence, Source, Subset
 from symbolic.theory.theory import Theory
 
 
@@ -37,15 +39,28 @@ def law(theory: Theory, values: Mapping[str, float]) -> Law:
     homes = [home for home in theory.homes if home.has_data]
     used = {s for home in homes for s in home.sources}
     used |= {s for home in homes for members in home.inner for s in members.sources}
-    subsets = [source for source in theory.data if isinstance(source, Subset) and source in used]
+    used |= {members.strewn for home in homes for members in home.inner if members.strewn}
+    subsets = [x for x in theory.data if isinstance(x, (Subset, Sequence)) and x in used]
     return Law(
         tuple(_larger(home, subsets, numbers) for home in homes),
         tuple(numbers.whole(subset.size) for subset in subsets),
-        tuple(sum(numbers.whole(part.count) for part in subset.over.parts) for subset in subsets),
+        tuple(_ways(subset, numbers) for subset in subsets),
     )
 
 
-def _larger(home: Home, subsets: Sequence[Source], numbers: Numbers) -> Larger:
+def _ways(subset: Source, numbers: Numbers) -> float:
+    """Return in how many ways a subset is chosen; of a sequence the chance of its length.
+
+    Counts of words are Poisson with the mean that they have, given that they sum to the length.
+    """
+    if isinstance(subset, Sequence):
+        return poisson(numbers.whole(subset.size), numbers.whole(subset.size))
+    assert isinstance(subset, Subset)
+    of = sum(numbers.whole(part.count) for part in subset.over.parts)
+    return float(comb(of, numbers.whole(subset.size)))
+
+
+def _larger(home: Home, subsets: List[Source], numbers: Numbers) -> Larger:
     kinds = Members(home.inner[0].part, home.sources).kinds
     return Larger(
         numbers.whole(home.size),
@@ -57,7 +72,7 @@ def _larger(home: Home, subsets: Sequence[Source], numbers: Numbers) -> Larger:
 
 
 def _inner(
-    home: Home, roots: Sequence[Kind], members: Members, subsets: Sequence[Source], numbers: Numbers
+    home: Home, roots: List[Kind], members: Members, subsets: List[Source], numbers: Numbers
 ) -> Inner:
     weight = [
         [
@@ -66,29 +81,38 @@ def _inner(
         ]
         for root in roots
     ]
+    size, mean = numbers.whole(members.part.size), 0.0
+    if members.strewn is not None and home.root is not None:
+        mean = size * numbers.real(members.strewn.chances[home.root]) / numbers.whole(home.size)
     return Inner(
-        numbers.whole(members.part.size),
+        size,
         _values(members.kinds, numbers),
         np.array(weight),
-        _uses(members.sources, members.kinds, subsets),
+        _uses((*members.sources, members.strewn), members.kinds, subsets),
+        members.strewn is not None,
+        mean,
     )
 
 
-def _values(kinds: Sequence[Kind], numbers: Numbers) -> Array:
+def _values(kinds: List[Kind], numbers: Numbers) -> Array:
     return np.array([[numbers.real(x) for x in kind] for kind in kinds]).reshape(len(kinds), -1)
 
 
-def _uses(
-    sources: Sequence[Source], kinds: Sequence[Kind], subsets: Sequence[Source]
-) -> np.ndarray:
+def _uses(sources: List[Source | None], kinds: List[Kind], subsets: List[Source]) -> np.ndarray:
+    """Return which subsets an element of each kind is in; a token is in its sequence."""
+
+    def uses(kind: Kind, subset: Source) -> bool:
+        if subset not in sources:
+            return False
+        return isinstance(subset, Sequence) or kind[sources.index(subset)] == 1
+
     return np.array(
-        [[int(s in sources and kind[sources.index(s)] == 1) for s in subsets] for kind in kinds],
-        dtype=np.int64,
+        [[int(uses(kind, subset)) for subset in subsets] for kind in kinds], dtype=np.int64
     ).reshape(len(kinds), len(subsets))
 
 
 def _chance(
-    sources: Sequence[Source], kind: Kind, root: Mapping[Source, sp.Expr], numbers: Numbers
+    sources: List[Source], kind: Kind, root: Mapping[Source, sp.Expr], numbers: Numbers
 ) -> float:
     """Return the chance of a kind; the choice of subsets is counted elsewhere."""
     chance = 1.0

@@ -45,7 +45,7 @@ def nothing(theory: Theory, status: str, message: str) -> Row:
     return row | {"status": status, "message": message}
 
 
-def compile_kernels() -> None:
+def compile_kernels(theory: Theory) -> None:
     """Compile the kernels in a process of their own, so that all others load them from disk.
 
     Code that Numba has just compiled and the same code loaded from its cache may round
@@ -53,8 +53,7 @@ def compile_kernels() -> None:
     the waiting ends the compilation too, its own processes with it.
     """
     process = subprocess.Popen(
-        [sys.executable, "-m", "dynamics.precompile"], stdout=subprocess.DEVNULL,
-        start_new_session=True,
+        [sys.executable, *theory.precompile], stdout=subprocess.DEVNULL, start_new_session=True,
     )  # fmt: skip
     try:
         process.wait()

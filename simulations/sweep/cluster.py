@@ -33,11 +33,11 @@ _compiled = False
 def work(theory: Theory, cells: Sequence[Mapping[str, Any]], wanted: dict[str, str]) -> list[Row]:
     """Compute a block on a worker, unless its code is another than the client's."""
     global _compiled
-    mine = stamp()
+    mine = stamp(theory)
     if mine != wanted:
         raise OtherCode(" and ".join(key for key in wanted if mine.get(key) != wanted[key]))
     if not _compiled:
-        compile_kernels()
+        compile_kernels(theory)
         _compiled = True
     return measure_cells(theory, cells)
 
@@ -73,7 +73,7 @@ class Cluster:
         """Yield (number, rows) of the blocks as they are finished, in any order."""
         from distributed import KilledWorker, as_completed
 
-        wanted, cells = stamp(), dict(blocks)
+        wanted, cells = stamp(self.theory), dict(blocks)
         futures = {
             self.client.submit(work, self.theory, list(block), wanted, pure=False): number
             for number, block in blocks

@@ -126,8 +126,8 @@ class Config:
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
-def read(path: Path) -> Config:
-    """Read a configuration file.
+def read(path: Path, theory: str | None = None) -> Config:
+    """Read a configuration file; ``theory`` is the system if the file does not choose.
 
     Raises
     ------
@@ -139,10 +139,10 @@ def read(path: Path) -> Config:
     except (OSError, UnicodeDecodeError) as failure:
         reason = getattr(failure, "strerror", None) or "it is not a text file"
         raise ConfigError(f"cannot read {path}: {reason}") from None
-    return parse(text, str(path))
+    return parse(text, str(path), theory)
 
 
-def parse(text: str, name: str = "configuration") -> Config:
+def parse(text: str, name: str = "configuration", theory: str | None = None) -> Config:
     """Return the configuration in a text; ``name`` is how errors call it."""
     try:
         content = tomllib.loads(text)
@@ -150,14 +150,16 @@ def parse(text: str, name: str = "configuration") -> Config:
         raise ConfigError(f"{name} is nested too deeply") from None
     except ValueError as failure:  # TOMLDecodeError, and integers of more than 4300 digits
         raise ConfigError(f"{name} is not TOML: {failure}") from None
-    return _Reader(content, text, name).config()
+    return _Reader(content, text, name, theory).config()
 
 
 class _Reader:
     """Turns parsed TOML into a configuration, and tells where it cannot."""
 
-    def __init__(self, content: dict[str, Any], text: str, name: str) -> None:
-        self.content, self.text, self.name = content, text, name
+    def __init__(
+        self, content: dict[str, Any], text: str, name: str, theory: str | None = None
+    ) -> None:
+        self.content, self.text, self.name, self.theory = content, text, name, theory
 
     def refuse(self, sentence: str, table: str = "", key: str = "", number: int = 0) -> NoReturn:
         """Raise the error, with the line of the key (or of the table)."""
@@ -192,7 +194,9 @@ class _Reader:
         return config
 
     def _system(self) -> Theory:
-        wanted = self.content.get("system", theories.DEFAULT)
+        wanted = self.content.get("system", self.theory or theories.DEFAULT)
+        if self.theory is not None and wanted != self.theory:
+            self.refuse(f"system = {wanted!r} is not allowed with --theory", "", "system")
         try:
             return theories.load(wanted)
         except ParameterError as refusal:

@@ -42,7 +42,7 @@ class Local:
 
     def blocks(self, config: Config, wanted: list[int], progress: Progress) -> Iterator[Block]:
         """Compute cell by cell and gather the cells of each block."""
-        compile_kernels()
+        compile_kernels(self.theory)
         cells = [(cell, config.values(cell)) for b in wanted for cell in config.cells_of(b)]
         waiting: dict[int, dict[int, Row]] = {block: {} for block in wanted}
         self._rows = results(self.theory, self.workers, cells)
@@ -113,12 +113,12 @@ def compute(config: Config, progress: Any = None) -> xarray.Dataset:
         rows.append(measure_cell(theory, values))
         if progress is not None:
             progress(number / config.size)
-    return labelled(config, rows, stamp())
+    return labelled(config, rows, stamp(theory))
 
 
 def open_store(path: Path, config: Config) -> SweepStore:
     """Return the store of a sweep made by this code."""
-    return SweepStore(path, config, stamp())
+    return SweepStore(path, config, stamp(theories.load(config.system)))
 
 
 def grid(system: str, axes: Mapping[str, Any], **fixed: Any) -> Config:

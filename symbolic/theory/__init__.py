@@ -4,7 +4,7 @@ A file states index sets with symbolic sizes, data, parameters and the loss; `lo
 
 - sizes and constants: `Size`, `constants`
 - index sets: `Exchangeable` (one may lie inside another), `Signed`, `Union`
-- data: `Choice`, `Subset`, `Colouring`, collected in `Data`
+- data: `Choice`, `Subset`, `Colouring`, `Sequence`, `Gaussian`, collected in `Data`
 - parameters: `Tensor`, with ``fix`` and ``start``
 - expressions: ``A["i", "j"]``; ``+ - * / **``; ``.exp() .log() .tanh() .sigmoid() .softplus()
   .softplus_of_minus()``; ``.sum("j")``, ``.softmax(over="j")``; `Same`, `Inside`
@@ -16,7 +16,7 @@ from symbolic.theory.expression import Inside, Node, Same
 from symbolic.theory.load import load_theory
 from symbolic.theory.numbers import Constant, Size, constants
 from symbolic.theory.sets import Exchangeable, Signed, Union
-from symbolic.theory.tensors import Choice, Colouring, Data, Subset, Tensor
+from symbolic.theory.tensors import Choice, Colouring, Data, Gaussian, Sequence, Subset, Tensor
 from symbolic.theory.theory import OrderParameter, Reduced, Theory
 
 __all__ = [
@@ -25,11 +25,13 @@ __all__ = [
     "Constant",
     "Data",
     "Exchangeable",
+    "Gaussian",
     "Inside",
     "Node",
     "OrderParameter",
     "Reduced",
     "Same",
+    "Sequence",
     "Signed",
     "Size",
     "Subset",

@@ -33,8 +33,9 @@ class Node:
     ----------
     op, arguments, detail
         ``constant`` (SymPy), ``entry`` (an `Array`), ``same`` and ``inside`` (1 where two indices
-        agree, or where the first lies inside the second), ``add``, ``multiply``, ``power``
-        (exponent), a function of `FUNCTIONS`, ``sum`` and ``softmax`` (index).
+        agree, or where the first lies inside the second), ``part`` (`ByPart`), ``add``,
+        ``multiply``, ``power`` (exponent), a function of `FUNCTIONS`, ``sum`` and ``softmax``
+        (index).
     axes
         Its free indices in order of appearance, each with the set it runs over.
     odd
@@ -146,6 +147,40 @@ class Node:
         )
         return True
 
+    @property
+    def all(self) -> tuple[Node, ...]:
+        """Every expression that it is made of, arguments before what uses them, itself last."""
+        found: dict[Node, None] = {}
+
+        def visit(x: Node) -> None:
+            if x not in found:
+                for argument in x.arguments:
+                    visit(argument)
+                found[x] = None
+
+        visit(self)
+        return tuple(found)
+
+    def renamed(self, names: Mapping[str, str]) -> Node:
+        """Return the expression with other names of its free indices; no new one may be bound."""
+        if not any(names.get(index, index) != index for index in self.axes):
+            return self
+        if self.op == "sum":
+            names = {old: new for old, new in names.items() if old != self.detail}
+        detail = names.get(self.detail, self.detail) if self.op == "softmax" else self.detail
+        found = Node(
+            self.op,
+            tuple(x.renamed(names) for x in self.arguments),
+            detail,
+            tuple(names.get(index, index) for index in self.indices),
+            {names.get(index, index): where for index, where in self.axes.items()},
+            frozenset(),
+        )
+        for index in self.odd:  # two that become one are even together
+            found.odd ^= {names.get(index, index)}
+        found.where = self.where
+        return found
+
     def __bool__(self) -> bool:
         raise TheoryError("a condition on an expression is not allowed: its value is not known yet")
 
@@ -227,7 +262,7 @@ class Array:
                 axes.setdefault(index, where) is where,
                 f"index {index!r} runs over {axes[index]} and over {where}: it must be one set",
             )
-            if isinstance(where, Exchangeable) and where.signed:
+            if where.signed:
                 odd ^= {index}
         return Node(self.op, (), self, names, axes, odd)
 
@@ -281,3 +316,16 @@ class Inside(Array):
             f"Inside({inner}, {outer}) is not allowed: no part of {inner} lies inside {outer}",
         )
         self.name, self.axes = f"Inside({inner}, {outer})", (inner, outer)
+
+
+class ByPart(Array):
+    """A number for each part of an index set, such as the variances of two kinds of coordinates."""
+
+    op = "part"
+
+    def __init__(self, over: IndexSet, values: Mapping[Exchangeable, sp.Expr]) -> None:
+        self.name, self.axes, self.values = f"ByPart({over})", (over,), dict(values)
+
+    def at(self, index: str) -> Node:
+        """Return the number at an index."""
+        return Node("part", (), self, (index,), {index: self.axes[0]})

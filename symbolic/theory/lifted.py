@@ -9,7 +9,7 @@ the sizes and in the counts of the data, so that a value holds for all sizes at 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import sympy as sp
@@ -19,7 +19,7 @@ from symbolic.theory.expression import FUNCTIONS, Node
 from symbolic.theory.orbit_data import Home, Members
 from symbolic.theory.patterns import NONE, Key, canonical
 from symbolic.theory.sets import IndexSet
-from symbolic.theory.tensors import Tensor
+from symbolic.theory.tensors import Sequence, Tensor
 
 #: Functions without evaluation rules of their own: what is nested stays cheap to build.
 OPAQUE: Mapping[str, Callable[[sp.Expr], sp.Expr]] = {name: sp.Function(name) for name in FUNCTIONS}
@@ -174,6 +174,8 @@ class Lift:
             return sp.Integer(at.key(x.indices) == x.detail)
         if x.op == "same":
             return sp.Integer(at.element(x.indices[0]) == at.element(x.indices[1]))
+        if x.op == "part":
+            return x.detail.values[self._part(at, x.indices[0])]
         if x.op == "inside":
             inner, outer = map(at.element, x.indices)
             return sp.Integer(inner.larger == outer.larger and inner.own != NONE)
@@ -197,11 +199,21 @@ class Lift:
         if isinstance(x.detail, Tensor):
             return self.entries.get((x.detail, at.key(x.indices)), sp.Integer(0))
         element = at.element(x.indices[0])
+        if isinstance(x.detail, Sequence):
+            return sp.Integer(element.larger == at.element(x.indices[1]).larger)
         home, family = at.larger[element.larger]
         if element.members is None:
             return home.value(x.detail, family)
         kind = element.members.kinds[at.own[element.own][2]]
         return kind[element.members.sources.index(x.detail)]
+
+    def _part(self, at: Pattern, index: str) -> IndexSet:
+        """Return the set that an index points into."""
+        element = at.element(index)
+        part = at.larger[element.larger][0].root if element.members is None else (
+            element.members.part)  # fmt: skip
+        assert part is not None
+        return part
 
     def _raised(self, x: Node, at: Pattern) -> sp.Expr:
         """Return e to the score of a softmax, for the element that its index points to."""
@@ -237,8 +249,7 @@ class Lift:
     ) -> sp.Expr:
         """Return the sum of a body over all elements that an index can point to."""
         terms: list[sp.Expr] = []
-        for part in where.parts:
-            home, members = self._home(part)
+        for home, members in (place for part in where.parts for place in self._homes(part)):
             used = [i for i, (there, _) in enumerate(at.larger) if there is home]
             terms += [self._inside(at, i, members, index, body) for i in used]
 
@@ -280,7 +291,7 @@ class Lift:
         for kind in kinds:
             grown = replace(at, own=(*at.own, (larger, members, kind)))
             fresh.append(body(grown.pointing(index, Element(larger, members, len(at.own)))))
-        if all(value == fresh[0] for value in fresh):
+        if all(value == fresh[0] for value in fresh) and not members.strewn:
             return sp.Add(*terms, (members.part.size - len(used)) * fresh[0])
         family = at.larger[larger][1]
         for kind, value in zip(kinds, fresh):
@@ -288,12 +299,9 @@ class Lift:
             terms.append(left * value)
         return sp.Add(*terms)
 
-    def _home(self, part: IndexSet) -> tuple[Home, Members | None]:
-        """Return the larger set that a set is in, and its members (``None``: the larger set)."""
+    def _homes(self, part: IndexSet) -> Iterator[tuple[Home, Members | None]]:
+        """Yield the larger sets that a set is in, with its members (``None``: the larger set)."""
         for home in self.homes:
             if home.root is part:
-                return home, None
-            for members in home.inner:
-                if members.part is part:
-                    return home, members
-        raise KeyError(part)
+                yield home, None
+            yield from ((home, members) for members in home.inner if members.part is part)

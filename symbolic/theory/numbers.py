@@ -117,17 +117,17 @@ class Constant(Scalar):
         super().__init__(name)
         self.allowed = allowed
         found = _DOMAIN.fullmatch(allowed) if isinstance(allowed, str) else None
-        self._low, self._high, self._ends = -math.inf, math.inf, "()"
+        self.low, self.high, self._ends = -math.inf, math.inf, "()"
         try:
             if found is None:
                 raise ValueError
             if found[1]:
-                self._low, self._high = _bound(found[2]), _bound(found[3])
+                self.low, self.high = _bound(found[2]), _bound(found[3])
                 self._ends = found[1] + found[4]
             elif found[5]:
                 bound = _bound(found[6])
                 low, open_end = found[5].startswith(">"), "=" not in found[5]
-                self._low, self._high = (bound, math.inf) if low else (-math.inf, bound)
+                self.low, self.high = (bound, math.inf) if low else (-math.inf, bound)
                 self._ends = ("(" if open_end else "[") + ("]" if not open_end else ")")
         except ValueError:
             raise TheoryError(
@@ -138,18 +138,28 @@ class Constant(Scalar):
     @property
     def example(self) -> float:
         """A value within the domain: its lower end if that belongs to it."""
-        if self._ends[0] == "[":
-            return self._low
-        if math.isfinite(self._low):
-            return self._low + min(1.0, self._high - self._low) / 2.0
-        return self._high - 1.0 if math.isfinite(self._high) else 0.75
+        if self._ends[0] == "[" and math.isfinite(self.low):
+            return self.low
+        if math.isfinite(self.low):
+            return self.low + min(1.0, self.high - self.low) / 2.0
+        return self.high - 1.0 if math.isfinite(self.high) else 0.75
+
+    def another(self, number: int, of: int) -> float:
+        """Return a value within the domain, a different one for each ``number`` below ``of``."""
+        first = self.example
+        if math.isfinite(self.low) and self._ends[0] == "(":
+            room = min(1.0, self.high - self.low)
+            return first if of == 1 else self.low + room * (number + 1) / (of + 1)
+        if math.isfinite(self.low):
+            return first + min(1.0, self.high - self.low) * number / of
+        return first - number if math.isfinite(self.high) else first * (number + 1)
 
     def checked(self, value: Any) -> float:
         """Return a value as a float within the domain, or raise `TheoryError`."""
         sentence = f"{self.name} = {value} is not allowed: {self.name} must be {self.allowed}"
         require(_number(value), sentence, self.where)
-        above = self._low < value or (self._low == value and self._ends[0] == "[")
-        below = value < self._high or (self._high == value and self._ends[1] == "]")
+        above = self.low < value or (self.low == value and self._ends[0] == "[")
+        below = value < self.high or (self.high == value and self._ends[1] == "]")
         require(above and below, sentence, self.where)
         return float(value)
 

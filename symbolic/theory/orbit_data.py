@@ -15,17 +15,29 @@ import sympy as sp
 
 from symbolic.theory.patterns import tree
 from symbolic.theory.sets import Exchangeable
-from symbolic.theory.tensors import Colouring, Source, Subset
+from symbolic.theory.tensors import Colouring, Sequence, Source, Subset
 
 Kind = tuple[sp.Expr, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Members:
-    """An index set as data sees it: its sources, and the kinds of its elements."""
+    """An index set as data sees it: its sources, and the kinds of its elements.
+
+    ``strewn``: a sequence whose tokens these are, in whatever larger element each happens to be.
+    """
 
     part: Exchangeable
     sources: tuple[Source, ...]
+    strewn: Sequence | None = None
+    root: Exchangeable | None = None
+
+    @property
+    def array(self) -> str:
+        """The name of the array of how many elements there are of each kind."""
+        name = "n_" + identifier(self.part)
+        among = len(self.strewn.vocabulary.parts) if self.strewn else 1
+        return f"{name}_{identifier(self.root)}" if among > 1 and self.root else name
 
     @property
     def known(self) -> sp.Expr | None:
@@ -37,17 +49,22 @@ class Members:
         return None
 
     @property
+    def varies(self) -> bool:
+        """Whether larger elements can hold different numbers of each kind."""
+        return len(self.kinds) > 1 or self.strewn is not None
+
+    @property
     def kinds(self) -> tuple[Kind, ...]:
         """Every combination of values, one per source."""
         return tuple(product(*(_values(source) for source in self.sources)))
 
     def number(self, family: sp.Expr, kind: int) -> sp.Expr:
         """Return how many elements of a kind one element of a family holds."""
-        if len(self.kinds) == 1:
+        if len(self.kinds) == 1 and not self.strewn:
             return self.part.size
         if self.known is not None:
             return (self.known, self.part.size - self.known)[kind]
-        return sp.IndexedBase("n_" + identifier(self.part))[family, kind]
+        return sp.IndexedBase(self.array)[family, kind]
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +84,9 @@ class Home:
     @property
     def has_data(self) -> bool:
         """Whether its elements can differ in ways that are not known beforehand."""
-        unknown = (members.sources and members.known is None for members in self.inner)
+        unknown = (
+            members.strewn or (members.sources and members.known is None) for members in self.inner
+        )
         return bool(self.sources) or any(unknown)
 
     @property
@@ -85,7 +104,7 @@ class Home:
         if not self.has_data:
             return ()
         values = (f"{source.name}_{self.name}" for source in self.sources)
-        inner = (f"n_{identifier(x.part)}" for x in self.inner if len(x.kinds) > 1)
+        inner = (x.array for x in self.inner if x.varies)
         return f"count_{self.name}", *values, *inner
 
     def copies(self, family: sp.Expr) -> sp.Expr:
@@ -100,15 +119,20 @@ class Home:
 def homes(parts: Iterable[Exchangeable], sources: Iterable[Source]) -> tuple[Home, ...]:
     """Return the larger sets of a theory that uses these index sets and data."""
     parts, sources = list(dict.fromkeys(parts)), tuple(sources)
+    strewn = {x.over: x for x in sources if isinstance(x, Sequence)}
+    sources = tuple(x for x in sources if not isinstance(x, Sequence))
+
+    def outer(part: Exchangeable) -> tuple[Exchangeable, ...]:
+        return strewn[part].vocabulary.parts if part in strewn else (tree(part),)
 
     def on(part: Exchangeable) -> tuple[Source, ...]:
         return tuple(source for source in sources if part in source.over.parts)
 
     found = []
-    for root in dict.fromkeys(tree(part) for part in parts):
-        inner = [part for part in parts if part.inside is root]
+    for root in dict.fromkeys(root for part in parts for root in outer(part)):
+        inner = [part for part in parts if part is not root and root in outer(part)]
         if inner:
-            members = tuple(Members(part, on(part)) for part in inner)
+            members = tuple(Members(part, on(part), strewn.get(part), root) for part in inner)
             found.append(Home(identifier(root), root, members, on(root)))
         else:
             found.append(Home(identifier(root), None, (Members(root, on(root)),), ()))

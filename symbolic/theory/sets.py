@@ -21,6 +21,7 @@ class IndexSet:
 
     name: str
     parts: tuple[Exchangeable, ...]
+    signed: bool = False
 
     def __repr__(self) -> str:
         return self.name
@@ -39,8 +40,6 @@ class Exchangeable(IndexSet):
     inside
         The set that each element belongs to an element of.
     """
-
-    signed = False
 
     def __init__(self, name: str, size: Any, *, inside: Exchangeable | None = None) -> None:
         require(
@@ -88,13 +87,19 @@ class Signed(Exchangeable):
 
 
 class Union(IndexSet):
-    """Several sets side by side, such as the patches of a large area and those of small ones."""
+    """Several sets side by side, such as the patches of a large area and those of small ones.
+
+    Either all of them are signed, such as coordinates of two variances, or none.
+    """
 
     def __init__(self, name: str, *parts: Exchangeable) -> None:
         require(
             len(parts) >= 2
             and len(set(parts)) == len(parts)
-            and all(isinstance(part, Exchangeable) and not part.signed for part in parts),
-            f"Union {name!r} is not allowed: it must have two or more different exchangeable sets",
+            and all(isinstance(part, Exchangeable) for part in parts)
+            and len({part.signed for part in parts}) == 1,
+            f"Union {name!r} is not allowed: it must have two or more different exchangeable sets, "
+            "all of them signed or none",
         )
+        self.signed = parts[0].signed
         self.name, self.parts, self.where = name, parts, here()

@@ -1,7 +1,8 @@
-"""The derived loss and gradient as Python source: loops over families, nothing computed twice.
+"""The derived risk and its gradient as Python source: loops over data, nothing computed twice.
 
-A value that does not depend on the loops around it is computed before them. The names of a user's
-file never begin with an underscore; those of the emitted code do.
+A value that does not depend on the loops around it is computed before them: what does not depend on
+the data, once. The names of a user's file never begin with an underscore; those of the emitted code
+do.
 """
 
 from __future__ import annotations
@@ -9,33 +10,45 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import sympy as sp
+from sympy.core.function import AppliedUndef
 from sympy.printing.precedence import PRECEDENCE
 from sympy.printing.pycode import PythonCodePrinter
 
 from symbolic.theory.errors import TheoryError
+from symbolic.theory.orbit_data import Home
 from symbolic.theory.theory import Theory
 
-#: Loops within each other, at most.
+#: Loops over families within each other, at most.
 MOST_NESTED = 3
 
 _HEADER = '''\
-"""Loss and gradient of {name} for one configuration of the data up to symmetry.
+"""Risk of {name} and its gradient: the mean over configurations of the data up to symmetry.
 
 Derived from the statement of the theory ({paper}).
 """
 
 import math as _math
 
-from dynamics.theory.functions import sigmoid as _sigmoid, softplus as _softplus
+from dynamics.theory.functions import power as _power, sigmoid as _sigmoid, softplus as _softplus
 
 
-def orbit({arguments}):
-    """Write the gradient per entry ({orders}) to ``_out`` and return the loss."""
+def mean({arguments}):
+    """Write the gradient per entry ({orders}) to ``_out`` and return the risk."""
 '''
 
 
 class _Printer(PythonCodePrinter):
-    """Scalar code; small powers by multiplication."""
+    """Scalar code; small powers by multiplication; families counted from those of this data."""
+
+    def __init__(self, begins: Mapping[str, str]) -> None:
+        super().__init__({"fully_qualified_modules": False})
+        self._begins = begins
+
+    def _print_Indexed(self, expr: sp.Indexed) -> str:
+        name = str(expr.base.label)
+        family, *kinds = expr.indices
+        first = self._begins[name] if family.is_Integer else self._print(family)
+        return f"{name}[{', '.join([first, *map(self._print, kinds)])}]"
 
     def _print_Pow(self, expr: sp.Pow, rational: bool = False) -> str:
         base, exponent = expr.args
@@ -47,7 +60,7 @@ class _Printer(PythonCodePrinter):
             return f"(1.0 / {self.parenthesize(base, PRECEDENCE['Pow'])})"
         if exponent == sp.Rational(1, 2):
             return f"_math.sqrt({self._print(base)})"
-        return f"_math.pow({self._print(base)}, {self._print(exponent)})"
+        return f"_power({self._print(base)}, {self._print(exponent)})"
 
     def _print_Rational(self, expr: sp.Rational) -> str:
         return f"({int(expr.p)}.0 / {int(expr.q)}.0)"
@@ -61,10 +74,12 @@ class _Printer(PythonCodePrinter):
 
 
 def source(theory: Theory) -> str:
-    """Return the module with the function ``orbit(_theta, _constants, ...arrays, _out)``.
+    """Return a module with the function ``mean(_theta, _constants, _weight, ..., _out)``.
 
     ``_theta`` (n,) holds the order parameters, ``_constants`` sizes and constants in the order of
-    the theory; the arrays are those of its larger sets (`symbolic.theory.orbit_data.Home`).
+    the theory, ``_weight`` (b,) the chance of each configuration. For each larger set whose
+    elements can differ ``_first`` (b + 1,) tells where the families of each configuration begin, in
+    the arrays of the set that follow (`symbolic.theory.orbit_data.Home`).
 
     Raises
     ------
@@ -76,28 +91,33 @@ def source(theory: Theory) -> str:
         order.symbol: sp.Symbol(order.name if order.name.isidentifier() else f"_o{i}")
         for i, order in enumerate(theory.orders)
     }
-    data = [name for home in theory.homes for name in home.arrays]
-    arguments = ["_theta", "_constants", *data, "_out"]
-    lines = [f"{symbol} = _theta[{i}]" for i, symbol in enumerate(spelled.values())]
+    homes = [home for home in theory.homes if home.has_data]
+    data = [name for home in homes for name in (f"_first_{home.name}", *home.arrays)]
+    arguments = ["_theta", "_constants", "_weight", *data, "_out"]
     names = [size.name for size in theory.sizes] + list(theory.unknown)
-    lines += [f"{name} = _constants[{i}]" for i, name in enumerate(names)]
-    lines += [f"{x.families} = count_{x.name}.shape[0]" for x in theory.homes if x.has_data]
-    writer = _Writer(theory, spelled)
+    writer = _Writer(theory, spelled, homes)
     totals = [slope * order.count for slope, order in zip(reduced.gradient.values(), theory.orders)]
     counts = [order.count for order in theory.orders]
-    found = writer.block([reduced.loss, *totals, *counts], {}, 0)
-    lines += writer.lines
-    loss, *slopes = found[: len(totals) + 1]
-    for i, (slope, count) in enumerate(zip(slopes, found[len(slopes) + 1 :])):
-        lines.append(f"_n = {count}")  # an orbit may have no entry at small sizes
-        lines.append(f"_out[{i}] = ({slope}) / _n if _n > 0 else 0.0")
+    loss, *found = writer.block([reduced.loss, *totals, *counts], {}, 0)
+    lines = [f"{symbol} = _theta[{i}]" for i, symbol in enumerate(spelled.values())]
+    lines += [f"{name} = _constants[{i}]" for i, name in enumerate(names)]
+    lines += [*writer.before, "_loss = 0.0"]
+    lines += [f"_out[{i}] = 0.0" for i in range(len(totals))]
+    lines += ["for _b in range(_weight.shape[0]):", "    _w = _weight[_b]"]
+    for home in homes:
+        lines += [f"    _begin_{home.name} = _first_{home.name}[_b]",
+                  f"    _end_{home.name} = _first_{home.name}[_b + 1]"]  # fmt: skip
+    lines += [f"    {line}" for line in [*writer.lines, f"_loss += _w * ({loss})"]]
+    lines += [f"    _out[{i}] += _w * ({slope})" for i, slope in enumerate(found[: len(totals)])]
+    for i, count in enumerate(found[len(totals) :]):  # an orbit may have no entry at small sizes
+        lines += [f"_n = {count}", f"_out[{i}] = _out[{i}] / _n if _n > 0 else 0.0"]
     header = _HEADER.format(
         name=theory.name,
         paper=theory.paper,
         arguments=", ".join(arguments),
         orders=", ".join(theory.order_parameters),
     )
-    return header + "".join(f"    {line}\n" for line in [*lines, f"return {loss}"])
+    return header + "".join(f"    {line}\n" for line in [*lines, "return _loss"])
 
 
 Known = dict[sp.Expr, sp.Symbol]
@@ -108,14 +128,26 @@ class _Writer:
 
     An *item* of a block is a named value or a sum that depends on no loop but those around the
     block. A sum comes after what its summand needs; sums over one set of one rank share a loop.
+
+    Attributes
+    ----------
+    before, lines
+        What does not depend on the data, and what is written for each configuration of them.
     """
 
-    def __init__(self, theory: Theory, spelled: Mapping[sp.Symbol, sp.Symbol]) -> None:
+    def __init__(
+        self, theory: Theory, spelled: Mapping[sp.Symbol, sp.Symbol], homes: Sequence[Home]
+    ) -> None:
         self._theory, self._spelled = theory, spelled
         self._steps = theory.reduced.steps
-        self._printer = _Printer({"fully_qualified_modules": False})
+        self._home = {home.families: home.name for home in homes}
+        self._printer = _Printer(
+            {array: f"_begin_{home.name}" for home in homes for array in home.arrays}
+        )
         self._contents: dict[sp.Expr, sp.Expr] = {}
+        self._of_data: dict[sp.Expr, bool] = {}
         self._number = 0
+        self.before: list[str] = []
         self.lines: list[str] = []
 
     def block(self, expressions: Sequence[sp.Expr], known: Known, depth: int) -> list[str]:
@@ -136,7 +168,11 @@ class _Writer:
             for item in here:
                 if not isinstance(item, sp.Sum):
                     text = self._text(self._content(item), known)
-                    self._write(depth, f"{self._new(item, known)} = {text}")
+                    line = f"{self._new(item, known)} = {text}"
+                    if depth == 0 and not self._needs_data(item):
+                        self.before.append(line)
+                    else:
+                        self._write(depth, line)
         return [self._text(expression, known) for expression in expressions]
 
     def _loop(self, sums: Sequence[sp.Sum], known: Known, depth: int) -> None:
@@ -146,7 +182,8 @@ class _Writer:
         totals = [self._new(x, known) for x in sums]
         for total in totals:
             self._write(depth, f"{total} = 0.0")
-        self._write(depth, f"for {family} in range({sums[0].limits[0][2] + 1}):")
+        home = self._home[sums[0].limits[0][2] + 1]
+        self._write(depth, f"for {family} in range(_begin_{home}, _end_{home}):")
         for total, text in zip(totals, self.block(bodies, known, depth + 1)):
             self._write(depth + 1, f"{total} += {text}")
 
@@ -172,6 +209,16 @@ class _Writer:
                     ranks[x] = own + isinstance(x, sp.Sum)
                 highest = max(highest, ranks[x])
         return highest
+
+    def _needs_data(self, item: sp.Expr) -> bool:
+        """Tell whether an item depends on the configuration of the data."""
+        if item not in self._of_data:
+            content = self._content(item)
+            items = (x for x in content.atoms(AppliedUndef) if x.func in self._steps)
+            self._of_data[item] = content.has(sp.Indexed, sp.Sum) or any(
+                self._needs_data(x) for x in items
+            )
+        return self._of_data[item]
 
     def _is_item(self, x: sp.Expr) -> bool:
         return isinstance(x, sp.Sum) or x.func in self._steps

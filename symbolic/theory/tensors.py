@@ -8,7 +8,7 @@ from typing import Any
 import sympy as sp
 
 from symbolic.theory.errors import TheoryError, here, require
-from symbolic.theory.expression import Array
+from symbolic.theory.expression import Array, ByPart, Node, node
 from symbolic.theory.numbers import exact, named
 from symbolic.theory.sets import Exchangeable, IndexSet, Union
 
@@ -64,7 +64,7 @@ class Tensor(Array):
 class Source(Array):
     """Data with a law, one value for each element of an index set."""
 
-    over: IndexSet
+    over: Any
 
     def _at(self, name: str, over: IndexSet) -> None:
         _named(name, (over,))
@@ -139,6 +139,118 @@ class Colouring(Source):
             )
 
 
+class Sequence(Source):
+    """Tokens, each an element of a vocabulary: 1 where a token is that element, and 0 elsewhere.
+
+    Tokens are independent, and within a part of the vocabulary every element is equally likely.
+    They carry nothing else: no parameter and no other data may be indexed by them.
+
+    Parameters
+    ----------
+    name, token, vocabulary
+        The letter, as in ``x["i", "k"]``, and two exchangeable sets that lie in no other; the
+        vocabulary may be a `Union` of such.
+    chance
+        ``{part: chance}``, by name, that a token is in a part of a union.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        token: Exchangeable,
+        vocabulary: IndexSet,
+        *,
+        chance: Mapping[str, Any] | None = None,
+    ) -> None:
+        _named(name, (token, vocabulary))
+        for what, where in (("token", token), ("vocabulary", vocabulary)):
+            require(
+                (what == "vocabulary" or isinstance(where, Exchangeable))
+                and not where.signed
+                and all(part.inside is None for part in where.parts),
+                f"{what} of {name} = {where} is not allowed: it must be an exchangeable set that "
+                "lies in no other",
+            )
+        require(
+            token not in vocabulary.parts,
+            f"{name} over {token} and {vocabulary} is not allowed: tokens and vocabulary must be "
+            "two sets",
+        )
+        parts = {part.name: part for part in vocabulary.parts}
+        if chance is None and len(parts) == 1:
+            chance = dict.fromkeys(parts, 1)
+        require(
+            isinstance(chance, Mapping) and set(chance) == set(parts),
+            f"chance of {name} = {chance!r} is not allowed: it must have one for each part of its "
+            f"vocabulary ({', '.join(parts)})",
+        )
+        self.chances = {
+            parts[part]: number(f"chance of {name}", x) for part, x in (chance or {}).items()
+        }
+        total = sp.cancel(sp.Add(*self.chances.values()))
+        require(total == 1, f"chance of {name} is not allowed: its chances sum to {total}, not 1")
+        self.name, self.where = name, here()
+        self.over, self.vocabulary, self.size = token, vocabulary, token.size
+        self.axes = (token, vocabulary)
+
+
+class Gaussian(Source):
+    """Independent normal numbers of mean 0, one for each tuple of elements.
+
+    The mean over them is taken exactly, for all sizes, where the loss is a polynomial in them.
+
+    Parameters
+    ----------
+    name, axes
+        The letter, and one index set or several; signed ones are allowed.
+    variance
+        Of every entry: a number or an expression in sizes and constants; or ``{part: variance}``,
+        by name, for every part of the one axis that is a `Union`.
+    """
+
+    def __init__(self, name: str, axes: Any = (), *, variance: Any = 1) -> None:
+        self.axes = tuple(axes) if isinstance(axes, (tuple, list)) else (axes,)
+        _named(name, self.axes)
+        self.name, self.where = name, here()
+        self.by_part: ByPart | None = None
+        self.variance = sp.Integer(1)
+        if not isinstance(variance, Mapping):
+            self.variance = number(f"variance of {name}", variance)
+            self._require_positive(self.variance)
+            return
+        unions = [where for where in self.axes if isinstance(where, Union)]
+        parts = {part.name: part for where in unions for part in where.parts}
+        require(
+            len(unions) == 1 and set(variance) == set(parts),
+            f"variance of {name} = {variance!r} is not allowed: it must be one number, or one for "
+            f"each part of its one union ({', '.join(parts) or 'it has none'})",
+        )
+        table = {
+            parts[part]: number(f"variance of {name}", value) for part, value in variance.items()
+        }
+        for value in table.values():
+            self._require_positive(value)
+        self.by_part = ByPart(unions[0], table)
+
+    def _require_positive(self, value: sp.Expr) -> None:
+        require(
+            not value.is_number or bool(value > 0),
+            f"variance of {self.name} = {value} is not allowed: it must be positive",
+        )
+
+    @property
+    def variances(self) -> tuple[sp.Expr, ...]:
+        """Every variance that occurs."""
+        return (self.variance,) if self.by_part is None else tuple(self.by_part.values.values())
+
+    def variance_at(self, indices: tuple[str, ...]) -> list[Node]:
+        """Return the variance of an entry as factors of an expression."""
+        if self.by_part is None:
+            return [] if self.variance == 1 else [node(self.variance)]
+        (over,) = self.by_part.axes
+        return [self.by_part.at(indices[self.axes.index(over)])]
+
+
 class Data(tuple[Source, ...]):
     """The data of a theory: independent sources, each of which may be given an earlier choice."""
 
@@ -147,7 +259,8 @@ class Data(tuple[Source, ...]):
         for source in sources:
             require(
                 isinstance(source, Source),
-                f"data = {source!r} is not allowed: it must be a Choice, Subset or Colouring",
+                f"data = {source!r} is not allowed: it must be a Choice, Subset, Colouring, "
+                "Sequence or Gaussian",
             )
             for choice in getattr(source, "given", {}):
                 require(

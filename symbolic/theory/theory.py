@@ -19,7 +19,9 @@ from symbolic.theory.orbit_data import Home, homes
 from symbolic.theory.patterns import Orbit, orbits
 from symbolic.theory.sets import Exchangeable, IndexSet
 from symbolic.theory.tangent import Tangent
-from symbolic.theory.tensors import Data, Source, Subset, Tensor
+from symbolic.theory.tensors import Data, Gaussian, Source, Subset, Tensor
+from symbolic.theory.tensors import Sequence as Tokens
+from symbolic.theory.wick import Mean
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,8 @@ class Theory:
         Names of the paper for orbits, ``{"A[same set]": "gamma"}``.
     claims
         Conjectures about order parameters, ``"gamma >= rho"``.
+    usual
+        Sizes, constants and ``horizon`` where none are given, ``{"D": 16, "horizon": 1e6}``.
 
     Raises
     ------
@@ -109,11 +113,12 @@ class Theory:
         data: Data | None = None,
         names: Mapping[str, str] | None = None,
         claims: Sequence[str] = (),
+        usual: Mapping[str, float] | None = None,
     ) -> None:
         self.name, self.paper, self.where = name, paper, here()
         self.sizes, self.parameters = tuple(sizes), tuple(parameters)
         self.data = Data() if data is None else data
-        self.claims = tuple(claims)
+        self.claims, self.usual = tuple(claims), dict(usual or {})
         self.constants: tuple[Constant, ...] = ()  # `load_theory` takes those of the file
         for what, kind, given in (
             ("sizes", Size, self.sizes),
@@ -129,11 +134,23 @@ class Theory:
         twice = sorted({x for x in letters if letters.count(x) > 1})
         require(not twice, f"{', '.join(twice)} names two things: each name must be used once")
         require(len(self.parameters) > 0, "parameters = () is not allowed: at least one is trained")
+        self._require_bare_tokens()
         self.loss = self._traced(loss)
         sets = [part.name for part in self.sets]
         twice = sorted({name for name in sets if sets.count(name) > 1})
         require(not twice, f"{', '.join(twice)} names two index sets: each must have its own name")
         self.orders = tuple(self._orders(dict(names or {})))
+
+    def _require_bare_tokens(self) -> None:
+        """Refuse what is indexed by the tokens of a sequence, or by sets inside its vocabulary."""
+        for sequence in (x for x in self.data if isinstance(x, Tokens)):
+            for array in (*self.parameters, *self.data):
+                require(
+                    array is sequence or sequence.over not in array.axes,
+                    f"{array.name} over {sequence.over} is not allowed: the tokens of "
+                    f"{sequence.name} carry no parameter and no other data",
+                    array.where,
+                )
 
     def _traced(self, loss: Callable[..., Node]) -> Node:
         """Return the expression of the loss, its arrays handed over by name."""
@@ -202,21 +219,17 @@ class Theory:
             sets.update(dict.fromkeys(x.axes.values()))
         parts = [part for where in sets for part in where.parts]
         parts += [part.inside for part in parts if part.inside is not None]
-        return homes(parts, self.data)
+        return homes(parts, [x for x in self.data if not isinstance(x, Gaussian)])
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:
         """Every node of the loss, arguments before what uses them."""
-        found: dict[Node, None] = {}
+        return self.loss.all
 
-        def visit(x: Node) -> None:
-            if x not in found:
-                for argument in x.arguments:
-                    visit(argument)
-                found[x] = None
-
-        visit(self.loss)
-        return tuple(found)
+    @cached_property
+    def mean(self) -> Mean:
+        """The mean of the loss over Gaussian data, an expression without them."""
+        return Mean(self.loss)
 
     @cached_property
     def reduced(self) -> Reduced:
@@ -224,10 +237,10 @@ class Theory:
         lift = Lift(self.homes, self.entries)
         gradient = {}
         for order in self.orders:
-            slope = Tangent(order.tensor, order.key).of(self.loss)
+            slope = Tangent(order.tensor, order.key).of(self.mean.loss)
             total = sp.Integer(0) if slope is None else lift.value(slope, Pattern())
             gradient[order.name] = total / order.count
-        return Reduced(lift.value(self.loss, Pattern()), gradient, lift.steps)
+        return Reduced(lift.value(self.mean.loss, Pattern()), gradient, lift.steps)
 
     @cached_property
     def entries(self) -> dict[tuple[Tensor, tuple[Any, ...]], sp.Expr]:
@@ -265,6 +278,8 @@ class Theory:
             yield from getattr(source, "law", {}).values()
             yield from getattr(source, "law", ())
             yield getattr(source, "size", sp.Integer(0))
+            yield from getattr(source, "variances", ())
+            yield from getattr(source, "chances", {}).values()
         for home in self.homes:
             yield home.size
             yield from (members.part.size for members in home.inner)
@@ -323,7 +338,8 @@ class Theory:
     def sets(self) -> tuple[Exchangeable, ...]:
         """Every exchangeable set, larger ones first."""
         roots = tuple(home.root for home in self.homes if home.root is not None)
-        return roots + tuple(members.part for home in self.homes for members in home.inner)
+        inner = (members.part for home in self.homes for members in home.inner)
+        return roots + tuple(dict.fromkeys(inner))
 
 
 def _free(tensor: Tensor) -> list[Orbit]:

@@ -98,7 +98,7 @@ def spent(function, *arguments):
 @pytest.mark.benchmark(group="1,000-cell map")
 def test_sweep(benchmark):
     chosen = subset() if benchmark.enabled else subset()[::9]
-    cells.compile_kernels()
+    cells.compile_kernels(load("positional"))
     sweep_cells([chosen[0], chosen[-1]])  # loads them: both methods
     rows, seconds = benchmark.pedantic(spent, args=(sweep_cells, chosen), rounds=1)
     assert all(row["status"] == "completed" for row in rows)

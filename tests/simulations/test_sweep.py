@@ -44,7 +44,7 @@ COMPLETED, INVALID = 20, 10
 @pytest.fixture(scope="module")
 def reference():
     """Return the result as one process computes it, cell by cell, with compiled kernels."""
-    cells.compile_kernels()
+    cells.compile_kernels(theories.load("positional"))
     return compute(parse(CONFIG))
 
 

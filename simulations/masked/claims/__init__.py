@@ -20,4 +20,5 @@ CLAIMS = {
     "huang-positional-is-not-enough": "positional_is_not_enough",
     "huang-diversity": "diversity",
     "huang-reduced-equals-full": "reduced_equals_full",
+    "huang-stated": "stated",
 }

@@ -24,6 +24,7 @@ CLAIMS = {
     "gamma-ge-rho-boundary": "gamma_ge_rho_boundary",
     "gamma-ge-rho-certified": "gamma_ge_rho_certified",
     "sigma-a-breaks-symmetry": "sigma_a_breaks_symmetry",
+    "stated": "stated",
     "reduced-equals-full": "reduced_equals_full",
     "expectation-methods": "expectation_methods",
     "theorem-4.1-large-D": "theorem_4_1_large_D",

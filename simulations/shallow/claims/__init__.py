@@ -12,6 +12,7 @@ PAPER = Paper(
 #: Claim id -> module here, in the order of the paper.
 CLAIMS = {
     "li-reduction": "reduction",
+    "li-conserved": "conserved",
     "li-theorem-1-iterations": "theorem_1_iterations",
     "li-proposition-2": "proposition_2",
     "li-sample-complexity": "sample_complexity",

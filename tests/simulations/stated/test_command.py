@@ -9,10 +9,11 @@ import pytest
 import symbolic
 from dynamics import Problem
 from dynamics.full import population_gradient
+from dynamics.theory.dense import DenseModel
 from simulations.cli import main
-from simulations.stated import findings
+from simulations.stated import findings, manifold
 from tests.closeness import close
-from tests.symbolic.theory.statements import POSITIONAL
+from tests.symbolic.theory.statements import FLIPS, POSITIONAL
 
 POSITIONAL_FILE = Path(symbolic.__file__).parent / "positional" / "stated.py"
 
@@ -46,7 +47,8 @@ def test_the_positional_theory_at_given_sizes(capsys):
     assert (check["entries"], check["configurations"], check["data_orbits"]) == (37, 243, 21)
     assert check["difference"] <= findings.AGREES
     assert report["conserved"] == []
-    assert report["growth"] is not None
+    assert report["manifold"]["growth"] is not None
+    assert (report["manifold"]["discovered"], report["dimension"]) == (3, 3)
 
 
 def test_every_row_of_attention_conserves_its_sum(capsys):
@@ -126,4 +128,39 @@ def test_growth_is_that_of_the_entries_that_are_trained(capsys):
     across = np.linalg.svd(manifold)[2][3:]
     rate = np.linalg.eigvalsh(-across @ (hessian + hessian.T) @ across.T / 2).max()
     assert abs(rate) > 1e-4
-    close(report["growth"], rate, rel=1e-4)
+    close(report["manifold"]["growth"], rate, rel=1e-4)
+
+
+def test_what_is_more_than_it_could_be_is_said(tmp_path, capsys):
+    """Both layers begin alike, and of the weights only what moves is counted."""
+    path = tmp_path / "flips.py"
+    path.write_text(FLIPS)
+    assert main(["theory", str(path), "--at", "d=3", "t=0.7"]) == 0
+    text = capsys.readouterr().out
+    assert "the group is smaller than it could be: 6 orbits, but 2 suffice" in text
+    assert "the smallest space that the flow stays in has 2 dimensions" in text
+
+
+def test_an_orbit_that_splits_fails(tmp_path, monkeypatch, capsys):
+    path = tmp_path / "mine.py"
+    path.write_text(POSITIONAL)
+    numbered = manifold._Entries._numbered
+    monkeypatch.setattr(manifold._Entries, "_numbered", lambda self: numbered(self) // 2)
+    assert main(["theory", str(path)]) == 1
+    assert "AN ORBIT HAS MORE THAN ONE VALUE" in capsys.readouterr().out
+
+
+def test_a_full_model_without_the_symmetry_is_refused(tmp_path, monkeypatch, capsys):
+    """One entry of the oracle weighs more than the others."""
+    path = tmp_path / "mine.py"
+    path.write_text(POSITIONAL)
+    honest = DenseModel.evaluate
+
+    def skewed(self, tensors):
+        A = np.array(tensors["A"])
+        A[0, 1] *= 1.5
+        return honest(self, tensors | {"A": A})
+
+    monkeypatch.setattr(DenseModel, "evaluate", skewed)
+    assert main(["theory", str(path)]) == 2
+    assert "the loss is not invariant under exchange 0: " in capsys.readouterr().err

@@ -20,7 +20,7 @@ from dynamics.core.errors import ParameterError
 from dynamics.full import population_gradient
 from dynamics.masked import MaskedPopulation, MaskedProblem
 from dynamics.theory.data import orbits
-from dynamics.theory.kernel import mean, orbit_function
+from dynamics.theory.kernel import columns, compiled, mean, mean_function
 from simulations.stated.full import FullModel
 from simulations.stated.law import law
 from symbolic.theory import load_theory
@@ -59,12 +59,12 @@ def _folder(tmp_path_factory):
 
 
 def derived(name, values, state):
-    """Return loss and gradient per entry by order parameter, from the emitted function."""
+    """Return loss and gradient per entry by order parameter, compiled where it is used often."""
     theory, text = stated(name)
     checked = theory.checked(values)
     vector = [state[order.name] for order in theory.orders]
-    function = orbit_function(text, name)
-    loss, gradient = mean(function, orbits(law(theory, checked)), vector, list(checked.values()))
+    data, function = orbits(law(theory, checked)), compiled if name in STATED else mean_function
+    loss, gradient = mean(function(text, name), data, vector, list(checked.values()))
     return loss, dict(zip(state, gradient))
 
 
@@ -167,19 +167,18 @@ def with_digits(text, constants, theta, data, digits=40):
     module: dict = {}
     exec(text, module)
     one = mpmath.mpf(1)
-    module["_math"] = SimpleNamespace(exp=mpmath.exp, pow=mpmath.power, log=mpmath.log)
+    module["_math"] = SimpleNamespace(exp=mpmath.exp, log=mpmath.log)
+    module["_power"] = mpmath.power
     module["_sigmoid"] = lambda x: one / (one + mpmath.exp(-x))
     module["_softplus"] = lambda x: mpmath.log1p(mpmath.exp(x))
     with mpmath.workdps(digits):
         numbers, at = [[mpmath.mpf(x) for x in row] for row in (constants, theta)]
-        total = [mpmath.mpf(0)] * len(at)
-        for b, weight in enumerate(data.weight):
-            rows = [np.vectorize(int, [object])(x[first[b] : first[b + 1]])
-                    for first, arrays in zip(data.first, data.arrays) for x in arrays]  # fmt: skip
-            out = [None] * len(at)
-            module["orbit"](at, numbers, *rows, out)
-            total = [sum_ + mpmath.mpf(weight) * x for sum_, x in zip(total, out)]
-        return [float(x) for x in total]
+        weight, *rows = columns(data)
+        weight = np.array([mpmath.mpf(x) for x in weight], object)
+        rows = [np.vectorize(int, [object])(x) for x in rows]
+        out = [None] * len(at)
+        module["mean"](at, numbers, weight, *rows, out)
+        return [float(x) for x in out]
 
 
 @settings(max_examples=5, phases=DRAWN)
@@ -245,6 +244,11 @@ def test_what_is_too_large_is_refused():
     theory, _ = stated("positional")
     with pytest.raises(ParameterError, match=r"e\+07 data orbits are too many \(most 1e\+06\)"):
         orbits(law(theory, theory.checked(SMALL["positional"] | {"D": 64, "C": 4})))
+    crowded = law(theory, theory.checked(SMALL["positional"] | {"D": 4096, "C": 64}))
+    with pytest.raises(
+        ParameterError, match=r"64 larger elements of 4\.29e\+03 types are too many"
+    ):
+        orbits(crowded)  # which would take long to count
     with pytest.raises(
         ParameterError, match="configurations of the data are too many for the full"
     ):

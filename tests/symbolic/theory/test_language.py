@@ -6,7 +6,7 @@ import pytest
 import sympy as sp
 
 import symbolic
-from symbolic.theory import TheoryError, load_theory
+from symbolic.theory import TheoryError, constants, load_theory
 from symbolic.theory.source import source
 from tests.symbolic.theory.statements import COLOURS, FLIPS, POSITIONAL
 
@@ -208,3 +208,14 @@ THEORY = Theory("t", "none", sizes=(n,), parameters=(U,), data=Data(s), loss=los
     theory = stated(text)
     with pytest.raises(TheoryError, match=r"4 nested loops over families \(most: 3\)"):
         source(theory)
+
+
+@pytest.mark.parametrize(
+    "domain", ["real", "> 0", ">= 3", "< 2", "<= -1", "in (0, 1]", "in [2, 2.5)", "in [0, 1]"]
+)
+def test_examples_of_one_domain_differ_and_lie_in_it(domain):
+    (constant,) = constants(x=domain)
+    assert constant.another(0, 1) == constant.example
+    values = [constant.another(i, 4) for i in range(4)]
+    assert len(set(values)) == 4
+    assert [constant.checked(x) for x in values] == values

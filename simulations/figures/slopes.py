@@ -1,0 +1,35 @@
+"""Slopes of every entry of a full model, beside those derived for its order parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray
+
+from simulations.figures.style import styled
+
+
+@styled
+def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
+    """Draw one panel a place, one line an order parameter: dots for entries, a bar for derived."""
+    names = [str(name) for name in data["name"].values]
+    panels = np.atleast_1d(figure.subplots(1, data.sizes["place_number"], sharey=True))
+    artists: dict[str, Any] = {}
+    for number, ax in enumerate(panels):
+        own = data.isel(entry=np.flatnonzero(data["place"].values == number))
+        order = own["order"].values
+        rank = np.array([np.sum(order[:i] == one) for i, one in enumerate(order)])
+        count = np.array([np.sum(order == one) for one in order])
+        at = order + 0.6 * ((rank + 0.5) / np.maximum(count, 1) - 0.5)
+        bars = data["derived"].isel(place_number=number).values
+        low, high = np.arange(len(names)) - 0.4, np.arange(len(names)) + 0.4
+        artists[f"derived {number}"] = ax.vlines(bars, low, high, color="#E69F00", linewidth=3.0)
+        artists[f"entries {number}"] = ax.plot(own["slope"], at, ".", color="#0072B2", ms=2.5)[0]
+        ax.set_title(str(data["at"].values[number]))
+        ax.set_xscale("symlog", linthresh=1e-3 * float(np.abs(bars).max()))
+        ax.tick_params(axis="x", rotation=45)
+        ax.set(xlabel="slope of the risk in one entry")
+    panels[0].set_yticks(range(len(names)), names)
+    panels[0].invert_yaxis()
+    return artists

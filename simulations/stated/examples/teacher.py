@@ -1,0 +1,40 @@
+"""One layer of softmax attention learns from a teacher that averages over groups.
+
+Zhang, Zhao, Gu, Cao (arXiv 2603.22801), as their model is told in public notes: D tokens x_j, each
+N(0, 1) in every direction, in D / K groups; the teacher returns the mean of V* x_j over the K
+tokens of a query's group. The student has a value matrix V and scores A / sqrt(D) from orthonormal
+positions. V stays along V*, so that v = |V| and nu = |V*|; queries and keys are permuted apart,
+since inputs are alike. The expectation over x is taken: inputs enter by their variances alone.
+"""
+
+from symbolic.theory import Exchangeable, Inside, Size, Tensor, Theory, constants
+
+D = Size("D", "tokens", least=4)
+K = Size("K", "tokens of a group", least=2, divides="D")
+(nu,) = constants(nu="> 0")
+
+group = Exchangeable("group", D / K)
+query = Exchangeable("query", K, inside=group)
+key = Exchangeable("key", K, inside=group)
+
+A = Tensor("A", (query, key), start=0)
+v = Tensor("v", start=0)
+
+
+def loss(A, v):
+    """Half the squared error of all queries: nu (teacher - student) is what each key is off by."""
+    attention = (A["i", "j"] / D**0.5).softmax(over="j")
+    teacher = (Inside(query, group)["i", "g"] * Inside(key, group)["j", "g"]).sum("g") / K
+    return 0.5 * ((v * attention - nu * teacher) ** 2).sum("j").sum("i")
+
+
+THEORY = Theory(
+    "teacher",
+    "Zhang, Zhao, Gu, Cao (arXiv 2603.22801)",
+    sizes=(D, K),
+    parameters=(v, A),
+    loss=loss,
+    names={"A[same group]": "c_in", "A[other group]": "c_out"},
+    claims=["c_in >= c_out", "loss <= at_start(loss)"],
+    usual={"D": 16, "K": 4, "nu": 1.0, "horizon": 1e6},
+)

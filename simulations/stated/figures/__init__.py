@@ -1,0 +1,1 @@
+"""Figures of theories that are stated in one file."""

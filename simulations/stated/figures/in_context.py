@@ -1,0 +1,31 @@
+"""Losses of in-context regression: one drop, or a staircase."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import xarray
+
+from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letter, styled
+
+
+@styled
+def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
+    """Draw the merged model from several starts, and separate heads with the levels."""
+    left, right = figure.subplots(1, 2)
+    artists: dict[str, Any] = {}
+    for number, start in enumerate(data["start"].values):
+        looks = PROBLEM_STYLES[number] | {"label": f"u(0) = {start:g}"}
+        (artists[f"start {start:g}"],) = left.plot(data["time"], data["merged"][number], **looks)
+    for number in range(data.sizes["seed"]):
+        (artists[f"seed {number}"],) = right.plot(
+            data["long"], data["heads"][number], **PROBLEM_STYLES[number]
+        )
+    for level in data["level"].values:
+        right.axhline(level, **REFERENCE)
+    left.set(xlabel="flow time", ylabel="loss")
+    left.legend()
+    right.set(xscale="log", xlabel="flow time", xlim=(50.0, None))
+    for letter, ax in zip("ab", (left, right)):
+        panel_letter(ax, letter)
+    return artists

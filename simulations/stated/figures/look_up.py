@@ -1,0 +1,29 @@
+"""Two phases of attention that learns to look up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import xarray
+
+from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letter, styled
+
+
+@styled
+def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
+    """Draw attention and the settled loss against scaled time."""
+    left, right = figure.subplots(1, 2)
+    artists: dict[str, Any] = {}
+    for number, name in enumerate(data["problem"].values):
+        part, looks = data.isel(problem=number), PROBLEM_STYLES[number] | {"label": str(name)}
+        (artists[str(name)],) = left.plot(data["scaled"], part["attention"], **looks)
+        right.plot(data["scaled"], part["settled"], **looks)
+    left.axhline(0.5, **REFERENCE)
+    right.axhline(1.0, **REFERENCE)
+    left.set(ylabel="attention to the query's feature")
+    right.set(yscale="log", ylabel="loss x 4 t / K")
+    for letter, ax in zip("ab", (left, right)):
+        ax.set(xscale="log", xlabel=r"flow time / $K^2$")
+        panel_letter(ax, letter)
+    figure.legend(handles=list(artists.values()), loc="outside lower center", ncols=3)
+    return artists

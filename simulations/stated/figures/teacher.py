@@ -1,0 +1,37 @@
+"""How the loss of a student falls, and what its attention does meanwhile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray
+
+from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letter, styled
+
+
+@styled
+def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
+    """Draw loss times time over its limit, and the attention that misses the group."""
+    left, right = figure.subplots(1, 2)
+    artists: dict[str, Any] = {}
+    for number, name in enumerate(data["problem"].values):
+        part = data.isel(problem=number)
+        looks = PROBLEM_STYLES[number]
+        time, settled = part["time"].values, part["settled"].values
+        artists[str(name)] = left.plot(time, settled, **looks, label=str(name))[0]
+        right.plot(time, part["missed"].values, **looks)
+    left.axhline(1.0, **REFERENCE)
+    first = data.isel(problem=0)
+    span = first["time"].values[[-80, -1]]
+    beside = 0.4 * first["missed"].values[-1] * np.sqrt(span[-1] / span)
+    right.plot(span, beside, **REFERENCE)
+    right.annotate("slope -1/2", (span[0], beside[0]), color="#555555", ha="right", va="center",
+                   xytext=(-6, 0), textcoords="offset points")  # fmt: skip
+    left.set(yscale="log", ylabel=r"loss $\times$ time / $\frac{1}{4}DK(D-K)$")
+    right.set(yscale="log", ylabel="attention outside the group")
+    for letter, ax in zip("ab", (left, right)):
+        ax.set(xscale="log", xlabel="flow time")
+        panel_letter(ax, letter)
+    figure.legend(handles=list(artists.values()), loc="outside lower center", ncols=4)
+    return artists

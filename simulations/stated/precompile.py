@@ -1,0 +1,12 @@
+"""Compile the risk of a theory in a file: `python -m simulations.stated.precompile FILE.py`."""
+
+from __future__ import annotations
+
+import sys
+
+from simulations.stated.theory import StatedTheory
+
+if __name__ == "__main__":
+    theory = StatedTheory(sys.argv[1])
+    case = theory.build({"solver": "gd", "steps": 1})
+    theory.solve(case)

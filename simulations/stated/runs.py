@@ -1,0 +1,56 @@
+"""A stated theory made ready to run: derived, compiled, its data laid out."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from dynamics.theory.data import orbits
+from dynamics.theory.kernel import compiled
+from dynamics.theory.likely import likely
+from dynamics.theory.risk import StatedProblem, StatedRisk
+from simulations.stated.law import Numbers, law
+from symbolic.theory import Theory
+from symbolic.theory.source import source
+
+
+def risk(theory: Theory, *, remainder: float = 0.0, **values: Any) -> StatedRisk:
+    """Return the risk of a theory at given sizes and constants, for `dynamics.gradient_flow`.
+
+    Parameters
+    ----------
+    theory
+        What is stated.
+    remainder
+        Chance of data orbits that may be left out, the least likely ones; 0: none.
+    values
+        Sizes and constants.
+
+    Raises
+    ------
+    TheoryError
+        If a size or constant is missing or not allowed.
+    ParameterError
+        If there are too many data orbits.
+    """
+    checked = theory.checked(values)
+    return risk_of(theory, problem(theory, checked), remainder)
+
+
+def problem(theory: Theory, values: dict[str, float]) -> StatedProblem:
+    """Return the problem at checked sizes and constants, with the start that is stated."""
+    numbers = Numbers(values)
+    start = {order.name: numbers.real(order.start) for order in theory.orders}
+    return StatedProblem(theory.name, values, start)
+
+
+def risk_of(theory: Theory, problem: StatedProblem, remainder: float = 0.0) -> StatedRisk:
+    """Return the risk of a problem."""
+    known = law(theory, problem.values)
+    data = likely(known, remainder) if remainder else orbits(known)
+    return StatedRisk(problem, compiled(_source(theory), theory.name), data)
+
+
+@cache
+def _source(theory: Theory) -> str:
+    return source(theory)

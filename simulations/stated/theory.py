@@ -1,0 +1,280 @@
+"""A theory stated in one file as the tools see it: run, swept, mapped, falsified without more code.
+
+Parameters are its sizes, its constants and the start of each order parameter (its name and ``0``).
+Names of orbits that are no identifiers become words: ``Upsilon[global to local]`` is
+``Upsilon_global_to_local``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from itertools import islice, product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from dynamics import ParameterError, Risk, Trajectory
+from dynamics.core.checks import finite
+from dynamics.theory.data import how_many
+from dynamics.theory.risk import ROUNDING, StatedProblem, StatedRisk
+from simulations.draws import reals
+from simulations.running import error_of_states, horizon_of, solver_parameters, solver_settings
+from simulations.stated import runs
+from simulations.stated.law import Numbers, law
+from simulations.theory import Case, Parameter, Quantity
+from simulations.theory import Theory as House
+from simulations.values import check_names
+from symbolic.theory import Constant, Theory, TheoryError, load_theory
+
+HORIZON = 1e3
+#: Sizes tried in search of small ones; sizes drawn in a search have so many data orbits at most.
+_TRIED, _DRAWN, _MOST_DRAWN = 2000, 24, 2000
+#: Names that mean something else to the tools.
+_TAKEN = {"system", "theory", "json", "out", "plot", "force", "help", "time", "loss", "bound",
+          "status", "message", "evaluations", "seconds", "solver", "horizon", "learning_rate",
+          "steps", "rtol"}  # fmt: skip
+
+
+class StatedTheory(House):
+    """A theory in a file of the user's; see the module.
+
+    Parameters
+    ----------
+    path
+        The file.
+    digest
+        What the file must be, where it was read before; ``None``: whatever it is.
+
+    Raises
+    ------
+    TheoryError, OSError
+        As of `symbolic.theory.load_theory`, or if a name means something else to the tools.
+    ParameterError
+        If the file is another than before.
+    """
+
+    tolerance = ROUNDING
+    estimates = {StatedRisk.method: "an estimate of rounding"}  # noqa: RUF012
+
+    def __init__(self, path: str | Path, digest: str | None = None) -> None:
+        self.path = Path(path)
+        self.fingerprint = hashlib.sha256(self.path.read_bytes()).hexdigest()[:16]
+        if digest not in (None, self.fingerprint):
+            raise ParameterError(f"{self.path} is not what it was: begin anew")
+        self.stated: Theory = load_theory(self.path)
+        self.name = f"stated:{self.stated.name}"
+        self.title = f"{self.stated.name}, as {self.path.name} states it ({self.stated.paper})"
+        self.words = {order.name: _word(order.name) for order in self.stated.orders}
+        self._check_words()
+        self.parameters = tuple(self._parameters())
+        columns = [Quantity(self.words[order.name], f"order parameter {order.orbit}")
+                   for order in self.stated.orders]  # fmt: skip
+        loss = Quantity("loss", "population risk")
+        self.outcomes = (
+            Quantity("time", "flow time reached", "time"),
+            *(Quantity(one.name, f"final {one.meaning}") for one in columns),
+            Quantity("initial_loss", "population risk at time 0"),
+            Quantity("loss", "final population risk"),
+            Quantity("bound", "error of it (an estimate of rounding)"),
+            Quantity("evaluations", "of the gradient along the run"),
+            Quantity("seconds", "wall time", "s"),
+        )
+        self.observables = (
+            Quantity("time", "learning rate x steps", "time"), *columns, loss,
+            Quantity("bound", "absolute error of the loss"),
+        )  # fmt: skip
+        named = [one for one in self.parameters if one.name not in _TAKEN]
+        self.constants = (
+            *(Quantity(one.name, one.meaning) for one in named),
+            Quantity("horizon", "final time asked for", "time"),
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Send the name of the file and what it must be."""
+        return StatedTheory, (str(self.path), self.fingerprint)
+
+    @property
+    def precompile(self) -> tuple[str, ...]:  # type: ignore[override]
+        """What Python is given to compile the derived risk."""
+        return "-m", "simulations.stated.precompile", str(self.path)
+
+    def _check_words(self) -> None:
+        names = [size.name for size in self.stated.sizes] + list(self.stated.unknown)
+        for word in self.words.values():
+            names += [word, f"{word}0"]
+        twice = sorted({name for name in names if names.count(name) > 1 or name in _TAKEN})
+        if twice:
+            raise TheoryError(
+                f"{', '.join(twice)}: it means something else where the theory is run; choose "
+                "another name",
+                self.stated.where,
+            )
+
+    def _parameters(self) -> Iterator[Parameter]:
+        usual = self.usual
+        for size in self.stated.sizes:
+            meaning = f"{size.meaning or size.name} (default {usual[size.name]:g})"
+            allowed = f"a divisor of {size.divides}, at least" if size.divides else "at least"
+            yield Parameter(size.name, meaning, int, f"{allowed} {size.least}")
+        for constant in self.stated.unknown.values():
+            meaning = f"constant {constant.name} (default {usual[constant.name]:g})"
+            yield Parameter(constant.name, meaning, float, constant.allowed)
+        for order in self.stated.orders:
+            yield Parameter(
+                f"{self.words[order.name]}0", f"initial {order.name} (default {order.start})"
+            )
+        yield from solver_parameters(f"{self.horizon:g}")
+
+    @property
+    def chosen_by(self) -> str:
+        """The words that choose this theory on the command line."""
+        return f"--theory {shlex.quote(str(self.path))}"
+
+    @cached_property
+    def usual(self) -> dict[str, float]:
+        """Sizes and constants where none are given: those of the file, else small ones."""
+        told = {k: x for k, x in self.stated.usual.items() if k != "horizon"}
+        constants = {name: x.example for name, x in self.stated.unknown.items()}
+        for sizes in self._sizes():
+            try:
+                return self.stated.checked({**constants, **sizes, **told})
+            except TheoryError as error:
+                refusal = error
+        raise refusal
+
+    @property
+    def horizon(self) -> float:
+        """Final time where none is given."""
+        return float(self.stated.usual.get("horizon", HORIZON))
+
+    def _sizes(self) -> Iterator[dict[str, int]]:
+        """Yield sizes, smallest first, those at which an order parameter has no entry left out."""
+        sizes = self.stated.sizes
+        ranges = [range(size.least, min(size.most, size.least + 6) + 1) for size in sizes]
+        for row in islice(sorted(product(*ranges), key=lambda row: (sum(row), row)), _TRIED):
+            found = {size.name: x for size, x in zip(sizes, row)}
+            if self._has_all(found):
+                yield found
+
+    def _has_all(self, sizes: Mapping[str, float]) -> bool:
+        """Tell whether every order parameter has an entry at these sizes."""
+        numbers = Numbers(sizes)
+        return all(numbers.real(order.count) >= 1 for order in self.stated.orders)
+
+    def build(self, values: Mapping[str, Any]) -> Case:
+        """Return the case that these values describe."""
+        check_names(values, self.parameters)
+        given = {name: values[name] for name in self.usual if name in values}
+        try:
+            checked = self.stated.checked(self.usual | given)
+        except TheoryError as refusal:
+            raise ParameterError(refusal.sentence) from None
+        problem = runs.problem(self.stated, checked)
+        start = {
+            name: finite(f"{word}0", values.get(f"{word}0", problem.start[name]))
+            for name, word in self.words.items()
+        }
+        solver, settings = solver_settings(values, self.horizon)
+        case = StatedProblem(self.stated.name, checked, start)
+        return Case(self.name, dict(values), case, solver, settings)
+
+    def population(self, case: Case) -> StatedRisk:
+        """Return the risk over every data orbit."""
+        return runs.risk_of(self.stated, case.problem)
+
+    def summary(self, case: Case, trajectory: Trajectory, population: Risk) -> dict[str, Any]:
+        """Return what is reached."""
+        found: dict[str, Any] = {
+            "status": trajectory.status.name.lower(),
+            "message": trajectory.message,
+            "evaluations": float(trajectory.stats["evaluations"]),
+        }
+        if trajectory.time.size == 0:
+            return found
+        ends = {word: float(trajectory.column(name)[-1]) for name, word in self.words.items()}
+        return found | ends | {
+            "time": float(trajectory.time[-1]),
+            "initial_loss": float(trajectory.loss[0]),
+            "loss": float(trajectory.loss[-1]),
+            "bound": float(trajectory.bound[-1]),
+        }  # fmt: skip
+
+    def observe(self, case: Case, trajectory: Trajectory) -> dict[str, np.ndarray]:
+        """Return time, order parameters, risk and its bound at the records of a run."""
+        states = {word: trajectory.column(name) for name, word in self.words.items()}
+        loss = {"loss": trajectory.loss, "bound": trajectory.bound}
+        return {"time": trajectory.time, **states, **loss}
+
+    def errors(self, case: Case, trajectory: Trajectory) -> Mapping[str, np.ndarray | float]:
+        """Return the numerical error of each of these, to first order."""
+        found = {name: error_of_states(trajectory, values)
+                 for name, values in self.observe(case, trajectory).items()}  # fmt: skip
+        return {**found, "time": 0.0, "bound": 0.0}
+
+    def describe(self, case: Case) -> dict[str, float]:
+        """Return sizes, constants, start and horizon."""
+        start = {f"{self.words[name]}0": x for name, x in case.problem.start.items()}
+        return {**case.problem.values, **start, "horizon": horizon_of(case)}
+
+    def flags(self, case: Case) -> Mapping[str, Any]:
+        """Return sizes and constants, and what is given of the start."""
+        given = {f"{word}0" for word in self.words.values()} & set(case.values)
+        start = {name: x for name, x in self.describe(case).items() if name in given}
+        return {**case.problem.values, **start}
+
+    def cases(self, **fixed: Any) -> Any:
+        """Return a strategy of small sizes and of constants in their domains."""
+        rows = [row for row in islice(self._feasible(fixed), _DRAWN)]
+        if not rows:
+            return st.nothing()
+        constants = {
+            name: st.just(constant.example) | _within(constant)
+            for name, constant in self.stated.unknown.items()
+            if name not in fixed
+        }
+        drawn = st.tuples(st.sampled_from(rows), st.fixed_dictionaries(constants))
+        return drawn.map(lambda pair: {**pair[0], **pair[1], **fixed})
+
+    def _feasible(self, fixed: Mapping[str, Any]) -> Iterator[dict[str, int]]:
+        """Yield small sizes that agree with what is fixed and have few data orbits."""
+        own = {name: fixed[name] for name in self.usual if name in fixed}
+        seen = set()
+        for sizes in self._sizes():
+            left = {name: x for name, x in sizes.items() if name not in own}
+            if tuple(left.items()) in seen:
+                continue
+            seen.add(tuple(left.items()))
+            try:
+                values = self.stated.checked(self.usual | left | own)
+                if self._has_all(values) and how_many(law(self.stated, values)) <= _MOST_DRAWN:
+                    yield left
+            except (TheoryError, ParameterError):
+                continue
+
+
+def _within(constant: Constant) -> st.SearchStrategy[float]:
+    """Draw values of a constant, those with few digits, within its domain and not far from 0."""
+    low, high = max(constant.low, -3.0), min(constant.high, 3.0)
+    if low > high:
+        low, high = constant.low, constant.high
+    allowed = reals(low, high).map(lambda x: float(f"{x:.3g}"))
+    return allowed.filter(lambda x: _is_allowed(constant, x))
+
+
+def _is_allowed(constant: Constant, value: float) -> bool:
+    try:
+        constant.checked(value)
+    except TheoryError:
+        return False
+    return True
+
+
+def _word(name: str) -> str:
+    """Return a name as an identifier."""
+    return re.sub(r"\W+", "_", name).strip("_")

@@ -1,0 +1,90 @@
+"""The claims about stated theories: they hold as stated, and what is wrong fails."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import symbolic
+from simulations.masked.claims import stated as masked
+from simulations.positional.claims import stated as positional
+from simulations.reproduction.claim import Verdict
+from simulations.stated import evidence, findings
+from symbolic.theory import load_theory
+
+ROOM = Path(symbolic.__file__).parent
+AT = {"D": 6, "C": 2, "q": 0.3, "nu": 0.1, "beta": 1, "p": 3, "kappa": 6, "tau": 1}
+MASKED_AT = {"G": 3, "C": 2, "N": 2, "M": 3, "z": 1.3}
+
+
+@pytest.fixture(scope="module")
+def three():
+    return load_theory(ROOM / "positional" / "stated.py")
+
+
+@pytest.fixture(scope="module")
+def twelve():
+    return load_theory(ROOM / "masked" / "stated.py")
+
+
+def none(D, C):
+    return []
+
+
+def test_lemma_4_1_as_it_is_stated(three):
+    found = evidence.gather(three, [AT], positional.orders, none)
+    assert found.holds
+    verdict, summary = positional.judge(found)
+    assert verdict is Verdict.HOLDS
+    assert "its gradient alone finds 3 values that move" in summary
+
+
+def test_other_numbers_of_entries_fail_for_all_sizes(three):
+    """They agree at D = 6 and C = 2, and not as polynomials."""
+
+    def wrong(D, C):
+        return {"alpha": 1, "gamma": D, "rho": D * (D - C)}
+
+    found = evidence.gather(three, [AT], wrong, none)
+    assert not found.orders
+    assert positional.judge(found)[0] is Verdict.FAILS
+
+
+def test_a_conserved_form_too_many_or_another_fails(three, twelve):
+    too_many = evidence.gather(three, [AT], positional.orders, lambda D, C: [{"gamma": 1}])
+    assert too_many.forms == (False,)
+    assert positional.judge(too_many)[0] is Verdict.FAILS
+
+    def other(G, C, N, M):
+        one, two = masked.conserved(G, C, N, M)
+        return [one, {name: x + 0.01 for name, x in two.items()}]
+
+    found = evidence.gather(twelve, [MASKED_AT], masked.orders, other, masked.values)
+    assert found.forms == (False,)
+    assert masked.judge(found)[0] is Verdict.FAILS
+    right = evidence.gather(twelve, [MASKED_AT], masked.orders, masked.conserved, masked.values)
+    assert right.forms == (True,)
+    assert masked.judge(right)[0] is Verdict.HOLDS
+
+
+def test_a_global_area_as_large_as_a_local_one_is_one_of_them(twelve):
+    """Five values move there, not twelve: the claim must not expect more."""
+    found = evidence.gather(twelve, [MASKED_AT | {"G": 2}], masked.orders, masked.conserved)
+    (one,) = found.found
+    assert (one.manifold.discovered, one.manifold.orbits) == (5, 12)
+    assert one.manifold.remark.endswith("12 orbits, but 5 suffice")
+    assert not found.discovered
+    assert replace(found, values=(masked.values(2, 2, 2, 3),)).discovered
+
+
+def test_a_slope_that_is_off_fails(three, monkeypatch):
+    honest = findings.mean
+
+    def altered(*arguments):
+        loss, gradient = honest(*arguments)
+        return loss, gradient * [1.0, 1.0, 1.0 + 1e-6]
+
+    monkeypatch.setattr(findings, "mean", altered)
+    found = evidence.gather(three, [AT], positional.orders, none)
+    assert not found.agrees
+    assert positional.judge(found)[0] is Verdict.FAILS

@@ -1,0 +1,105 @@
+"""In-context regression (arXiv 2501.16265): the equations on paper, and the claim's judge."""
+
+import numpy as np
+import pytest
+import sympy as sp
+
+from simulations.reproduction.claim import Verdict
+from simulations.stated.claims import in_context
+from simulations.stated.claims.in_context import Drops, Result, drops, judge, off
+from simulations.stated.runs import risk
+from symbolic.theory import load_theory
+from tests.closeness import close, within
+
+FILES = [in_context.FILES / f"in_context_{name}.py" for name in ("regression", "heads")]
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_the_files_are_short(file):
+    assert len(file.read_text().splitlines()) <= 80
+
+
+@pytest.mark.parametrize(("m", "n", "N"), [(1, 3, 5), (40, 2, 31), (1000, 10**5, 10**6)])
+def test_the_risk_is_the_formula_at_any_size(m, n, N):
+    lam, mu = 0.4, 0.1
+    population = risk(
+        load_theory(FILES[0]), m=m, n=n, N=N, lam=lam, mu=mu, v_start=0.1, u_start=0.2
+    )
+    number, variance = np.array([m, n]), np.array([lam, mu])
+    a = variance + (variance + number @ variance) / N
+    for v, *u in np.random.default_rng(0).normal(size=(5, 3)):
+        u = np.array(u)
+        error = variance - 2 * variance**2 * v * u + a * variance**2 * v**2 * u**2
+        close(population.evaluate([v, *u]).loss, 0.5 * number @ error, rel=1e-12)
+        slopes = [
+            -number * variance**2 @ (u * (1 - a * v * u)),
+            *-(variance**2) * v * (1 - a * v * u),
+        ]
+        found = population.gradient([v, *u])
+        within(found, np.array(slopes), absolute=1e-12 * np.abs(slopes).max())
+
+
+def test_a_head_that_is_alike_in_all_its_parts():
+    """v = k = q: half of d/dt v = 2 [lambda^2 v^2 - lambda^3 (1 + (1 + tr / lambda) / N) v^5]."""
+    theory = load_theory(FILES[1])
+    N, lam, v = sp.symbols("N b v")
+    total = sp.Add(*sp.symbols("a b c d"))
+    others = {x.symbol: sp.Symbol(f"head_{x.name[2:]}") for x in theory.orders}
+    mine = {x.symbol: v for x in theory.orders if x.name.endswith("_second")}
+    paper = lam**2 * v**2 - lam**3 * (1 + (1 + total / lam) / N) * v**5
+    for letter in "vkq":
+        slope = theory.reduced.expanded(theory.reduced.gradient[f"{letter}_second"])
+        assert sp.expand(-slope.xreplace(others | mine) - paper) == 0
+
+
+def test_drops_are_counted_and_rests_are_read():
+    time = np.geomspace(1.0, 1e6, 500)
+    step = np.tanh(5 * np.log(time / 1e2)) + 2 * np.tanh(5 * np.log(time / 1e4))
+    found = drops(time, 5.0 - step)
+    assert found.number == 2
+    within(np.array(found.rests), [6.0, 2.0], absolute=1e-6)
+    assert drops(time, 5.0 - step + 1e-3 * np.sin(np.log(time))).number == 2
+
+
+def test_levels_are_those_of_zhang_and_others():
+    """lambda = .4, .3, .2, .1 and N = 31, by hand: .4 / (1 + (1 + 1/.4) / 31) and so on."""
+    within(2 * in_context.levels(), [1.0, 0.640580, 0.377372, 0.209805, 0.135995], absolute=1e-6)
+    assert off(Drops(3, [0.1] * 3)) == float("inf")
+    within(off(Drops(4, list(in_context.levels()[1:]))), 0.0, absolute=1e-15)
+
+
+def good(**changes):
+    rests = list(in_context.levels()[1:])
+    one = Drops(1, [0.1])
+    found = Result(True, ("v^2 - u^2",), [1e-8], [1e-9], [1.001], [one], [one], [Drops(4, rests)])
+    return found._replace(**changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict"),
+    [
+        ({}, Verdict.HOLDS),
+        ({"drops": [Drops(2, [0.2, 0.1])]}, Verdict.FINDING),
+        ({"agrees": False}, Verdict.FAILS),
+        ({"conserved": ()}, Verdict.FAILS),
+        ({"sigmoid": [2e-6]}, Verdict.FAILS),
+        ({"ends": [1e-5]}, Verdict.FAILS),
+        ({"plateaus": [1.02]}, Verdict.FAILS),
+        ({"white": [Drops(2, [0.2, 0.1])]}, Verdict.FAILS),
+        ({"stairs": [Drops(3, [0.32, 0.18, 0.07])]}, Verdict.FAILS),
+        ({"stairs": [Drops(4, [0.32, 0.18, 0.12, 0.07])]}, Verdict.FAILS),
+    ],
+)
+def test_the_verdict(changes, verdict):
+    assert judge(good(**changes))[0] is verdict
+
+
+def test_a_sigmoid_of_another_rate_would_fail(monkeypatch):
+    """The flow is compared with what it must follow: d = 4, but a white variance of 1.01."""
+    theory = load_theory(FILES[0])
+    assert in_context.white_flow(theory, 2, 2, 31) <= in_context.SIGMOID
+    honest = in_context._flow
+    monkeypatch.setattr(
+        in_context, "_flow", lambda *a, **k: honest(*a, **(k | {"lam": 1.001, "mu": 1.001}))
+    )
+    assert in_context.white_flow(theory, 2, 2, 31) > in_context.SIGMOID

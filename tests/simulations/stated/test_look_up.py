@@ -1,0 +1,206 @@
+"""Softmax look-up (arXiv 2310.05249): sequences of tokens, the sum over prompts, and the judge."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+
+from dynamics.theory.data import orbits
+from simulations.reproduction.claim import Verdict
+from simulations.stated.claims import look_up
+from simulations.stated.claims.look_up import Result, judge
+from simulations.stated.findings import examine
+from simulations.stated.full import FullModel
+from simulations.stated.law import law
+from simulations.stated.runs import risk
+from symbolic.theory import TheoryError, load_theory
+from tests.closeness import close
+
+#: Values on the words of a vocabulary, two sequences of them, sums of squares and a softmax.
+WORDS = """\
+K, N, M = Size("K"), Size("N"), Size("M")
+word = Exchangeable("word", K); token = Exchangeable("token", N); later = Exchangeable("later", M)
+c = Colouring("c", word, {1: 0.3, 2: 0.7}); x = Sequence("x", token, word)
+z = Sequence("z", later, word); query = Choice("query", word)
+Q = Tensor("Q", (word, word)); u = Tensor("u", word)
+def loss(Q, u, c, x, z, query):
+    score = (query["m"] * Q["m", "k"] * c["k"] * x["i", "k"]).sum("m").sum("k")
+    seen = (score.softmax(over="i") * x["i", "f"]).sum("i")
+    other = ((u["k"] * z["j", "k"]).sum("k").tanh() * z["j", "f"]).sum("j")
+    return ((seen - query["f"] + other * c["f"]) ** 2).sum("f")
+THEORY = Theory("words", "none", sizes=(K, N, M), parameters=(Q, u), data=Data(c, x, z, query),
+                loss=loss)
+"""
+
+
+#: Two tokens at once, which may be the same one, of the same word, or of two.
+PAIRS = """\
+K, N = Size("K"), Size("N"); word = Exchangeable("word", K); token = Exchangeable("token", N)
+x = Sequence("x", token, word); query = Choice("query", word)
+u = Tensor("u"); Q = Tensor("Q", word)
+def loss(u, Q, x, query):
+    one = (x["i", "k"] * Q["k"] * (1 + query["k"])).sum("k")
+    pair = (x["i", "k"] * x["j", "k"]).sum("k") * u + 2 * Same(token)["i", "j"] + one
+    return pair.tanh().sum("i").sum("j").softplus()
+THEORY = Theory("pairs", "none", sizes=(K, N), parameters=(u, Q), data=Data(x, query), loss=loss)
+"""
+
+
+@pytest.fixture
+def stated(tmp_path):
+    def load(text):
+        path = tmp_path / "mine.py"
+        path.write_text(text)
+        return load_theory(path)
+
+    return load
+
+
+@pytest.mark.parametrize("file", [look_up.FILE, look_up.IMBALANCED])
+def test_the_files_are_short(file):
+    assert len(file.read_text().splitlines()) <= 80
+
+
+@pytest.mark.parametrize("sizes", [(3, 2, 2), (2, 3, 1), (3, 3, 1)])
+def test_sequences_are_read_alike_by_both_readings(stated, sizes):
+    """Prompts up to symmetry against all of them, one after another."""
+    found = examine(stated(WORDS), dict(zip("KNM", sizes)))
+    K, N, M = sizes
+    assert found.check.configurations == K * K**N * K**M * 2**K
+    assert found.check.data_orbits < found.check.configurations
+    assert found.agrees
+    assert min(abs(x) for x in found.check.derived.values()) > 1e-4
+
+
+@pytest.mark.parametrize("sizes", [(2, 4), (3, 3)])
+def test_a_token_is_not_counted_twice(stated, sizes):
+    found = examine(stated(PAIRS), dict(zip("KN", sizes)))
+    assert found.agrees
+    assert min(abs(x) for x in found.check.derived.values()) > 1e-3
+
+
+@pytest.mark.parametrize(("K", "N"), [(3, 4), (2, 7), (6, 3)])
+def test_chances_of_prompts(K, N):
+    """They sum to 1, and each has that of the prompts it stands for."""
+    theory = load_theory(look_up.FILE)
+    data = orbits(law(theory, {"K": K, "N": N}))
+    close(data.weight.sum(), 1.0, rel=1e-14)
+    seen = {}
+    for row in product(range(K), repeat=N):
+        counts = np.bincount(row, minlength=K)
+        key = counts[0], tuple(sorted(counts[1:]))
+        seen[key] = seen.get(key, 0.0) + K**-N
+    assert len(data.weight) == len(seen)
+    close(np.sort(data.weight), np.sort(list(seen.values())), rel=1e-13)
+
+
+@pytest.mark.parametrize(("K", "N", "p"), [(3, 2, 0.2), (4, 4, 0.7)])
+def test_a_dominant_feature(K, N, p):
+    """All K^N prompts for each query; chances of counts are those of the prompts."""
+    theory = load_theory(look_up.IMBALANCED)
+    found = examine(theory, {"K": K, "N": N, "p": p})
+    assert found.agrees
+    assert (found.manifold.orbits, found.dimension, len(found.linear)) == (5, 3, 2)
+    assert found.check.configurations == K ** (N + 1)
+    data = orbits(law(theory, theory.checked({"K": K, "N": N, "p": p})))
+    close(data.weight.sum(), 1.0, rel=1e-13)
+    alike = 1.0 / K
+    same = risk(theory, K=K, N=N, p=alike).evaluate([0.7, -0.4, -0.4, 0.7, -0.4]).loss
+    close(same, risk(load_theory(look_up.FILE), K=K, N=N).evaluate([0.7, -0.4]).loss, rel=1e-13)
+
+
+@pytest.mark.parametrize(("K", "N"), [(2, 3), (4, 9), (12, 11)])
+def test_the_risk_is_the_binomial_sum(K, N):
+    assert look_up.difference(load_theory(look_up.FILE), K, N, seed=3) <= look_up.SAME
+
+
+def test_the_risk_is_that_of_every_prompt():
+    """Written out by hand at K = 3, N = 4: attention to each feature, the query being 0."""
+    total = 0.0
+    A, B = 0.7, -0.4
+    for row in product(range(3), repeat=4):
+        raised = np.exp(np.where(np.array(row) == 0, A, B))
+        seen = np.bincount(row, raised, minlength=3) / raised.sum()
+        total += 0.5 * ((seen - [1, 0, 0]) ** 2).sum() / 3**4
+    close(risk(load_theory(look_up.FILE), K=3, N=4).evaluate([A, B]).loss, total, rel=1e-13)
+
+
+@pytest.mark.parametrize("K", [5, 40])
+def test_limits_are_integrals_of_the_equation(K):
+    def time(y):
+        return quad(lambda g: (np.exp(g) + K - 1) ** 3 / (K * np.exp(g)), 0.0, np.log(y))[0]
+
+    close(look_up.limit(K), time(K - 1.0), rel=1e-9)
+    y = np.sqrt((K - 1) * K / 2e-3) - (K - 1)
+    close(0.5 * (K - 1) * K / (y + K - 1) ** 2, 1e-3, rel=1e-12)
+    close(look_up.limit(K, 1e-3), time(y), rel=1e-8)
+
+
+def test_the_slope_of_the_sum():
+    at = look_up.binomial(10, 1000)
+    for g in (0.0, 1.5, 8.0, 30.0):
+        close(at(g)[1], (at(g + 1e-5)[0] - at(g - 1e-5)[0]) / 2e-5, rel=1e-7)
+    assert 0.0 < at(400.0)[0] < 1e-40  # the prompts without the query, of chance .9^1000
+
+
+GOOD = {
+    "agrees": True, "difference": 1e-15, "flows": 1e-8, "limits": [0.01], "exponents": [1.95],
+    "ends": [0.01], "late": [0.3], "rises": True, "unequal": True, "lead": 3.0,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"agrees": False}, {"difference": 1e-11}, {"flows": 1e-5}, {"limits": [0.04]},
+        {"limits": [-0.04]}, {"exponents": [2.3]}, {"exponents": [1.7]}, {"ends": [0.05]},
+        {"late": [1.1]}, {"rises": False}, {"unequal": False}, {"lead": 0.9},
+        {"lead": float("nan")}, {"limits": [float("nan")]}, {"late": [float("nan")]},
+    ],
+)  # fmt: skip
+def test_the_verdict(change):
+    assert judge(Result(**GOOD))[0] is Verdict.HOLDS
+    assert judge(Result(**(GOOD | change)))[0] is Verdict.FAILS
+
+
+REFUSED = {
+    "parameter": ('Tensor("u", word)', 'Tensor("u", token)', "line 5: u over token is not allowed: "
+                  "the tokens of x carry no parameter and no other data"),
+    "data": ('Colouring("c", word', 'Colouring("c", token', "line 3: c over token is not allowed"),
+    "same": ('("x", token, word)', '("x", word, word)', "x over word and word is not allowed"),
+    "nested": ('("z", later, word)', '("z", Exchangeable("l", 2, inside=word), word)',
+               "token of z = l is not allowed: it must be an exchangeable set that lies in no"),
+    "no chance": ('("x", token, word)', '("x", token, Union("u", word, Exchangeable("v", 2)))',
+                  "chance of x = None is not allowed: it must have one for each part of its "
+                  "vocabulary (word, v)"),
+    "chances": ('("x", token, word)', '("x", token, word, chance={"word": 0.5})',
+                "chance of x is not allowed: its chances sum to 1/2, not 1"),
+    "signed": ('("x", token, word)', '("x", token, Signed("d", 2))', "vocabulary of x = d is not"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_wrong_sequences_are_refused(stated, what):
+    old, new, sentence = REFUSED[what]
+    assert old in WORDS
+    with pytest.raises(TheoryError) as refusal:
+        stated(WORDS.replace(old, new))
+    assert sentence in str(refusal.value)
+
+
+def test_too_many_prompts_are_refused_before_they_are_written():
+    theory = load_theory(look_up.FILE)
+    with pytest.raises(ValueError, match=r"10\^1\d configurations of the data are too many"):
+        FullModel(theory, {"K": 10, "N": 12})
+    with pytest.raises(ValueError, match="too many"):
+        orbits(law(theory, {"K": 1000, "N": 1000}))
+
+
+def test_a_risk_without_unlikely_prompts_says_so():
+    theory = load_theory(look_up.FILE)
+    some, every = risk(theory, K=6, N=14, remainder=1e-3), risk(theory, K=6, N=14)
+    assert "all but a chance of" in some.reason
+    assert "all but" not in every.reason
+    missed = every.evaluate([1.0, 0.0]).loss - some.evaluate([1.0, 0.0]).loss
+    assert 0.0 < missed <= some.remainder <= 1e-3

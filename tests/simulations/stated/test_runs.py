@@ -1,0 +1,133 @@
+"""A stated theory runs: its risk in the solvers, held against the full model and by hand.
+
+Trusts: the dense reading and the positional enumeration, which `test_readings` checks.
+"""
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import symbolic
+from dynamics import Population, Problem, Status, gradient_descent, gradient_flow
+from dynamics.core.jit import emitted_kernel
+from dynamics.theory import functions
+from dynamics.theory.data import orbits
+from dynamics.theory.kernel import compiled, mean, mean_function
+from simulations.stated.full import FullModel
+from simulations.stated.law import law
+from simulations.stated.runs import risk
+from symbolic.theory import TheoryError, load_theory
+from symbolic.theory.source import source
+from tests.closeness import close, within
+
+POSITIONAL = Path(symbolic.__file__).parent / "positional" / "stated.py"
+VALUES = {"D": 6, "C": 2, "q": 0.3, "nu": 0.01, "beta": 1.0, "p": 3, "kappa": 6, "tau": 1.0}
+
+
+@cache
+def positional():
+    return load_theory(POSITIONAL)
+
+
+def test_the_compiled_function_is_its_plain_twin():
+    theory = positional()
+    values, text = theory.checked(VALUES), source(theory)
+    data, state = orbits(law(theory, values)), [0.4, 0.7, -0.3]
+    plain = mean(mean_function(text, "it"), data, state, list(values.values()))
+    fast = mean(compiled(text, "it"), data, state, list(values.values()))
+    close(fast[0], plain[0], rel=1e-14)
+    close(fast[1], plain[1], rel=1e-12)
+
+
+def test_machine_code_is_kept_on_disk():
+    """A twin made anew is loaded, and one of other source compiled."""
+    text = "def mean(x):\n    return 2.0 * x\n"
+    sources = [text, text, text.replace("2.0", "3.0")]
+    twins = [emitted_kernel(mean_function(one, "it"), one, beside=functions.softplus)
+             for one in sources]  # fmt: skip
+    assert [twin(1.5) for twin in twins] == [3.0, 3.0, 4.5]
+    assert twins[1].stats.cache_hits
+    assert not twins[1].stats.cache_misses
+
+
+def test_descent_is_that_of_the_full_model():
+    """Every entry of A and v descends for 50 steps; fixed entries stay."""
+    theory, rate = positional(), 0.02
+    run = gradient_descent(risk(theory, **VALUES), learning_rate=rate, steps=50, record="linear")
+    full = FullModel(theory, theory.checked(VALUES))
+    state = full.embed(dict(zip(run.order_parameters, run.states[0].tolist())))
+    for _ in range(50):
+        _, gradient = full.dense.evaluate(state)
+        state = {name: array - rate * np.where(full.free(name), gradient[name], 0.0)
+                 for name, array in state.items()}  # fmt: skip
+    found = full.mean(state)
+    for name, value in zip(run.order_parameters, run.states[-1]):
+        close(value, found[name][0], rel=1e-12)
+        within(found[name][1], 0.0, absolute=1e-15)
+    assert abs(run.states[-1][1]) > 1e-6
+    assert run.status is Status.COMPLETED
+    close(run.loss[-1], full.dense.evaluate(state)[0], rel=1e-13)
+
+
+def test_flow_is_that_of_the_theory_by_hand():
+    problem = Problem(D=6, C=2, q=0.3, nu=0.01, beta=1.0)
+    derived = gradient_flow(risk(positional(), **VALUES), horizon=1e4, rtol=1e-10, atol=1e-13)
+    by_hand = gradient_flow(
+        Population(problem, "enumeration", tolerance=1e-13), horizon=1e4, rtol=1e-10, atol=1e-13
+    )
+    close(derived.states[-1], by_hand.states[-1], rel=1e-6)
+    close(derived.loss[-1], by_hand.loss[-1], rel=1e-9)
+    assert derived.violations() == {"loss non-increasing": 0.0}
+    assert list(derived.to_dataset().data_vars) == ["alpha", "gamma", "rho", "loss", "bound"]
+
+
+def test_jacobian_is_that_by_hand():
+    problem, at = Problem(D=6, C=2, q=0.3, nu=0.01, beta=1.0), np.array([0.4, 0.7, -0.3])
+    by_hand = Population(problem, "enumeration", tolerance=1e-13)
+    wanted = by_hand.jacobian(by_hand.state(at))
+    found = risk(positional(), **VALUES).jacobian(at)
+    within(found, wanted, absolute=1e-8 * np.abs(wanted).max())
+
+
+def test_what_overflows_is_told():
+    population = risk(positional(), **VALUES)
+    run = gradient_flow(population, horizon=1.0, initial=[1e200, 0.0, 0.0])
+    assert run.status is Status.OVERFLOW
+    with pytest.raises(OverflowError, match="the risk is"):
+        population.evaluate([1e200, 0.0, 0.0])
+
+
+def test_what_is_missing_is_told():
+    with pytest.raises(TheoryError, match="beta is missing: give D, C, beta, kappa"):
+        risk(positional(), D=6, C=2)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("_out[1] += _w *", "_out[1] +="),  # the chance of a configuration
+        ("_loss += _w *", "_loss +="),
+        ("_n = D*(C - 1)", "_n = D*C"),  # entries of an order parameter
+        ("_x5 = C*_x2*(-1 + D/C)", "_x5 = C*_x2*(D/C)"),  # keys that a softmax runs over
+        ("_power(_x23*kappa, p)", "_power(_x23*kappa, p - 1)"),
+        ("range(_begin_set, _end_set)", "range(_begin_set, _end_set - 1)"),  # families
+        ("_begin_set = _first_set[_b]", "_begin_set = _first_set[0]"),
+    ],
+)
+def test_a_kernel_that_is_broken_differs_from_the_full_model(right, wrong):
+    theory = positional()
+    values, text = theory.checked(VALUES), source(theory)
+    assert right in text
+    full, state = FullModel(theory, values), {"alpha": 0.4, "gamma": 0.7, "rho": -0.3}
+    loss, gradient = full.dense.evaluate(full.embed(state))
+    wanted = [loss, *(full.mean(gradient)[name][0] for name in state)]
+
+    def off(source_text):
+        function, data = mean_function(source_text, "it"), orbits(law(theory, values))
+        found = mean(function, data, list(state.values()), list(values.values()))
+        return max(abs(x / y - 1.0) for x, y in zip([found[0], *found[1]], wanted))
+
+    assert off(text) <= 1e-12
+    assert off(text.replace(right, wrong)) > 1e-3

@@ -1,0 +1,208 @@
+"""Every tool works on a file: run, sweep, map, falsify; and what they refuse, in a sentence."""
+
+import json
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from simulations import stated, theories
+from simulations.cli import main
+from simulations.stated.theory import StatedTheory
+from tests.closeness import close
+
+EXAMPLES = Path(stated.__file__).parent / "examples"
+TEACHER = Path(stated.__file__).parent / "examples" / "teacher.py"
+SWEEP = """\
+[grid]
+D = [8, 12, 16]
+nu = [0.5, 1.0]
+
+[run]
+horizon = 50
+"""
+
+
+@pytest.fixture(autouse=True)
+def forgotten():
+    before = dict(theories._STATED)
+    yield
+    theories._STATED.clear()
+    theories._STATED.update(before)
+
+
+def run(capsys, *words):
+    assert main(["run", "--theory", *map(str, words), "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_run(tmp_path, capsys):
+    """K c_in + (D - K) c_out is conserved; the start can be chosen; the command reruns it."""
+    out, plot = tmp_path / "run.nc", tmp_path / "run.png"
+    words = [TEACHER, "--D", 12, "--nu", 2, "--c-in0", 0.5, "--horizon", 100]
+    told = run(capsys, *words, "--out", out, "--plot", plot)
+    assert told["system"] == "stated:teacher"
+    assert told["problem"]["values"] == {"D": 12, "K": 4, "nu": 2.0}
+    final = told["final"]
+    close(4 * final["c_in"] + 8 * final["c_out"], 2.0, rel=1e-7)
+    assert final["v"] > 0.1
+    assert 0 < told["outcomes"]["loss"] < told["outcomes"]["initial_loss"]
+    assert told["violated"] == {}
+    assert told["command"] == (
+        f"patchdyn run --theory {TEACHER} --D 12 --K 4 --nu 2.0 --c-in0 0.5 --solver flow "
+        "--horizon 100.0 --rtol 1e-08"
+    )
+    again = run(capsys, *told["command"].split()[3:])
+    assert again["final"] == final
+    assert out.is_file()
+    assert plot.read_bytes().startswith(b"\x89PNG")
+    assert main(["run", "--theory", str(TEACHER), "--solver", "gd", "--steps", "20"]) == 0
+    assert "an estimate of rounding" in capsys.readouterr().out
+
+
+def test_help_tells_the_parameters_of_the_file(capsys):
+    assert main(["run", "--theory", str(TEACHER), "--help"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "teacher, as teacher.py states it (Zhang, Zhao, Gu, Cao (arXiv 2603.22801))" in said
+    assert "--K X tokens of a group (default 4); a divisor of D, at least 2" in said
+    assert "--c-out0 X initial c_out (default 0)" in said
+
+
+def test_sweep_and_map(tmp_path, capsys):
+    config, folder = tmp_path / "grid.toml", tmp_path / "sweep"
+    config.write_text(SWEEP)
+    words = ["sweep", str(config), "--out", str(folder), "--workers", "1"]
+    assert main([*words, "--theory", str(TEACHER)]) == 0
+    assert "6 cells: 6 completed" in capsys.readouterr().out
+    assert main(["map", str(folder)]) == 0
+    assert (folder / "maps" / "c_in.png").is_file()
+    capsys.readouterr()
+    assert main(["map", str(folder), "--at", "D=12", "--at", "nu=1", "--json"]) == 0
+    cell = json.loads(capsys.readouterr().out)
+    alone = run(capsys, TEACHER, "--D", 12, "--nu", 1, "--horizon", 50)
+    close(cell["outcomes"]["c_in"], alone["final"]["c_in"], rel=1e-9)
+    theories._STATED.clear()
+    assert main(["map", str(folder)]) == 2
+    assert "name it with --theory FILE.py" in capsys.readouterr().err
+    other = tmp_path / "other.py"
+    other.write_text(TEACHER.read_text().replace("0.5 * (", "0.7 * ("))
+    assert main(["map", str(folder), "--theory", str(other)]) == 2
+    assert "another version of the file" in capsys.readouterr().err
+    assert main([*words, "--theory", str(other)]) == 2  # the folder holds what the first one says
+    assert main([*words]) == 2
+
+
+def test_falsify(capsys):
+    words = ["--theory", str(TEACHER), "--budget", "30", "--horizon", "100", "--json"]
+    assert main(["falsify", "c_in <= 1", *words]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["outcome"] == "falsified"
+    assert found["command"].startswith(f"patchdyn run --theory {TEACHER}")
+    assert found["counterexample"]["violation"] > 0
+
+
+def test_a_theory_is_sent_as_its_file(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(TEACHER.read_text())
+    theory = StatedTheory(path)
+    again = pickle.loads(pickle.dumps(theory))
+    assert again.fingerprint == theory.fingerprint
+    case = theory.build({"horizon": 10})
+    assert again.measure(case)["c_in"] == theory.measure(case)["c_in"] > 0
+    text = pickle.dumps(theory)
+    path.write_text(TEACHER.read_text() + "\n")
+    with pytest.raises(ValueError, match="is not what it was"):
+        pickle.loads(text)
+
+
+def test_drawn_problems_are_valid_and_differ():
+    from hypothesis import find
+
+    theory = StatedTheory(TEACHER)
+    simplest = find(theory.cases(K=4, horizon=1.0), lambda values: True)
+    assert simplest["D"] == 8  # with one group c_out would have no entry
+    other = find(theory.cases(), lambda values: values["nu"] > 1.5 and values["D"] > 6)
+    assert theory.build(other).problem.values["D"] % other["K"] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["run", "--theory", "{teacher}", "--D", "10", "--K", "4"], "K must divide D = 10"),
+        (["run", "--theory", "{teacher}", "--nu", "-1"], "nu = -1 is not allowed: nu must be > 0"),
+        (["run", "--theory", "{teacher}", "--system", "masked"], "not allowed with argument"),
+        (["run", "--theory", "{clash}"], "horizon, x0: it means something else where the theory"),
+        (["run", "--theory", "{wrong}"], "wrong.py, line 1: NameError: name 'nothing'"),
+        (["falsify", "c_in <= 1", "--theory", "{teacher}", "--certify", "--box", "D=4"],
+         "--certify is not allowed with --theory {teacher}: it has none"),
+        (["falsify", "q <= 1", "--theory", "{teacher}"], "q"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(tmp_path, capsys, words, sentence):
+    files = {"teacher": TEACHER}
+    for name, text in (
+        ("wrong", "nothing\n"),
+        ("clash", TEACHER.read_text().replace("nu", "horizon").replace('"c_out"', '"x0"')
+                  .replace('"c_in"', '"x"').replace('"c_in >= c_out", ', "")),
+    ):  # fmt: skip
+        files[name] = tmp_path / f"{name}.py"
+        files[name].write_text(text)
+    assert main([word.format(**files) for word in words]) == 2
+    assert sentence.format(**files) in capsys.readouterr().err
+
+
+def test_states_of_any_name_are_words():
+    import symbolic
+
+    theory = StatedTheory(Path(symbolic.__file__).parent / "masked" / "stated.py")
+    assert theory.words["Upsilon[global to local]"] == "Upsilon_global_to_local"
+    case = theory.build({"G": 4, "C": 2, "N": 2, "M": 3, "z": 1.5, "Upsilon_global_to_local0": 0.5})
+    start = case.problem.start
+    assert start["Upsilon[global to local]"] == 0.5
+    assert np.count_nonzero(list(start.values())) == 1
+
+
+def test_the_command_of_a_file_passes_on(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    words = ["theory", str(TEACHER)]
+    assert main([*words, "--run", "D=12", "c_in0=0.5", "horizon=100", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told == told | {"system": "stated:teacher", "status": "completed"}
+    assert told["initial"]["c_in"] == 0.5
+    assert main([*words, "--falsify", "v <= 0.1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["outcome"] == "falsified"
+    for wrong, sentence in (
+        (["--run", "E=3"], "--run E=3 is not allowed: it must be NAME=VALUE with one of D, K, nu"),
+        (["--sweep", "grid.toml"], "--sweep CONFIG.toml and --out DIR are needed together"),
+        (["--at", "D=8", "--run"], "--at is of the check alone"),
+        (["--run", "D=10", "K=4"], "K must divide D = 10"),
+        (["--sweep", "grid.toml", "--out", "x"], "cannot read grid.toml"),
+    ):
+        assert main([*words, *wrong]) == 2
+        assert sentence in capsys.readouterr().err
+
+
+def test_report_of_a_file(tmp_path, monkeypatch, capsys):
+    """A conjecture that is false fails, with the command that shows it."""
+    from simulations.stated import report
+
+    monkeypatch.setattr(report, "QUICK_BUDGET", 3.0)
+    path = tmp_path / "mine.py"
+    path.write_text(TEACHER.read_text().replace('"loss <= at_start(loss)"', '"v <= 0.1"'))
+    folder = tmp_path / "report"
+    assert main(["theory", str(path), "--report", str(folder), "--quick"]) == 0
+    records = {one["claim"]: one for one in json.loads((folder / "report.json").read_text())}
+    verdicts = {name: record["verdict"] for name, record in records.items()}
+    assert verdicts == {"teacher-reduction": "holds", "teacher-conjecture-1": "holds",
+                        "teacher-conjecture-2": "fails"}  # fmt: skip
+    assert "patchdyn run --theory" in records["teacher-conjecture-2"]["summary"]
+    assert (folder / "figures" / "teacher-run.png").is_file()
+    assert main(["theory", str(path), "--report", str(folder), "--quick"]) == 0
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("[a-z]*.py")))
+def test_every_example_runs(name, capsys):
+    """In the tools a file's names must not mean something else."""
+    assert main(["run", "--theory", str(EXAMPLES / f"{name}.py"), "--json"]) == 0
+    assert "error" not in capsys.readouterr().err
