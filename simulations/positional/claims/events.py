@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from simulations.reproduction.claim import (
     Claim,
     Context,
+    Headline,
     Measured,
     Outcome,
     Row,
@@ -171,6 +172,17 @@ def _figure(problem: Problem, tolerance: float) -> Any:
     )
 
 
+def _finding(outcome: Outcome) -> str:
+    total = len(outcome.numbers("T1"))
+    found = [isinstance(one.value, float) for one in outcome.numbers("T1")]
+    rises = [isinstance(one.value, float) for one in outcome.numbers("onset")]
+    ends = [isinstance(one.value, float) for one in outcome.numbers("end_of_rise")]
+    return (
+        f"T1 exists in {sum(found)} of {total} regimes; alpha rises again in {sum(rises)}, and "
+        f"until the end in {sum(rises) - sum(ends)}."
+    )
+
+
 CLAIM = Claim(
     id="events",
     place="Events I, II, III (Section 4.1)",
@@ -192,6 +204,8 @@ CLAIM = Claim(
         "paper's regime is asymptotic. T1 waits for the largest |rho| up to the horizon T, so it "
         "is reported at three. Nothing is sampled."
     ),
+    headline=Headline("rise", pick=max),
+    finding=_finding,
     run=run,
     quick_note="three regimes instead of nine, population tolerance 1e-5 instead of 1e-8",
     depends="gradient flow under the certified expectation, events located by root finding",
