@@ -200,13 +200,17 @@ class TestFindings:
         assert not is_record(record | {"headline": 3})
 
     def test_statement_figure_headline_finding_numbers(self, tmp_path):
-        words = {"finding": "It is 3.", "headline": Headline("worst", {"D": 16}), "figures": [figure()]}
+        words = {
+            "finding": "It is 3.",
+            "headline": Headline("worst", {"D": 16}),
+            "figures": [figure()],
+        }
         text = self.page_of(tmp_path, **words)
         section = text[text.index('id="one"') :]
         told = (
             "<blockquote>",
             "<figure>",
-            '<p class="headline"><span class="value">1e-12</span> the worst <span class="soft">(D = 16',
+            '<p class="headline"><span class="value">1e-12</span> the worst <span',
             '<p class="found">It is 3.</p>',
             "Measured numbers",
         )
