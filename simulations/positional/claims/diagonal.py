@@ -350,7 +350,7 @@ def _against_full_matrix(problem: Problem, steps: int, seed: int) -> float:
 def _finding(outcome: Outcome) -> str:
     compared = list(zip(outcome.values("meets"), outcome.values("same")))
     inside, outside = (
-        [same for meets, same in compared if meets is kind] for kind in (True, False)
+        [same for meets, same in compared if meets == kind] for kind in (True, False)
     )
     return (
         f"A trained diagonal leads to the same conclusions in {sum(inside)} of {len(inside)} "

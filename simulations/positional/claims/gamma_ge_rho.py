@@ -363,7 +363,7 @@ def _figures(named: dict[Problem, Course], every: list[Course], context: Context
 
 def _finding(outcome: Outcome) -> str:
     told = ", ".join(
-        f"{one.value} of {outcome.number('problems', **one.at)} drawn {one.at['drawn']}"
+        f"{one.value} of {outcome.number('problems', **one.at)} with {one.at['range']}"
         for one in outcome.numbers("failures")
     )
     return (

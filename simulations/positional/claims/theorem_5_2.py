@@ -230,12 +230,16 @@ def _finding(outcome: Outcome) -> str:
     from simulations.positional.learners import FINDER, PRETRAINED
 
     last = max(outcome.numbers("needed", learner=FINDER), key=lambda one: int(one.at["D"]))
-    at = {"qD": last.at["qD"], "D": last.at["D"]}
-    own = outcome.numbers("needed", learner=PRETRAINED, **at)
-    least = outcome.number("least_samples", **at)
+    D, qD = last.at["D"], float(last.at["qD"])
+    own = outcome.numbers("needed", learner=PRETRAINED, D=D, qD=last.at["qD"])
+    (least,) = (
+        one.value
+        for one in outcome.numbers("least_samples", D=D)
+        if math.isclose(float(one.at["qD"]), qD)
+    )
     told = f"; the pre-trained A {in_words(own[0].value)}" if own else ""
     return (
-        f"At D = {at['D']} a learner that looks for the sets needs {in_words(last.value)} samples "
+        f"At D = {D} a learner that looks for the sets needs {in_words(last.value)} samples "
         f"({least} at least){told}."
     )
 
