@@ -176,10 +176,10 @@ def _figure(settings: dict[str, Setting], runs: dict[str, Training]) -> Figure:
 
 def _finding(outcome: Outcome) -> str:
     least = min(outcome.values("recovered"))
-    inside, outside = min(outcome.values("inside")), max(outcome.values("outside"))
+    ratio = min(a / b for a, b in zip(outcome.values("inside"), outcome.values("outside")))
     return (
-        f"{least:.1%} of the patches show their set as the top C entries of A, on squares or not: "
-        f"{inside:.2g}/D against {outside:.2g}/D."
+        f"{least:.1%} of the patches have their set as the top C entries of A, on squares or not; "
+        f"attention is {ratio:.2g} times as high there."
     )
 
 

@@ -96,8 +96,8 @@ def judge(point: Point) -> tuple[Verdict, str]:
 def _finding(outcome: Outcome) -> str:
     minus, plus, f_star = (outcome.number(name) for name in ("minus", "plus", "f_star"))
     return (
-        f"{minus} patches hold -1 and {plus} hold +1, yet f* = {f_star:g}; so "
-        f"{outcome.number('outvoted_exact'):.1%} of the points with y = +1."
+        f"{minus} patches hold -1 and {plus} hold +1, yet f* = {f_star:g}: outvoted, as "
+        f"{outcome.number('outvoted_exact'):.1%} of the points with y = +1 are."
     )
 
 
