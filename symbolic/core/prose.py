@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from itertools import pairwise
+from itertools import zip_longest
 from typing import Literal, NamedTuple
 
 from symbolic.core.notation import ARTICLES, COMPARISONS, Is, Item, as_math, escaped, read
@@ -45,7 +45,8 @@ def latex(sentence: str, *, widest: int | None = None) -> str:
     follow them.
     """
     found, marks = "", ""
-    for one, after in pairwise([*pieces(sentence), None]):
+    taken = pieces(sentence)
+    for one, after in zip_longest(taken, taken[1:]):
         shown = one.shown if one.kind == "math" else escaped(one.shown.removeprefix(marks))
         marks = ""
         if one.kind == "math" and widest is not None and len(one.shown) > widest:
