@@ -7,9 +7,8 @@ from functools import wraps
 from importlib.util import find_spec
 
 from simulations.reproduction.claim import Context, Outcome, Verdict
+from simulations.vision.data.packages import INSTALL
 
-#: What installs all that this room needs.
-COMMAND = 'pip install "patchdyn[vision]"'
 _NEEDED = ("jax", "optax", "sklearn", "skimage", "mlxtend")
 
 
@@ -25,7 +24,7 @@ def needs_extra(run: Callable[[Context], Outcome]) -> Callable[[Context], Outcom
     def checked(context: Context) -> Outcome:
         if not (names := missing()):
             return run(context)
-        told = f"Not run: {', '.join(names)} not installed; {COMMAND} installs what is needed."
+        told = f"Not run: {', '.join(names)} not installed; {INSTALL} installs what is needed."
         return Outcome(Verdict.SKIPPED, (), None, {}, told)
 
     return checked

@@ -7,7 +7,7 @@ parameters, batches, masks and permutation of its own, from the seed of the clai
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -85,6 +85,24 @@ def mnist(kind: str, steps: int) -> Plan:
     return Plan(
         "mnist-5k", Model(kind, patch=4), Settings(steps=steps, batch=32, rate=RATE, shift=2)
     )
+
+
+def plans_of_comparison(quick: bool, long: bool) -> dict[str, tuple[Plan, Plan]]:
+    """Return positional and vanilla attention by data set, all else alike."""
+    of_digits = 150 if quick else 1200 if long else 500
+    of_photographs = 150 if quick else 1500 if long else 250
+
+    def both(make: Callable[[str], Plan]) -> tuple[Plan, Plan]:
+        return make("position"), make("content")
+
+    plans = {
+        "masked photographs": both(lambda kind: photographs(kind, of_photographs)),
+        "digits with shifts": both(lambda kind: digits(kind, of_digits)),
+        "digits without": both(lambda kind: digits(kind, of_digits, 0)),
+    }
+    if not quick:
+        plans["5,000 MNIST digits"] = both(lambda kind: mnist(kind, 2500 if long else 150))
+    return plans
 
 
 #: Learning rate.

@@ -20,7 +20,7 @@ from simulations.vision.extra import needs_extra
 if TYPE_CHECKING:
     import numpy as np
 
-    from simulations.vision.runs import Plan, Run
+    from simulations.vision.runs import Run
 
 #: Error by which positional attention may be behind and still compete: what it is behind on
 #: ImageNet in Figure 6, where it does so by the statement (71.9 % against 68.9 %).
@@ -67,7 +67,7 @@ def run(context: Context) -> Outcome:
     from simulations.vision import runs
 
     count = 3 if context.quick else 5
-    plans = _plans(context)
+    plans = runs.plans_of_comparison(context.quick, context.thorough)
     both = [plan for pair in plans.values() for plan in pair]
     trained = runs.trained(context, both, count)
     models = {name: (trained[first], trained[other]) for name, (first, other) in plans.items()}
@@ -125,25 +125,6 @@ def judge(found: Mapping[str, Compared], steps: Mapping[str, int]) -> tuple[Verd
         f"{'; '.join(parts)}; a step of vanilla attention costs {min(costs):.1f} to "
         f"{max(costs):.1f} times as much."
     )
-
-
-def _plans(context: Context) -> dict[str, tuple[Plan, Plan]]:
-    """Return positional and vanilla attention by data set, settings alike."""
-    from simulations.vision.runs import digits, mnist, photographs
-
-    long = context.thorough
-    of_digits = 150 if context.quick else 1200 if long else 500
-    of_photographs = 150 if context.quick else 1500 if long else 250
-    kinds = ("position", "content")
-    first, other = (photographs(kind, of_photographs) for kind in kinds)
-    plans = {"masked photographs": (first, other)}
-    for name, shift in (("digits with shifts", 1), ("digits without", 0)):
-        first, other = (digits(kind, of_digits, shift) for kind in kinds)
-        plans[name] = first, other
-    if not context.quick:
-        first, other = (mnist(kind, 2500 if long else 150) for kind in kinds)
-        plans["5,000 MNIST digits"] = first, other
-    return plans
 
 
 def _figure(
