@@ -40,7 +40,6 @@ html_theme = "alabaster"
 html_theme_options = {"description": "Learning dynamics of attention, made executable"}
 html_static_path = ["static"]
 html_css_files = ["book.css"]
-linkcheck_ignore = [r"https?://"]  # pages elsewhere come and go; what is checked are our own
 doctest_global_setup = "import numpy as np"
 
 write_chapters(HERE, os.environ.get("PATCHDYN_REPORT"))

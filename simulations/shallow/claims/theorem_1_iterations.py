@@ -219,7 +219,7 @@ CLAIM = Claim(
         "intervals at most 0.15 to either side, else the exponent is not resolved and the claim is "
         "a finding."
     ),
-    headline=Headline("model_deviation"),
+    headline=Headline("exponent_high", {"run": "eta_KQ/eta=10"}),
     finding=_finding,
     run=run,
     quick_note="alpha_* in steps of four instead of two, two rates instead of three",
