@@ -174,12 +174,14 @@ def _figure(problem: Problem, tolerance: float) -> Any:
 
 def _finding(outcome: Outcome) -> str:
     total = len(outcome.numbers("T1"))
-    found = [isinstance(one.value, float) for one in outcome.numbers("T1")]
-    rises = [isinstance(one.value, float) for one in outcome.numbers("onset")]
-    ends = [isinstance(one.value, float) for one in outcome.numbers("end_of_rise")]
+    found, rises, ends = (
+        [one.value for one in outcome.numbers(name) if not isinstance(one.value, str)]
+        for name in ("T1", "onset", "end_of_rise")
+    )
+    times = f" ({min(found):.2g} to {max(found):.2g})" if found else ""
     return (
-        f"T1 exists in {sum(found)} of {total} regimes; alpha rises again in {sum(rises)}, and "
-        f"until the end in {sum(rises) - sum(ends)}."
+        f"T1 exists in {len(found)} of {total} regimes{times}; alpha rises again in {len(rises)}, "
+        f"until the end in {len(rises) - len(ends)}."
     )
 
 

@@ -233,7 +233,7 @@ def _finding(outcome: Outcome) -> str:
 
     worst = max(outcome.values("error"))
     pretrained, scratch = (
-        in_words(outcome.numbers("needed", learner=name)[-1].value)
+        in_words(outcome.numbers("needed", learner=name)[-1].value, ".3g")
         for name in (PRETRAINED, SCRATCH)
     )
     return (

@@ -237,9 +237,9 @@ def _finding(outcome: Outcome) -> str:
         for one in outcome.numbers("least_samples", D=D)
         if math.isclose(float(one.at["qD"]), qD)
     )
-    told = f"; the pre-trained A {in_words(own[0].value)}" if own else ""
+    told = f"; the pre-trained A {in_words(own[0].value, '.3g')}" if own else ""
     return (
-        f"At D = {D} a learner that looks for the sets needs {in_words(last.value)} samples "
+        f"At D = {D} a learner that looks for the sets needs {in_words(last.value, '.3g')} samples "
         f"({least} at least){told}."
     )
 
