@@ -160,7 +160,7 @@ def _finding(outcome: Outcome) -> str:
         max(outcome.values(name)) for name in ("error_over_bound", "sampling_deviation")
     )
     return (
-        f"True errors are at most {worst:.2g} of their certified bounds; samples lie within "
+        f"Errors are at most {worst:.2g} of their certified bounds; samples lie within "
         f"{apart:.2g} standard errors."
     )
 

@@ -110,10 +110,12 @@ def _finding(outcome: Outcome) -> str:
 
     flows = [one for one in outcome.numbers("test_error") if one.at["scaling"] != FIXED]
     done = [
-        one for one in flows
-        if outcome.number("associates", **one.at) and float(one.value) <= ERROR_GOAL
-        and outcome.number("risk", **one.at) <= LOSS_GOAL
-    ]  # fmt: skip
+        one
+        for one in flows
+        if outcome.number("associates", **one.at)
+        and outcome.number("ending", **one.at) == f"risk below {LOSS_GOAL:g}"
+        and float(one.value) <= ERROR_GOAL
+    ]
     worst, top = max(one.value for one in flows), max(one.at["D"] for one in flows)
     return (
         f"{len(done)} of {len(flows)} flows at the paper's scalings associate and learn, up to "

@@ -354,7 +354,7 @@ def _finding(outcome: Outcome) -> str:
     told = ", ".join(
         f"{outcome.number('growth', knob=knob, run=WITH):.1f} with {knob}" for knob in KNOBS
     )
-    return f"Errors as large as what they disturb multiply the samples by {told} (first order)."
+    return f"Errors as large as what they disturb multiply the samples by {told}."
 
 
 CLAIM = Claim(

@@ -185,8 +185,8 @@ def _finding(outcome: Outcome) -> str:
         for name in (SHIFTS, NONE)
     )
     return (
-        f"Closeness shows in P trained on shifted digits with z {shifted} (vanilla, positional), "
-        f"without shifts {without}."
+        f"z of closeness in P is {shifted} (vanilla, positional) on shifted digits, {without} "
+        "without shifts."
     )
 
 
