@@ -63,10 +63,12 @@ package: $(VENV)/.installed-dev
 	cd build/package && empty/bin/patchdyn reproduce --quick --only figure-3 --out report
 	cd build/package && empty/bin/patchdyn derive attention > derivation.txt
 
-# the book; REPORT=report shows what that report found. Warnings are errors, doctests run
+# the book; REPORT=report shows what that report found. Warnings are errors, doctests run, links lead
+# somewhere and nothing is loaded from the network
 docs: $(VENV)/.installed-docs
 	PATCHDYN_NOTEBOOKS=off $(BIN)/python -m sphinx -b doctest -W -q notebooks/book build/docs/doctest
 	PATCHDYN_REPORT=$(REPORT) $(BIN)/python -m sphinx -b html -W --keep-going -q notebooks/book build/docs/html
+	$(BIN)/python notebooks/book/check_links.py build/docs/html
 
 clean:
 	rm -rf $(VENV) build *.egg-info .benchmarks .coverage .hypothesis .import_linter_cache \

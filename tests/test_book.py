@@ -2,6 +2,7 @@
 
 import importlib.util
 import io
+import json
 import re
 import shutil
 from dataclasses import replace
@@ -20,12 +21,22 @@ from tests.simulations.fakes import claim, figure
 DOCS = Path(__file__).parents[1] / "notebooks" / "book"
 
 
-@pytest.fixture(scope="module")
-def chapters():
-    spec = importlib.util.spec_from_file_location("chapters", DOCS / "chapters.py")
+def _module(name):
+    """Return a module of the book, which is no package."""
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def chapters():
+    return _module("chapters")
+
+
+@pytest.fixture(scope="module")
+def mathml():
+    return _module("mathml")
 
 
 @pytest.fixture
@@ -67,3 +78,48 @@ def test_every_page_is_in_the_book(chapters, tmp_path):
     assert all(re.search(rf"^{page}$", index, re.MULTILINE) for page in pages)
     assert {"made/theories/*", "made/notebooks/*", "made/contributing"} <= set(index.split())
     shutil.rmtree(tmp_path)
+
+
+class TestFormulas:
+    """They are drawn without scripts and without the network: as MathML."""
+
+    def test_every_formula_of_a_chapter_and_of_the_pages_is_drawn(self, chapters, mathml, tmp_path):
+        texts = [chapters.chapter("shallow", None, tmp_path)]
+        texts += [page.read_text(encoding="utf-8") for page in DOCS.glob("*.md")]
+        for notebook in DOCS.parent.glob("*.ipynb"):
+            cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+            texts += ["".join(one["source"]) for one in cells if one["cell_type"] == "markdown"]
+        text = "\n\n".join(re.sub(r"`[^`]+`", "", one) for one in texts)
+        formulas = re.findall(r"\$\$(.+?)\$\$|\$([^$]+?)\$", text, re.DOTALL)
+        assert len(formulas) > 500
+        for block, inline in formulas:
+            assert mathml.mathml(block or inline, block=bool(block)).startswith("<math")
+
+    def test_what_is_not_known_is_refused(self, mathml):
+        with pytest.raises(ValueError, match="unheardof"):
+            mathml.mathml(r"a + \unheardof{b}")
+
+    def test_no_page_asks_for_scripts_from_elsewhere(self):
+        conf = (DOCS / "conf.py").read_text(encoding="utf-8")
+        assert 'html_math_renderer = "mathml"' in conf
+        assert "mathjax" not in conf
+
+
+@pytest.mark.parametrize(
+    ("link", "fault"),
+    [
+        ('<a href="other.html#here">', ""),
+        ('<a href="https://example.org/page">', ""),
+        ('<a href="#top">', ""),
+        ('<a href="other.html#gone">', "names no place"),
+        ('<a href="gone.html">', "leads nowhere"),
+        ('<script src="https://example.org/a.js">', "is loaded from elsewhere"),
+        ('<link href="//example.org/a.css">', "is loaded from elsewhere"),
+        ('<img src="gone.png">', "leads nowhere"),
+    ],
+)
+def test_links_are_checked(tmp_path, link, fault):
+    (tmp_path / "index.html").write_text(f'<p id="top">{link}</p>')
+    (tmp_path / "other.html").write_text('<p id="here">')
+    found = _module("check_links").faults(tmp_path)
+    assert [fault in one for one in found] == ([True] if fault else [])

@@ -23,19 +23,23 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.doctest",
-    "sphinx.ext.mathjax",
+    "mathml",
 ]
+html_math_renderer = "mathml"
 exclude_patterns = ["_build"]
 myst_enable_extensions = ["dollarmath", "deflist", "colon_fence"]
 myst_heading_anchors = 3
 nb_execution_mode = os.environ.get("PATCHDYN_NOTEBOOKS", "cache")
 nb_execution_timeout = 900
 nb_execution_raise_on_error = True
+nb_ipywidgets_js: dict[str, dict[str, str]] = {}  # sliders need a kernel; nothing is loaded
 numpydoc_show_class_members = False
 autosummary_generate = True
 autodoc_typehints = "none"  # docstrings tell shapes and units
 html_theme = "alabaster"
 html_theme_options = {"description": "Learning dynamics of attention, made executable"}
+html_static_path = ["static"]
+html_css_files = ["book.css"]
 doctest_global_setup = "import numpy as np"
 
 write_chapters(HERE, os.environ.get("PATCHDYN_REPORT"))

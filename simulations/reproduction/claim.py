@@ -65,6 +65,9 @@ class Figure:
 
 Value = float | int | str | bool
 
+#: A finding has at most so many characters.
+FINDING = 120
+
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 
@@ -128,6 +131,11 @@ def spread(name: str, label: str, found: Iterable[Value], unit: str = "") -> lis
     return [(name, label, value, unit), *interval(name, label, low, high, unit)]
 
 
+def in_words(value: Value, digits: str = ".2g") -> str:
+    """Return a number as it is formatted, a word as it is."""
+    return value if isinstance(value, str) else format(value, digits)
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What running a claim found.
@@ -147,9 +155,6 @@ class Outcome:
         One sentence with the number that decides.
     figures
         Figures that show it, the one that shows most first.
-    finding
-        What was found, in one short sentence made of the numbers; empty where the summary begins
-        with it.
 
     Raises
     ------
@@ -163,7 +168,6 @@ class Outcome:
     parameters: dict[str, Any]
     summary: str
     figures: tuple[Figure, ...] = ()
-    finding: str = ""
 
     def __post_init__(self) -> None:
         meanings: dict[str, tuple[str, str]] = {}
@@ -191,6 +195,55 @@ class Outcome:
     def numbers(self, name: str, /, **at: Value) -> list[Measured]:
         """Return all numbers of this name whose place includes ``at``."""
         return [one for one in self.measured if one.name == name and at.items() <= one.at.items()]
+
+    def values(self, name: str, /, **at: Value) -> list[Any]:
+        """Return the values of these numbers, words among them left out.
+
+        Raises
+        ------
+        KeyError
+            If there is none.
+        """
+        found = [one.value for one in self.numbers(name, **at) if not isinstance(one.value, str)]
+        if not found:
+            raise KeyError(f"{name} at {at}: no number")
+        return found
+
+
+@dataclass(frozen=True)
+class Headline:
+    """Which of a claim's numbers is told first.
+
+    Attributes
+    ----------
+    name
+        Of the measured number.
+    at
+        As much of its place as is needed; empty where there is one, or one of the claim as a whole.
+    pick
+        ``max`` or ``min``: the greatest or least number of the name at these places.
+    """
+
+    name: str
+    at: Mapping[str, Value] = field(default_factory=dict)
+    pick: Callable[..., Any] | None = None
+
+    def of(self, outcome: Outcome) -> Measured:
+        """Return the number.
+
+        Raises
+        ------
+        KeyError
+            If there is none, or more than one to choose from.
+        """
+        found = outcome.numbers(self.name, **self.at)
+        numbers = [one for one in found if isinstance(one.value, int | float)]
+        if self.pick is None:
+            exact = [one for one in numbers if one.at == self.at]
+            numbers = exact or numbers
+        if not numbers or (self.pick is None and len(numbers) > 1):
+            raise KeyError(f"{self.name} at {dict(self.at)}: {len(numbers)} numbers")
+        return self.pick(numbers, key=lambda one: one.value) if self.pick else numbers[0]
 
 
 def _no_progress(fraction: float) -> None:
@@ -235,6 +288,11 @@ class Claim:
     criterion
         What decides the verdict and where it comes from: written from the statement, before the
         run.
+    headline
+        The number that is told first.
+    finding
+        What was found, in one sentence of at most `FINDING` characters: written from the measured
+        numbers, so that it cannot disagree with them.
     run
         Measures; raises only if it cannot.
     quick_note
@@ -260,3 +318,5 @@ class Claim:
     shares: str = ""
     thorough_note: str = ""
     criterion: str = ""
+    headline: Headline | None = None
+    finding: Callable[[Outcome], str] | None = None

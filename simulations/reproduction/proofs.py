@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from simulations.reproduction.claim import Measured, measured_at
+from simulations.reproduction.claim import Measured, Outcome, measured_at
 
 if TYPE_CHECKING:
     from symbolic.core.proof import Proof
@@ -21,3 +21,9 @@ def decided(proofs: list[Proof]) -> list[Measured]:
         ("general_hold", "holds for all sizes",
          bool(general) and all(proof.all_zero for proof in general)),
     )  # fmt: skip
+
+
+def share_decided(outcome: Outcome) -> str:
+    """Return in words how many of the identities that a claim decided are exact."""
+    count, failed = outcome.number("identities"), outcome.number("failed")
+    return f"{count - failed} of {count} exact identities hold"

@@ -64,6 +64,11 @@ _IF_RUN: dict[str, Callable[[Any], bool]] = {
     "tolerance": lambda value: value is None or _number(value),
     "summary": _text,
 }
+#: What may be there: it was not when this layout was first written.
+_ADDED: dict[str, Callable[[Any], bool]] = {
+    "finding": _text,
+    "headline": lambda value: value is None or _measured([value]),
+}
 _IF_FAILED: dict[str, Callable[[Any], bool]] = {"error": _text, "traceback": _text}
 
 
@@ -72,9 +77,8 @@ def is_record(value: Any) -> bool:
     if not isinstance(value, dict):
         return False
     wanted = _ALWAYS | (_IF_FAILED if "error" in value else _IF_RUN)
-    added = {"finding": _text}  # since this layout was first written
     return all(name in value and fits(value[name]) for name, fits in wanted.items()) and all(
-        fits(value.get(name, "")) for name, fits in added.items()
+        name not in value or fits(value[name]) for name, fits in _ADDED.items()
     )
 
 

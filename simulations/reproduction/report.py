@@ -94,7 +94,7 @@ def _template() -> jinja2.Template:
         keep_trailing_newline=True,
     )
     environment.filters |= {
-        "show": show, "verdict": _verdict, "settings": _settings, "rerun": rerun,
+        "show": show, "brief": _brief, "verdict": _verdict, "settings": _settings, "rerun": rerun,
         "finding": finding, "rest": _rest, "typeset": typeset, "alt": _alt,
     }  # fmt: skip
     environment.globals |= {"meaning": MEANING, "trust": _NOTES, "open": _OPEN}
@@ -198,6 +198,11 @@ def show(value: Any) -> str:
         between = "; " if any(isinstance(entry, Mapping | list) for entry in value) else ", "
         return between.join(show(entry) for entry in value)
     return str(value)
+
+
+def _brief(value: Any) -> str:
+    """Return a number in the digits that are read."""
+    return f"{value:.3g}" if isinstance(value, float) else show(value)
 
 
 def _provenance(entries: Iterable[Mapping[str, Any]], stamp: Mapping[str, str]) -> dict[str, Any]:

@@ -163,7 +163,7 @@ def measure(
         warnings.simplefilter("default", RuntimeWarning)
         try:
             outcome = claim.run(context)
-            record.update(_findings(outcome))
+            record.update(_findings(claim, outcome))
             figures = [_drawn(figure, record) for figure in outcome.figures]
         except Exception as failure:
             figures = []
@@ -201,7 +201,8 @@ def _closing(seconds: float, messages: list[str]) -> dict[str, Any]:
     return {"warnings": messages, "seconds": round(seconds, 3), "date": now}
 
 
-def _findings(outcome: Outcome) -> dict[str, Any]:
+def _findings(claim: Claim, outcome: Outcome) -> dict[str, Any]:
+    measured = outcome.verdict is not Verdict.SKIPPED
     return plain(
         {
             "verdict": outcome.verdict,
@@ -209,7 +210,8 @@ def _findings(outcome: Outcome) -> dict[str, Any]:
             "tolerance": outcome.tolerance,
             "parameters": outcome.parameters,
             "summary": outcome.summary,
-            "finding": outcome.finding,
+            "finding": claim.finding(outcome) if claim.finding and measured else "",
+            "headline": claim.headline.of(outcome) if claim.headline and measured else None,
             "figures": [
                 {
                     "name": figure.name,

@@ -12,6 +12,8 @@ from symbolic.core.derivation import Derivation, Equation, Notation
 from symbolic.core.proof import Proof
 
 WIDTH = 96
+#: Formulas of a statement with more characters of LaTeX stand on lines of their own.
+_IN_LINE = 70
 
 _PREAMBLE = r"""\documentclass{article}
 \usepackage[utf8]{inputenc}
@@ -65,7 +67,7 @@ def latex(derivation: Derivation, proofs: list[Proof]) -> str:
     lines += [
         rf"\emph{{{prose.latex(derivation.place)}}}",
         "",
-        prose.latex(derivation.statement),
+        prose.latex(derivation.statement, widest=_IN_LINE),
         "",
     ]
     for equation in derivation.equations:

@@ -10,7 +10,9 @@ that holds a symbol or an operator. Words inside the brackets of a function stay
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from itertools import zip_longest
 from typing import Literal, NamedTuple
 
 from symbolic.core.notation import ARTICLES, COMPARISONS, Is, Item, as_math, escaped, read
@@ -32,13 +34,31 @@ def pieces(sentence: str) -> list[Piece]:
     return _merged(_split(read(sentence)))
 
 
-def latex(sentence: str) -> str:
-    """Return a sentence in LaTeX: formulas between dollars, words with nothing left to expand."""
-    marks = {"math": "${}$", "code": r"\texttt{{{}}}", "emphasis": r"\emph{{{}}}", "words": "{}"}
-    return "".join(
-        marks[one.kind].format(one.shown if one.kind == "math" else escaped(one.shown))
-        for one in pieces(sentence)
-    )
+_MARKS = {"math": "${}$", "code": r"\texttt{{{}}}", "emphasis": r"\emph{{{}}}", "words": "{}"}
+_AT_ITS_END = re.compile(r"^[)\].,;:?!\"]+")
+
+
+def latex(sentence: str, *, widest: int | None = None) -> str:
+    """Return a sentence in LaTeX: formulas between dollars, words with nothing left to expand.
+
+    Formulas of more than ``widest`` characters stand on lines of their own, with the marks that
+    follow them.
+    """
+    found, marks = "", ""
+    taken = pieces(sentence)
+    for one, after in zip_longest(taken, taken[1:]):
+        shown = one.shown if one.kind == "math" else escaped(one.shown.removeprefix(marks))
+        marks = ""
+        if one.kind == "math" and widest is not None and len(one.shown) > widest:
+            words = after.shown if after is not None and after.kind == "words" else ""
+            marks = end.group() if (end := _AT_ITS_END.match(words)) else ""
+            end_of_line = rf"\text{{{escaped(marks)}}}" if marks else ""
+            found += (
+                f"\n\\begin{{equation*}}\n\\fitted{{{shown}{end_of_line}}}\n\\end{{equation*}}\n"
+            )
+        else:
+            found += _MARKS[one.kind].format(shown)
+    return found
 
 
 def _split(items: tuple[Item, ...]) -> list[Piece]:

@@ -7,7 +7,15 @@ from types import SimpleNamespace
 import numpy as np
 import xarray
 
-from simulations.reproduction.claim import Claim, Context, Figure, Outcome, Verdict, measured_at
+from simulations.reproduction.claim import (
+    Claim,
+    Context,
+    Figure,
+    Headline,
+    Outcome,
+    Verdict,
+    measured_at,
+)
 
 
 def figure(name: str = "line") -> Figure:
@@ -46,11 +54,20 @@ class Counter:
             {"problem": {"D": 16, "q": 0.125}, "state": np.zeros(2)},
             self.words.get("summary", "The worst difference is 1e-12 < 1e-11."),
             tuple(self.figures),
-            self.words.get("finding", ""),
         )
 
 
-def claim(name: str, **options) -> Claim:
+class Says:
+    """A finding that was written before."""
+
+    def __init__(self, words: str) -> None:
+        self.words = words
+
+    def __call__(self, outcome: Outcome) -> str:
+        return self.words
+
+
+def claim(name: str, *, finding: str = "", headline: Headline | None = None, **options) -> Claim:
     return Claim(
         id=name,
         place=f"Place of {name}",
@@ -59,6 +76,8 @@ def claim(name: str, **options) -> Claim:
         run=Counter(**options),
         quick_note="smaller",
         depends="nothing",
+        headline=headline,
+        finding=Says(finding) if finding else None,
     )
 
 

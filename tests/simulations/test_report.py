@@ -9,7 +9,7 @@ import pytest
 
 from simulations.display import PlainDisplay
 from simulations.files.store import StoreError
-from simulations.reproduction.claim import Context, Verdict
+from simulations.reproduction.claim import Context, Headline, Outcome, Verdict, measured_at
 from simulations.reproduction.folder import ReportFolder
 from simulations.reproduction.record import is_record
 from simulations.reproduction.registry import claim_ids, load
@@ -192,8 +192,78 @@ class TestFindings:
     def test_a_record_of_before_findings_is_read(self, tmp_path):
         record, _ = measure(claim("one"), Context(quick=True), stamp=STAMP)
         assert record["finding"] == ""
-        assert is_record({key: value for key, value in record.items() if key != "finding"})
+        assert record["headline"] is None
+        assert is_record(record)
+        old = {key: value for key, value in record.items() if key not in ("finding", "headline")}
+        assert is_record(old)
         assert not is_record(record | {"finding": 3})
+        assert not is_record(record | {"headline": 3})
+
+    def test_statement_figure_headline_finding_numbers(self, tmp_path):
+        words = {
+            "finding": "It is 3.",
+            "headline": Headline("worst", {"D": 16}),
+            "figures": [figure()],
+        }
+        text = self.page_of(tmp_path, **words)
+        section = text[text.index('id="one"') :]
+        told = (
+            "<blockquote>",
+            "<figure>",
+            '<p class="headline"><span class="value">1e-12</span> the worst <span',
+            '<p class="found">It is 3.</p>',
+            "Measured numbers",
+        )
+        places = [section.index(one) for one in told]
+        assert places == sorted(places)
+
+    def test_a_claim_without_its_headline_fails_to_run(self):
+        record, _ = measure(claim("one", headline=Headline("absent")), Context(True), stamp=STAMP)
+        assert "absent" in record["error"]
+
+    def test_what_was_skipped_has_no_headline(self):
+        skipped = claim("one", verdict=Verdict.SKIPPED, headline=Headline("absent"), finding="It.")
+        record, _ = measure(skipped, Context(quick=True), stamp=STAMP)
+        assert record["headline"] is None
+        assert record["finding"] == ""
+
+    @pytest.mark.parametrize("name", claim_ids())
+    def test_every_claim_has_both(self, name):
+        """What they tell is tested where the claims are run (`tests.simulations.quick`)."""
+        real = load(name)
+        assert isinstance(real.headline, Headline)
+        assert real.finding is not None
+        assert real.finding.__module__ == real.run.__module__
+
+
+class TestHeadline:
+    OUTCOME = Outcome(
+        Verdict.HOLDS,
+        [
+            *measured_at({}, ("all", "all", 4)),
+            *measured_at({"D": 8}, ("e", "the e", 2.0), ("all", "all", 1)),
+            *measured_at({"D": 9}, ("e", "the e", -3.0), ("word", "a word", "never")),
+        ],
+        None,
+        {},
+        "It is.",
+    )
+
+    def test_picks_one_number(self):
+        assert Headline("all").of(self.OUTCOME).value == 4
+        assert Headline("e", {"D": 8}).of(self.OUTCOME).value == 2.0
+        assert Headline("e", pick=min).of(self.OUTCOME).at == {"D": 9}
+        assert Headline("e", pick=max).of(self.OUTCOME).at == {"D": 8}
+
+    @pytest.mark.parametrize("name", ["e", "word", "absent"])
+    def test_refuses_to_choose(self, name):
+        with pytest.raises(KeyError, match=name):
+            Headline(name).of(self.OUTCOME)
+
+    def test_values_are_numbers(self):
+        assert self.OUTCOME.values("e") == [2.0, -3.0]
+        with pytest.raises(KeyError, match="word"):
+            self.OUTCOME.values("word")
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ derivative at most :math:`E[|\partial F| 1\{N > K\}]`. Given N = k, write :math:
 :math:`L_p` norm of T = C + R (R a sum of k signs). A row of a set with m features has
 :math:`|c| \le |\Lambda-\Gamma| |s| + |\Gamma-\Xi| m + \Xi |T|`; every term of F and of its
 derivatives is a product of at most p such factors, so Hoelder's inequality lets :math:`t_k` stand
-for |T|. The number of features in one set is hypergeometric given N = k, and independent of the
-signs, which makes the sum over the sets exact.
+for :math:`|T|`. The number of features in one set is hypergeometric given N = k, and independent
+of the signs, which makes the sum over the sets exact.
 
 Images with at most K features but negligible probability are dropped too. They are grouped by T,
 which is then known, and bounded in the same way with their average number of sets of each size.

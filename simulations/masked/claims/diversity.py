@@ -6,7 +6,15 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from simulations.reproduction.claim import Claim, Context, Measured, Outcome, Verdict, measured_at
+from simulations.reproduction.claim import (
+    Claim,
+    Context,
+    Headline,
+    Measured,
+    Outcome,
+    Verdict,
+    measured_at,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -224,6 +232,16 @@ def _figure(data: Any) -> Any:
     )
 
 
+def _finding(outcome: Outcome) -> str:
+    trained, collapsed, untrained, positional = (
+        outcome.number("metric", maps=kind) for kind in (TRAINED, GLOBAL, UNTRAINED, POSITIONAL)
+    )
+    return (
+        f"The metric is {trained:.1f} trained and {collapsed:.1f} collapsed, but {untrained:.1f} "
+        f"untrained and {positional:.1f} by position alone."
+    )
+
+
 CLAIM = Claim(
     id="huang-diversity",
     place="Section 6, Figure 3; after Theorem 4.1",
@@ -247,6 +265,8 @@ CLAIM = Claim(
         "of, must also exceed that of the best positional attention and of the untrained model, "
         "half of the patches masked."
     ),
+    headline=Headline("metric", {"maps": TRAINED}),
+    finding=_finding,
     run=run,
     quick_note="one layout of the areas instead of five",
     depends="the mean-field limit for training; random order of equal weights",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simulations.reproduction.claim import Claim, Context, Outcome, Verdict, measured_at
+from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict, measured_at
 
 if TYPE_CHECKING:
     from simulations.masked.runs import Speeds
@@ -125,6 +125,17 @@ def _figure(courses: dict[str, Speeds]) -> Any:
     )
 
 
+def _finding(outcome: Outcome) -> str:
+    from simulations.reproduction.proofs import share_decided
+
+    own = outcome.number("own_speed")
+    rise = max(outcome.number("rise_random"), *outcome.values("rise"))
+    return (
+        f"{share_decided(outcome)}; dPhi_n/dt is at least {own:.1g} and dPhi_1/dt of a local patch "
+        f"at most {rise:.1g} (relative)."
+    )
+
+
 CLAIM = Claim(
     id="huang-lemma-5.1",
     place="Lemma 5.1 (Section 5.1, Appendix A.1.1)",
@@ -145,6 +156,8 @@ CLAIM = Claim(
         "assumes large P. States and problems are drawn with five seeds, and one that fails "
         "decides."
     ),
+    headline=Headline("identities"),
+    finding=_finding,
     run=run,
     quick_note="the two smaller exact models, 15 random states and 10 random problems, not 60 each",
     depends="exact rational arithmetic; the d x d model, which shares no code with the reduced one",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simulations.reproduction.claim import Claim, Context, Outcome, Verdict, measured_at
+from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict, measured_at
 
 if TYPE_CHECKING:
     from simulations.masked.runs import Speeds
@@ -95,6 +95,16 @@ def _figure(courses: dict[str, Speeds]) -> Any:
     )
 
 
+def _finding(outcome: Outcome) -> str:
+    from simulations.reproduction.proofs import share_decided
+
+    share = max(outcome.values("share"))
+    return (
+        f"{share_decided(outcome)}; position correlations move at most {share:.2g} times as "
+        "fast as feature ones."
+    )
+
+
 CLAIM = Claim(
     id="huang-lemma-5.2",
     place="Lemma 5.2 (Section 5.1, Appendix A.1.1)",
@@ -115,6 +125,8 @@ CLAIM = Claim(
         "smaller than the fastest FP gradient at every record of every flow; where it is not, "
         "that is a finding."
     ),
+    headline=Headline("share", pick=max),
+    finding=_finding,
     run=run,
     quick_note="the two smaller exact models, 15 random states instead of 60",
     depends="exact rational arithmetic; the d x d model, which shares no code with the reduced one",

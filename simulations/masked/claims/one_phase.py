@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from simulations.reproduction.claim import Claim, Context, Measured, Outcome, Verdict, measured_at
+from simulations.reproduction.claim import (
+    Claim,
+    Context,
+    Headline,
+    Measured,
+    Outcome,
+    Verdict,
+    measured_at,
+)
 
 if TYPE_CHECKING:
     from dynamics.masked import MaskedProblem
@@ -45,7 +53,8 @@ def run(context: Context) -> Outcome:
                 regime.place(P),
                 ("initial_ratio", "initial speed of the fastest rival over dPhi_n/dt",
                  one.initial_ratio),
-                ("overtaken", "greatest such ratio until learned", one.overtaken),
+                ("overtaken", "greatest speed of a rival over dPhi_n/dt until learned",
+                 one.overtaken),
                 ("others", "largest other correlation over Phi_n when learned", one.others),
             )  # fmt: skip
         context.progress(number / len(runs.ONE_PHASE))
@@ -115,6 +124,14 @@ def _figure(problems: list[MaskedProblem]) -> Any:
     )
 
 
+def _finding(outcome: Outcome) -> str:
+    fastest, others = outcome.values("overtaken"), outcome.values("others")
+    return (
+        f"In {len(fastest)} runs no rival moves more than {max(fastest):.2g} times as fast as "
+        f"Phi_n or ends above {max(others):.2g} of it."
+    )
+
+
 CLAIM = Claim(
     id="huang-one-phase",
     place="Sections 5 and 5.4",
@@ -132,6 +149,8 @@ CLAIM = Claim(
         "tenth (an order of magnitude) of Phi_n then. Every run must satisfy both. The runs draw "
         "nothing."
     ),
+    headline=Headline("overtaken", pick=max),
+    finding=_finding,
     run=run,
     quick_note="P = 10^6 only",
     depends="the mean-field limit, whose error is estimated along the run",

@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from simulations.reproduction.claim import Claim, Context, Measured, Outcome, Verdict, measured_at
+from simulations.reproduction.claim import (
+    Claim,
+    Context,
+    Headline,
+    Measured,
+    Outcome,
+    Verdict,
+    measured_at,
+)
 
 if TYPE_CHECKING:
     from dynamics.masked import MaskedProblem
@@ -260,6 +268,15 @@ def _figure(problem: MaskedProblem, best: float, by_K: list[list[float]]) -> Any
     )
 
 
+def _finding(outcome: Outcome) -> str:
+    last = outcome.numbers("left_by_one")[-1]
+    least, greatest = (outcome.number(f"left_{end}", **last.at) for end in ("least", "greatest"))
+    return (
+        f"Positional attention leaves {last.value:.0%} of the loss with one partition and "
+        f"{least:.0%} to {greatest:.0%} with two ({last.at['problem']})."
+    )
+
+
 CLAIM = Claim(
     id="huang-positional-is-not-enough",
     place="Section 3.1, after Theorem 4.1",
@@ -285,6 +302,8 @@ CLAIM = Claim(
         "claim, unless p's areas have other patches in common: then it is a finding, for the "
         "association does not vary for those patches."
     ),
+    headline=Headline("left_mean", pick=max),
+    finding=_finding,
     run=run,
     quick_note="four problems instead of ten, fewer partitions and clusters",
     depends="enumeration of all masks; the optimum uses counts of masks alone",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from simulations.reproduction.claim import (
     Claim,
     Context,
+    Headline,
     Measured,
     Outcome,
     Verdict,
@@ -144,6 +145,23 @@ def _figure(data: Any) -> Any:
     )
 
 
+def _finding(outcome: Outcome) -> str:
+    off = max(
+        abs(end - one.value)
+        for one in outcome.numbers("predicted")
+        for end in (outcome.number(f"exponent_{side}", **one.at) for side in ("low", "high"))
+    )
+    small = min(outcome.numbers("positions"), key=lambda one: float(one.at["P"])).at["P"]
+    share = max(
+        one.value / outcome.number("features", **one.at)
+        for one in outcome.numbers("positions", P=small)
+    )
+    return (
+        f"max |Upsilon| / Phi_n falls as P^-kappa_s, to {off:.1g} in the exponent; at P = {small} "
+        f"it is {share:.0%} at most."
+    )
+
+
 CLAIM = Claim(
     id="huang-pp-small",
     place="Sections 5.1 to 5.4, Theorem 4.1",
@@ -160,6 +178,8 @@ CLAIM = Claim(
         "huang-scaling), half as wide as a tenth of kappa_s at most, else the claim is a finding. "
         "How large the ratio is at P = 1024 is told and decides nothing."
     ),
+    headline=Headline("sampled_greatest", pick=max),
+    finding=_finding,
     run=run,
     quick_note="four values of P for the fit instead of six, random masks in one regime only",
     depends="the mean-field limit",

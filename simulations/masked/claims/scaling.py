@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from simulations.reproduction.claim import (
     Claim,
     Context,
+    Headline,
     Measured,
     Outcome,
     Verdict,
@@ -233,6 +234,21 @@ def _figure(data: Any) -> Any:
     )
 
 
+def _finding(outcome: Outcome) -> str:
+    inside = [
+        outcome.number(f"{name}_low", **one.at)
+        <= one.value
+        <= outcome.number(f"{name}_high", **one.at)
+        for name in ("ratio", "switch", "time")
+        for one in outcome.numbers(f"{name}_predicted")
+    ]
+    stage = max(abs(one - 1.0) for one in outcome.values("final_stage"))
+    return (
+        f"{sum(inside)} of {len(inside)} predicted exponents are inside their intervals; the last "
+        f"stage takes the predicted time to {stage:.1%}."
+    )
+
+
 CLAIM = Claim(
     id="huang-scaling",
     place="Theorem 4.1, Sections 5.2 to 5.4 (Appendices C to E)",
@@ -256,6 +272,8 @@ CLAIM = Claim(
         "leaves out: 4 sqrt(eps) + 1/(z^2 C_n) in the last stage, and in one phase the initial "
         "speed of the rival over that of Phi_n + 1/(z^2 C_n)."
     ),
+    headline=Headline("time_local", pick=min),
+    finding=_finding,
     run=run,
     quick_note="steps of 10^12 in P instead of 10^6",
     depends="the mean-field limit (counts at their means); the extrapolation is an estimate",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from simulations.reproduction.claim import (
     Claim,
     Context,
+    Headline,
     Measured,
     Outcome,
     Verdict,
@@ -271,6 +272,14 @@ def _figure(curves: dict[str, tuple[np.ndarray, ...]]) -> Any:
     )
 
 
+def _finding(outcome: Outcome) -> str:
+    excess, power = outcome.values("excess"), max(outcome.values("time_exponent_high"))
+    return (
+        f"{len(excess)} runs are in time within {max(excess):.1e} E[z^2] of their floor; the time "
+        f"in P has exponent {power:.2f} at most."
+    )
+
+
 CLAIM = Claim(
     id="huang-theorem-4.1",
     place="Theorem 4.1 (Section 4)",
@@ -295,6 +304,8 @@ CLAIM = Claim(
         "tenth of it either way. Where U/L > 1.5 the bound rests on a recalled factor: exceeding "
         "it there is a finding, no failure."
     ),
+    headline=Headline("excess", pick=max),
+    finding=_finding,
     run=run,
     quick_note="five problems instead of eight, three values of U/L instead of five",
     depends="enumeration of all masks; for large P the mean-field limit",

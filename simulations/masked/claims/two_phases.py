@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from simulations.reproduction.claim import (
     Claim,
     Context,
+    Headline,
     Measured,
     Outcome,
     Verdict,
@@ -235,6 +236,18 @@ def _map_figure(sweep: Sweep) -> Any:
     )
 
 
+def _finding(outcome: Outcome) -> str:
+    lead = min(
+        abs(float(one.value)) / outcome.number("others_at_switch", **one.at)
+        for one in outcome.numbers("rival_at_switch")
+    )
+    cells, wrong = outcome.number("cells"), outcome.number("mismatches")
+    return (
+        f"|Phi_1| is at least {lead:.2g} times all else at the switch; {wrong} of {cells} cells "
+        f"contradict the sign of Delta beyond {CLOSE}."
+    )
+
+
 CLAIM = Claim(
     id="huang-two-phases",
     place="Sections 5.2 and 5.3, Lemma 5.3",
@@ -256,6 +269,8 @@ CLAIM = Claim(
         "Delta must give the number of phases wherever |Delta| > 0.1, as the theorem asks for "
         "|Delta| = Omega(1). Random masks at P = 1024 are shown and decide nothing."
     ),
+    headline=Headline("mismatches"),
+    finding=_finding,
     run=run,
     quick_note="two sizes instead of three, no random z and K = 1 only, a coarser plane",
     depends="the mean-field limit, whose error is estimated along the run",

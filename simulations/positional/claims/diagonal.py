@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from simulations.reproduction.claim import (
     Claim,
     Context,
+    Headline,
     Measured,
     Outcome,
     Row,
@@ -346,6 +347,17 @@ def _against_full_matrix(problem: Problem, steps: int, seed: int) -> float:
     return max(float(np.abs(reduced.states - four).max()), matrix.leakage())
 
 
+def _finding(outcome: Outcome) -> str:
+    compared = list(zip(outcome.values("meets"), outcome.values("same")))
+    inside, outside = (
+        [same for meets, same in compared if meets == kind] for kind in (True, False)
+    )
+    return (
+        f"A trained diagonal leads to the same conclusions in {sum(inside)} of {len(inside)} "
+        f"problems within the hypotheses, {sum(outside)} of {len(outside)} outside."
+    )
+
+
 CLAIM = Claim(
     id="diagonal",
     place="Simplification 3.1",
@@ -358,6 +370,8 @@ CLAIM = Claim(
         "trained, the latter by an exact fourth order parameter that is compared with full-matrix "
         "descent."
     ),
+    headline=Headline("difference", pick=max),
+    finding=_finding,
     run=run,
     quick_note=(
         "three problems instead of eleven, one full-matrix run of 100 steps instead of three of 400"

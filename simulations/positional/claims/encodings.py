@@ -9,6 +9,7 @@ from simulations.reproduction.claim import (
     Claim,
     Context,
     Figure,
+    Headline,
     Outcome,
     Verdict,
     measured_at,
@@ -137,6 +138,16 @@ def _figure(plan: Plan, runs: Mapping[tuple[int, str], list[Followed]]) -> Figur
     )
 
 
+def _finding(outcome: Outcome) -> str:
+    drawn, same, identity = (
+        min(outcome.values("share", start=start)) for start in (P_DRAWN, A_DRAWN, P_IDENTITY)
+    )
+    return (
+        f"P^T P shows the set in {drawn:.2f} of the rows from P's draw (A from the same scores: "
+        f"{same:.2f}), in {identity:.2f} from the identity."
+    )
+
+
 CLAIM = Claim(
     id="encodings",
     place="Simplification 3.1 (Section 3)",
@@ -157,6 +168,8 @@ CLAIM = Claim(
         "interval of the share of such rows at the best step stays below one half, or the error is "
         "larger. Otherwise a finding. At least five runs, in pairs."
     ),
+    headline=Headline("share", {"start": P_DRAWN}, min),
+    finding=_finding,
     run=run,
     quick_note="D = 16 instead of 16 and 32, 100 steps instead of 200",
     thorough_note="adds D = 24 and 48, eight runs instead of five, 400 steps instead of 200: "

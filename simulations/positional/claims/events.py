@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from simulations.reproduction.claim import (
     Claim,
     Context,
+    Headline,
     Measured,
     Outcome,
     Row,
@@ -171,6 +172,19 @@ def _figure(problem: Problem, tolerance: float) -> Any:
     )
 
 
+def _finding(outcome: Outcome) -> str:
+    total = len(outcome.numbers("T1"))
+    found, rises, ends = (
+        [one.value for one in outcome.numbers(name) if not isinstance(one.value, str)]
+        for name in ("T1", "onset", "end_of_rise")
+    )
+    times = f" ({min(found):.2g} to {max(found):.2g})" if found else ""
+    return (
+        f"T1 exists in {len(found)} of {total} regimes{times}; alpha rises again in {len(rises)}, "
+        f"until the end in {len(rises) - len(ends)}."
+    )
+
+
 CLAIM = Claim(
     id="events",
     place="Events I, II, III (Section 4.1)",
@@ -192,6 +206,8 @@ CLAIM = Claim(
         "paper's regime is asymptotic. T1 waits for the largest |rho| up to the horizon T, so it "
         "is reported at three. Nothing is sampled."
     ),
+    headline=Headline("rise", pick=max),
+    finding=_finding,
     run=run,
     quick_note="three regimes instead of nine, population tolerance 1e-5 instead of 1e-8",
     depends="gradient flow under the certified expectation, events located by root finding",

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from simulations.reproduction.claim import Claim, Context, Measured, Outcome, Verdict, measured_at
+from simulations.reproduction.claim import (
+    Claim,
+    Context,
+    Headline,
+    Measured,
+    Outcome,
+    Verdict,
+    measured_at,
+)
 
 if TYPE_CHECKING:
     from simulations.positional.large_D import Case, Run
@@ -121,6 +129,20 @@ def judge(found: dict[Case, Run]) -> tuple[Verdict, str]:
     return (Verdict.HOLDS if complete else Verdict.FINDING), "".join(parts) + "."
 
 
+def _finding(outcome: Outcome) -> str:
+    from simulations.positional.large_D import FIXED
+
+    rises = [one for one in outcome.numbers("onset") if one.at["scaling"] != FIXED]
+    again = [one for one in rises if isinstance(one.value, float)]
+    growth = max(outcome.values("exponent", of="T1", scaling="nu=1/D"))
+    ends = [outcome.number("risk_after_rise", **one.at) for one in again]
+    until = f", until risk {min(ends):.2g} to {max(ends):.2g}" if ends else ""
+    return (
+        f"T1 grows as D^{growth:.2g} at nu = 1/D; alpha rises again in {len(again)} of "
+        f"{len(rises)} flows{until}."
+    )
+
+
 CLAIM = Claim(
     id="events-large-D",
     place="Events I, II, III (Section 4.1) with Assumption 2 and Parametrization 3.1",
@@ -132,6 +154,8 @@ CLAIM = Claim(
         "T0, T1 and the second rise of alpha against D, with exponents and the scaling theory, for "
         "nu = D^(-1/2), 1/D, 1/D^2 and beta = log log D; fixed nu and beta as a contrast."
     ),
+    headline=Headline("exponent", {"of": "T1", "scaling": "nu=1/D"}, max),
+    finding=_finding,
     run=run,
     quick_note="nu = 1/D and the contrast, qD = C, D up to 10^4 instead of 10^6",
     thorough_note=(

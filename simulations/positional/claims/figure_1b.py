@@ -8,6 +8,7 @@ from simulations.reproduction.claim import (
     Claim,
     Context,
     Figure,
+    Headline,
     Measured,
     Outcome,
     Row,
@@ -173,6 +174,15 @@ def _figure(settings: dict[str, Setting], runs: dict[str, Training]) -> Figure:
     )
 
 
+def _finding(outcome: Outcome) -> str:
+    least = min(outcome.values("recovered"))
+    ratio = min(a / b for a, b in zip(outcome.values("inside"), outcome.values("outside")))
+    return (
+        f"{least:.1%} of the patches have their set as the top C entries of A, on squares or not; "
+        f"attention is {ratio:.2g} times as high there."
+    )
+
+
 CLAIM = Claim(
     id="figure-1b",
     place="Figure 1b (Section 1) and Definition 2.1",
@@ -185,6 +195,8 @@ CLAIM = Claim(
         "learned A, and attention within sets, across sets, and across to neighbours on the grid, "
         "with 95 % intervals over five runs."
     ),
+    headline=Headline("recovered", pick=min),
+    finding=_finding,
     run=run,
     quick_note="a grid of 4 x 4 patches, as in the paper, instead of 8 x 8",
     depends="descent on (E)",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from simulations.reproduction.claim import Claim, Context, Outcome, Verdict, measured_at
+from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict, measured_at
 
 #: Standard errors by which the share of such points may miss its exact probability.
 SIGMAS = 4.0
@@ -55,7 +55,8 @@ def run(context: Context) -> Outcome:
             ("whole_sets", "sets of +1 alone", point.whole_sets),
             ("outvoted", "share of points with y = +1 and more -1 than +1, sampled",
              point.outvoted),
-            ("outvoted_exact", "the same, exact", point.exact),
+            ("outvoted_exact", "share of points with y = +1 and more -1 than +1, exact",
+             point.exact),
             ("deviation", "deviation", point.deviation, "standard errors"),
             ("draws", "data points drawn until the one shown", int(data.attrs["draws"])),
             ("residual", "largest |<w*, X_j> - coefficient|", float(data.attrs["residual"])),
@@ -92,6 +93,14 @@ def judge(point: Point) -> tuple[Verdict, str]:
     return Verdict.FAILS, text
 
 
+def _finding(outcome: Outcome) -> str:
+    minus, plus, f_star = (outcome.number(name) for name in ("minus", "plus", "f_star"))
+    return (
+        f"{minus} patches hold -1 and {plus} hold +1, yet f* = {f_star:g}: outvoted, as "
+        f"{outcome.number('outvoted_exact'):.1%} of the points with y = +1 are."
+    )
+
+
 CLAIM = Claim(
     id="figure-3",
     place="Figure 3 (Section 3)",
@@ -109,6 +118,8 @@ CLAIM = Claim(
         "errors of its exact probability (a sound sampler misses that for one seed in 16,000); "
         "fails otherwise."
     ),
+    headline=Headline("outvoted_exact"),
+    finding=_finding,
     run=run,
     quick_note="the same",
     depends="the sampler of Assumption 1; the exact law of a sum of signs",

@@ -10,9 +10,11 @@ from simulations.reproduction.claim import (
     Claim,
     Context,
     Figure,
+    Headline,
     Measured,
     Outcome,
     Verdict,
+    in_words,
     measured_at,
 )
 
@@ -162,6 +164,20 @@ def _figure(runs: dict[str, list[Training]], settings: dict[str, tuple[Setting, 
     )
 
 
+def _finding(outcome: Outcome) -> str:
+    from simulations.positional.training_runs import LARGE, PUBLIC
+
+    fall, association, other_fall, other = (
+        in_words(outcome.number(what, setting=name), "g")
+        for name in (PUBLIC, LARGE)
+        for what in ("learned", "associated")
+    )
+    return (
+        f"The error has fallen by step {fall} at the public settings and {other_fall} at a larger "
+        f"problem; A associates at {association} and {other}."
+    )
+
+
 CLAIM = Claim(
     id="figure-4",
     place="Figure 4 (Section 4.2)",
@@ -183,6 +199,8 @@ CLAIM = Claim(
         "neither setting the rows show the sets with such a cosine. Otherwise a finding. At least "
         "five runs."
     ),
+    headline=Headline("learned", {"setting": "larger problem"}),
+    finding=_finding,
     run=run,
     quick_note="N = 3,000 instead of 50,000 at the public settings, D = 32 instead of 48, two runs",
     depends="descent on (E); held-out samples, of which the model sees projections only",

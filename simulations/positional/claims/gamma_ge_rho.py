@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from simulations.reproduction.claim import (
     Claim,
     Context,
+    Headline,
     Measured,
     Outcome,
     Verdict,
@@ -33,7 +34,7 @@ QUICK_DRAWN = {True: 1, False: 4}
 
 _VIOLATION = "largest rho - gamma"
 _PROBLEMS = "problems compared with the condition"
-_DECIDED = "of these, the condition decides correctly"
+_DECIDED = "problems that the condition decides correctly"
 
 
 class Course(NamedTuple):
@@ -360,6 +361,17 @@ def _figures(named: dict[Problem, Course], every: list[Course], context: Context
     ]
 
 
+def _finding(outcome: Outcome) -> str:
+    told = ", ".join(
+        f"{one.value} of {outcome.number('problems', **one.at)} with {one.at['range']}"
+        for one in outcome.numbers("failures")
+    )
+    return (
+        f"gamma >= rho fails in {told}; a critical alpha decides {outcome.number('decided')} of "
+        f"{outcome.number('problems')}."
+    )
+
+
 CLAIM = Claim(
     id="gamma-ge-rho",
     place="after Lemma 4.3 (Section 4.1)",
@@ -381,6 +393,8 @@ CLAIM = Claim(
         "beyond (q = 0.2 to 0.95) and the named ones are shown apart and do not enter. Five seeds, "
         "shares with 95 % intervals (Clopper and Pearson)."
     ),
+    headline=Headline("decided"),
+    finding=_finding,
     run=run,
     quick_note=(
         "two seeds and 10 random problems instead of five and 65, coarser phase portrait, fewer "

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from simulations.reproduction.claim import (
     Claim,
     Context,
+    Headline,
     Measured,
     Outcome,
     Value,
@@ -74,7 +75,7 @@ def run(context: Context) -> Outcome:
             at,
             ("flows", "measured flows", len(panel.cells)),
             ("failures", "of these, gamma >= rho fails in", sum(not c.holds for c in panel.cells)),
-            ("right", "on the right side of the boundary", sum(map(_right, panel.cells))),
+            ("right", "flows on the right side of the boundary", sum(map(_right, panel.cells))),
             ("far", "more than a grid step from it", len(far)),
             ("far_right", "of these, on the right side", sum(map(_right, far))),
         )
@@ -226,6 +227,16 @@ def _panels(context: Context) -> list[Panel]:
     return [*panels, Panel(quintic[10_000], r"$\nu=0.01$", lines, cells)]
 
 
+def _finding(outcome: Outcome) -> str:
+    far, right, flows, correct = (
+        sum(outcome.values(name)) for name in ("far", "far_right", "flows", "right")
+    )
+    return (
+        f"The curve critical alpha = alpha* has {right} of {far} flows away from it on the side it "
+        f"says, {correct} of all {flows}."
+    )
+
+
 CLAIM = Claim(
     id="gamma-ge-rho-boundary",
     place="after Lemma 4.3 (Section 4.1), derived here",
@@ -237,6 +248,8 @@ CLAIM = Claim(
         "The curve critical alpha = alpha* in (qD/C^2, beta) for several D and D -> infinity, by "
         "continuation of two equations, against flows on both sides of it."
     ),
+    headline=Headline("right", pick=max),
+    finding=_finding,
     run=run,
     quick_note="20 flows at D = 16 and p = 3 only; curves for D = 16 and 32",
     thorough_note="grids of flows twice as fine in both directions",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from simulations.reproduction.claim import (
     Claim,
     Context,
+    Headline,
     Measured,
     Outcome,
     Row,
@@ -85,7 +86,9 @@ def run(context: Context) -> Outcome:
             rows.append(("witness_drift", "d(gamma - rho)/dt at the witness", one.least))
         measured += measured_at({"box": name}, *rows)
     for answer, share in certified_map_data.shares(data).items():
-        measured += measured_at({"answer": str(answer)}, ("share", "share of the map", share))
+        measured += measured_at(
+            {"answer": str(answer)}, ("share", "share of the map of (alpha, qD)", share)
+        )
     verdict, summary = judge(results)
     figure = report_figure(
         "gamma-ge-rho-certified",
@@ -169,6 +172,14 @@ def _draw(box: Box, rng: Any) -> Witness:
     )  # fmt: skip
 
 
+def _finding(outcome: Outcome) -> str:
+    answers = [one.value for one in outcome.numbers("answer")]
+    return (
+        f"Forward invariance of gamma >= rho is proved on {answers.count('proved')} of "
+        f"{len(answers)} boxes and refuted on {answers.count('refuted')}."
+    )
+
+
 CLAIM = Claim(
     id="gamma-ge-rho-certified",
     place="after Lemma 4.3 (Section 4.1)",
@@ -180,6 +191,8 @@ CLAIM = Claim(
         "The sign of d(gamma - rho)/dt on gamma = rho over whole boxes, in ball arithmetic with "
         "the sum over all states, checked with population gradients at random points."
     ),
+    headline=Headline("share", {"answer": "proved >= 0"}),
+    finding=_finding,
     run=run,
     quick_note="D = 16 instead of 64, 3 random points per box instead of 12, coarser map",
     depends="the drift on gamma = rho, proved in symbolic; Arb through python-flint",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from simulations.reproduction.claim import (
     Claim,
     Context,
+    Headline,
     Measured,
     Outcome,
     Value,
@@ -209,6 +210,16 @@ def _figure(found: Mapping[tuple[Law, int], Course]) -> Any:
     )
 
 
+def _finding(outcome: Outcome) -> str:
+    growing = outcome.numbers("power", law="C = log D", k=1)
+    fixed = outcome.number("local_exponent", law="C = 2", k=1)
+    first, last = growing[0], growing[-1]
+    return (
+        f"P[y f* <= 0] falls as D^-{first.value:.2g} to D^-{last.value:.3g} at C = log D (D = "
+        f"{first.at['D']:,} to {last.at['D']:,}), as D^-{fixed:.3g} at C = 2."
+    )
+
+
 CLAIM = Claim(
     id="labelling-function",
     place="Definition 2.1, Assumptions 1 and 2 (Sections 2 and 3)",
@@ -230,6 +241,8 @@ CLAIM = Claim(
         "within 1 % for some fixed C, the decay is a power, Definition 2.1 is not met, and the "
         "claim is a finding. Nothing is sampled."
     ),
+    headline=Headline("power", {"law": "C = log D", "k": 1}, max),
+    finding=_finding,
     run=run,
     quick_note="D up to 10^6 instead of 10^9",
     depends="the exact law of f* alone",

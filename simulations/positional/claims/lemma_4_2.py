@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simulations.reproduction.claim import Claim, Context, Measured, Outcome, Verdict, measured_at
+from simulations.reproduction.claim import (
+    Claim,
+    Context,
+    Headline,
+    Measured,
+    Outcome,
+    Verdict,
+    measured_at,
+)
 
 if TYPE_CHECKING:
     from dynamics import Problem
@@ -128,6 +136,16 @@ def _figure(problem: Problem, data: Any) -> Any:
     )
 
 
+def _finding(outcome: Outcome) -> str:
+    from simulations.reproduction.proofs import share_decided
+
+    leak, start = outcome.number("largest_leak"), max(outcome.values("start_rate"))
+    return (
+        f"{share_decided(outcome)}; v leaves span(w*) by {leak:.0e}; a deviation grows at rate "
+        f"{start:.2g} at first."
+    )
+
+
 CLAIM = Claim(
     id="lemma-4.2",
     place="Lemma 4.2 (Section 4.1)",
@@ -144,6 +162,8 @@ CLAIM = Claim(
         "of its length), at five draws of w* and of the sets. Anything else: fails. Whether the "
         "span attracts a v beside it is reported and decides nothing: the lemma says nothing of it."
     ),
+    headline=Headline("largest_leak"),
+    finding=_finding,
     run=run,
     quick_note="300 steps instead of 1,000, one nu instead of three",
     depends="full-matrix enumeration, SymPy; the flow for the growth rates",

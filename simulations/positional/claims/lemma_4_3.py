@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from simulations.reproduction.claim import (
     Claim,
     Context,
+    Headline,
     Measured,
     Outcome,
     Row,
@@ -273,6 +274,16 @@ def _scaling_figure(factors: Sequence[Factor]) -> Any:
     )
 
 
+def _finding(outcome: Outcome) -> str:
+    constant = max(outcome.values("rho_constant"))
+    least = min(outcome.values("exponent_gamma_least"))
+    greatest = max(outcome.values("exponent_gamma_greatest"))
+    return (
+        f"The |rho| inequality holds with {constant:.2g} (log d)^{DEGREE}; gamma's factor scales "
+        f"as d^{least:.2g} to d^{greatest:.2g}."
+    )
+
+
 CLAIM = Claim(
     id="lemma-4.3",
     place="Lemma 4.3 (Section 4.1)",
@@ -297,6 +308,8 @@ CLAIM = Claim(
         "one of rho'). All of it: holds; else a finding; an identity that fails: fails. Named "
         "problems outside the hypotheses are shown, not judged."
     ),
+    headline=Headline("exponent_gamma_least", pick=min),
+    finding=_finding,
     run=run,
     quick_note=(
         "two sizes instead of four, three named problems instead of six at population tolerance "

@@ -9,6 +9,7 @@ from simulations.reproduction.claim import (
     Claim,
     Context,
     Figure,
+    Headline,
     Outcome,
     Verdict,
     measured_at,
@@ -160,6 +161,19 @@ def _figure(plan: Plan, runs: Mapping[tuple[str, float | str], list[Followed]]) 
     )
 
 
+def _finding(outcome: Outcome) -> str:
+    drawn = outcome.numbers("share", start="c = 1")[0]
+    where = drawn.at["where"]
+    share, error, other = (
+        outcome.number(name, where=where, start=start)
+        for name, start in (("share", "c = 0"), ("error", "c = 1"), ("error", "c = 0"))
+    )
+    return (
+        f"From the paper's draw {drawn.value:.2f} of the rows associate, {share:.2f} from zero, "
+        f"with test errors {error:.2g} and {other:.2g} ({where})."
+    )
+
+
 CLAIM = Claim(
     id="random-initialization",
     place="Section 3, below Parametrization 3.1",
@@ -179,6 +193,8 @@ CLAIM = Claim(
         "that from 0, at every D and on the population. FAILS if neither conclusion is the same. "
         "A finding if one of the two is. At least five runs of each, in pairs."
     ),
+    headline=Headline("share", {"start": "c = 1"}, min),
+    finding=_finding,
     run=run,
     quick_note="D = 16 instead of 32 with D = 16 and 24 beside, 100 steps instead of 200",
     thorough_note=(

@@ -8,6 +8,7 @@ from simulations.reproduction.claim import (
     Claim,
     Context,
     Figure,
+    Headline,
     Measured,
     Outcome,
     Value,
@@ -304,6 +305,15 @@ def _figure(data: xarray.Dataset, plan: Plan) -> Figure:
     )
 
 
+def _finding(outcome: Outcome) -> str:
+    common = [*outcome.values("exponent", other=SEMI), *outcome.values("exponent", other=SAME)]
+    separate = outcome.values("exponent", other=PAPER)
+    return (
+        f"max |A_hat - A| falls as N^{min(common):.2f} to N^{max(common):.2f} from a common start, "
+        f"as N^{min(separate):.2f} to N^{max(separate):.2f} from the paper's two."
+    )
+
+
 CLAIM = Claim(
     id="realistic-tracks-idealized",
     place="Section 4.2, after Theorem 4.2 (proof in Appendix E)",
@@ -324,6 +334,8 @@ CLAIM = Claim(
         "and from the paper's two starts. FAILS if from a common start one of them lies above. A "
         "finding otherwise. Five runs, at each N from the same start."
     ),
+    headline=Headline("exponent", {"other": SAME}, max),
+    finding=_finding,
     run=run,
     quick_note="D = 8, C = 2 instead of D = 12, C = 4; N up to 8,000 instead of 64,000",
     depends=(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from simulations.reproduction.claim import (
     Claim,
     Context,
+    Headline,
     Outcome,
     Row,
     Verdict,
@@ -205,6 +206,17 @@ def _shown(quick: bool) -> list[Any]:
     ]
 
 
+def _finding(outcome: Outcome) -> str:
+    alpha, time = (
+        max(abs(float(one.value)) for one in outcome.numbers(name) if float(one.at["D"]) >= FROM)
+        for name in ("alpha_star", "T1")
+    )
+    return (
+        f"From D = {FROM:,} on, alpha* is within {alpha:.1%} and T1 within {time:.1%} of the limit "
+        "of many patches."
+    )
+
+
 CLAIM = Claim(
     id="scaling-theory",
     place="Assumption 2 and Parametrization 3.1 (derived here)",
@@ -217,6 +229,8 @@ CLAIM = Claim(
         "alpha* and T1 of flows at p = 3, 5, 7 over the values of the limit (Skellam sums), and "
         "the attention mass at which alpha jumps over the fold found by continuation."
     ),
+    headline=Headline("T1", {"D": FROM}, max),
+    finding=_finding,
     run=run,
     thorough_note="nu = D^(-1/2) at qD = C^2 and at D = 10^6 as well",
     quick_note="nu = 1/D and the contrast, qD = C, D up to 10^4; p = 5 at D = 10^5 only",

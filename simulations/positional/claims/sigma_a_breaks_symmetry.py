@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from simulations.reproduction.claim import (
     Claim,
     Context,
+    Headline,
     Outcome,
     Row,
     Verdict,
@@ -152,6 +153,15 @@ def _figure(base: Problem, flows: dict[float, Any], rate: float) -> Any:
     )
 
 
+def _finding(outcome: Outcome) -> str:
+    grown = outcome.numbers("growth_rate")[0]
+    return (
+        f"At beta = 0 gamma - rho stays below {outcome.number('largest_gap'):.0e}; at "
+        f"{grown.at['beta']:g} it grows at rate {grown.value:.3g}, the saddle's being "
+        f"{outcome.number('saddle_rate'):.3g}."
+    )
+
+
 CLAIM = Claim(
     id="sigma-a-breaks-symmetry",
     place="Parametrization 3.1 and Event II (Section 4.1)",
@@ -169,6 +179,8 @@ CLAIM = Claim(
         "each sigma_A > 0 gamma - rho must exceed 0.1 within the same time (the moment located on "
         "the dense output). Anything else: fails. Nothing is sampled."
     ),
+    headline=Headline("largest_gap"),
+    finding=_finding,
     run=run,
     quick_note="three positive values of sigma_A instead of four, population tolerance 1e-5",
     depends="gradient flow under the certified expectation, its Jacobian",

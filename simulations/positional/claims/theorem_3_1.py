@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from simulations.reproduction.claim import (
     Claim,
     Context,
+    Headline,
     Measured,
     Outcome,
     Value,
@@ -215,6 +216,15 @@ def _figure(
     )
 
 
+def _finding(outcome: Outcome) -> str:
+    last = max(outcome.numbers("critical_power"), key=lambda one: float(one.value))
+    decoded = max(outcome.values("decoded"))
+    return (
+        f"At q = C^k/D linear models err less than 1/8 up to k = {last.value:.3g} "
+        f"(C = {last.at['C']}); arbitrary phi: {decoded:.2g} beyond."
+    )
+
+
 CLAIM = Claim(
     id="theorem-3.1",
     place="Theorem 3.1 (Section 3)",
@@ -235,6 +245,8 @@ CLAIM = Claim(
         "errors off the exact one. Apart from that check no verdict depends on a sample: errors of "
         "uniform weights and of the decoding are exact, and a search can only lower the rest."
     ),
+    headline=Headline("critical_power", pick=max),
+    finding=_finding,
     run=run,
     quick_note=(
         "three sizes instead of five, no proofs at D=6, C=2, search up to D=16, smaller samples"

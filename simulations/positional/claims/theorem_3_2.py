@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from simulations.reproduction.claim import (
     Claim,
     Context,
+    Headline,
     Measured,
     Outcome,
     Row,
@@ -202,6 +203,14 @@ def _figure(large: xarray.Dataset, gram: xarray.Dataset) -> Any:
     )
 
 
+def _finding(outcome: Outcome) -> str:
+    last = outcome.numbers("error", rule="next set")[-1]
+    return (
+        f"Attention to the next set errs {last.value:.1e} at D = {last.at['D']} with free A; the "
+        f"best margin of A = P^T P is {outcome.number('gram_margin'):.0e}."
+    )
+
+
 CLAIM = Claim(
     id="theorem-3.2",
     place="Theorem 3.2 (Section 3)",
@@ -222,6 +231,8 @@ CLAIM = Claim(
         "printed; a finding if none does (Cauchy-Schwarz: a margin above 1e-9 would refute the "
         "proof). All but the check by samples and the search is exact."
     ),
+    headline=Headline("gram_margin"),
+    finding=_finding,
     run=run,
     quick_note="enumeration up to D=12 instead of 16, exact errors up to D=256, smaller samples",
     depends="exact laws of sums over sets; the Cauchy-Schwarz inequality",

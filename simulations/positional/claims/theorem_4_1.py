@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from simulations.reproduction.claim import (
     Claim,
     Context,
+    Headline,
     Measured,
     Outcome,
     Row,
@@ -281,6 +282,15 @@ def _figures(
     ]
 
 
+def _finding(outcome: Outcome) -> str:
+    inside = [one.value == "nothing" for one in outcome.numbers("failing")]
+    outside = outcome.values("associates", outside=True)
+    return (
+        f"All conclusions hold in {sum(inside)} of {len(inside)} problems within the hypotheses; "
+        f"of {len(outside)} outside {sum(outside)} associate."
+    )
+
+
 CLAIM = Claim(
     id="theorem-4.1",
     place="Theorem 4.1 (Section 4.1)",
@@ -307,6 +317,8 @@ CLAIM = Claim(
         "fall from d^2 to d^3 to d^4, and with D at equal qD. Anything less is a finding; nothing "
         "is sampled."
     ),
+    headline=Headline("disagreement_in_time", {"time": "d^4"}, max),
+    finding=_finding,
     run=run,
     quick_note="two sizes instead of four, four named problems instead of six at tolerance 1e-5",
     depends="gradient flow under the certified expectation; the exact law of f*",

@@ -5,7 +5,15 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from simulations.reproduction.claim import Claim, Context, Measured, Outcome, Verdict, measured_at
+from simulations.reproduction.claim import (
+    Claim,
+    Context,
+    Headline,
+    Measured,
+    Outcome,
+    Verdict,
+    measured_at,
+)
 
 if TYPE_CHECKING:
     from simulations.positional.large_D import Case, Run
@@ -97,6 +105,24 @@ def _ending(found: Run) -> str:
     return endings.get(found.path.status.name, "horizon")
 
 
+def _finding(outcome: Outcome) -> str:
+    from simulations.positional.large_D import FIXED, LOSS_GOAL
+
+    flows = [one for one in outcome.numbers("test_error") if one.at["scaling"] != FIXED]
+    done = [
+        one
+        for one in flows
+        if outcome.number("associates", **one.at)
+        and outcome.number("ending", **one.at) == f"risk below {LOSS_GOAL:g}"
+        and float(one.value) <= ERROR_GOAL
+    ]
+    worst, top = max(one.value for one in flows), max(one.at["D"] for one in flows)
+    return (
+        f"{len(done)} of {len(flows)} flows at the paper's scalings associate and learn, up to "
+        f"D = {top:.0e}, with test error at most {worst:.1e}."
+    )
+
+
 CLAIM = Claim(
     id="theorem-4.1-large-D",
     place="Theorem 4.1 with Assumption 2 and Parametrization 3.1",
@@ -109,6 +135,8 @@ CLAIM = Claim(
         "Final G, risk and test error of flows at qD = C and C^2 for D = 1,000 to a million, with "
         "nu = D^(-1/2), 1/D, 1/D^2 and beta = log log D; fixed nu and beta as a contrast."
     ),
+    headline=Headline("test_error", {"scaling": "nu=1/D"}, max),
+    finding=_finding,
     run=run,
     thorough_note="nu = D^(-1/2) at qD = C^2 and at D = 10^6 as well",
     quick_note="nu = 1/D and the contrast, qD = C, D up to 10^4 instead of 10^6",

@@ -10,6 +10,7 @@ from simulations.reproduction.claim import (
     Claim,
     Context,
     Figure,
+    Headline,
     Measured,
     Outcome,
     Row,
@@ -292,6 +293,19 @@ def _figure_of_scan(scan: Scan) -> Figure:
     )
 
 
+def _finding(outcome: Outcome) -> str:
+    from simulations.positional.training_runs import LARGE
+
+    runs, once, lost, error, control = (
+        outcome.number(name, setting=LARGE)
+        for name in ("runs", "once", "lost_runs", "test_error", "control")
+    )
+    return (
+        f"{once} of {runs} runs associate and {lost} lose it again, at a test error of {error:.2g} "
+        f"({control:.2g} with A put back)."
+    )
+
+
 CLAIM = Claim(
     id="theorem-4.2",
     place="Theorem 4.2 (Section 4.2)",
@@ -319,6 +333,8 @@ CLAIM = Claim(
         "95% interval of growth in N includes no growth, so that no N helps. Otherwise a finding. "
         "The other settings are told, not judged."
     ),
+    headline=Headline("test_error", {"setting": "larger problem"}),
+    finding=_finding,
     run=run,
     quick_note=(
         "N = 3,000 instead of 50,000 at the public settings, D = 32 instead of 48 elsewhere, one "

@@ -9,10 +9,12 @@ from simulations.reproduction.claim import (
     Claim,
     Context,
     Figure,
+    Headline,
     Measured,
     Outcome,
     Value,
     Verdict,
+    in_words,
     measured_at,
     spread,
 )
@@ -226,6 +228,20 @@ def _figure(found: dict[Entry, Sweep], seed: int) -> Figure:
     )
 
 
+def _finding(outcome: Outcome) -> str:
+    from simulations.positional.learners import PRETRAINED, SCRATCH
+
+    worst = max(outcome.values("error"))
+    pretrained, scratch = (
+        in_words(outcome.numbers("needed", learner=name)[-1].value, ".3g")
+        for name in (PRETRAINED, SCRATCH)
+    )
+    return (
+        f"The mean error with log D samples is at most {worst:.3f}; {TOLERANCE} needs {pretrained} "
+        f"samples, {scratch} from scratch."
+    )
+
+
 CLAIM = Claim(
     id="theorem-5.1",
     place="Theorem 5.1 (Section 5)",
@@ -249,6 +265,8 @@ CLAIM = Claim(
         "with its exact binomial interval. Fails if at one of them the lower end is above 0.025 "
         "with log^2 D samples too. Samples needed and powers of D are told, not judged."
     ),
+    headline=Headline("error_high", pick=max),
+    finding=_finding,
     run=run,
     quick_note="D = 16, 32 instead of 16 to 128, judged at D = 32 on 800 runs instead of 1200",
     thorough_note=(

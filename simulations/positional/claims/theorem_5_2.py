@@ -10,10 +10,12 @@ from simulations.reproduction.claim import (
     Claim,
     Context,
     Figure,
+    Headline,
     Measured,
     Outcome,
     Value,
     Verdict,
+    in_words,
     measured_at,
     spread,
 )
@@ -224,6 +226,24 @@ def _figure(found: dict[Entry, Sweep], seed: int) -> Figure:
     )
 
 
+def _finding(outcome: Outcome) -> str:
+    from simulations.positional.learners import FINDER, PRETRAINED
+
+    last = max(outcome.numbers("needed", learner=FINDER), key=lambda one: int(one.at["D"]))
+    D, qD = last.at["D"], float(last.at["qD"])
+    own = outcome.numbers("needed", learner=PRETRAINED, D=D, qD=last.at["qD"])
+    (least,) = (
+        one.value
+        for one in outcome.numbers("least_samples", D=D)
+        if math.isclose(float(one.at["qD"]), qD)
+    )
+    told = f"; the pre-trained A {in_words(own[0].value, '.3g')}" if own else ""
+    return (
+        f"At D = {D} a learner that looks for the sets needs {in_words(last.value, '.3g')} samples "
+        f"({least} at least){told}."
+    )
+
+
 CLAIM = Claim(
     id="theorem-5.2",
     place="Theorem 5.2 (Section 5)",
@@ -249,6 +269,8 @@ CLAIM = Claim(
         "without the sets, a finding. The error to be reached is a third of the linear rule's at "
         "qD = C^2 / 2 and C^2, and what every pre-trained model reaches, 0.05, at qD = C^2 / 4."
     ),
+    headline=Headline("least_samples", pick=max),
+    finding=_finding,
     run=run,
     quick_note="D = 16, 32 instead of 16 to 128, no qD = C^2",
     thorough_note="25 runs of the costly learners instead of 5",

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from simulations.reproduction.claim import (
     Claim,
     Context,
+    Headline,
     Measured,
     Outcome,
     Verdict,
@@ -117,7 +118,7 @@ def run(context: Context) -> Outcome:
             )
         measured += measured_at(
             {"knob": knob, "run": name},
-            *rows_of("growth", f"N at {JUDGED:g} over N at 0", row.growth()),
+            *rows_of("growth", f"samples needed at {JUDGED:g} over those at 0", row.growth()),
         )
         context.progress((number + 1) / (len(jobs) + 1))
     values = rows["tau", WITH].values
@@ -349,6 +350,13 @@ def _figure(
     )  # fmt: skip
 
 
+def _finding(outcome: Outcome) -> str:
+    told = ", ".join(
+        f"{outcome.number('growth', knob=knob, run=WITH):.1f} with {knob}" for knob in KNOBS
+    )
+    return f"Errors as large as what they disturb multiply the samples by {told}."
+
+
 CLAIM = Claim(
     id="li-noise",
     place="Abstract: the sample complexity and what it is positively correlated with",
@@ -371,6 +379,8 @@ CLAIM = Claim(
         "noise that is none, as a sample has chance 1/6; with noise none cannot be asked for. The "
         "network without attention and larger norms are shown beside and do not decide."
     ),
+    headline=Headline("growth", {"knob": "tau", "run": WITH}),
+    finding=_finding,
     run=run,
     quick_note="norms 0 and 1 alone, ten seeds instead of 32, at most 64 samples",
     depends="training on whole sets; with tau descent on tokens and a test set of 200 samples",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from simulations.reproduction.claim import (
     Claim,
     Context,
+    Headline,
     Measured,
     Outcome,
     Verdict,
@@ -332,6 +333,17 @@ def _map_figure(table: Table) -> Any:
     )  # fmt: skip
 
 
+def _finding(outcome: Outcome) -> str:
+    off = max(
+        abs(one.value - outcome.number("read", **one.at)) for one in outcome.numbers("attention")
+    )
+    below = max(one.value - outcome.number("end", **one.at) for one in outcome.numbers("plateau"))
+    return (
+        f"Attention follows the slides' curve to {off:.3f} and ends {below:.3f} below its plateau "
+        f"at most; C = {outcome.number('C'):.2f}."
+    )
+
+
 CLAIM = Claim(
     id="li-proposition-2",
     place="Proposition 2 and the slides' figure of attention against iterations",
@@ -353,6 +365,8 @@ CLAIM = Claim(
         "1 - eta^C asks for C > 0: an exponent of eta below 0.1, while what is missing falls to "
         "less than half along eta_KQ/eta, makes the claim a finding."
     ),
+    headline=Headline("rate"),
+    finding=_finding,
     run=run,
     quick_note="a coarser map of the wrong attractor, ten seeds instead of twelve",
     depends="sampled runs; population descent on all cells; scales of the start chosen here",

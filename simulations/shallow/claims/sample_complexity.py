@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from simulations.reproduction.claim import (
     Claim,
     Context,
+    Headline,
     Measured,
     Outcome,
     Verdict,
@@ -223,6 +224,17 @@ def _figure(found: dict[tuple[str, float | None], Sizes]) -> Any:
     )  # fmt: skip
 
 
+def _finding(outcome: Outcome) -> str:
+    first, trained = (
+        [outcome.number("slope", regime=regime, run=name) for name in _NAMES.values()]
+        for regime in ("first order", "hinge")
+    )
+    return (
+        f"N follows alpha_* to the power {first[0]:.1f} without attention, {min(first[1:]):.1f} to "
+        f"{max(first[1:]):.1f} with it; {min(trained):.1f} to {max(trained):.1f} trained on."
+    )
+
+
 CLAIM = Claim(
     id="li-sample-complexity",
     place="Theorem 1, Proposition 1 and the slides' maps of success over N and alpha_*",
@@ -243,6 +255,8 @@ CLAIM = Claim(
         "hold in one regime only and the claim is a finding. A first criterion asked for slopes "
         "within 0.5 of -4 and -2: with attention they are flatter, which the theorem allows."
     ),
+    headline=Headline("slope", {"regime": "first order", "run": "no attention"}),
+    finding=_finding,
     run=run,
     quick_note="four fractions instead of seven, ten seeds instead of sixteen",
     depends="training on whole sets (multinomial counts over all cells), intervals by resampling",

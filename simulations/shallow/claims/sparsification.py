@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simulations.reproduction.claim import Claim, Context, Measured, Outcome, Verdict, measured_at
+from simulations.reproduction.claim import (
+    Claim,
+    Context,
+    Headline,
+    Measured,
+    Outcome,
+    Verdict,
+    measured_at,
+)
 from simulations.reproduction.claim import spread as rows_of
 
 if TYPE_CHECKING:
@@ -180,6 +188,17 @@ def _figure(found: np.ndarray, sizes: tuple[int, int, int]) -> Any:
     )  # fmt: skip
 
 
+def _finding(outcome: Outcome) -> str:
+    told = []
+    for noise in NOISES:
+        before, after = (
+            outcome.number("hinge", noise=noise, removed=name)
+            for name in ("nothing", HELPFUL["irrelevant"])
+        )
+        told.append(f"{before:.3f} to {after:.3f} (noise {noise:g})")
+    return f"Without {HELPFUL['irrelevant']} of {L} tokens the hinge loss goes {', '.join(told)}."
+
+
 CLAIM = Claim(
     id="li-sparsification",
     place="Abstract and the slides' remarks on Theorem 1, token sparsification",
@@ -198,6 +217,8 @@ CLAIM = Claim(
         "some: it is a finding; none: it fails. It fails too if removing relevant tokens does not "
         "raise the loss, as it then measures nothing. Removing all noisy ones is shown beside."
     ),
+    headline=Headline("change", {"noise": NOISES[0], "removed": HELPFUL["irrelevant"]}),
+    finding=_finding,
     run=run,
     quick_note="60 steps instead of 300, 100 samples instead of 200",
     depends="sampled runs on noisy tokens; samples of training and test treated alike",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from simulations.reproduction.claim import (
     Claim,
     Context,
+    Headline,
     Measured,
     Outcome,
     Verdict,
@@ -189,6 +190,17 @@ def _figure(alpha: Any, laws: list[Law], T: Any, end: Any, model: Any) -> Any:
     )  # fmt: skip
 
 
+def _finding(outcome: Outcome) -> str:
+    told = []
+    for name in ("no attention", f"eta_KQ/eta={FITTED[1]:g}"):
+        low, high = (outcome.number(f"exponent_{end}", run=name) for end in ("low", "high"))
+        told.append(f"{-high:.2f} to {-low:.2f}")
+    return (
+        f"Iterations grow as alpha_* to the power {told[1]} with attention "
+        f"(eta_KQ/eta = {FITTED[1]:g}), {told[0]} without."
+    )
+
+
 CLAIM = Claim(
     id="li-theorem-1-iterations",
     place="Theorem 1, the number of iterations",
@@ -207,6 +219,8 @@ CLAIM = Claim(
         "intervals at most 0.15 to either side, else the exponent is not resolved and the claim is "
         "a finding."
     ),
+    headline=Headline("exponent_high", {"run": "eta_KQ/eta=10"}),
+    finding=_finding,
     run=run,
     quick_note="alpha_* in steps of four instead of two, two rates instead of three",
     depends="population descent by enumeration; the extrapolation to small alpha_* is an estimate",

@@ -9,6 +9,7 @@ from simulations.reproduction.claim import (
     Claim,
     Context,
     Figure,
+    Headline,
     Outcome,
     Verdict,
     measured_at,
@@ -103,7 +104,7 @@ def run(context: Context) -> Outcome:
     verdict, summary = judge(found)
     return Outcome(
         verdict, measured, TOLERANCE, runs.parameters(list(plans.values()), count, context.seed),
-        summary, (_figure(models),), _finding(found),
+        summary, (_figure(models),),
     )  # fmt: skip
 
 
@@ -159,15 +160,6 @@ def judge(found: Mapping[str, Found]) -> tuple[Verdict, str]:
     return verdict, text[0].upper() + text[1:]
 
 
-def _finding(found: Mapping[str, Found]) -> str:
-    vanilla, positional = found[VANILLA], found[POSITIONAL]
-    return (
-        f"{vanilla.precision.mean():.2f} of the most similar encodings are neighbours with vanilla "
-        f"attention, {positional.precision.mean():.2f} with positional attention, "
-        f"{vanilla.null.mean():.2f} at random."
-    )
-
-
 def _figure(models: Mapping[str, Sequence[Run]]) -> Figure:
     from simulations.figures import report_figure
     from simulations.vision.data_of_figures import encodings
@@ -186,6 +178,17 @@ def _figure(models: Mapping[str, Sequence[Run]]) -> Figure:
         similarity.draw,
         encodings(models),
         (11.0, 5.5),
+    )
+
+
+def _finding(outcome: Outcome) -> str:
+    vanilla, positional = (
+        outcome.number("precision", model=name) for name in (VANILLA, POSITIONAL)
+    )
+    null = outcome.number("precision_null", model=VANILLA)
+    return (
+        f"{vanilla:.2f} of the most similar encodings are neighbours (vanilla), {positional:.2f} "
+        f"(positional attention), {null:.2f} at random."
     )
 
 
@@ -209,6 +212,8 @@ CLAIM = Claim(
         "control. FAILS if vanilla attention, that of the figure, is local in no run. Otherwise a "
         "finding. Five runs, each with its own crops, seed and masks."
     ),
+    headline=Headline("precision", {"model": VANILLA}),
+    finding=_finding,
     run=run,
     quick_note="150 steps instead of 250, two runs, no control",
     thorough_note="1,500 steps instead of 250, where vanilla attention has left its plateau",

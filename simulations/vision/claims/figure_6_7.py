@@ -9,6 +9,7 @@ from simulations.reproduction.claim import (
     Claim,
     Context,
     Figure,
+    Headline,
     Outcome,
     Verdict,
     measured_at,
@@ -87,7 +88,7 @@ def run(context: Context) -> Outcome:
     verdict, summary = judge(found, steps_of)
     return Outcome(
         verdict, measured, TOLERANCE, runs.parameters(both, count, context.seed), summary,
-        (_figure(models, found),), _finding(found),
+        (_figure(models, found),),
     )  # fmt: skip
 
 
@@ -126,14 +127,6 @@ def judge(found: Mapping[str, Compared], steps: Mapping[str, int]) -> tuple[Verd
     )
 
 
-def _finding(found: Mapping[str, Compared]) -> str:
-    leads = [one.leads for one in found.values()]
-    return (
-        f"Positional attention leads in {leads.count('positional')} of {len(leads)} comparisons, "
-        f"vanilla attention in {leads.count('vanilla')}, at the budgets told."
-    )
-
-
 def _figure(
     models: Mapping[str, tuple[Sequence[Run], Sequence[Run]]], found: Mapping[str, Compared]
 ) -> Figure:
@@ -154,6 +147,14 @@ def _figure(
     )
 
 
+def _finding(outcome: Outcome) -> str:
+    leads = [one.value for one in outcome.numbers("leads")]
+    return (
+        f"Positional attention leads in {leads.count('positional')} of {len(leads)} comparisons, "
+        f"vanilla attention in {leads.count('vanilla')}, at the budgets told."
+    )
+
+
 CLAIM = Claim(
     id="figure-6-7",
     place="Figures 6 and 7 (Section 6)",
@@ -170,6 +171,8 @@ CLAIM = Claim(
         "same .03 is in units of their variance. HOLDS if it competes on all data sets, FAILS if "
         "on none, otherwise a finding. Which one leads, beyond the interval, is told. Five runs."
     ),
+    headline=Headline("cost", pick=max),
+    finding=_finding,
     run=run,
     quick_note="150 steps instead of 250 and 500, three runs, no MNIST",
     thorough_note=(

@@ -21,6 +21,7 @@ from simulations.vision.claims import (
     figure_6_7,
     section_2,
 )
+from tests.simulations.quick import assert_told
 
 RUNS = np.zeros(5)
 
@@ -211,6 +212,7 @@ def test_a_claim_as_a_whole_with_models_much_smaller(claim_id, monkeypatch):
     monkeypatch.setitem(section_2.STEPS, "quick", 3)
     seen = []
     found = load(claim_id).run(Context(quick=True, progress=seen.append))
+    assert_told(load(claim_id), found)
     assert seen == sorted(seen)
     assert 0.0 < seen[0] <= seen[-1] <= 1.0
     assert found.summary.endswith(".")

@@ -70,3 +70,15 @@ def test_nothing_is_lost_and_everything_is_closed(sentence):
             braces = re.sub(r"\\[{}]", "", one.shown)
             assert braces.count("{") == braces.count("}")
             assert not re.search(r"[_^](?!\{)", re.sub(r"\\_", "", one.shown))
+
+
+def test_long_formulas_stand_on_their_own_lines():
+    sentence = 'It says "gamma(t+1) = gamma(t) + eta alpha^p Gamma G^(p-1)", with alpha > 0 here.'
+    in_line = latex(sentence)
+    (formula,) = (one.shown for one in pieces(sentence) if one.shown.startswith(r"\gamma"))
+    assert in_line.count("equation*") == 0
+    shown = latex(sentence, widest=20)
+    assert shown.count(r"\begin{equation*}") == shown.count(r"\end{equation*}") == 1
+    assert f'{formula}\\text{{",}}' in shown.replace("''", '"')
+    assert shown.endswith(r" with $\alpha > 0$ here.")
+    assert latex(sentence, widest=len(formula)) == in_line
