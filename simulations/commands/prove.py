@@ -161,26 +161,26 @@ def as_text(proof: Proof) -> str:
         lines.append(f"  {name:<12} {middle:.10g} +- {0.5 * (high - low):.1e}")
     for name, (low, high) in (("loss", proof.loss), ("test error", proof.test_error)):
         lines.append(f"  {name:<12} in [{low:.6g}, {high:.6g}]")
-    lines.append(f"  association  {'proved' if proof.association else 'not proved'} at that time")
+    lines.append(f"  association  {_association(proof)}")
     lines.append(f"  pieces       {len(proof.tube.pieces)}")
     return "\n".join(lines)
 
 
+def _association(proof: Proof) -> str:
+    """Return what is proved of patch association, in words."""
+    if not proof.association:
+        return "not proved at that time"
+    until = proof.association_until
+    if not math.isfinite(until):
+        return "proved at that time and for ever"
+    return "proved at that time" + (f" and until {until:.4g}" if until > proof.time else "")
+
+
 def _draw(path: Path, proof: Proof) -> None:
     """Draw the radius of the tube and the gap against time as PNG."""
-    import xarray
-
     from simulations.figures import report_figure, tube
     from simulations.files.store import write_bytes
     from simulations.reproduction.run import render
 
-    along = proof.along
-    data = xarray.Dataset(
-        {
-            "radius": (("parameter", "time"), along.radius.T),
-            "gap": (("end", "time"), [along.gap_low, along.gap_high]),
-        },
-        coords={"parameter": ["alpha", "gamma", "rho"], "end": ["low", "high"],
-                "time": along.time},
-    )  # fmt: skip
-    write_bytes(path, render(report_figure("prove", "", "", tube.draw, data, size=(7.0, 5.0))))
+    figure = report_figure("prove", "", "", tube.draw, proof.to_dataset(), size=(7.0, 5.0))
+    write_bytes(path, render(figure))

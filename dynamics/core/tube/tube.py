@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Protocol
 
 import numpy as np
+from flint import arb, ctx, fmpq
 
+from dynamics.core.balls.exact import above, below, exact
 from dynamics.core.tube.candidate import collocated, radau_nodes
 from dynamics.core.tube.clocks import Clock
-from dynamics.core.tube.piece import Field, Frame, Part, Piece, Proved, Unproved, prove_piece
+from dynamics.core.tube.piece import (
+    BITS,
+    Field,
+    Frame,
+    Part,
+    Piece,
+    Proved,
+    Unproved,
+    prove_piece,
+)
 
 _SHRINK, _GROW = 0.5, 2.5
 _ROUNDING = 1e-12  # of the state: below it a smaller piece is no better
@@ -61,6 +74,21 @@ class Tube:
         """Bounds of the distance from the last polynomial at its end, (n,)."""
         assert self.frame is not None
         return np.array(self.frame.reach())
+
+    def at(self, count: Fraction) -> list[tuple[float, float]]:
+        """Return (low, high) of each coordinate at a time of the tube, steps of descent whole."""
+        k = min(bisect_left([piece.end for piece in self.pieces], count), len(self.pieces) - 1)
+        piece, parts = self.pieces[k], self.parts[k]
+        begin, end = Fraction(piece.start), Fraction(piece.end)
+        share = (count - begin) / (end - begin)
+        reach = parts[min(int(share * len(parts)), len(parts) - 1)].reach
+        with ctx.workprec(BITS):
+            u = 2 * arb(fmpq(*share.as_integer_ratio())) - 1
+            found = []
+            for column, r in zip(piece.coefficients.T.tolist(), reach):
+                value = sum((exact(c) * u**j for j, c in enumerate(column)), arb(0))
+                found.append((below(value - exact(r)), above(value + exact(r))))
+            return found
 
 
 def enclose(
