@@ -23,6 +23,8 @@ CLAIMS = {
     "gamma-ge-rho": "gamma_ge_rho",
     "gamma-ge-rho-boundary": "gamma_ge_rho_boundary",
     "gamma-ge-rho-certified": "gamma_ge_rho_certified",
+    "gamma-ge-rho-proved": "gamma_ge_rho_proved",
+    "gamma-ge-rho-refuted": "gamma_ge_rho_refuted",
     "sigma-a-breaks-symmetry": "sigma_a_breaks_symmetry",
     "reduced-equals-full": "reduced_equals_full",
     "expectation-methods": "expectation_methods",
