@@ -39,9 +39,9 @@ PLANS = {
 }
 #: Steps of descent on the small problem, at the learning rate of the claims on full matrices.
 STEPS = 300
-#: Accuracy of the solvers that run beside a tube, and when they are looked at, in units of its
-#: horizon: before, a tube is thinner than that.
-ACCURACY, SHARES = 1e-9, np.geomspace(1e-2, 1.0, 9)
+#: Tolerance of the solvers that run beside a tube, relative to the tolerance of the tube, and when
+#: they are looked at, in units of its horizon: before, a tube is thinner than they are accurate.
+FINER, SHARES = 1e-6, np.geomspace(1e-2, 1.0, 9)
 
 
 @cache
@@ -85,8 +85,9 @@ def beside(proof: Proof, times: np.ndarray, states: np.ndarray) -> Beside:
 def reduced_flow(problem: Problem, quick: bool) -> Beside:
     """Integrate three scalars beside a tube."""
     proof = flow(problem, quick)
-    population = Population(proof.problem, method="enumeration", tolerance=ACCURACY)
-    path = gradient_flow(population, horizon=proof.time, rtol=ACCURACY, records=2)
+    accuracy = FINER * PLANS[problem].tolerance
+    population = Population(problem, method="enumeration", tolerance=accuracy)
+    path = gradient_flow(population, horizon=proof.time, rtol=accuracy, records=2)
     times = SHARES * proof.time
     return beside(proof, times, np.array([path.at(time) for time in times.tolist()]))
 
@@ -127,7 +128,7 @@ def full_flow(proof: Proof, seed: int) -> Beside:
     times = SHARES * proof.time
     found = solve_ivp(
         velocity, (0.0, proof.time), np.concatenate([A.ravel(), v]), method="DOP853",
-        t_eval=times, rtol=ACCURACY, atol=0.01 * ACCURACY,
+        t_eval=times, rtol=1e-9, atol=1e-11,
     )  # fmt: skip
     states = [
         full_model.project(problem, y[: A.size].reshape(A.shape), y[A.size :], w_star, partition)

@@ -19,6 +19,7 @@ CLAIMS = {
     "lemma-4.2": "lemma_4_2",
     "lemma-4.3": "lemma_4_3",
     "theorem-4.1": "theorem_4_1",
+    "theorem-4.1-proved": "theorem_4_1_proved",
     "events": "events",
     "gamma-ge-rho": "gamma_ge_rho",
     "gamma-ge-rho-boundary": "gamma_ge_rho_boundary",

@@ -142,8 +142,8 @@ CLAIM = Claim(
         "Holds if for every problem gamma > rho is proved from time 0 (in the first parts by its "
         "velocity, as both begin at 0) to the end of the tube, and for ever after: the loss never "
         "grows along the flow, and on gamma = rho it is at least log 2 P[C + R <= 0]. What is "
-        "not proved makes it a finding. It fails if a solver's run at tolerance 1e-9 leaves a "
-        "tube, which would mean an error here."
+        "not proved makes it a finding. It fails if a solver's run at a millionth of "
+        "its tolerance leaves a tube, which would mean an error here."
     ),
     run=run,
     quick_note="D = 16 only, to time 9000",

@@ -132,7 +132,7 @@ CLAIM = Claim(
         "One interval of time on which gamma < rho is proved refutes the sentence as it stands, "
         "whatever the regime. A finding, not a failure, if there is one at every problem: none "
         "meets the hypotheses of Theorem 4.1. Fails if one of these counterexamples is not "
-        "proved, or if a solver's run at tolerance 1e-9 leaves a tube: an error here."
+        "proved, or if a solver's run at a millionth of its tolerance leaves a tube: an error here."
     ),
     run=run,
     quick_note="D = 16 to time 2 instead of 32500",

@@ -7,11 +7,14 @@ from dynamics import Population, State, gradient_flow
 from simulations.positional import proved_runs, runs
 from simulations.positional.claims import gamma_ge_rho_proved as proved
 from simulations.positional.claims import gamma_ge_rho_refuted as refuted
+from simulations.positional.claims import theorem_4_1_proved as theorem
 from simulations.positional.proved_runs import Beside, Plan
 from simulations.reproduction.claim import Context, Verdict
 from simulations.validated import prove
 
 INSIDE, OUTSIDE = Beside(np.full((2, 3), 0.5), 1e-6), Beside(np.full((2, 3), 1.5), 1e-6)
+
+CACHED = proved_runs.flow, proved_runs.reduced_flow
 
 
 @pytest.fixture
@@ -20,12 +23,14 @@ def short(monkeypatch):
 
     def to(horizon):
         plans = {problem: Plan(horizon, horizon, 1e-3) for problem in proved_runs.PLANS}
+        # a tube of 0.5 is thinner than full matrices are integrated
+        plans[proved_runs.SMALL] = proved_runs.PLANS[proved_runs.SMALL]
         monkeypatch.setattr(proved_runs, "PLANS", plans)
-        for cached in (proved_runs.flow, proved_runs.reduced_flow):
+        for cached in CACHED:
             cached.cache_clear()
 
     yield to
-    for cached in (proved_runs.flow, proved_runs.reduced_flow):
+    for cached in CACHED:
         cached.cache_clear()
 
 
@@ -104,3 +109,37 @@ class TestGammaGeRhoRefuted:
         verdict, summary = refuted.judge({problem: refuted.Refuted(proof, INSIDE)})
         assert verdict is Verdict.FAILS
         assert "not proved" in summary
+
+
+class TestTheorem:
+    problem = proved_runs.SQUARE
+
+    def test_verdicts(self):
+        """From a state late in training one short piece is enough; from the start it is not."""
+        late = prove(self.problem, horizon=1e-3, initial=State(0.084, 1.0, -10.0))
+        learned = theorem.Learned(late, 0.095, True)
+        verdict, summary = theorem.judge({self.problem: learned}, {"flow": INSIDE})
+        assert verdict is Verdict.HOLDS
+        assert "association for ever" in summary
+        assert theorem.judge({self.problem: learned}, {"flow": OUTSIDE})[0] is Verdict.FAILS
+        strict = theorem.Learned(late, -0.05, True)
+        assert theorem.judge({self.problem: strict}, {"flow": INSIDE})[0] is Verdict.FINDING
+        unjudged = {self.problem: learned, runs.BASE: strict._replace(judged=False)}
+        assert theorem.judge(unjudged, {"flow": INSIDE})[0] is Verdict.HOLDS
+        assert theorem.judge({}, {})[0] is Verdict.FINDING
+
+    def test_not_before_association(self):
+        early = prove(self.problem, horizon=1e-3, initial=State(0.084, 1.0, 1.5))
+        found = {self.problem: theorem.Learned(early, 1.0, True)}
+        verdict, summary = theorem.judge(found, {"flow": INSIDE})
+        assert verdict is Verdict.FINDING
+        assert "patch association is not proved" in summary
+
+    def test_trainings_stay_inside(self, short):
+        short(0.5)
+        found = theorem.run(Context(quick=True))
+        shares = found.numbers("share")
+        assert len(shares) == 5
+        assert all(0.0 < one.value <= 1.0 for one in shares)
+        assert sum("full matrices" in str(one.at["training"]) for one in shares) == 2
+        assert found.figures
