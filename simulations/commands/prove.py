@@ -20,7 +20,8 @@ DESCRIPTION = """\
 Enclose a trajectory (alpha, gamma, rho) from its start to a horizon, with all errors: truncation of
 the population, rounding, time stepping. Flow, or gradient descent at a finite learning rate. Says
 from when gamma > rho is proved, whether for ever (the loss below a floor), and encloses the test
-error. What cannot be proved is refused with the time and the reason.
+error. What cannot be proved is refused with the time and the reason. With --out, a proof that was
+interrupted or killed goes on where it was: give the same command again.
 """
 EPILOG = f"""\
 examples:
@@ -84,10 +85,12 @@ def _prove(args: argparse.Namespace) -> int:
         end = options.get("horizon") or options["learning_rate"] * options["steps"]
         proof = prove(
             problem, tolerance=args.tolerance, **options,
+            unfinished=None if args.out is None else _unfinished(args.out),
             progress=None if bar is None else (lambda time, _: bar(_share(time, end))),
         )  # fmt: skip
     if args.out is not None:
         write_certificate(args.out, proof)
+        _unfinished(args.out).unlink(missing_ok=True)
         print(f"patchdyn: wrote {args.out}", file=sys.stderr)
     if args.plot is not None and proof.tube.pieces:
         _draw(args.plot, proof)
@@ -138,6 +141,11 @@ def _asked(given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     if any(name in given for name in ("alpha0", "gamma0", "rho0")):
         options["initial"] = settings["initial"]
     return case.problem, options
+
+
+def _unfinished(out: Path) -> Path:
+    """Return where the pieces of a certificate are kept until it is complete."""
+    return out.with_name(f"{out.name}.unfinished")
 
 
 def _share(time: float, end: float) -> float:

@@ -52,7 +52,8 @@ class System(Protocol):
 class Tube:
     """What is proved so far: solutions from the start lie within the parts' reach of the pieces.
 
-    ``reason`` is empty where the horizon was reached; else it says why the tube ends.
+    ``reason`` is empty where the horizon was reached; else it says why the tube ends. ``length`` is
+    what the next piece is to be tried with.
     """
 
     start: list[float] = field(default_factory=list)
@@ -63,6 +64,13 @@ class Tube:
     rooms: list[list[float]] = field(default_factory=list)
     frame: Frame | None = None
     reason: str = ""
+    length: float | None = None
+
+    @classmethod
+    def at_start(cls, system: System) -> Tube:
+        """Return the tube of no length at the start of a system."""
+        start, radius = system.start.tolist(), system.start_radius.tolist()
+        return cls(start, radius, frame=Frame(np.eye(system.start.size), radius))
 
     @property
     def end(self) -> float:
@@ -99,7 +107,8 @@ def enclose(
     tolerance: float,
     functional: np.ndarray,
     degree: int = 6,
-    progress: Callable[[float, float], None] | None = None,
+    begun: Tube | None = None,
+    progress: Callable[[Tube], None] | None = None,
 ) -> Tube:
     """Return a tube around the solution from the start to the horizon, or to where it fails.
 
@@ -116,12 +125,15 @@ def enclose(
         (n,) The linear functional whose value and rate are bounded from below on each part.
     degree
         Of the polynomials.
+    begun
+        A tube of the same arguments that came less far, and is continued.
     progress
-        Called with the time reached and the radius there.
+        Called with the tube after each piece.
     """
-    start, start_radius = system.start.tolist(), system.start_radius.tolist()
-    tube = Tube(start, start_radius, frame=Frame(np.eye(system.start.size), start_radius))
-    theta, guess, length = system.start.copy(), None, None
+    tube = Tube.at_start(system) if begun is None else begun
+    guess = tube.pieces[-1] if tube.pieces else None
+    theta = system.start.copy() if guess is None else guess.at(1.0)
+    length = tube.length
     while tube.end < horizon:
         now = tube.end
         try:
@@ -162,8 +174,9 @@ def enclose(
             piece,
             max(fitted, length) * min(_GROW, 0.8 * max(share, 1e-9) ** (-1.0 / (degree + 1))),
         )
+        tube.length = length
         if progress is not None:
-            progress(tube.end * clock.unit, float(np.max(tube.radius)))
+            progress(tube)
     return tube
 
 

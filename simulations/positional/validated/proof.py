@@ -23,19 +23,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dynamics import ParameterError, Problem, State
 from dynamics.core.balls.exact import above, below, exact
 from dynamics.core.checks import finite, require, whole
+from dynamics.core.provenance import provenance
 from dynamics.core.tube.clocks import Clock, Descent, Flow
 from dynamics.core.tube.tube import Tube, enclose
 from dynamics.positional.validated.outcomes import box_around, floor, outcomes
 from dynamics.positional.validated.system import ReducedSystem, TruncatedField
+from simulations.files.stamp import code_fingerprint
+from simulations.positional.validated.unfinished import Unfinished
 
 if TYPE_CHECKING:
     import xarray
@@ -159,6 +163,7 @@ def prove(
     initial: State | None = None,
     tolerance: float | None = None,
     progress: Callable[[float, float], None] | None = None,
+    unfinished: Path | None = None,
 ) -> Proof:
     r"""Prove where the trajectory of a problem is, with all errors enclosed.
 
@@ -181,6 +186,9 @@ def prove(
         truncation, never what is claimed. ``None``: 1e-3, and finer where that does not carry.
     progress
         Called with the time reached and the radius there.
+    unfinished
+        File to which each piece is written when it is proved. A proof that was interrupted or
+        killed goes on from there, and ends as if it had not been. The file stays.
 
     Returns
     -------
@@ -192,6 +200,8 @@ def prove(
     ------
     ParameterError
         One sentence for an argument that is not allowed.
+    FileError
+        If ``unfinished`` cannot be used, or holds the pieces of another proof.
     """
     clock, end = _clock(horizon, learning_rate, steps)
     if tolerance is not None:
@@ -200,15 +210,38 @@ def prove(
     start = None if initial is None else State(*map(finite, State._fields, initial))
     require(start is None or start.alpha > 0.0, "initial", initial, "a state with alpha > 0")
     system = ReducedSystem(problem, start)
+    kept = None
+    if unfinished is not None:
+        kept = Unfinished(unfinished, _question(problem, clock, end, start))
     tube = Tube()
     for chosen in TOLERANCES if tolerance is None else (tolerance,):
+
+        def finished(tube: Tube, tolerance: float = chosen) -> None:
+            if kept is not None:
+                kept.add(tolerance, tube)
+            if progress is not None:
+                progress(tube.end * clock.unit, float(np.max(tube.radius)))
+
         found = enclose(
-            system, clock, end, tolerance=chosen, functional=GAP, degree=_DEGREE, progress=progress
-        )
+            system, clock, end, tolerance=chosen, functional=GAP, degree=_DEGREE,
+            begun=None if kept is None else kept.tube(system, chosen), progress=finished,
+        )  # fmt: skip
         tube = found if found.end >= tube.end else tube
         if not found.reason or "too little kept" in found.reason:
             break
     return concluded(problem, clock, end, system, tube)
+
+
+def _question(problem: Problem, clock: Clock, end: float, start: State | None) -> dict[str, Any]:
+    """Return what the pieces of a proof depend on, the program included; tolerances apart."""
+    return {
+        "problem": asdict(problem),
+        "clock": [type(clock).__name__, clock.unit],
+        "end": end,
+        "start": start,
+        "code": code_fingerprint(),
+        **provenance(),
+    }
 
 
 def _clock(
