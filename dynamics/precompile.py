@@ -9,10 +9,16 @@ from __future__ import annotations
 from concurrent.futures import ProcessPoolExecutor
 from itertools import chain
 
+import numpy as np
+
 from dynamics import Population, Problem, gradient_descent
 from dynamics.core.risk import Risk
+from dynamics.core.tube.clocks import Flow
+from dynamics.core.tube.tube import enclose
 from dynamics.masked import MaskedPopulation, MaskedProblem
 from dynamics.positional.samples.precompile import compile_empirical
+from dynamics.positional.validated.outcomes import box_around, outcomes
+from dynamics.positional.validated.system import ReducedSystem
 from dynamics.shallow import ShallowPopulation, ShallowProblem, train_on_counts
 
 
@@ -40,12 +46,22 @@ def compile_method(method: str) -> str:
     return method
 
 
+def compile_tubes() -> str:
+    """Enclose one short flow, and the outcomes at its start."""
+    system = ReducedSystem(Problem(D=6, C=2, q=0.3))
+    enclose(system, Flow(), 1e-3, tolerance=0.01, functional=np.array([0.0, 1.0, -1.0]))
+    start = box_around(system.start, system.start_radius)
+    outcomes(system.field(system.start, 0.01).field, system.tail, start)
+    return "tubes"
+
+
 def main() -> None:
     """Compile the methods, each in a process of its own."""
     with ProcessPoolExecutor(max_workers=2) as pool:
         methods = pool.map(compile_method, ("fourier", "enumeration", "masked", "shallow"))
         precisions = pool.map(compile_empirical, ("float64", "float32"))
-        for compiled in chain(methods, precisions):
+        tubes = pool.submit(compile_tubes)
+        for compiled in chain(methods, precisions, (future.result() for future in (tubes,))):
             print(f"compiled: {compiled}")
 
 

@@ -20,7 +20,8 @@ DESCRIPTION = """\
 Enclose a trajectory (alpha, gamma, rho) from its start to a horizon, with all errors: truncation of
 the population, rounding, time stepping. Flow, or gradient descent at a finite learning rate. Says
 from when gamma > rho is proved, whether for ever (the loss below a floor), and encloses the test
-error. What cannot be proved is refused with the time and the reason.
+error. What cannot be proved is refused with the time and the reason. With --out, a proof that was
+interrupted or killed goes on where it was: give the same command again.
 """
 EPILOG = f"""\
 examples:
@@ -84,10 +85,12 @@ def _prove(args: argparse.Namespace) -> int:
         end = options.get("horizon") or options["learning_rate"] * options["steps"]
         proof = prove(
             problem, tolerance=args.tolerance, **options,
+            unfinished=None if args.out is None else _unfinished(args.out),
             progress=None if bar is None else (lambda time, _: bar(_share(time, end))),
         )  # fmt: skip
     if args.out is not None:
         write_certificate(args.out, proof)
+        _unfinished(args.out).unlink(missing_ok=True)
         print(f"patchdyn: wrote {args.out}", file=sys.stderr)
     if args.plot is not None and proof.tube.pieces:
         _draw(args.plot, proof)
@@ -140,6 +143,11 @@ def _asked(given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     return case.problem, options
 
 
+def _unfinished(out: Path) -> Path:
+    """Return where the pieces of a certificate are kept until it is complete."""
+    return out.with_name(f"{out.name}.unfinished")
+
+
 def _share(time: float, end: float) -> float:
     """Return the fraction done on a logarithmic clock."""
     return math.log1p(1e3 * time) / math.log1p(1e3 * end)
@@ -161,26 +169,26 @@ def as_text(proof: Proof) -> str:
         lines.append(f"  {name:<12} {middle:.10g} +- {0.5 * (high - low):.1e}")
     for name, (low, high) in (("loss", proof.loss), ("test error", proof.test_error)):
         lines.append(f"  {name:<12} in [{low:.6g}, {high:.6g}]")
-    lines.append(f"  association  {'proved' if proof.association else 'not proved'} at that time")
+    lines.append(f"  association  {_association(proof)}")
     lines.append(f"  pieces       {len(proof.tube.pieces)}")
     return "\n".join(lines)
 
 
+def _association(proof: Proof) -> str:
+    """Return what is proved of patch association, in words."""
+    if not proof.association:
+        return "not proved at that time"
+    until = proof.association_until
+    if not math.isfinite(until):
+        return "proved at that time and for ever"
+    return "proved at that time" + (f" and until {until:.4g}" if until > proof.time else "")
+
+
 def _draw(path: Path, proof: Proof) -> None:
     """Draw the radius of the tube and the gap against time as PNG."""
-    import xarray
-
     from simulations.figures import report_figure, tube
     from simulations.files.store import write_bytes
     from simulations.reproduction.run import render
 
-    along = proof.along
-    data = xarray.Dataset(
-        {
-            "radius": (("parameter", "time"), along.radius.T),
-            "gap": (("end", "time"), [along.gap_low, along.gap_high]),
-        },
-        coords={"parameter": ["alpha", "gamma", "rho"], "end": ["low", "high"],
-                "time": along.time},
-    )  # fmt: skip
-    write_bytes(path, render(report_figure("prove", "", "", tube.draw, data, size=(7.0, 5.0))))
+    figure = report_figure("prove", "", "", tube.draw, proof.to_dataset(), size=(7.0, 5.0))
+    write_bytes(path, render(figure))

@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Protocol
 
 import numpy as np
+from flint import arb, ctx, fmpq
 
+from dynamics.core.balls.exact import above, below, exact
 from dynamics.core.tube.candidate import collocated, radau_nodes
 from dynamics.core.tube.clocks import Clock
-from dynamics.core.tube.piece import Field, Frame, Part, Piece, Proved, Unproved, prove_piece
+from dynamics.core.tube.piece import (
+    BITS,
+    Field,
+    Frame,
+    Part,
+    Piece,
+    Proved,
+    Unproved,
+    prove_piece,
+)
 
 _SHRINK, _GROW = 0.5, 2.5
 _ROUNDING = 1e-12  # of the state: below it a smaller piece is no better
@@ -39,7 +52,8 @@ class System(Protocol):
 class Tube:
     """What is proved so far: solutions from the start lie within the parts' reach of the pieces.
 
-    ``reason`` is empty where the horizon was reached; else it says why the tube ends.
+    ``reason`` is empty where the horizon was reached; else it says why the tube ends. ``length`` is
+    what the next piece is to be tried with.
     """
 
     start: list[float] = field(default_factory=list)
@@ -50,6 +64,13 @@ class Tube:
     rooms: list[list[float]] = field(default_factory=list)
     frame: Frame | None = None
     reason: str = ""
+    length: float | None = None
+
+    @classmethod
+    def at_start(cls, system: System) -> Tube:
+        """Return the tube of no length at the start of a system."""
+        start, radius = system.start.tolist(), system.start_radius.tolist()
+        return cls(start, radius, frame=Frame(np.eye(system.start.size), radius))
 
     @property
     def end(self) -> float:
@@ -62,6 +83,21 @@ class Tube:
         assert self.frame is not None
         return np.array(self.frame.reach())
 
+    def at(self, count: Fraction) -> list[tuple[float, float]]:
+        """Return (low, high) of each coordinate at a time of the tube, steps of descent whole."""
+        k = min(bisect_left([piece.end for piece in self.pieces], count), len(self.pieces) - 1)
+        piece, parts = self.pieces[k], self.parts[k]
+        begin, end = Fraction(piece.start), Fraction(piece.end)
+        share = (count - begin) / (end - begin)
+        reach = parts[min(int(share * len(parts)), len(parts) - 1)].reach
+        with ctx.workprec(BITS):
+            u = 2 * arb(fmpq(*share.as_integer_ratio())) - 1
+            found = []
+            for column, r in zip(piece.coefficients.T.tolist(), reach):
+                value = sum((exact(c) * u**j for j, c in enumerate(column)), arb(0))
+                found.append((below(value - exact(r)), above(value + exact(r))))
+            return found
+
 
 def enclose(
     system: System,
@@ -71,7 +107,8 @@ def enclose(
     tolerance: float,
     functional: np.ndarray,
     degree: int = 6,
-    progress: Callable[[float, float], None] | None = None,
+    begun: Tube | None = None,
+    progress: Callable[[Tube], None] | None = None,
 ) -> Tube:
     """Return a tube around the solution from the start to the horizon, or to where it fails.
 
@@ -88,12 +125,15 @@ def enclose(
         (n,) The linear functional whose value and rate are bounded from below on each part.
     degree
         Of the polynomials.
+    begun
+        A tube of the same arguments that came less far, and is continued.
     progress
-        Called with the time reached and the radius there.
+        Called with the tube after each piece.
     """
-    start, start_radius = system.start.tolist(), system.start_radius.tolist()
-    tube = Tube(start, start_radius, frame=Frame(np.eye(system.start.size), start_radius))
-    theta, guess, length = system.start.copy(), None, None
+    tube = Tube.at_start(system) if begun is None else begun
+    guess = tube.pieces[-1] if tube.pieces else None
+    theta = system.start.copy() if guess is None else guess.at(1.0)
+    length = tube.length
     while tube.end < horizon:
         now = tube.end
         try:
@@ -134,8 +174,9 @@ def enclose(
             piece,
             max(fitted, length) * min(_GROW, 0.8 * max(share, 1e-9) ** (-1.0 / (degree + 1))),
         )
+        tube.length = length
         if progress is not None:
-            progress(tube.end * clock.unit, float(np.max(tube.radius)))
+            progress(tube)
     return tube
 
 

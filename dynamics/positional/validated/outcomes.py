@@ -104,6 +104,10 @@ def floor(problem: Problem) -> float:
     s = sign T, and :math:`c_1=\Lambda+\Gamma(T-1)>0` for T >= 1, :math:`c_{-1}<0` for T <= -1. So
     for alpha >= 0, F has the sign of T, and where T <= 0 the loss log(1 + e^-F) is at least log 2.
     For alpha < 0 the same holds where T >= 0, which is more likely, as R is symmetric. QED
+
+    For C = 2 it bounds the loss on rho = beta too: there Xi = Lambda, and a row whose partner has
+    coefficient s' has :math:`c=\Lambda T+(\Gamma-\Lambda)s'`, the same sums with Lambda and Gamma
+    interchanged, as each row is the partner of one.
     """
     N, C = problem.D - problem.C, problem.C
     with ctx.workprec(_BITS):

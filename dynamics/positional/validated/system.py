@@ -102,13 +102,13 @@ class ReducedSystem:
         lost = np.sqrt((self.metric * beyond**2).sum(axis=1))
         K = min(4, self.most_K)
         while True:
-            found = self._truncated(K)
+            found = self.truncated(K)
             velocity = found.velocity_at(theta)
             speed = math.sqrt(float((self.metric * velocity**2).sum()))
             enough = int(np.argmax(lost <= _SHARE * tolerance * speed))
             enough = min(enough, self.problem.D - self.problem.C)
             if enough <= K:
-                return self._truncated(enough)
+                return self.truncated(enough)
             if enough > self.most_K:
                 raise ToleranceError(
                     f"tolerance = {tolerance:g} needs all images with up to {enough} features, and "
@@ -116,7 +116,8 @@ class ReducedSystem:
                 )
             K = enough
 
-    def _truncated(self, K: int) -> TruncatedField:
+    def truncated(self, K: int) -> TruncatedField:
+        """Return the field of the images with at most K features."""
         if K > self._images.K:
             self._images = images(self.problem, min(K + 1, self.most_K))
         return TruncatedField(Field(self.problem, self._images, K), self.tail)

@@ -59,7 +59,7 @@ def _room(low: float, high: float) -> list[float]:
 
 
 def conclusions(proof: Proof) -> dict[str, Any]:
-    """Return what is claimed, as plain data: infinity is None."""
+    """Return what is claimed, as plain data: infinity (never; of association: for ever) is None."""
     since = proof.gap_positive_from
     return {
         "proved": proof.proved,
@@ -71,6 +71,7 @@ def conclusions(proof: Proof) -> dict[str, Any]:
         "gap_positive_from": since if math.isfinite(since) else None,
         "gap_negative": [list(ends) for ends in proof.gap_negative],
         "association": proof.association,
+        "association_until": until if math.isfinite(until := proof.association_until) else None,
         "forever": proof.forever,
         "loss": list(proof.loss),
         "test_error": list(proof.test_error),

@@ -10,7 +10,10 @@ gamma - rho and of its velocity all along the tube. For ever: the corollary belo
 Corollary (for all times, the flow). The loss does not increase along the flow. On gamma = rho it is
 at least the floor of :func:`dynamics.positional.validated.outcomes.floor`. Hence if at one time
 gamma > rho and the loss is below the floor, then gamma > rho for ever after, and the test error is
-at most loss/log 2 for ever after, as each error costs log 2.
+at most loss/log 2 for ever after, as each error costs log 2. For C = 2 the floor holds on rho =
+beta too: with rho < beta at that time, patch association, min(beta, gamma) > rho, lasts for ever.
+For C > 2 it lasts while rho < beta is sure: the loss falls at the rate :math:`|\theta'|_W^2`, W =
+diag(1, D(C-1), D(D-C)), so that :math:`D(D-C)|\rho(t)-\rho(T)|^2\le(t-T)\,\ell(T)` (Schwarz).
 
 Trusted: IEEE arithmetic, NumPy's and LLVM's sums and products of floats, Arb. The parameters are
 the floats that they are.
@@ -20,18 +23,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dynamics import ParameterError, Problem, State
 from dynamics.core.balls.exact import above, below, exact
 from dynamics.core.checks import finite, require, whole
+from dynamics.core.provenance import provenance
 from dynamics.core.tube.clocks import Clock, Descent, Flow
 from dynamics.core.tube.tube import Tube, enclose
 from dynamics.positional.validated.outcomes import box_around, floor, outcomes
 from dynamics.positional.validated.system import ReducedSystem, TruncatedField
+from simulations.files.stamp import code_fingerprint
+from simulations.positional.validated.unfinished import Unfinished
+
+if TYPE_CHECKING:
+    import xarray
 
 #: gamma - rho as a functional of (alpha, gamma, rho).
 GAP = np.array([0.0, 1.0, -1.0])
@@ -40,15 +51,6 @@ TOLERANCES = (1e-3, 1e-5, 1e-7)
 _DEGREE = 6
 
 Interval = tuple[float, float]
-
-
-class Along(NamedTuple):
-    """The tube over time, one entry for each eighth of a piece: for figures and tables."""
-
-    time: np.ndarray  # where each begins
-    radius: np.ndarray  # (parts, 3)
-    gap_low: np.ndarray
-    gap_high: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,19 +94,50 @@ class Proof:
 
     @property
     def association(self) -> bool:
-        """Whether gamma > max(rho, 0) is proved at the end: patch association."""
-        low = self.enclosure.gamma[0]  # type: ignore[index]
-        return bool(low > max(0.0, self.enclosure.rho[1]))  # type: ignore[index]
+        """Whether patch association, min(beta, gamma) > rho, is proved at the end."""
+        low, high = self.enclosure.gamma[0], self.enclosure.rho[1]  # type: ignore[index]
+        return bool(min(self.problem.beta, low) > high)
 
     @property
-    def along(self) -> Along:
-        """The tube over time."""
+    def association_until(self) -> float:
+        """Until when patch association is proved, from the end on; 0 if not at the end."""
+        problem, rho = self.problem, self.enclosure.rho[1]  # type: ignore[index]
+        if not self.association:
+            return 0.0
+        if not self.forever or problem.C == 2:
+            return math.inf if self.forever else self.time
+        way = exact(problem.beta) - exact(rho)
+        longer = problem.D * (problem.D - problem.C) * way * way / exact(self.loss[1])
+        return below(exact(self.time) + longer)
+
+    def at(self, time: float) -> State:
+        """Return (low, high) of alpha, gamma, rho at a time of the tube (descent: next to a step).
+
+        Raises
+        ------
+        ParameterError
+            If the tube does not hold the time.
+        """
+        require(0.0 <= finite("time", time) <= self.time, "time", time, f"from 0 to {self.time:g}")
+        flow = isinstance(self.clock, Flow)
+        count = Fraction(time) if flow else Fraction(round(time / self.clock.unit))
+        return State(*self.tube.at(count))  # type: ignore[arg-type]
+
+    def to_dataset(self) -> xarray.Dataset:
+        """Return the tube over time: its radius, and the ends of gamma - rho, part by part."""
+        import xarray
+
         parts = [part for piece in self.tube.parts for part in piece]
-        return Along(
-            np.array([part.start for part in parts]) * self.clock.unit,
-            np.array([part.reach for part in parts]).reshape(-1, 3),
-            np.array([part.value[0] for part in parts]),
-            np.array([part.value[1] for part in parts]),
+        return xarray.Dataset(
+            {
+                "radius": (("parameter", "time"), np.array([part.reach for part in parts]).T),
+                "gap": (("end", "time"), np.array([part.value for part in parts]).T),
+            },
+            coords={
+                "parameter": list(State._fields),
+                "end": ["low", "high"],
+                "time": np.array([part.start for part in parts]) * self.clock.unit,
+            },
         )
 
     @property
@@ -130,6 +163,7 @@ def prove(
     initial: State | None = None,
     tolerance: float | None = None,
     progress: Callable[[float, float], None] | None = None,
+    unfinished: Path | None = None,
 ) -> Proof:
     r"""Prove where the trajectory of a problem is, with all errors enclosed.
 
@@ -152,6 +186,9 @@ def prove(
         truncation, never what is claimed. ``None``: 1e-3, and finer where that does not carry.
     progress
         Called with the time reached and the radius there.
+    unfinished
+        File to which each piece is written when it is proved. A proof that was interrupted or
+        killed goes on from there, and ends as if it had not been. The file stays.
 
     Returns
     -------
@@ -163,6 +200,8 @@ def prove(
     ------
     ParameterError
         One sentence for an argument that is not allowed.
+    FileError
+        If ``unfinished`` cannot be used, or holds the pieces of another proof.
     """
     clock, end = _clock(horizon, learning_rate, steps)
     if tolerance is not None:
@@ -171,15 +210,38 @@ def prove(
     start = None if initial is None else State(*map(finite, State._fields, initial))
     require(start is None or start.alpha > 0.0, "initial", initial, "a state with alpha > 0")
     system = ReducedSystem(problem, start)
+    kept = None
+    if unfinished is not None:
+        kept = Unfinished(unfinished, _question(problem, clock, end, start))
     tube = Tube()
     for chosen in TOLERANCES if tolerance is None else (tolerance,):
+
+        def finished(tube: Tube, tolerance: float = chosen) -> None:
+            if kept is not None:
+                kept.add(tolerance, tube)
+            if progress is not None:
+                progress(tube.end * clock.unit, float(np.max(tube.radius)))
+
         found = enclose(
-            system, clock, end, tolerance=chosen, functional=GAP, degree=_DEGREE, progress=progress
-        )
+            system, clock, end, tolerance=chosen, functional=GAP, degree=_DEGREE,
+            begun=None if kept is None else kept.tube(system, chosen), progress=finished,
+        )  # fmt: skip
         tube = found if found.end >= tube.end else tube
         if not found.reason or "too little kept" in found.reason:
             break
     return concluded(problem, clock, end, system, tube)
+
+
+def _question(problem: Problem, clock: Clock, end: float, start: State | None) -> dict[str, Any]:
+    """Return what the pieces of a proof depend on, the program included; tolerances apart."""
+    return {
+        "problem": asdict(problem),
+        "clock": [type(clock).__name__, clock.unit],
+        "end": end,
+        "start": start,
+        "code": code_fingerprint(),
+        **provenance(),
+    }
 
 
 def _clock(

@@ -53,11 +53,27 @@ class TestFlow:
             assert low <= number <= high
             assert high - low < 1e-2
 
-    def test_along(self, proof):
-        along = proof.along
-        assert np.all(np.diff(along.time) > 0.0)
-        assert along.radius.shape == (along.time.size, 3)
-        assert np.all(along.gap_low <= along.gap_high)
+    def test_over_time(self, proof):
+        data = proof.to_dataset()
+        assert np.all(np.diff(data.time) > 0.0)
+        assert data.radius.shape == (3, data.time.size)
+        assert np.all(data.gap.sel(end="low") <= data.gap.sel(end="high"))
+
+    @pytest.mark.parametrize("time", [0.01, 1.0, 37.0, 150.0, 299.0])
+    def test_the_solver_is_inside_on_the_way(self, proof, time):
+        flow = gradient_flow(Population(SMALL, tolerance=1e-12), horizon=time, rtol=1e-11)
+        room = 1e-9
+        for x, (low, high) in zip(flow.final, proof.at(time)):
+            assert low - room <= x <= high + room
+            assert high - low < 2e-4
+
+    def test_the_ends_of_the_tube(self, proof):
+        for at, end in zip(proof.at(300.0), proof.enclosure):
+            assert at[0] <= end[0] < end[1] <= at[1]
+        assert all(low <= x <= high for x, (low, high) in zip(SMALL.initial_state, proof.at(0.0)))
+        for time in (-1.0, 300.1, math.nan):
+            with pytest.raises(ParameterError, match="time"):
+                proof.at(time)
 
 
 class TestRefuted:
@@ -87,6 +103,9 @@ class TestDescent:
         assert proof.proved
         run = gradient_descent(Population(SMALL, tolerance=1e-11), learning_rate=0.02, steps=700)
         assert inside(run.final, proof.enclosure)
+        early = gradient_descent(Population(SMALL, tolerance=1e-11), learning_rate=0.02, steps=333)
+        assert inside(early.final, proof.at(0.02 * 333))
+        assert not inside(early.final, proof.at(0.02 * 334))
         flow = gradient_flow(Population(SMALL, tolerance=1e-12), horizon=14.0, rtol=1e-11)
         assert not inside(flow.final, proof.enclosure)
         assert not proof.forever  # the corollary is one about the flow
@@ -113,6 +132,20 @@ class TestFloor:
         problem = Problem(D=shape[0], C=shape[1], q=q, beta=beta, nu=nu)
         assert reference(problem, State(alpha, x, x)).loss.upper() >= arb(floor(problem))
 
+    @settings(max_examples=15)
+    @given(
+        q=st.floats(0.05, 1.0), beta=st.floats(-3.0, 4.0), alpha=st.floats(-2.0, 2.0),
+        gamma=st.floats(-4.0, 4.0), nu=st.floats(1e-3, 1.0),
+    )  # fmt: skip
+    def test_nor_where_rho_is_beta_in_sets_of_two(self, q, beta, alpha, gamma, nu):
+        problem = Problem(D=6, C=2, q=q, beta=beta, nu=nu)
+        assert reference(problem, State(alpha, gamma, beta)).loss.upper() >= arb(floor(problem))
+
+    def test_but_in_sets_of_three_it_may_be(self):
+        """Two others of a set tell the label without the patch itself."""
+        problem = Problem(D=9, C=3, q=0.5)
+        assert reference(problem, State(0.15, 12.0, 1.0)).loss < arb(floor(problem))
+
     def test_two_sets_have_none(self):
         assert floor(Problem(D=8, C=4, q=0.9)) <= math.log(2) * 0.45**4 * (1 + 1e-9)
 
@@ -121,8 +154,27 @@ class TestFloor:
         proof = prove(SMALL, horizon=1e-3, initial=State(0.084, 1.0, -10.0))
         assert proof.loss[1] < floor(SMALL)
         assert proof.forever
+        assert proof.association_until == math.inf
         early = prove(SMALL, horizon=1e-3)
         assert not early.forever
+        assert early.association
+        assert early.association_until == early.time
+
+    def test_as_long_as_rho_cannot_reach_beta(self):
+        """By the loss that is left; in sets of four the floor on rho = beta is missing."""
+        problem = Problem(D=16, C=4, q=0.1)
+        proof = prove(problem, horizon=1e-4, initial=State(0.15, 2.0, -1.0))
+        assert proof.forever
+        until = 1e-4 + 16 * 12 * (1.0 - proof.enclosure.rho[1]) ** 2 / proof.loss[1]
+        assert proof.association_until <= until * (1 + 1e-12)
+        assert proof.association_until >= until * (1 - 1e-9)
+
+    def test_the_diagonal_counts(self):
+        """gamma > rho > beta: the patch itself is not among the C best of its row."""
+        proof = prove(SMALL.replace(beta=0.2), horizon=1e-3, initial=State(0.084, 1.0, 0.5))
+        assert proof.gap_positive_from == 0.0
+        assert not proof.association
+        assert proof.association_until == 0.0
 
 
 class TestOutcomes:

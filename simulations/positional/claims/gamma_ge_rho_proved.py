@@ -1,0 +1,152 @@
+"""gamma > rho along whole trajectories, proved: a tube around each, and a floor of the loss."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from simulations.reproduction.claim import (
+    Claim,
+    Context,
+    Measured,
+    Outcome,
+    Verdict,
+    interval,
+    measured_at,
+)
+
+if TYPE_CHECKING:
+    from dynamics import Problem
+    from simulations.positional.proved_runs import Beside
+    from simulations.validated import Proof
+
+
+class Judged(NamedTuple):
+    """What is proved of one flow, a solver's run beside it, and the floor of the loss."""
+
+    proof: Proof
+    beside: Beside
+    floor: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether gamma > rho is proved for all t > 0."""
+        proof = self.proof
+        return proof.proved and proof.gap_positive_from == 0.0 and proof.forever
+
+
+def run(context: Context) -> Outcome:
+    """Enclose the flows and judge what follows."""
+    from dataclasses import asdict
+
+    from simulations.figures import report_figure, tube
+    from simulations.positional import proved_runs, runs
+
+    problems = (proved_runs.SQUARE, *(() if context.quick else (runs.BASE,)))
+    found = {}
+    for number, problem in enumerate(problems, start=1):
+        found[problem] = judged(problem, context.quick)
+        context.progress(number / len(problems))
+    verdict, summary = judge(found)
+    shown = found[proved_runs.SQUARE].proof
+    figure = report_figure(
+        "gamma-ge-rho-proved",
+        "A proof that gamma > rho",
+        f"Flow at {runs.describe(shown.problem)}. (a) Proved bounds of the distance of alpha, "
+        "gamma and rho from the polynomials in the middle of the tube. (b) Proved bounds of gamma "
+        "- rho, linear within a millionth of the largest.",
+        tube.draw,
+        shown.to_dataset(),
+        (7.0, 4.6),
+    )
+    return Outcome(
+        verdict,
+        _numbers(found),
+        None,
+        {"problems": [asdict(problem) for problem in problems],
+         "plans": [proved_runs.PLANS[problem]._asdict() for problem in problems]},
+        summary,
+        (figure,),
+    )  # fmt: skip
+
+
+def judged(problem: Problem, quick: bool) -> Judged:
+    """Return what is proved of a flow, and a solver's run beside it."""
+    from dynamics.positional.validated.outcomes import floor
+    from simulations.positional import proved_runs
+
+    proof = proved_runs.flow(problem, quick)
+    return Judged(proof, proved_runs.reduced_flow(problem, quick), floor(problem))
+
+
+def judge(found: Mapping[Problem, Judged]) -> tuple[Verdict, str]:
+    """Return HOLDS if gamma > rho is proved for all t > 0 of every flow."""
+    from simulations.positional.runs import describe
+
+    outside = [problem for problem, one in found.items() if not one.beside.inside]
+    if outside:
+        return Verdict.FAILS, f"A solver's run leaves the tube at {describe(outside[0])}."
+    texts = []
+    for problem, one in found.items():
+        end = f"enclosed to time {one.proof.time:g}"
+        if one.holds:
+            texts.append(
+                f"for all t > 0 at {describe(problem)} ({end}, where the loss is at most "
+                f"{one.proof.loss[1]:.3g} and on gamma = rho it is at least {one.floor:.3g})"
+            )
+        else:
+            texts.append(f"at {describe(problem)} this is proved: {one.proof.sentence}")
+    holds = bool(found) and all(one.holds for one in found.values())
+    return (
+        Verdict.HOLDS if holds else Verdict.FINDING,
+        f"gamma > rho is proved {'; '.join(texts)}.",
+    )
+
+
+def _numbers(found: Mapping[Problem, Judged]) -> list[Measured]:
+    from simulations.positional.runs import or_word, place
+
+    measured: list[Measured] = []
+    for problem, one in found.items():
+        proof = one.proof
+        gap = proof.tube.parts[-1][-1].value
+        measured += measured_at(
+            place(problem),
+            ("enclosed_until", "end of the tube", proof.time, "flow time"),
+            ("positive_from", "gamma > rho from", or_word(proof.gap_positive_from, "never"),
+             "flow time"),
+            ("forever", "and for ever", proof.forever),
+            *interval("gap", "gamma - rho in the last part", *gap),
+            *interval("loss", "loss at the end", *proof.loss),
+            ("floor", "the loss on gamma = rho is at least", one.floor),
+            ("radius", "largest radius where a solver's run is compared", one.beside.radius),
+            ("share", "its largest distance, in radii", float(one.beside.share.max())),
+            ("pieces", "polynomial pieces", len(proof.tube.pieces)),
+        )  # fmt: skip
+    return measured
+
+
+CLAIM = Claim(
+    id="gamma-ge-rho-proved",
+    place="after Lemma 4.3 (Section 4.1)",
+    statement=(
+        "gamma(t) >= rho(t) for all t >= 0; here proved, strictly and for all t > 0, along the "
+        "trajectories of stated problems."
+    ),
+    measures=(
+        "A tube around the flow, with truncation, rounding and time stepping enclosed; the sign "
+        "of gamma - rho on each part of it; and whether the loss at its end lies below the floor "
+        "that it has on the plane gamma = rho."
+    ),
+    criterion=(
+        "Holds if for every problem gamma > rho is proved from time 0 (in the first parts by its "
+        "velocity, as both begin at 0) to the end of the tube, and for ever after: the loss never "
+        "grows along the flow, and on gamma = rho it is at least log 2 P[C + R <= 0]. What is "
+        "not proved makes it a finding. It fails if a solver's run at a millionth of "
+        "its tolerance leaves a tube, which would mean an error here."
+    ),
+    run=run,
+    quick_note="D = 16 only, to time 9000",
+    depends="IEEE arithmetic and Arb; the reduction, which is proved in symbolic",
+    shares="proved",
+)

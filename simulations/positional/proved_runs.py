@@ -1,0 +1,137 @@
+"""Trajectories enclosed for the claims about what is proved, once per process; trained beside."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from dynamics import Population, Problem, gradient_descent, gradient_flow
+from dynamics.positional.oracle import descent as full_model
+from simulations.positional import runs
+from simulations.validated import Proof, prove
+
+#: qD = C^2: the features outside the signal set are as many as the paper's scaling has them.
+SQUARE = Problem(D=16, C=2, q=4 / 16)
+SQUARE_OF_FOUR = Problem(D=24, C=4, q=16 / 24)
+#: What the search for a counterexample to gamma >= rho ends with.
+SIMPLEST = Problem(D=6, C=2, q=1.0, nu=1.0)
+#: Small enough for the full matrices with all patterns of the data.
+SMALL = runs.FULL_PROBLEMS[0]
+
+
+class Plan(NamedTuple):
+    """How far a flow is enclosed, in the full and in the quick report, and how accurately."""
+
+    horizon: float
+    quick: float
+    tolerance: float
+
+
+PLANS = {
+    SQUARE: Plan(1e5, 9e3, 1e-3),
+    runs.BASE: Plan(1e5, 1e3, 1e-2),
+    SQUARE_OF_FOUR: Plan(1e3, 1e3, 1e-3),
+    runs.CROWDED: Plan(3.25e4, 2.0, 1e-4),
+    SIMPLEST: Plan(100.0, 100.0, 1e-3),
+    SMALL: Plan(10.0, 10.0, 1e-3),
+}
+#: Steps of descent on the small problem, at the learning rate of the claims on full matrices.
+STEPS = 300
+#: Tolerance of the solvers that run beside a tube, relative to the tolerance of the tube, and when
+#: they are looked at, in units of its horizon: before, a tube is thinner than they are accurate.
+FINER, SHARES = 1e-6, np.geomspace(1e-2, 1.0, 9)
+
+
+@cache
+def flow(problem: Problem, quick: bool) -> Proof:
+    """Return what is proved of the flow of a problem of `PLANS`."""
+    plan = PLANS[problem]
+    horizon = plan.quick if quick else plan.horizon
+    return prove(problem, horizon=horizon, tolerance=plan.tolerance)
+
+
+@cache
+def descent(problem: Problem, rate: float) -> Proof:
+    """Return what is proved of descent over `STEPS` steps."""
+    return prove(problem, learning_rate=rate, steps=STEPS, tolerance=1e-3)
+
+
+class Beside(NamedTuple):
+    """A training beside a tube.
+
+    ``share`` (times, 3) is the distance of alpha, gamma, rho from the middle of the tube, in
+    units of its radius; ``radius`` the largest radius at these times.
+    """
+
+    share: np.ndarray
+    radius: float
+
+    @property
+    def inside(self) -> bool:
+        """Whether the training lies in the tube at all times."""
+        return bool(self.share.size and (self.share <= 1.0).all())
+
+
+def beside(proof: Proof, times: np.ndarray, states: np.ndarray) -> Beside:
+    """Compare states (times, 3) with a tube."""
+    ends = np.array([proof.at(time) for time in times.tolist()])
+    middle, radius = ends.mean(axis=2), 0.5 * (ends[..., 1] - ends[..., 0])
+    return Beside(np.abs(states - middle) / radius, float(radius.max()))
+
+
+@cache
+def reduced_flow(problem: Problem, quick: bool) -> Beside:
+    """Integrate three scalars beside a tube."""
+    proof = flow(problem, quick)
+    accuracy = FINER * PLANS[problem].tolerance
+    population = Population(problem, method="enumeration", tolerance=accuracy)
+    path = gradient_flow(population, horizon=proof.time, rtol=accuracy, records=2)
+    times = SHARES * proof.time
+    return beside(proof, times, np.array([path.at(time) for time in times.tolist()]))
+
+
+def reduced_descent(proof: Proof, rate: float) -> Beside:
+    """Train three scalars beside a tube."""
+    population = Population(proof.problem, tolerance=1e-12)
+    path = gradient_descent(
+        population, learning_rate=rate, steps=STEPS, record="linear", records=STEPS + 1
+    )
+    return beside(proof, path.time[1:], path.states[1:])
+
+
+def full_descent(proof: Proof, rate: float, seed: int) -> Beside:
+    """Train the D x D matrix and the value vector beside a tube."""
+    path = runs.full_descent(proof.problem, rate, STEPS, seed)
+    return beside(proof, path.time[1:], path.states()[1:])
+
+
+def full_flow(proof: Proof, seed: int) -> Beside:
+    """Integrate the flow of the D x D matrix and the value vector beside a tube.
+
+    Every entry is integrated for itself, the diagonal apart (Simplification 3.1).
+    """
+    from scipy.integrate import solve_ivp
+
+    problem = proof.problem
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(problem.D, problem.C)))
+    w_star = runs.random_direction(rng, problem.dimension)
+    partition = rng.permutation(problem.D).reshape(problem.L, problem.C)
+    population = full_model.FullPopulation(problem, w_star, partition)
+    A, v = full_model.embed(problem, problem.initial_state, w_star, partition)
+
+    def velocity(_: float, flat: np.ndarray) -> np.ndarray:
+        value = population.evaluate(flat[: A.size].reshape(A.shape), flat[A.size :])
+        return -np.concatenate([value.dA.ravel(), value.dv])
+
+    times = SHARES * proof.time
+    found = solve_ivp(
+        velocity, (0.0, proof.time), np.concatenate([A.ravel(), v]), method="DOP853",
+        t_eval=times, rtol=1e-9, atol=1e-11,
+    )  # fmt: skip
+    states = [
+        full_model.project(problem, y[: A.size].reshape(A.shape), y[A.size :], w_star, partition)
+        for y in found.y.T
+    ]
+    return beside(proof, times, np.array(states))
