@@ -39,6 +39,7 @@ examples:
   patchdyn falsify 'gamma >= rho'         search for a counterexample and simplify it
   patchdyn report compare OLD NEW         which verdicts and numbers of two reports differ
   patchdyn theory FILE.py                 a theory of your own: derived, checked; --run: and run
+  patchdyn explore --open                 a page with a slider for each parameter
 
 {EXIT_CODES}
 """

@@ -97,7 +97,7 @@ class _Member(Generic[Task]):
         context = multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=_serve, args=(theirs, work), daemon=False)
-        with _one_thread(), held_back():
+        with one_thread(), held_back():
             self.process.start()
         theirs.close()
         self.busy = False
@@ -135,7 +135,7 @@ def _serve(pipe: Connection, work: Work[Any]) -> None:
 
 
 @contextlib.contextmanager
-def _one_thread() -> Iterator[None]:
+def one_thread() -> Iterator[None]:
     """Start processes whose numerical libraries use one thread each, unless told otherwise."""
     added = [name for name in _THREADS if name not in os.environ]
     os.environ.update(dict.fromkeys(added, "1"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from dynamics import ParameterError
 from dynamics.core.checks import require
 from dynamics.core.trajectory import Trajectory
-from simulations.theory import Case, Parameter
+from simulations.theory import Case, Parameter, decades
 from simulations.values import one_of
 
 #: Tolerances of the flow as in `gradient_flow`; the absolute one follows the relative one.
@@ -18,11 +19,17 @@ _ATOL = 1e-11
 _RTOL, _LEARNING_RATE, _STEPS = 1e-8, 0.01, 1000
 
 
-def solver_parameters(horizon: str) -> tuple[Parameter, ...]:
-    """Return the parameters that choose a solver; ``horizon`` says what its default is."""
+def solver_parameters(horizon: str, usual: float | None = None) -> tuple[Parameter, ...]:
+    """Return the parameters that choose a solver; ``horizon`` says what its default is.
+
+    ``usual`` is that default where it is one number.
+    """
+    stops = () if usual is None else decades(math.log10(usual) - 4, math.log10(usual) + 2, each=4)
     return (
-        Parameter("solver", "gradient flow or descent (default flow)", str, "flow or gd"),
-        Parameter("horizon", f"final time (default {horizon} for flow; for gd instead of steps)"),
+        Parameter("solver", "gradient flow or descent (default flow)", str, "flow or gd",
+                  usual="flow", choices=("flow", "gd")),
+        Parameter("horizon", f"final time (default {horizon} for flow; for gd instead of steps)",
+                  usual=usual, stops=stops),
         Parameter("learning_rate", f"of gd (default {_LEARNING_RATE})", float, "greater than 0"),
         Parameter("steps", f"of gd (default {_STEPS})", int, "an integer, at least 1"),
         Parameter("rtol", f"relative tolerance of the flow (default {_RTOL:g})", float,

@@ -24,13 +24,20 @@ INVALID, FAILED = "invalid", "failed"
 
 @dataclass(frozen=True)
 class Parameter:
-    """A name that a configuration, a grid or a search may set; aliases are parameters too."""
+    """A name that a configuration, a grid or a search may set; aliases are parameters too.
+
+    ``usual`` is what holds where it is not given, ``None`` where that follows from others;
+    ``stops`` are numbers worth trying, those of a slider; ``choices`` the words that are allowed.
+    """
 
     name: str
     meaning: str
     kind: type = float  # int, float or str
     allowed: str = ""
     short: str = ""  # the flag of `patchdyn run` where it is not the name
+    usual: float | str | None = None
+    stops: tuple[float, ...] = ()
+    choices: tuple[str, ...] = ()
 
     @property
     def flag(self) -> str:
@@ -52,6 +59,16 @@ COST = (
     Quantity("evaluations", "of the gradient along the run"),
     Quantity("seconds", "wall time", "s"),
 )
+
+
+@dataclass(frozen=True)
+class Attention:
+    """What queries give to keys at one state: rows sum to one unless the caption says otherwise."""
+
+    weights: np.ndarray  # (queries, keys)
+    queries: tuple[str, ...]
+    keys: tuple[str, ...]
+    caption: str
 
 
 @dataclass(frozen=True)
@@ -93,6 +110,11 @@ class Theory(ABC):
         Methods of the expectation whose bound is none but an estimate: name -> what it is.
     examples
         Flags of `patchdyn run` that are worth trying, with a few words each.
+    sketch
+        Values of the parameters with which a run is accurate enough to be looked at, and quick.
+    portrait
+        The two order parameters whose plane tells most; where there are none such, those that
+        move farthest.
     """
 
     name: str
@@ -104,6 +126,8 @@ class Theory(ABC):
     estimates: Mapping[str, str] = {}
     tolerance: float
     examples: tuple[tuple[str, str], ...] = ()
+    sketch: Mapping[str, Any] = {}
+    portrait: tuple[str, str] | None = None
     #: What Python is given to compile, once and before any result, what the runs will load.
     precompile: tuple[str, ...] = ("-m", "dynamics.precompile")
     #: Digest of what is not in the packages and the results depend on, a user's file.
@@ -179,6 +203,10 @@ class Theory(ABC):
     def details(self, case: Case, trajectory: Trajectory, population: Risk) -> dict[str, Any]:
         """Return what `patchdyn run --json` tells beside what it tells of every theory."""
         return {}
+
+    def attention(self, case: Case, trajectory: Trajectory, record: int) -> Attention | None:
+        """Return the attention at a record of a run, or a part of it; ``None`` if it has none."""
+        return None
 
     def parameter(self, name: str) -> Parameter | None:
         """Return the parameter with this name, ``None`` if there is none."""
@@ -270,3 +298,14 @@ class Theory(ABC):
 
 #: Outcomes that tell of the cost of a run and differ from one run to the next.
 VOLATILE = ("seconds",)
+
+
+def decades(low: float, high: float, each: int = 10) -> tuple[float, ...]:
+    """Return round numbers from 10^low to 10^high, so many a decade: 1, 1.3, 1.6, 2, 2.5, ..."""
+    powers = range(round(low * each), round(high * each) + 1)
+    return tuple(float(f"{10.0 ** (power / each):.1e}") for power in powers)
+
+
+def evenly(low: float, high: float, step: float) -> tuple[float, ...]:
+    """Return low, low + step, ... up to high, without the rounding of the sums."""
+    return tuple(round(low + i * step, 10) for i in range(round((high - low) / step) + 1))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 COMMANDS = (
     "reproduce", "claims", "derive", "run", "prove", "sweep", "map", "falsify", "report", "vision",
-    "theory",
+    "theory", "explore",
 )  # fmt: skip
 
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130

@@ -91,7 +91,7 @@ def as_text(theory: Theory, summary: Mapping[str, Any]) -> str:
     if summary["violations"] is not None:
         broken = summary["violated"]
         lines += ["", f"invariants   {len(summary['violations']) - len(broken)} hold"]
-        lines += [f"             {_when(name, found)}" for name, found in broken.items()]
+        lines += [f"             {when(name, found)}" for name, found in broken.items()]
     return "\n".join(lines)
 
 
@@ -118,7 +118,7 @@ def _outcomes(theory: Theory, summary: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _when(name: str, found: Mapping[str, Any]) -> str:
+def when(name: str, found: Mapping[str, Any]) -> str:
     """Return when an invariant is violated and from when on it holds, by the records of the run."""
     first, last = _show(found["first"]), _show(found["last"])
     until = f"first at time {first}, last at {last}" if first != last else f"at time {first}"

@@ -32,7 +32,16 @@ from simulations.running import (
     solver_settings,
     tolerance_of,
 )
-from simulations.theory import COST, Case, Parameter, Quantity, Theory
+from simulations.theory import (
+    COST,
+    Attention,
+    Case,
+    Parameter,
+    Quantity,
+    Theory,
+    decades,
+    evenly,
+)
 from simulations.values import check_names, one_of
 
 _INVARIANTS = {
@@ -43,33 +52,40 @@ _INVARIANTS = {
 _FIELDS = ("P", "kappa_c", "kappa_s", "K", "mask_ratio", "z_low", "z_high")
 _EXPECTATION = ("quadrature", "moving", "nodes", "samples", "seed")
 _EPS = 1e-2
+_SHARES = evenly(0.05, 0.95, 0.05)
 
 PARAMETERS = (
-    Parameter("P", "number of patches (default 1e6)", int, "an integer, at least 2"),
+    Parameter("P", "number of patches (default 1e6)", int, "an integer, at least 2",
+              usual=10**6, stops=tuple(10**k for k in range(2, 19))),
     Parameter("kappa_c", "exponent of the size of the global area (default 0.95)", float,
-              "in (0, 1)"),
-    Parameter("kappa_s", "exponent of a local area (default 0.3)", float, "in (0, 1)"),
+              "in (0, 1)", usual=0.95, stops=_SHARES),
+    Parameter("kappa_s", "exponent of a local area (default 0.3)", float, "in (0, 1)",
+              usual=0.3, stops=_SHARES),
     Parameter("K", "number of clusters, their partitions independent (default 1)", int,
-              "an integer, at least 1"),
-    Parameter("mask_ratio", "fraction of masked patches (default 0.5)", float, "in (0, 1)"),
+              "an integer, at least 1", usual=1, stops=(1, 2, 3)),
+    Parameter("mask_ratio", "fraction of masked patches (default 0.5)", float, "in (0, 1)",
+              usual=0.5, stops=_SHARES),
     Parameter("z", "scale of the features, the same in all areas (default 1)", float,
-              "greater than 0"),
+              "greater than 0", usual=1.0, stops=decades(-0.5, 0.5, each=20)),
     Parameter("z_low", "least scale: each area draws its own", float, "greater than 0"),
     Parameter("z_high", "greatest scale (default: z_low)", float, "at least z_low"),
     Parameter("query", "the kind of area that p is in (default local); with K > 1 also one per "
               "cluster, as in local,global; with partitions the index of p (default 0)", str,
-              "local or global, or an index"),
+              "local or global, or an index", usual="local"),
     Parameter("partitions", "areas written out instead of P, kappa_c, kappa_s and K: patches as in "
               "0-3/4,5/6-7, the global area first, clusters separated by a colon", str,
               "every patch once in each cluster"),
     *solver_parameters("long enough to learn"),
-    Parameter("method", "of the expectation (default auto)", str, f"one of {', '.join(METHODS)}"),
+    Parameter("method", "of the expectation (default auto)", str, f"one of {', '.join(METHODS)}",
+              usual="auto", choices=METHODS),
     Parameter("tolerance", "of loss and gradient (default: none asked, the bound says it)", float,
               "greater than 0"),
     Parameter("quadrature", "accuracy of the mean over random scales (default: the tolerance, "
               f"or {DEFAULT_TOLERANCE:g})", float, "greater than 0"),
-    Parameter("moving", "what is trained (default all)", str, f"one of {', '.join(MOVING)}"),
-    Parameter("eps", "(1 - a_n)^2 at which p has learned (default 1e-2)", float, "in (0, 1/2)"),
+    Parameter("moving", "what is trained (default all)", str, f"one of {', '.join(MOVING)}",
+              usual="all", choices=MOVING),
+    Parameter("eps", "(1 - a_n)^2 at which p has learned (default 1e-2)", float, "in (0, 1/2)",
+              usual=_EPS, stops=decades(-4, -1)),
 )  # fmt: skip
 
 OUTCOMES = (
@@ -136,6 +152,8 @@ class Masked(Theory):
     tolerance = DEFAULT_TOLERANCE
     estimates = MappingProxyType({"sampling": "three standard errors", "mean_field": "estimated"})
     parameters, outcomes, observables, constants = PARAMETERS, OUTCOMES, OBSERVABLES, CONSTANTS
+
+    portrait = ("Phi_global", "Phi_own")
 
     def build(self, values: Mapping[str, Any]) -> Case:
         """Return the case that these values describe."""
@@ -206,6 +224,27 @@ class Masked(Theory):
             "excess": trajectory.excess,
             "bound": trajectory.bound,
         }
+
+    def attention(self, case: Case, trajectory: Trajectory, record: int) -> Attention:
+        """Return the row of p, summed over cells, each hiding its share, at the mean scale z."""
+        problem, state = trajectory.problem, trajectory.states[record]
+        scale, rows = (problem.z_low + problem.z_top) / 2.0, []
+        for k, areas in enumerate(problem.layout.clusters):
+            size = problem.layout.size.astype(float)
+            visible = size * (1.0 - problem.mask_ratio)
+            visible[-1] = 0.0  # p itself is masked
+            position = state[problem.layout.cell_slot]
+            feature = scale * state[areas.slot[problem.layout.area[k]]]
+            top = max(position.max(), (position + feature).max())
+            seen = visible * np.exp(position + feature - top)
+            masked = (size - visible) * np.exp(position - top)
+            rows.append(np.concatenate([seen, masked]) / (seen.sum() + masked.sum()))
+        cells = [name.removeprefix("Upsilon_") for name in problem.order_parameters[
+            problem.layout.phi_slots:]]  # fmt: skip
+        keys = [f"{cell}, {word}" for word in ("unmasked", "masked") for cell in cells]
+        queries = tuple(f"p in cluster {k + 1}" for k in range(problem.K))
+        caption = "Attention of p to the patches of each kind, each hiding its share"
+        return Attention(np.array(rows), queries, tuple(keys), caption)
 
     def errors(self, case: Case, trajectory: Trajectory) -> dict[str, np.ndarray | float]:
         """Return the numerical error of each observable, to first order.

@@ -24,6 +24,7 @@ from dynamics.core.checks import finite, require
 from dynamics.positional.events import find_events
 from dynamics.positional.labelling import label_error
 from dynamics.positional.population.population import DEFAULT_TOLERANCE, METHODS
+from dynamics.positional.samples.partitions import three_valued
 from dynamics.positional.trajectory import patch_association_fails
 from simulations.running import (
     ROUNDING,
@@ -34,12 +35,22 @@ from simulations.running import (
     solver_settings,
     tolerance_of,
 )
-from simulations.theory import COST, Case, Parameter, Quantity, Theory
+from simulations.theory import (
+    COST,
+    Attention,
+    Case,
+    Parameter,
+    Quantity,
+    Theory,
+    decades,
+    evenly,
+)
 from simulations.values import check_names, one_of
 
 # an expectation that fails there, or a root lost in its rounding: the run itself is unharmed
 _UNLOCATED = (ArithmeticError, ValueError)
 HORIZON = 1e6
+_SHOWN = 64  # patches of an attention matrix at most
 _FINER = ("relative", "samples", "seed")  # of the expectation of a run made by hand
 _START = {"alpha0": "alpha", "gamma0": "gamma", "rho0": "rho"}
 _DENSITY = ("q", "qD", "qD/C^2")
@@ -53,28 +64,38 @@ _INVARIANTS = {
 }
 
 PARAMETERS = (
-    Parameter("D", "number of patches (default 64)", int, "an integer, at least 4"),
-    Parameter("C", "size of a set (default 4)", int, "a divisor of D, at least 2"),
+    Parameter("D", "number of patches (default 64)", int, "an integer, at least 4",
+              usual=64, stops=tuple(2**k for k in range(4, 21))),
+    Parameter("C", "size of a set (default 4)", int, "a divisor of D, at least 2",
+              usual=4, stops=(2, 4, 8, 16)),
     Parameter("q", "probability of a feature outside the signal set", float, "in (0, 1]"),
-    Parameter("qD", "the same as q times D (default 2)", float, "in (0, D]"),
+    Parameter("qD", "the same as q times D (default 2)", float, "in (0, D]",
+              usual=2.0, stops=decades(-2, 1.2)),
     Parameter("qD/C^2", "the same relative to C^2, the paper's scaling", float, "in (0, D/C^2]"),
-    Parameter("p", "degree of the activation x^p + nu x (default 3)", int, "odd, at least 3"),
-    Parameter("nu", "linear part of the activation (default 0.01)", float, "greater than 0"),
-    Parameter("beta", "diagonal of A, the paper's sigma_A (default 1)"),
+    Parameter("p", "degree of the activation x^p + nu x (default 3)", int, "odd, at least 3",
+              usual=3, stops=(3, 5, 7)),
+    Parameter("nu", "linear part of the activation (default 0.01)", float, "greater than 0",
+              usual=0.01, stops=decades(-5, 0)),
+    Parameter("beta", "diagonal of A, the paper's sigma_A (default 1)",
+              usual=1.0, stops=evenly(-2.0, 8.0, 0.1)),
     Parameter("beta/tau", "the same relative to the softmax temperature"),
-    Parameter("temperature", "softmax temperature tau (default 1)", float, "greater than 0"),
+    Parameter("temperature", "softmax temperature tau (default 1)", float, "greater than 0",
+              usual=1.0, stops=decades(-1, 1)),
     Parameter("tau", "the same as temperature", float, "greater than 0"),
     Parameter("output_scale", "kappa (default D)", float, "greater than 0"),
     Parameter("kappa", "the same as output_scale", float, "greater than 0"),
     Parameter("d", "patch dimension (default D); does not enter", int, "an integer, at least 1"),
     Parameter("sigma", "noise level; does not enter", float, "at least 0"),
     Parameter("alpha0", "initial alpha (default nu^(1/(p-1)), Parametrization 3.1)", short="alpha"),
-    Parameter("gamma0", "initial gamma (default 0)", short="gamma"),
-    Parameter("rho0", "initial rho (default 0)", short="rho"),
-    *solver_parameters("1e6"),
-    Parameter("method", "of the expectation (default auto)", str, f"one of {', '.join(METHODS)}"),
+    Parameter("gamma0", "initial gamma (default 0)", short="gamma",
+              usual=0.0, stops=evenly(-2.0, 2.0, 0.1)),
+    Parameter("rho0", "initial rho (default 0)", short="rho",
+              usual=0.0, stops=evenly(-2.0, 2.0, 0.1)),
+    *solver_parameters("1e6", HORIZON),
+    Parameter("method", "of the expectation (default auto)", str, f"one of {', '.join(METHODS)}",
+              usual="auto", choices=METHODS),
     Parameter("tolerance", "of loss and gradient (default 1e-10)", float, "greater than 0"),
-)
+)  # fmt: skip
 
 OUTCOMES = (
     Quantity("T0", "end of Event I: alpha within 1 % of its quasi-steady value", "time"),
@@ -144,6 +165,9 @@ class Positional(Theory):
         ("patchdyn run --D 16 --p 5 --solver gd --learning-rate 1e-3 --steps 20000", ""),
         ("patchdyn run --gamma -0.5 --rho 1e-2 --out run.nc", "from another start"),
     )
+
+    sketch = MappingProxyType({"tolerance": 1e-6, "rtol": 1e-5})
+    portrait = ("gamma", "rho")
 
     def build(self, values: Mapping[str, Any]) -> Case:
         """Return the case that these values describe."""
@@ -231,6 +255,17 @@ class Positional(Theory):
         columns |= {name: getattr(trajectory, name) for name in ("time", "loss", "bound")}
         columns |= trajectory.observed
         return {one.name: columns[one.name] for one in OBSERVABLES if one.name in columns}
+
+    def attention(self, case: Case, trajectory: Trajectory, record: int) -> Attention:
+        """Return S of the first patches, sets being contiguous; rows of part of it sum to less."""
+        problem = trajectory.problem
+        shown = min(problem.D, _SHOWN)
+        Lambda, Gamma, Xi, _ = trajectory.attention[record]
+        sets = np.arange(shown) // problem.C
+        S = three_valued(sets, Gamma, Xi, Lambda)
+        part = f"; rows sum to one over all {problem.D} patches" if shown < problem.D else ""
+        names = tuple(f"patch {i + 1}, set {k + 1}" for i, k in enumerate(sets.tolist()))
+        return Attention(S, names, names, f"S of {shown} patches, sets of {problem.C}{part}")
 
     def errors(self, case: Case, trajectory: Trajectory) -> dict[str, np.ndarray | float]:
         """Return the numerical error of each observable, to first order.

@@ -18,6 +18,7 @@ from dynamics.core.checks import finite, require
 from dynamics.core.risk import Risk
 from dynamics.core.trajectory import Trajectory
 from dynamics.shallow import ShallowPopulation, ShallowProblem, ShallowTrajectory
+from dynamics.shallow.problem import ATTENTIONS
 from simulations.running import (
     ROUNDING,
     error_of_states,
@@ -25,7 +26,16 @@ from simulations.running import (
     relative_error,
     solver_settings,
 )
-from simulations.theory import COST, Case, Parameter, Quantity, Theory
+from simulations.theory import (
+    COST,
+    Attention,
+    Case,
+    Parameter,
+    Quantity,
+    Theory,
+    decades,
+    evenly,
+)
 from simulations.values import check_names
 
 #: The setting of the slides' figure of attention against iterations, in the symmetric start.
@@ -34,42 +44,54 @@ SLIDES: Mapping[str, Any] = MappingProxyType({
     "overlap": 0.5, "attention_rate": 30.0, "xi": 0.1,
 })  # fmt: skip
 _RATE, _STEPS, _MARGIN = 0.12, 100, 0.5
+_SHARES = evenly(0.05, 0.95, 0.05)
 _TRAIN = {"yes": True, "no": False}
 _FIELDS = tuple(one.name for one in dataclasses.fields(ShallowProblem) if one.name != "train_value")
 
 PARAMETERS = (
-    Parameter("M", "number of patterns (default 5)", int, "an integer from 3 to 100"),
-    Parameter("L", "tokens of a sample (default 60)", int, "an integer from 2 to 10^4"),
+    Parameter("M", "number of patterns (default 5)", int, "an integer from 3 to 100",
+              usual=5, stops=(3, 4, 5, 6, 8, 10, 15, 20)),
+    Parameter("L", "tokens of a sample (default 60)", int, "an integer from 2 to 10^4",
+              usual=60, stops=(20, 40, 60, 80, 100)),
     Parameter("alpha_relevant", "fraction of tokens with the pattern of the label (default 0.5)",
-              float, "a multiple of 1/L, greater than alpha_confusion"),
+              float, "a multiple of 1/L, greater than alpha_confusion", usual=0.5, stops=_SHARES),
     Parameter("alpha_confusion", "fraction with the other discriminative pattern (default 0.05)",
-              float, "a multiple of 1/L"),
+              float, "a multiple of 1/L",
+              usual=0.05, stops=_SHARES),
     Parameter("background", "irrelevant tokens: each of a pattern of its own, or all of a sample "
-              "of one (default tokens)", str, "tokens or single"),
+              "of one (default tokens)", str, "tokens or single",
+              usual="tokens", choices=("tokens", "single")),
     Parameter("queried", "number of sampled tokens |S| (default: all L)", int, "from 1 to L"),
     Parameter("neurons", "m (default 100)", int, "a multiple of 2 M"),
     Parameter("output_scale", "a: output weights are +-a/sqrt m (default 1)", float,
-              "greater than 0"),
-    Parameter("value_scale", "v: V(0) = v 1 (default 1)", float, "greater than 0"),
+              "greater than 0", usual=1.0, stops=decades(-1, 1)),
+    Parameter("value_scale", "v: V(0) = v 1 (default 1)", float, "greater than 0",
+              usual=1.0, stops=decades(-1, 1)),
     Parameter("key_query", "kappa^2: K^T K = Q^T Q = kappa^2 1 at the start (default 1)", float,
-              "greater than 0"),
+              "greater than 0", usual=1.0, stops=decades(-1, 1)),
     Parameter("overlap", "rho_0: K^T Q = rho_0 kappa^2 1 at the start (default 0.5)", float,
-              "from -1 to 1"),
+              "from -1 to 1", usual=0.5, stops=evenly(-0.9, 1.0, 0.1)),
     Parameter("xi", "entry of a row of W_O(0) along its pattern (default 0.1)", float,
-              "greater than 0"),
-    Parameter("spread", "other entries relative to it (default 0.1)", float, "from -1 to 1, not 0"),
-    Parameter("attention_rate", "eta_KQ / eta (default 30)", float, "0 or more"),
+              "greater than 0", usual=0.1, stops=decades(-3, 0)),
+    Parameter("spread", "other entries relative to it (default 0.1)", float, "from -1 to 1, not 0",
+              usual=0.1),
+    Parameter("attention_rate", "eta_KQ / eta (default 30)", float, "0 or more",
+              usual=30.0, stops=(0.0, *decades(-1, 3))),
     Parameter("attention", "K and Q trained or frozen, or no attention (default trained)", str,
-              "trained, frozen or none"),
-    Parameter("train_value", "whether V is trained (default yes)", str, "yes or no"),
+              "trained, frozen or none", usual="trained", choices=ATTENTIONS),
+    Parameter("train_value", "whether V is trained (default yes)", str, "yes or no",
+              usual="yes", choices=("yes", "no")),
     Parameter("margin", f"mean of yF that counts as learned (default {_MARGIN:g})", float,
               "in (0, 1)"),
     Parameter("solver", "gradient descent or flow; the flow stalls where a run slides along a kink "
-              "of the hinge or a ReLU (default gd)", str, "flow or gd"),
+              "of the hinge or a ReLU (default gd)", str, "flow or gd", usual="gd",
+              choices=("gd", "flow")),
     Parameter("horizon", f"final time (default {_RATE * _STEPS:g} for flow; for gd instead of "
               "steps)"),
-    Parameter("learning_rate", f"eta of gd (default {_RATE})", float, "greater than 0"),
-    Parameter("steps", f"of gd (default {_STEPS})", int, "an integer, at least 1"),
+    Parameter("learning_rate", f"eta of gd (default {_RATE})", float, "greater than 0",
+              stops=decades(-2, 0)),
+    Parameter("steps", f"of gd (default {_STEPS})", int, "an integer, at least 1",
+              stops=(20, 50, 100, 200, 500, 1000, 2000)),
     Parameter("rtol", "relative tolerance of the flow (default 1e-8)", float, "in [1e-13, 1)"),
 )  # fmt: skip
 
@@ -187,6 +209,22 @@ class Shallow(Theory):
             "gap": gap,
             "bound": trajectory.bound,
         }
+
+    def attention(self, case: Case, trajectory: Trajectory, record: int) -> Attention:
+        """Return what a token of each pattern gives to all keys of each, label +1.
+
+        In a sample whose irrelevant tokens are spread evenly over the irrelevant patterns.
+        """
+        problem = trajectory.problem
+        M, irrelevant = problem.M, problem.irrelevant / (problem.M - 2)
+        counts = np.array([problem.relevant, problem.confusion, *[irrelevant] * (M - 2)], float)
+        _, _, K, Q = problem.matrices(trajectory.states[record])
+        logits = (K.T @ Q).T * (problem.attention != "none")
+        weights = counts * np.exp(logits - logits.max(axis=1, keepdims=True))
+        names = ("relevant", "confusion", *(f"irrelevant {k + 1}" for k in range(M - 2)))
+        caption = "Attention of a token of each pattern (row) to all tokens of each, label +1"
+        weights /= weights.sum(axis=1, keepdims=True)
+        return Attention(weights, names, names, caption)
 
     def errors(self, case: Case, trajectory: Trajectory) -> dict[str, np.ndarray | float]:
         """Return the numerical error of each observable, to first order.

@@ -19,7 +19,9 @@ class Toy(Theory):
     title = "a deep linear scalar"
     tolerance = 1e-12
     parameters = (
-        Parameter("s", "target (default 1)", float, "greater than 0"),
+        Parameter(
+            "s", "target (default 1)", float, "greater than 0", usual=1.0, stops=(0.5, 1.0, 2.0)
+        ),
         Parameter("a0", "initial a (default 0.1)"),
         Parameter("b0", "initial b (default 0.2)"),
         *solver_parameters("100"),

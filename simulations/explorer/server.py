@@ -1,0 +1,134 @@
+"""The door of the explorer: a web server for pages of this machine alone."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from bokeh.application import Application
+from bokeh.application.handlers import FunctionHandler
+from bokeh.document import Document
+from bokeh.server.server import BaseServer
+from bokeh.server.tornado import BokehTornado
+from bokeh.settings import settings
+from tornado.httpserver import HTTPServer
+from tornado.ioloop import IOLoop
+from tornado.web import ErrorHandler
+
+from simulations import theories
+from simulations.explorer import state
+from simulations.explorer.look import Task, look
+from simulations.explorer.page import Page
+from simulations.explorer.workers import Workers
+from simulations.maps import Sweep
+
+HOST = "127.0.0.1"
+#: Largest request that is read: an address is the longest thing a page sends, but for the socket.
+_LARGEST = 10**6
+
+
+class _Guarded(BokehTornado):
+    """Pages for this machine: other hosts, other origins and what no page asks for is refused."""
+
+    hosts: frozenset[str] = frozenset()
+
+    def find_handler(self, request: Any, **options: Any) -> Any:
+        """Return what answers a request, a refusal where it is not for us."""
+        origin = request.headers.get("Origin")
+        ours = request.host in self.hosts and (
+            origin is None or origin.removeprefix("http://") in self.hosts
+        )
+        asked = request.path in ("/", "/ws") or request.path.startswith("/static/")
+        if not (ours and asked):
+            code = {"status_code": 404 if ours else 403}
+            return self.get_handler_delegate(request, ErrorHandler, code)
+        return super().find_handler(request, **options)
+
+
+class Explorer:
+    """A server that is bound; :meth:`run` serves until it is interrupted.
+
+    Parameters
+    ----------
+    view
+        What a page shows whose address says nothing.
+    port
+        Where it listens; 0: any that is free.
+    workers
+        How many processes compute.
+    sweep
+        The sweep whose map is drawn, if there is one.
+
+    Raises
+    ------
+    OSError
+        If the port is in use.
+    """
+
+    def __init__(
+        self, view: state.View, port: int = 0, workers: int = 2, sweep: Sweep | None = None
+    ) -> None:
+        self.view, self.sweep = view, sweep
+        self._sockets = [socket.create_server((HOST, port))]
+        self._sockets[0].setblocking(False)
+        self.port = int(self._sockets[0].getsockname()[1])
+        self.workers = Workers(workers, look)
+        self._end: Callable[[], Any] = lambda: None
+
+    @property
+    def address(self) -> str:
+        """Where a browser finds it."""
+        return f"http://localhost:{self.port}/{state.address(self.view)}"
+
+    def page(self, document: Document) -> None:
+        """Fill the document of one tab."""
+        view = self.view
+        context: Any = document.session_context
+        if context is not None and context.request is not None and context.request.arguments:
+            view = asked(context.request.arguments, self.view, fixed=self.sweep is not None)
+        page = Page(document, view, self.workers, self.sweep)
+        document.on_session_destroyed(_goodbye(page))
+
+    async def serve(self) -> None:
+        """Serve until :meth:`stop`, or until this is cancelled."""
+        settings.log_level = "error"  # what a browser's console is told of
+        hosts = frozenset(f"{name}:{self.port}" for name in (HOST, "localhost"))
+        application = Application(FunctionHandler(self.page))
+        tornado = _Guarded({"/": application}, extra_websocket_origins=sorted(hosts))
+        tornado.hosts = hosts
+        http = HTTPServer(tornado, max_body_size=_LARGEST)
+        http.add_sockets(self._sockets)
+        server = BaseServer(IOLoop.current(), tornado, http)
+        ended, loop = asyncio.Event(), asyncio.get_running_loop()
+        self._end = lambda: loop.call_soon_threadsafe(ended.set)
+        server.start()
+        self._warm()
+        try:
+            await ended.wait()
+        finally:
+            server.stop(wait=False)
+            self.workers.close()
+
+    def _warm(self) -> None:
+        """Let a process load its kernels while the browser opens."""
+        theory = theories.load(self.view.system)
+        self.workers.start(Task(theory, state.case(theory, self.view.texts)), lambda event: None)
+
+    def stop(self) -> None:
+        """Stop serving; from any thread."""
+        self._end()
+
+
+def asked(arguments: Any, default: state.View, *, fixed: bool) -> state.View:
+    """Return the view that an address asks for; with a sweep the theory is that of the sweep."""
+    view = state.read(state.query_of(arguments), default.system)
+    return state.View(default.system, view.texts, view.drawn) if fixed else view
+
+
+def _goodbye(page: Page) -> Callable[[Any], None]:
+    def leave(_: Any) -> None:
+        page.withdraw()
+
+    return leave

@@ -1,0 +1,194 @@
+"""The explorer in a real browser: sliders, addresses, cancelling, a cell of a sweep, silence."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from simulations import maps
+from simulations.explorer.state import View
+from tests.simulations.test_report_in_browser import BROWSERS, brightness
+
+pytest.importorskip("bokeh", reason="the extra explore is not installed")
+from tests.simulations.explorer.served import serving
+
+pytestmark = pytest.mark.slow
+#: What Bokeh's own parts say in the console.
+USUAL = re.compile(r"\[bokeh|Bokeh items were rendered|Deprecation warning: allowHTML")
+PATIENCE = 60_000  # milliseconds; machines of tests are busy
+SET = "([name, value]) => { Bokeh.documents[0].get_model_by_name(name).value = value; }"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    with playwright.sync_playwright() as driver:
+        own = driver.chromium.executable_path
+        found = [*filter(None, map(shutil.which, BROWSERS)), *([own] if Path(own).exists() else [])]
+        if not found:
+            pytest.skip("no Chromium on this machine")
+        started = driver.chromium.launch(executable_path=found[0])
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="module")
+def explorer(sweep_folder):
+    """One server for all: the map of a sweep, and a small problem to begin with."""
+    with serving(View("positional", {"D": "16", "horizon": "1e3"}), maps.read(sweep_folder)) as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def opening(browser):
+    """Return a function that opens a page, and what it collects: console and requests."""
+    context = browser.new_context(
+        permissions=["clipboard-read", "clipboard-write"], viewport={"width": 1300, "height": 900}
+    )
+
+    def open_page(served, query=""):
+        page, heard = context.new_page(), {"console": [], "requests": []}
+        page.set_default_timeout(PATIENCE)
+        page.on("console", lambda message: heard["console"].append(message.text))
+        page.on("pageerror", lambda error: heard["console"].append(str(error)))
+        page.on("request", lambda request: heard["requests"].append(request.url))
+        page.goto(f"http://localhost:{served.port}/{query}")
+        computed(page)
+        return page, heard
+
+    yield open_page
+    context.close()
+
+
+@pytest.fixture(scope="module")
+def one(opening, explorer):
+    """A page that the tests use one after the other."""
+    return opening(explorer)
+
+
+def computed(page):
+    page.get_by_text("Computed in").wait_for()
+
+
+def command(page):
+    return page.locator("code").inner_text()
+
+
+def fill(page, name, text):
+    field = page.get_by_role("textbox", name=name, exact=True)
+    field.fill(text)
+    field.press("Enter")
+
+
+def copied(page, what, begins):
+    page.get_by_role("button", name=f"Copy {what}").click()
+    read = "navigator.clipboard.readText()"
+    page.wait_for_function(f"begins => {read}.then(text => text.startsWith(begins))", arg=begins)
+    return page.evaluate(read)
+
+
+#: All words on the page, inside the parts of Bokeh too.
+TEXTS = """() => {
+  const found = [];
+  const walk = node => {
+    if (node.shadowRoot) walk(node.shadowRoot);
+    for (const child of node.childNodes)
+      child.nodeType === 3 ? found.push(child.data) : walk(child);
+  };
+  walk(document.body);
+  const figures = Bokeh.documents[0].all_models ?? [];
+  for (const model of figures) if (model.type === "Title") found.push(model.text);
+  return found.join(" ");
+}"""
+
+
+CURVE = """() => {
+  const figure = Bokeh.documents[0].get_model_by_name("course").children[0];
+  const source = figure.renderers.find(one => one.name === "γ").data_source;
+  return Array.from(source.data["gamma"]);
+}"""
+
+
+class TestPage:
+    def test_silent_and_sufficient(self, one, explorer, tmp_path):
+        """No message of ours, no request to anywhere else, and something is drawn."""
+        page, heard = one
+        assert [text for text in heard["console"] if not USUAL.match(text)] == []
+        here = re.compile(rf"(http|ws)://localhost:{explorer.port}/|data:")
+        assert len(heard["requests"]) > 3
+        assert [url for url in heard["requests"] if not here.match(url)] == []
+        page.screenshot(path=tmp_path / "page.png", full_page=True)
+        least, paper, most = brightness(tmp_path / "page.png")
+        assert paper > 0.9
+        assert most - least > 0.8
+        assert page.evaluate("document.documentElement.scrollWidth") <= 1300
+        for words in ("Along the run", "Phase portrait", "Invariants", "Events"):
+            assert words in page.evaluate(TEXTS)
+
+    def test_a_slider_redraws_and_the_address_follows(self, one):
+        page, _ = one
+        before = page.evaluate(f"JSON.stringify(({CURVE})())")
+        page.evaluate(SET, ["slider of nu", 35])
+        page.wait_for_url("**/?system=positional&D=16&nu=0.032&horizon=1e3&*")
+        page.wait_for_function(f"before => JSON.stringify(({CURVE})()) !== before", arg=before)
+        computed(page)
+        assert "--nu 0.032 " in command(page)
+
+    def test_a_page_is_sent_to_a_colleague(self, one, opening, explorer):
+        page, _ = one
+        fill(page, "qD", "3/2")
+        page.wait_for_url("**qD=3%2F2**")
+        page.get_by_text("--q 0.09375 ").wait_for()
+        computed(page)
+        link = copied(page, "link", "http")
+        other, _ = opening(explorer, "?" + link.split("?")[1])
+        assert command(other) == command(page)
+        assert other.evaluate(CURVE) == page.evaluate(CURVE)
+        other.close()
+
+    def test_the_command_is_copied(self, one):
+        page, _ = one
+        assert copied(page, "command", "patchdyn run --D 16") == command(page)
+
+    def test_what_is_typed_stays_text(self, one):
+        page, heard = one
+        fill(page, "β", "<img src=x onerror=console.log(1)>")
+        page.get_by_text("not run").wait_for()
+        assert page.locator("img[src=x]").count() == 0
+        assert "1" not in heard["console"]
+
+    def test_a_cell_is_its_run(self, one):
+        page, heard = one
+        box = page.evaluate(BOX)
+        page.mouse.click(box["left"] + box["width"] / 4, box["top"] + box["height"] / 2)
+        page.get_by_text("Below: the run at qD/C^2 = 0.158114, ν = 0.01").wait_for()
+        page.wait_for_url("**qD%2FC%5E2=0.158113883008**")
+        computed(page)
+        assert "--nu 0.01 --beta 0.5 " in command(page)
+        assert [text for text in heard["console"] if not USUAL.match(text)] == []
+
+    def test_a_slow_run_is_told_and_cancelled(self, one):
+        page, _ = one
+        page.get_by_text("More parameters").click()
+        for name, text in {"rtol": "1e-12", "tolerance": "1e-9", "horizon": "1e12"}.items():
+            fill(page, name, text)
+        page.locator("progress").wait_for()
+        page.get_by_role("button", name="Cancel").click()
+        page.get_by_text("cancelled").wait_for()
+        for name, text in {"rtol": "1e-4", "horizon": "10"}.items():
+            fill(page, name, text)
+        computed(page)
+
+
+#: The frame of the map, in pixels of the window.
+BOX = """() => {
+  const root = Bokeh.documents[0].get_model_by_name("sweep");
+  const map = root.children.find(one => one.type === "Figure");
+  const find = view => view.model === map ? view :
+    (view.child_views ?? []).map(find).find(one => one) ?? null;
+  const view = Object.values(Bokeh.index.roots ?? Bokeh.index).map(find).find(one => one);
+  const canvas = view.canvas_view.el.getBoundingClientRect(), frame = view.frame.bbox;
+  return {left: canvas.left + frame.left, top: canvas.top + frame.top, width: frame.width,
+          height: frame.height};
+}"""

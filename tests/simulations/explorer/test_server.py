@@ -1,0 +1,119 @@
+"""The door of the explorer: open to this machine alone, and the command that opens it."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from simulations.cli import main
+from simulations.commands import explore
+from simulations.explorer.state import View
+
+pytest.importorskip("bokeh", reason="the extra explore is not installed")
+from tests.simulations.explorer.served import ask, serving
+
+SOCKET = {
+    "Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "x3JJHMbDL1EzLkh9GBhXDw==",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def explorer():
+    with serving(View("masked")) as served:
+        yield served
+
+
+class TestDoor:
+    def test_it_listens_to_this_machine_alone(self, explorer):
+        assert {one.getsockname()[0] for one in explorer._sockets} == {"127.0.0.1"}
+
+    def test_page_and_what_it_needs(self, explorer):
+        assert ask(explorer, "/") == 200
+        assert ask(explorer, "/?system=shallow&M=4", Host=f"localhost:{explorer.port}") == 200
+        assert ask(explorer, "/static/js/bokeh.min.js") == 200
+
+    @pytest.mark.parametrize("host", [
+        "evil.example", "evil.example:{port}", "localhost", "localhost.evil.example:{port}",
+        "0.0.0.0:{port}",
+    ])  # fmt: skip
+    def test_another_host_is_refused(self, explorer, host):
+        """A name of another site that leads to this machine."""
+        for path in ("/", "/static/js/bokeh.min.js"):
+            assert ask(explorer, path, Host=host.format(port=explorer.port)) == 403
+
+    @pytest.mark.parametrize("path", ["/", "/ws", "/static/js/bokeh.min.js"])
+    @pytest.mark.parametrize("origin", ["http://evil.example", "null", "https://localhost:{port}"])
+    def test_another_origin_is_refused(self, explorer, path, origin):
+        assert ask(explorer, path, Origin=origin.format(port=explorer.port), **SOCKET) == 403
+
+    def test_our_own_origin_may_open_a_socket(self, explorer):
+        """It is asked for the token of a page then."""
+        own = f"http://localhost:{explorer.port}"
+        assert ask(explorer, "/ws", Origin=own, **SOCKET) not in (200, 404)
+
+    @pytest.mark.parametrize("path", ["/autoload.js", "/metadata", "/../pyproject.toml", "/x"])
+    def test_what_no_page_asks_for_is_not_there(self, explorer, path):
+        assert ask(explorer, path) == 404
+
+
+class TestCommand:
+    @pytest.mark.parametrize(
+        ("words", "sentence"),
+        [
+            (["--port", "70000"], "--port 70000 is not allowed: it must be an integer from 0 to"),
+            (["--port", "1.5"], "--port 1.5 is not allowed"),
+            (["--port", "many"], "'many' is not allowed: it must be a number"),
+            (["--at", "nu"], "--at nu is not allowed: it must be NAME=VALUE"),
+            (["--at", "nu=-1"], "nu = -1.0 is not allowed: nu must be greater than 0"),
+            (["--at", "mu=1"], "mu is not a parameter of this system"),
+            (["--system", "nothing"], "invalid choice: 'nothing'"),
+            (["nowhere"], "nowhere holds no sweep: make one with `patchdyn sweep`"),
+        ],
+    )
+    def test_bad_input(self, words, sentence, capsys, monkeypatch, tmp_path):
+        monkeypatch.chdir(tmp_path)
+        assert main(["explore", *words]) == 2
+        said = capsys.readouterr().err
+        assert sentence in said
+        assert said.count("\n") == 1
+
+    def test_another_theory_than_that_of_the_sweep(self, sweep_folder, capsys):
+        assert main(["explore", str(sweep_folder), "--system", "masked"]) == 2
+        assert "is of positional" in capsys.readouterr().err
+
+    def test_without_the_extra(self, monkeypatch, capsys):
+        monkeypatch.setattr(explore, "find_spec", lambda name: None)
+        assert main(["explore"]) == 2
+        said = capsys.readouterr().err
+        assert (
+            'explore needs bokeh, which is not installed: pip install "patchdyn[explore]"' in said
+        )
+
+    def test_a_port_in_use(self, explorer, capsys):
+        assert main(["explore", "--port", str(explorer.port)]) == 2
+        said = capsys.readouterr().err
+        assert f"--port {explorer.port} is not allowed: Address already in use" in said
+
+    @pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is sent in another way there")
+    def test_it_tells_its_address_and_ends_with_ctrl_c(self):
+        words = [
+            sys.executable,
+            "-m",
+            "simulations.cli",
+            "explore",
+            "--port",
+            "0",
+            "--at",
+            "nu=0.1",
+        ]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, start_new_session=True,
+                              env=os.environ | {"PYTHONUNBUFFERED": "1"}) as process:  # fmt: skip
+            told = process.stdout.readline()
+            assert re.search(r"http://localhost:\d+/\?system=positional&nu=0.1$", told.strip())
+            assert "Ctrl-C ends it" in process.stdout.readline()
+            process.send_signal(signal.SIGINT)
+            assert process.wait(60.0) == 0
