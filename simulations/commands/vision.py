@@ -90,8 +90,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Train, measure, print."""
     from dynamics.core.checks import whole
+    from simulations.vision import INSTALL
     from simulations.vision.data import load
-    from simulations.vision.data.packages import INSTALL
 
     seeds = range(whole("seeds", args.seeds, 1, 1000))
     if args.out is not None:

@@ -3,3 +3,6 @@
 ``data`` reads images that packages ship and those of a user. The room imports no theory, and only
 its command and its claims import it.
 """
+
+#: What installs all that this room needs.
+INSTALL = 'pip install "patchdyn[vision]"'

@@ -7,7 +7,7 @@ from functools import wraps
 from importlib.util import find_spec
 
 from simulations.reproduction.claim import Context, Outcome, Verdict
-from simulations.vision.data.packages import INSTALL
+from simulations.vision import INSTALL
 
 _NEEDED = ("jax", "optax", "sklearn", "skimage", "mlxtend")
 

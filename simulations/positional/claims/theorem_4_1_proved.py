@@ -59,8 +59,8 @@ def run(context: Context) -> Outcome:
     from simulations.positional import proved_runs, runs
 
     found = {}
-    problems = (proved_runs.SQUARE, runs.BASE, proved_runs.SQUARE_OF_FOUR)
-    problems = problems[:1] if context.quick else problems
+    every = (proved_runs.SQUARE, runs.BASE, proved_runs.SQUARE_OF_FOUR)
+    problems = every[:1] if context.quick else every
     for number, problem in enumerate(problems, start=1):
         error = label_error(problem)
         found[problem] = Learned(

@@ -10,10 +10,8 @@ import numpy as np
 
 from dynamics.core.errors import ParameterError
 from dynamics.core.files import FileError, explain
+from simulations.vision import INSTALL
 from simulations.vision.data.images import ImageSet, image_set, raw_images, split
-
-#: What installs all that this room needs.
-INSTALL = 'pip install "patchdyn[vision]"'
 
 #: Photographs: the package that ships a file, and where in it.
 PHOTOGRAPHS = {
