@@ -82,7 +82,9 @@ def _require_few(sources: Sequence[Values], sets: Mapping[str, Elements]) -> Non
         number = prod(len(sets[name]) for name in source.over)
         if source.one_each:
             digits += len(sets[source.over[0]]) * log10(len(sets[source.over[1]]))
-        elif source.size is None and not source.given:
+        elif source.size is not None:
+            digits += log10(comb(number, source.size))
+        elif not source.given:
             digits += number * log10(sum(p > 0.0 for p in source.law.values()))
     if digits > log10(MOST_NUMBERS):
         raise ParameterError(

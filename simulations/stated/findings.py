@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 from time import perf_counter, process_time
 
 import numpy as np
@@ -15,7 +16,7 @@ from dynamics.theory.data import Orbits, orbits
 from dynamics.theory.kernel import mean, mean_function
 from simulations.stated import manifold
 from simulations.stated.full import FullModel
-from simulations.stated.law import law
+from simulations.stated.law import Numbers, law
 from symbolic.theory import Theory, TheoryError
 from symbolic.theory.source import source
 
@@ -185,17 +186,26 @@ def _small(theory: Theory, given: dict[str, float]) -> tuple[dict[str, float], F
         constants = _examples(theory)
         try:
             values = theory.checked(constants | sizes | given)
-            full = FullModel(theory, values)
-            if not given and not all(full.numbers.whole(x.count) for x in theory.orders):
+            numbers = Numbers(values)
+            if not given and not all(numbers.whole(x.count) for x in theory.orders):
                 continue
-            if sum(int(np.prod(full.dense.shape(x.name))) for x in theory.parameters) > (
-                MOST_ENTRIES
-            ):
-                raise ParameterError(f"more than {MOST_ENTRIES} entries are too many to check")
-            return values, full, orbits(law(theory, values))
+            if (entries := _entries(theory, numbers)) > MOST_ENTRIES:
+                raise ParameterError(
+                    f"{entries} entries are too many to check against the full model (most "
+                    f"{MOST_ENTRIES}): choose smaller sizes"
+                )
+            return values, FullModel(theory, values), orbits(law(theory, values))
         except (TheoryError, ParameterError) as error:
             failure = failure or error
     raise failure or ParameterError("no sizes are small enough for the full model")
+
+
+def _entries(theory: Theory, numbers: Numbers) -> int:
+    """Return how many entries the parameters have together."""
+    return sum(
+        prod(sum(numbers.whole(part.count) for part in where.parts) for where in tensor.axes)
+        for tensor in theory.parameters
+    )
 
 
 def _examples(theory: Theory) -> dict[str, float]:

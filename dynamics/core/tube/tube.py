@@ -27,6 +27,7 @@ from dynamics.core.tube.piece import (
 )
 
 _SHRINK, _GROW = 0.5, 2.5
+_PACE, _HOPELESS = 500, 1e6  # pieces that tell the pace, twice; pieces to go that are too many
 _ROUNDING = 1e-12  # of the state: below it a smaller piece is no better
 _LEAST_LENGTH = 1e-9  # of the time reached, and of the first step
 
@@ -177,7 +178,23 @@ def enclose(
         tube.length = length
         if progress is not None:
             progress(tube)
+        if (needed := _pieces_to_go(tube, horizon)) > _HOPELESS:
+            tube.reason = (
+                f"at time {tube.end * clock.unit:.6g}: too slow: after {len(tube.pieces)} pieces, "
+                f"{needed:.1e} more are needed at this pace"
+            )
+            return tube
     return tube
+
+
+def _pieces_to_go(tube: Tube, horizon: float) -> float:
+    """Return how many pieces are left at the pace of the last ones (0: it grows, or is unknown)."""
+    count = len(tube.pieces)
+    if count % _PACE or count < 2 * _PACE:
+        return 0.0
+    ends = [0.0, *(piece.end for piece in tube.pieces)]
+    before, now = np.diff([ends[-1 - 2 * _PACE], ends[-1 - _PACE], ends[-1]]) / _PACE
+    return float((horizon - tube.end) / now) if now <= 1.1 * before else 0.0
 
 
 def _tried(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simulations.reproduction.claim import Claim, Context, Outcome, Verdict
+from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 
 if TYPE_CHECKING:
     from simulations.stated.evidence import Evidence
@@ -108,6 +108,14 @@ def judge(found: Evidence) -> tuple[Verdict, str]:
     return (Verdict.HOLDS if found.holds else Verdict.FAILS), text
 
 
+def _finding(outcome: Outcome) -> str:
+    found, kept = outcome.values("discovered"), outcome.values("conserved")
+    return (
+        f"{max(found)} values move in the full gradient ({min(found)} where areas are alike), "
+        f"{max(kept)} sums are conserved; agreement {outcome.number('largest_difference'):.0e}."
+    )
+
+
 CLAIM = Claim(
     id="huang-stated",
     place="Section 5, Appendix A.1.1 (one partition)",
@@ -131,6 +139,8 @@ CLAIM = Claim(
         "repels decides nothing: the paper does not say."
     ),
     run=run,
+    headline=Headline("largest_difference"),
+    finding=_finding,
     quick_note="two problems instead of five",
     depends="the dense reading, which shares no code with the derivation",
 )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from simulations.reproduction.claim import (
     Claim,
     Context,
+    Headline,
     Measured,
     Outcome,
     Verdict,
@@ -126,6 +127,14 @@ def _numbers(found: Mapping[Problem, Judged]) -> list[Measured]:
     return measured
 
 
+def _finding(outcome: Outcome) -> str:
+    ever, ends = outcome.values("forever"), outcome.values("enclosed_until")
+    return (
+        f"gamma > rho is proved for all times in {sum(ever)} of {len(ever)} problems, from tubes "
+        f"that end at {min(ends):.2g} to {max(ends):.2g}."
+    )
+
+
 CLAIM = Claim(
     id="gamma-ge-rho-proved",
     place="after Lemma 4.3 (Section 4.1)",
@@ -146,6 +155,8 @@ CLAIM = Claim(
         "its tolerance leaves a tube, which would mean an error here."
     ),
     run=run,
+    headline=Headline("enclosed_until", pick=max),
+    finding=_finding,
     quick_note="D = 16 only, to time 9000",
     depends="IEEE arithmetic and Arb; the reduction, which is proved in symbolic",
     shares="proved",

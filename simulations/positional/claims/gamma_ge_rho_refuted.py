@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from simulations.reproduction.claim import (
     Claim,
     Context,
+    Headline,
     Measured,
     Outcome,
     Verdict,
@@ -116,6 +117,15 @@ def _numbers(found: Mapping[Problem, Refuted]) -> list[Measured]:
     return measured
 
 
+def _finding(outcome: Outcome) -> str:
+    begin, end = outcome.values("negative_from"), outcome.values("negative_until")
+    longest = max(range(len(end)), key=lambda k: end[k] - begin[k])
+    return (
+        f"gamma < rho is proved in {len(begin)} problems, at the longest from time "
+        f"{begin[longest]:.3g} to {end[longest]:.5g}."
+    )
+
+
 CLAIM = Claim(
     id="gamma-ge-rho-refuted",
     place="after Lemma 4.3 (Section 4.1)",
@@ -135,6 +145,8 @@ CLAIM = Claim(
         "proved, or if a solver's run at a millionth of its tolerance leaves a tube: an error here."
     ),
     run=run,
+    headline=Headline("negative_until", pick=max),
+    finding=_finding,
     quick_note="D = 16 to time 2 instead of 32500",
     depends="IEEE arithmetic and Arb; the reduction, which is proved in symbolic",
     shares="proved",

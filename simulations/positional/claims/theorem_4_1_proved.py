@@ -10,6 +10,7 @@ from simulations.reproduction.claim import (
     Claim,
     Context,
     Figure,
+    Headline,
     Measured,
     Outcome,
     Row,
@@ -193,6 +194,14 @@ def _figure(proof: Proof) -> Figure:
     )
 
 
+def _finding(outcome: Outcome) -> str:
+    errors, sets = outcome.values("test_error_high"), outcome.values("associates")
+    return (
+        f"Proved: association at {sum(sets)} of {len(sets)} ends, test errors {min(errors):.2g} to "
+        f"{max(errors):.2g}; trainings within {max(outcome.values('share')):.2g} radii."
+    )
+
+
 CLAIM = Claim(
     id="theorem-4.1-proved",
     place="Theorem 4.1 (Section 4.1)",
@@ -218,6 +227,8 @@ CLAIM = Claim(
         "scalars (solvers at a millionth of the tube's tolerance)."
     ),
     run=run,
+    headline=Headline("test_error_high", pick=min),
+    finding=_finding,
     quick_note="D = 16 only, to time 9000",
     depends="IEEE arithmetic and Arb; the reduction, which is proved in symbolic",
     shares="proved",

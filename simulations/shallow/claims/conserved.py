@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from simulations.reproduction.claim import Claim, Context, Measured, Outcome, Verdict, measured_at
+from simulations.reproduction.claim import (
+    Claim,
+    Context,
+    Headline,
+    Measured,
+    Outcome,
+    Verdict,
+    measured_at,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -174,6 +182,14 @@ def _figure(shapes: Any, found: list[Found]) -> Any:
     )  # fmt: skip
 
 
+def _finding(outcome: Outcome) -> str:
+    forms = outcome.values("forms")
+    return (
+        f"{min(forms)} to {max(forms)} conserved quadratic forms, all of them the known ones to "
+        f"{max(outcome.values('outside')):.0e}, and no other."
+    )
+
+
 CLAIM = Claim(
     id="li-conserved",
     place="Section 2 (model), the equations of one layer of attention and ReLU neurons",
@@ -193,6 +209,8 @@ CLAIM = Claim(
         "1e-2."
     ),
     run=run,
+    headline=Headline("outside", pick=max),
+    finding=_finding,
     quick_note="two shapes instead of four",
     depends="the oracle on tokens alone",
 )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from simulations.reproduction.claim import (
     Claim,
     Context,
+    Headline,
     Measured,
     Outcome,
     Paper,
@@ -317,6 +318,14 @@ def _figure(merged: Any, curves: list[tuple[np.ndarray, np.ndarray]]) -> Any:
     )  # fmt: skip
 
 
+def _finding(outcome: Outcome) -> str:
+    drops = outcome.values("drops")
+    return (
+        f"Merged weights drop once in {drops.count(1)} of {len(drops)} problems; heads of rank one "
+        f"rest on the levels to {100 * max(outcome.values('levels_off')):.2g} %."
+    )
+
+
 CLAIM = Claim(
     id="theory-in-context",
     place="Merged and separate key-query weights (Figures 1 and 3)",
@@ -340,6 +349,8 @@ CLAIM = Claim(
         "late made a fifth peak in one of two pilot runs)."
     ),
     run=run,
+    headline=Headline("levels_off", pick=max),
+    finding=_finding,
     quick_note="one random start instead of three, and the heads are not held against the oracle",
     depends="the dense reading; equations as public notes tell them, not the paper's text",
     paper=Paper(

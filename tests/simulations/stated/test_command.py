@@ -88,7 +88,7 @@ def test_what_does_not_agree_fails(tmp_path, monkeypatch, capsys):
         (["mine.py", "--at", "D=many"], "--at D=many: 'many' is not allowed"),
         (["mine.py", "--at", "q=2"], "mine.py, line 2: q = 2 is not allowed: q must be in (0, 1]"),
         (["mine.py", "--at", "E=2"], "E = 2 is not allowed: there are D, C, beta, nu, q"),
-        (["mine.py", "--at", "D=40", "C=2"], "configurations of the data are too many"),
+        (["mine.py", "--at", "D=40", "C=2"], "entries are too many to check against the full"),
         (["wrong.py"], "wrong.py, line 1: NameError: name 'nothing' is not defined"),
     ],
 )

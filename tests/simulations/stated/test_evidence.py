@@ -27,6 +27,13 @@ def twelve():
     return load_theory(ROOM / "masked" / "stated.py")
 
 
+def test_sizes_are_weighed_before_a_full_model_is_made(twelve, monkeypatch):
+    made, full = [], findings.FullModel
+    monkeypatch.setattr(findings, "FullModel", lambda *given: made.append(given) or full(*given))
+    assert findings.examine(twelve).check.agrees
+    assert len(made) == 1
+
+
 def none(D, C):
     return []
 

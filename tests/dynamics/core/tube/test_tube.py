@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import dynamics.core.tube.tube as enclosing
 from dynamics.core.tube.clocks import Descent, Flow
 from dynamics.core.tube.piece import Frame, Piece, Proved, Unproved, prove_piece
 from dynamics.core.tube.tube import enclose
@@ -87,6 +88,17 @@ def proved(piece, system=None, radius=1e-9, joint=None):
     frame = Frame(np.eye(2), [radius, radius])
     joint = system.start[None, :] if joint is None else joint
     return prove_piece(system, Flow(), piece, system.metric, frame, joint, FUNCTIONAL)
+
+
+def test_a_tube_that_would_take_for_ever_is_told_by_its_pace(monkeypatch):
+    """Pieces that may not grow: where few are left, they are made."""
+    monkeypatch.setattr(enclosing, "_GROW", 1.0)
+    monkeypatch.setattr(enclosing, "_PACE", 20)
+    monkeypatch.setattr(enclosing, "_HOPELESS", 1e3)
+    found = tube(horizon=1e6)
+    assert "too slow: after" in found.reason
+    assert len(found.pieces) == 40
+    assert tube(horizon=found.end).reason == ""
 
 
 class TestWrongCurves:

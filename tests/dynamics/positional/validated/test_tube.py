@@ -54,7 +54,8 @@ class TestSmallProblems:
     def test_an_integration_lies_inside(self, problem):
         system = ReducedSystem(problem)
         curvature = system.field(system.start, 0.1).jacobian_at(system.start)
-        horizon = 0.3 / float(np.max(np.abs(curvature)))
+        # where nothing happens at the start, only so long as little does later
+        horizon = min(0.3 / float(np.max(np.abs(curvature))), 30.0)
         found = enclose(system, Flow(), horizon, tolerance=1e-7, functional=GAP)
         assert found.reason == ""
         assert np.all(found.radius < 1e-5)
