@@ -6,6 +6,7 @@ import asyncio
 import socket
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakSet
 
 from bokeh.application import Application
 from bokeh.application.handlers import FunctionHandler
@@ -15,6 +16,7 @@ from bokeh.server.tornado import BokehTornado
 from bokeh.settings import settings
 from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
+from tornado.iostream import IOStream
 from tornado.web import ErrorHandler
 
 from simulations import theories
@@ -45,6 +47,25 @@ class _Guarded(BokehTornado):
             code = {"status_code": 404 if ours else 403}
             return self.get_handler_delegate(request, ErrorHandler, code)
         return super().find_handler(request, **options)
+
+
+class _Closing(HTTPServer):
+    """A server that can close its connections, those that became web sockets too."""
+
+    def initialize(self, *args: Any, **options: Any) -> None:
+        """Begin without connections."""
+        super().initialize(*args, **options)
+        self._streams: WeakSet[IOStream] = WeakSet()
+
+    def handle_stream(self, stream: IOStream, address: tuple[Any, ...]) -> None:
+        """Serve one more connection."""
+        self._streams.add(stream)
+        super().handle_stream(stream, address)
+
+    def close(self) -> None:
+        """Close what is open."""
+        for stream in list(self._streams):
+            stream.close()
 
 
 class Explorer:
@@ -98,7 +119,7 @@ class Explorer:
         application = Application(FunctionHandler(self.page))
         tornado = _Guarded({"/": application}, extra_websocket_origins=sorted(hosts))
         tornado.hosts = hosts
-        http = HTTPServer(tornado, max_body_size=_LARGEST)
+        http = _Closing(tornado, max_body_size=_LARGEST)
         http.add_sockets(self._sockets)
         server = BaseServer(IOLoop.current(), tornado, http)
         ended, loop = asyncio.Event(), asyncio.get_running_loop()
@@ -109,6 +130,7 @@ class Explorer:
             await ended.wait()
         finally:
             server.stop(wait=False)
+            http.close()
             self.workers.close()
 
     def _warm(self) -> None:

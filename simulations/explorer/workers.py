@@ -121,7 +121,7 @@ class Workers:
             for member in members:
                 member.process.kill()
         for member in members:
-            member.process.join()
+            member.wait()
 
     def _serve(self) -> None:
         """Give jobs that wait to members that are idle, or to new ones; the lock is held."""
@@ -165,7 +165,8 @@ class _Member:
         with one_thread(), held_back():
             self.process.start()
         theirs.close()
-        threading.Thread(target=self._listen, daemon=True).start()
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
 
     def give(self, job: Job, number: int) -> None:
         """Hand over a job; that the process is dead is noticed by the thread."""
@@ -187,6 +188,11 @@ class _Member:
             if self._job is not None and self._number == number:
                 self.ended_here = True
                 self.process.kill()
+
+    def wait(self) -> None:
+        """Wait until the process has ended and the thread, which alone collects it, too."""
+        if threading.current_thread() is not self._listener:
+            self._listener.join()
 
     def _send(self, message: Any) -> None:
         with contextlib.suppress(OSError):

@@ -376,7 +376,7 @@ class TestCluster:
 
     def test_other_code_on_a_worker_is_refused(self, dask_cluster, tmp_path, config_file,
                                                monkeypatch, capsys):  # fmt: skip
-        monkeypatch.setattr(cluster, "stamp", lambda: {**stamp(), "code": "0123"})
+        monkeypatch.setattr(cluster, "stamp", lambda theory: {**stamp(theory), "code": "0123"})
         address = dask_cluster.scheduler_address
         out = str(tmp_path / "out")
         assert main(["sweep", str(config_file), "--out", out, "--scheduler", address]) == 1

@@ -1,10 +1,13 @@
 """The door of the explorer: open to this machine alone, and the command that opens it."""
 
+import contextlib
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
+from http.client import HTTPConnection
 
 import pytest
 
@@ -58,6 +61,18 @@ class TestDoor:
     @pytest.mark.parametrize("path", ["/autoload.js", "/metadata", "/../pyproject.toml", "/x"])
     def test_what_no_page_asks_for_is_not_there(self, explorer, path):
         assert ask(explorer, path) == 404
+
+
+def test_stopping_closes_what_is_open():
+    """A browser keeps its connection, and its web socket, until the server ends them."""
+    with serving(View("masked")) as served:
+        kept = HTTPConnection("127.0.0.1", served.port, timeout=20.0)
+        kept.request("GET", "/nothing")
+        kept.getresponse().read()
+        raw = socket.create_connection(("127.0.0.1", served.port), timeout=20.0)
+    with contextlib.closing(kept), raw:
+        assert kept.sock.recv(1) == b""
+        assert raw.recv(1) == b""
 
 
 class TestCommand:

@@ -1,11 +1,10 @@
 """A proof that was interrupted or killed at any moment goes on, and ends as if it had not been."""
 
 import json
-import os
 import random
-import signal
+import subprocess
+import sys
 import time
-import warnings
 
 import pytest
 
@@ -27,6 +26,12 @@ def whole():
     assert len(proof.tube.pieces) > 8
     assert len({field.K for field in proof.tube.fields}) > 1
     return certificate(proof)
+
+
+def words(out):
+    """The command that proves the same."""
+    return ["prove", "--D", "10", "--C", "2", "--q", "0.05", "--horizon", "1.0",
+            "--tolerance", "1e-3", "--out", str(out)]  # fmt: skip
 
 
 class Stop(Exception):
@@ -75,21 +80,15 @@ def test_killed_while_it_writes(seed, whole, tmp_path):
     assert proved > len(whole["pieces"]) - 5
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no processes of this kind")
 def test_killed_at_a_random_moment(whole, tmp_path):
-    path = tmp_path / "proof.unfinished"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        child = os.fork()
-    if child == 0:
-        prove(PROBLEM, unfinished=path, **OPTIONS)
-        os._exit(0)
-    until = time.monotonic() + 60.0
-    while not (path.exists() and path.read_bytes().count(b"\n") > 2) and time.monotonic() < until:
-        time.sleep(0.005)
-    time.sleep(random.uniform(0.0, 0.3))
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
+    path = tmp_path / "proof.json.unfinished"
+    command = [sys.executable, "-m", "simulations.cli", *words(tmp_path / "proof.json")]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as child:
+        while not (path.exists() and path.read_bytes().count(b"\n") > 2):
+            assert child.poll() is None, child.stderr.read()
+            time.sleep(0.005)
+        time.sleep(random.uniform(0.0, 0.3))
+        child.kill()
     found, proved = resumed(path)
     assert found == whole
     assert proved < len(whole["pieces"]) - 1
@@ -124,8 +123,7 @@ def test_another_proof_is_not_touched(whole, tmp_path):
 
 def test_command(whole, tmp_path, monkeypatch, capsys):
     out = tmp_path / "proof.json"
-    command = ["prove", "--D", "10", "--C", "2", "--q", "0.05", "--horizon", "1.0",
-               "--tolerance", "1e-3", "--out", str(out)]  # fmt: skip
+    command = words(out)
     right, done = Unfinished.add, []
 
     def add(self, tolerance, tube):
