@@ -93,12 +93,17 @@ def from_file(path: str | Path) -> Theory:
 
     Raises
     ------
-    TheoryError, OSError
+    TheoryError
         If the file states no theory, or cannot be read.
     """
     theory: Theory = import_module(f"{_FILES}.theory").StatedTheory(path)
     _STATED[theory.name] = theory
     return theory
+
+
+def of_files() -> tuple[str, ...]:
+    """Return the names of the theories that were read from files."""
+    return tuple(_STATED)
 
 
 def is_of_a_file(name: str) -> bool:

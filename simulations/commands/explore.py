@@ -27,6 +27,7 @@ beside its numerical error. A run that is slow shows how far it is and can be ca
 slider stops the run before.
 
 With SWEEP_DIR, a finished sweep, its regime maps stand above: click a cell to see its run.
+With FILE.py, a theory stated in a file of your own, the page is about that theory.
 
 The address of the page holds all that was chosen: send it to a colleague who runs the same command
 on the same port. The page also gives the `patchdyn run` command that makes the run it shows.
@@ -37,6 +38,7 @@ EPILOG = f"""\
 examples:
   patchdyn explore --open                         positional attention, in your browser
   patchdyn explore --system masked                another theory
+  patchdyn explore my_theory.py                   a theory in a file
   patchdyn explore --at qD=8 --at nu=0.03         where the page begins
   patchdyn explore density-nu --port 5007         the maps of a sweep, on a port of your choice
 
@@ -51,10 +53,15 @@ PORT = 5006
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     parser.add_argument(
-        "folder", nargs="?", type=Path, metavar="SWEEP_DIR", help="of a finished sweep"
-    )
-    parser.add_argument(
+        "shown", nargs="?", type=Path, metavar="SWEEP_DIR|FILE.py",
+        help="a finished sweep, or a theory stated in your own file",
+    )  # fmt: skip
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument(
         "--system", choices=theories.names(), help=f"the theory (default {theories.DEFAULT})"
+    )
+    which.add_argument(
+        "--theory", type=Path, metavar="FILE.py", help="a theory in a file; of the sweep, if given"
     )
     parser.add_argument(
         "--at", action="append", default=[], metavar="NAME=VALUE",
@@ -74,8 +81,10 @@ def execute(args: argparse.Namespace) -> int:
     """Check what is asked for, then serve."""
     if not (isinstance(args.port, int) and 0 <= args.port < 2**16):
         raise BadInput(f"--port {args.port} is not allowed: it must be an integer from 0 to 65535")
-    sweep = None if args.folder is None else _swept(args.folder, args.system)
-    view = _beginning(args.system if sweep is None else sweep.config.system, args.at)
+    folder, file = _shown(args.shown, args.theory)
+    system = args.system if file is None else theories.from_file(file).name
+    sweep = None if folder is None else _swept(folder, system)
+    view = _beginning(system if sweep is None else sweep.config.system, args.at)
     if find_spec("bokeh") is None:
         from simulations.explorer import COMMAND
 
@@ -91,6 +100,15 @@ def execute(args: argparse.Namespace) -> int:
             f"--port {args.port} is not allowed: {words}; choose another, or 0 for any"
         ) from None
     return _serve(explorer, args.open)
+
+
+def _shown(shown: Path | None, theory: Path | None) -> tuple[Path | None, Path | None]:
+    """Return the folder of a sweep and the file of a theory that are asked for."""
+    if shown is None or shown.suffix != ".py" or shown.is_dir():
+        return shown, theory
+    if theory is not None:
+        raise BadInput(f"--theory {theory} is not allowed with {shown}: name one file")
+    return None, shown
 
 
 def _swept(folder: Path, system: str | None) -> Sweep:

@@ -126,8 +126,9 @@ class Page:
         document.template_variables.update(
             subtitle=escape(self.theory.title), swept=self.sweep is not None
         )
-        system = Select(title="Theory", value=self.theory.name, options=list(theories.names()),
-                        name="system", width=280)  # fmt: skip
+        known = [*theories.names(), *theories.of_files()]
+        system = Select(title="Theory", value=self.theory.name, options=known, name="system",
+                        width=280)  # fmt: skip
         system.js_on_change("value", CustomJS(code="window.location.search = "
                             "'?system=' + encodeURIComponent(cb_obj.value);"))  # fmt: skip
         back = Button(label="Back to the usual values", width=280)

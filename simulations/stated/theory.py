@@ -8,6 +8,7 @@ Names of orbits that are no identifiers become words: ``Upsilon[global to local]
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 import shlex
 from collections.abc import Iterator, Mapping
@@ -27,14 +28,17 @@ from simulations.draws import reals
 from simulations.running import error_of_states, horizon_of, solver_parameters, solver_settings
 from simulations.stated import runs
 from simulations.stated.law import Numbers, law
-from simulations.theory import Case, Parameter, Quantity
+from simulations.theory import Case, Parameter, Quantity, decades, evenly
 from simulations.theory import Theory as House
 from simulations.values import check_names
-from symbolic.theory import Constant, Theory, TheoryError, load_theory
+from symbolic.theory import Constant, Size, Theory, TheoryError, load_theory
+from symbolic.theory.load import content
 
 HORIZON = 1e3
 #: Sizes tried in search of small ones; sizes drawn in a search have so many data orbits at most.
 _TRIED, _DRAWN, _MOST_DRAWN = 2000, 24, 2000
+#: Largest divisor that a slider stops at.
+_LARGEST_STOP = 100
 #: Names that mean something else to the tools.
 _TAKEN = {"system", "theory", "json", "out", "plot", "force", "help", "time", "loss", "bound",
           "status", "message", "evaluations", "seconds", "solver", "horizon", "learning_rate",
@@ -53,7 +57,7 @@ class StatedTheory(House):
 
     Raises
     ------
-    TheoryError, OSError
+    TheoryError
         As of `symbolic.theory.load_theory`, or if a name means something else to the tools.
     ParameterError
         If the file is another than before.
@@ -64,7 +68,7 @@ class StatedTheory(House):
 
     def __init__(self, path: str | Path, digest: str | None = None) -> None:
         self.path = Path(path)
-        self.fingerprint = hashlib.sha256(self.path.read_bytes()).hexdigest()[:16]
+        self.fingerprint = hashlib.sha256(content(self.path)).hexdigest()[:16]
         if digest not in (None, self.fingerprint):
             raise ParameterError(f"{self.path} is not what it was: begin anew")
         self.stated: Theory = load_theory(self.path)
@@ -121,15 +125,19 @@ class StatedTheory(House):
         for size in self.stated.sizes:
             meaning = f"{size.meaning or size.name} (default {usual[size.name]:g})"
             allowed = f"a divisor of {size.divides}, at least" if size.divides else "at least"
-            yield Parameter(size.name, meaning, int, f"{allowed} {size.least}")
+            yield Parameter(size.name, meaning, int, f"{allowed} {size.least}",
+                            usual=usual[size.name], stops=_stops_of_size(size, usual))  # fmt: skip
         for constant in self.stated.unknown.values():
-            meaning = f"constant {constant.name} (default {usual[constant.name]:g})"
-            yield Parameter(constant.name, meaning, float, constant.allowed)
+            value = usual[constant.name]
+            yield Parameter(
+                constant.name, f"constant {constant.name} (default {value:g})", float,
+                constant.allowed, usual=value, stops=_stops_of_constant(constant, value),
+            )  # fmt: skip
         for order in self.stated.orders:
             yield Parameter(
                 f"{self.words[order.name]}0", f"initial {order.name} (default {order.start})"
             )
-        yield from solver_parameters(f"{self.horizon:g}")
+        yield from solver_parameters(f"{self.horizon:g}", self.horizon)
 
     @property
     def chosen_by(self) -> str:
@@ -256,6 +264,28 @@ class StatedTheory(House):
                     yield left
             except (TheoryError, ParameterError):
                 continue
+
+
+def _stops_of_size(size: Size, usual: Mapping[str, float]) -> tuple[float, ...]:
+    """Return sizes worth trying: divisors of what it must divide, or half, twice and so on."""
+    value = int(usual[size.name])
+    if size.divides is None:
+        found = [value * 2**power // 4 for power in range(5)]
+    else:
+        found = [x for x in range(1, _LARGEST_STOP + 1) if usual[size.divides] % x == 0]
+    return tuple(sorted({x for x in found if size.least <= x <= size.most}))
+
+
+def _stops_of_constant(constant: Constant, value: float) -> tuple[float, ...]:
+    """Return values worth trying of a constant: within its ends, else a decade around a value."""
+    if math.isfinite(constant.low) and math.isfinite(constant.high):
+        step = (constant.high - constant.low) / 20
+        tried = evenly(constant.low, constant.high, step)
+    elif value > 0.0:
+        tried = tuple(value * x for x in decades(-1, 1))
+    else:
+        tried = evenly(value - 3.0, value + 3.0, 0.25)
+    return tuple(x for x in tried if _is_allowed(constant, x))
 
 
 def _within(constant: Constant) -> st.SearchStrategy[float]:

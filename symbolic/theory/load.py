@@ -19,14 +19,12 @@ def load_theory(path: str | Path) -> Theory:
     Raises
     ------
     TheoryError
-        One sentence with the line of the file.
-    OSError
-        If the file cannot be read.
+        One sentence with the line of the file; also if it cannot be read.
     """
     from symbolic import theory as words
 
     file = Path(path)
-    file.open("rb").close()
+    content(file)
     known = {name: getattr(words, name) for name in words.__all__}
     try:
         names = runpy.run_path(str(file), init_globals=known, run_name=file.stem)
@@ -45,6 +43,15 @@ def load_theory(path: str | Path) -> Theory:
         )
     found.constants = tuple(x for x in names.values() if isinstance(x, Constant))
     return found
+
+
+def content(path: Path) -> bytes:
+    """Return what is in the file of a theory; raises `TheoryError` if it cannot be read."""
+    try:
+        return path.read_bytes()
+    except OSError as failure:
+        sentence = f"the file cannot be read: {failure.strerror}"
+        raise TheoryError(sentence, Where(str(path), 1)) from None
 
 
 def _line(error: Exception, file: Path) -> Where:

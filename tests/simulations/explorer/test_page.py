@@ -1,5 +1,7 @@
 """The page without a browser: what its fields ask for, what it shows, what it refuses."""
 
+from importlib.resources import files
+
 import numpy as np
 import pytest
 
@@ -17,6 +19,7 @@ from simulations.explorer.mapped import places  # noqa: E402
 from simulations.explorer.page import Page  # noqa: E402
 from simulations.explorer.plots import letters, without_latex  # noqa: E402
 
+TEACHER = files("simulations.stated") / "examples/teacher.py"
 SMALL = "D=16&horizon=1e3&tolerance=1e-5"
 
 
@@ -119,6 +122,20 @@ class TestRun:
         assert "holds</b>" in page.invariants.text
         assert page.matrix.figure.visible == (page.theory.name != "toy")
         assert page.command.tags[0].startswith("patchdyn run ")
+
+    def test_a_theory_of_a_file_has_sliders_and_its_command(self, monkeypatch):
+        monkeypatch.setattr(theories, "_STATED", {})
+        theory = theories.from_file(TEACHER)
+        opened = Opened(system=theory.name)
+        opened.run().slide("K", 0)
+        opened.run()
+        assert opened.case.problem.values == {"D": 16, "K": 2, "nu": 1.0}
+        assert '<b class="good">completed</b>' in opened.status
+        assert f"--theory {TEACHER}" in opened.page.command.tags[0]
+        assert opened.address.startswith("?system=stated%3Ateacher")
+        assert Opened(opened.address, system="masked").page.theory is theory
+        for one in opened.page.controls.by_name.values():
+            assert not one.stops or float(one.usual) in one.stops
 
     def test_events_are_marked_where_they_happen(self):
         opened = Opened("D=16&horizon=1e4").run()

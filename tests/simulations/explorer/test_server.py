@@ -86,6 +86,9 @@ class TestCommand:
             (["--at", "nu=-1"], "nu = -1.0 is not allowed: nu must be greater than 0"),
             (["--at", "mu=1"], "mu is not a parameter of this system"),
             (["--system", "nothing"], "invalid choice: 'nothing'"),
+            (["none.py"], "none.py, line 1: the file cannot be read: No such file or directory"),
+            (["a.py", "--theory", "b.py"], "--theory b.py is not allowed with a.py: name one file"),
+            (["--system", "masked", "--theory", "b.py"], "not allowed with argument --system"),
             (["nowhere"], "nowhere holds no sweep: make one with `patchdyn sweep`"),
         ],
     )

@@ -103,8 +103,10 @@ def test_what_is_refused(tmp_path, monkeypatch, capsys, arguments, sentence):
 
 
 def test_a_file_that_is_not_there(capsys):
-    assert main(["theory", "not_there.py"]) == 1
-    assert "cannot use not_there.py: No such file or directory" in capsys.readouterr().err
+    for command in (["theory"], ["run", "--theory"], ["explore"], ["map", "folder", "--theory"]):
+        assert main([*command, "not_there.py"]) == 2
+        told = "patchdyn: not_there.py, line 1: the file cannot be read: No such file or directory\n"
+        assert capsys.readouterr().err == told
 
 
 def test_growth_is_that_of_the_entries_that_are_trained(capsys):
