@@ -105,7 +105,9 @@ def test_what_is_refused(tmp_path, monkeypatch, capsys, arguments, sentence):
 def test_a_file_that_is_not_there(capsys):
     for command in (["theory"], ["run", "--theory"], ["explore"], ["map", "folder", "--theory"]):
         assert main([*command, "not_there.py"]) == 2
-        told = "patchdyn: not_there.py, line 1: the file cannot be read: No such file or directory\n"
+        told = (
+            "patchdyn: not_there.py, line 1: the file cannot be read: No such file or directory\n"
+        )
         assert capsys.readouterr().err == told
 
 
