@@ -1,13 +1,15 @@
 """Compile every kernel once (`python -m dynamics.precompile`), so that no result waits for it.
 
-Numba keeps the compiled code on disk. The Fourier method, which takes longest, compiles beside the
-others.
+With names, such as ``fourier enumeration``, only what these need. Numba keeps the compiled code on
+disk. The Fourier method, which takes longest, compiles beside the others.
 """
 
 from __future__ import annotations
 
+import argparse
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from itertools import chain
+from functools import partial
 
 import numpy as np
 
@@ -55,14 +57,26 @@ def compile_tubes() -> str:
     return "tubes"
 
 
-def main() -> None:
-    """Compile the methods, each in a process of its own."""
+#: What is compiled, the longest first.
+JOBS: dict[str, Callable[[], str]] = {
+    **{name: partial(compile_method, name)
+       for name in ("fourier", "enumeration", "masked", "shallow")},
+    **{name: partial(compile_empirical, name) for name in ("float64", "float32")},
+    "tubes": compile_tubes,
+}  # fmt: skip
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Compile what is named, or all, each in a process of its own."""
+    parser = argparse.ArgumentParser(prog="python -m dynamics.precompile", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(JOBS)}")
+    names = parser.parse_args(arguments).names
+    if unknown := [name for name in names if name not in JOBS]:
+        parser.error(f"{unknown[0]} is not allowed: it must be one of {', '.join(JOBS)}")
     with ProcessPoolExecutor(max_workers=2) as pool:
-        methods = pool.map(compile_method, ("fourier", "enumeration", "masked", "shallow"))
-        precisions = pool.map(compile_empirical, ("float64", "float32"))
-        tubes = pool.submit(compile_tubes)
-        for compiled in chain(methods, precisions, (future.result() for future in (tubes,))):
-            print(f"compiled: {compiled}")
+        jobs = [pool.submit(JOBS[name]) for name in names or JOBS]
+        for job in jobs:
+            print(f"compiled: {job.result()}")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
+import scipy  # its subpackages load when they are used
 
 from dynamics.positional.problem import Problem
 from dynamics.positional.random_sets import law_of_set
@@ -49,7 +49,7 @@ def label_error(problem: Problem) -> LabelError:
     if chance == 0.0:
         return LabelError(0.0, 0.0, 0.0)
     single = np.where(visible, law, 0.0) / chance
-    number = stats.binom(others, chance)
+    number = scipy.stats.binom(others, chance)
     total, error, ties, m = np.ones(1), 0.0, 0.0, 0
     while True:
         centre = C * m  # index of the sum 0 in the m-fold convolution

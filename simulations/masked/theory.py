@@ -151,6 +151,7 @@ class Masked(Theory):
     title = "masked image modelling (Huang, Wen, Chi, Liang 2024)"
     tolerance = DEFAULT_TOLERANCE
     estimates = MappingProxyType({"sampling": "three standard errors", "mean_field": "estimated"})
+    precompile = (*Theory.precompile, "masked")
     parameters, outcomes, observables, constants = PARAMETERS, OUTCOMES, OBSERVABLES, CONSTANTS
 
     portrait = ("Phi_global", "Phi_own")

@@ -160,6 +160,7 @@ class Positional(Theory):
     parameters, outcomes, observables, constants = PARAMETERS, OUTCOMES, OBSERVABLES, CONSTANTS
     tolerance = DEFAULT_TOLERANCE
     estimates = MappingProxyType({"sampling": "three standard errors"})
+    precompile = (*Theory.precompile, "fourier", "enumeration")
     examples = (
         ("patchdyn run --D 24 --C 4 --qD 2 --horizon 1e4 --json", ""),
         ("patchdyn run --D 16 --p 5 --solver gd --learning-rate 1e-3 --steps 20000", ""),

@@ -145,6 +145,7 @@ class Shallow(Theory):
     title = "shallow ViT (Li, Wang, Liu, Chen 2023)"
     tolerance = ShallowPopulation.tolerance
     estimates = MappingProxyType({"enumeration": "rounding, estimated"})
+    precompile = (*Theory.precompile, "shallow")
     parameters, outcomes, observables, constants = PARAMETERS, OUTCOMES, OBSERVABLES, CONSTANTS
     examples = (
         ("patchdyn run --system shallow --attention none", "without attention"),

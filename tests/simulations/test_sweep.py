@@ -18,7 +18,7 @@ from simulations import theories
 from simulations.cli import main
 from simulations.files.stamped_folder import sealed
 from simulations.files.store import StoreError
-from simulations.sweep import cells, cluster, local
+from simulations.sweep import cells, cluster, local, run
 from simulations.sweep.config import parse
 from simulations.sweep.progress import Progress, duration
 from simulations.sweep.run import compute, open_store, sweep
@@ -46,6 +46,14 @@ def reference():
     """Return the result as one process computes it, cell by cell, with compiled kernels."""
     cells.compile_kernels(theories.load("positional"))
     return compute(parse(CONFIG))
+
+
+@pytest.fixture(autouse=True)
+def compiled(reference, monkeypatch):
+    """Sweeps of these tests find what `reference` has compiled; the theories they were told."""
+    told = []
+    monkeypatch.setattr(run, "compile_kernels", told.append)
+    return told
 
 
 @pytest.fixture
@@ -131,6 +139,27 @@ class TestEngines:
 
 
 class TestCompiledCode:
+    def test_it_is_compiled_before_a_process_starts(self, compiled, monkeypatch, tmp_path):
+        def results(theory, workers, work):
+            assert compiled == [theory]
+            yield from ((cell, cells.measure_cell(theory, values)) for cell, values in work)
+
+        monkeypatch.setattr(run, "results", results)
+        config = parse(CONFIG)
+        with open_store(tmp_path / "out", config) as store:
+            sweep(config, store, run.Local(theories.load("positional"), 2))
+        assert len(compiled) == 1
+
+    def test_a_worker_loads_only_what_it_needs(self):
+        """`scipy.stats` alone would be a fifth of what `import dynamics` takes."""
+        dear = ("scipy.stats", "sympy", "matplotlib", "hypothesis", "xarray", "pandas")
+        code = (
+            "import sys, simulations.sweep.local, simulations.positional.theory\n"
+            f"print([name for name in {dear} if name in sys.modules])"
+        )
+        found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert found.stdout == "[]\n"
+
     def test_nothing_is_compiled_after_precompilation(self, reference):
         from numba.core import event
 

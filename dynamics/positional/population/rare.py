@@ -8,9 +8,11 @@ exponentially, so that T is 0, -C/2 or -C on average; two make one or two sets (
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 
 import numpy as np
-from scipy import optimize, stats
+import numpy.typing as npt
+from scipy import optimize, special
 
 from dynamics.positional.population.truncation import Neglected, expected_sets
 from dynamics.positional.problem import Problem
@@ -70,11 +72,19 @@ def unseen(problem: Problem, samples: int, laws: list[np.ndarray]) -> Neglected:
     # three expected of those that follow the widest law
     widest = min(1.0, max(means) / trials)
     part = samples / (2.0 * max(1, len(laws)))
-    k = int(stats.binom.isf(min(1.0, 3.0 / part), trials, widest))
+    few = min(1.0, 3.0 / part)
+    k = bisect_left(range(trials), -few, key=lambda k: -float(_above(k, trials, widest)))
     steps = k + np.ceil(0.25 * spread * np.arange(1, 80))
     edges = np.append(steps[steps < trials], trials).astype(float)
     starts = np.concatenate([[float(k)], edges[:-1]])
-    above = stats.binom.sf(starts, trials, q) - stats.binom.sf(edges, trials, q)
+    above = _above(starts, trials, q) - _above(edges, trials, q)
     norm = np.minimum(problem.C + np.sqrt((problem.p - 1.0) * edges), problem.C + edges)
     sets = expected_sets(trials, problem.C, edges) * (problem.L - 1)
     return Neglected(np.maximum(above, 0.0), norm, sets)
+
+
+def _above(k: npt.ArrayLike, trials: int, q: float) -> np.ndarray:
+    """Return the mass of a binomial law above k, an incomplete beta function."""
+    k = np.asarray(k, float)
+    mass = special.betainc(k + 1.0, np.maximum(trials - k, 1.0), q)
+    return np.where(k < trials, mass, 0.0)
