@@ -19,7 +19,9 @@ the signal set (T < 0) pull gamma below rho; their weight s(-F) grows with alpha
 others falls. Hence:
 
 * with two sets (D = 2C) T >= 0 always, and gamma >= rho whatever alpha, for beta >= x;
-* otherwise gamma leaves rho upwards for alpha below a critical value (:func:`critical_alpha`).
+* otherwise gamma leaves rho upwards for alpha below a critical value (:func:`critical_alpha`). It
+  depends on x: at D = 9, C = 3, q = .4565, nu = 1, beta = 1.631 there is none at x = 0, and it is
+  below .5 at x = 1e-3, so that a flow with alpha = 1 at the start crosses the line by 5.6e-6.
 
 The formula is exact, its evaluation here is an estimate: floating-point numbers, and features cut
 where Bernstein's inequality leaves them a probability of 1e-26 (:func:`most_features`). Where the
