@@ -33,6 +33,8 @@ ROUNDING = 1e-12  # sums of up to 1e5 terms of order 1
 COUNTEREXAMPLE = Problem(D=16, C=2, q=0.5, nu=1e-3, beta=0.5)
 #: gamma < rho for good.
 LASTING_COUNTEREXAMPLE = Problem(D=8, C=2, q=0.5, nu=1e-3, beta=0.5)
+#: Outputs of 3e6 that cancel in F: the oracle's gradient is symmetric to 8e-5.
+CANCELLING = Problem(D=4, C=2, q=1.0, p=7, nu=1.0, beta=0.0, output_scale=17.0)
 #: gamma < rho from flow time 0.04 to 0.3, though no alpha is critical at gamma = rho = 0.
 WITHOUT_CRITICAL_ALPHA = Problem(D=9, C=3, q=0.45652461775439285, nu=1.0, beta=1.630859375)
 
@@ -54,9 +56,14 @@ def feature(problem):
 
 
 def gradient_rounding(problem, alpha):
-    """Rounding of sums whose terms reach kappa act'(kappa alpha): they cancel in a gradient."""
+    """Rounding of sums whose terms reach kappa act'(kappa alpha): they cancel in a gradient.
+
+    Where large outputs cancel in F = sum_i act(.), its rounding moves the sigmoid by a quarter.
+    """
     largest = max(1.0, problem.kappa * abs(alpha))
-    return 1e-13 * problem.kappa * (problem.p * largest ** (problem.p - 1) + problem.nu)
+    slope = problem.kappa * (problem.p * largest ** (problem.p - 1) + problem.nu)
+    cancelled = 1e-16 * problem.D * largest**problem.p
+    return slope * (1e-13 + cancelled / 4.0)
 
 
 seeds = st.integers(0, 2**32 - 1)
@@ -125,6 +132,9 @@ class TestFullModel:
 
     @settings(max_examples=20)
     @given(small_problems(), states(max_alpha=0.5))
+    @example(
+        Problem(D=4, C=2, q=1.0, p=7, nu=1.0, beta=0.0, output_scale=17.0), State(0.5, 0.0, 2.0)
+    )
     def test_gradient_keeps_the_symmetry_of_A_and_its_three_values(self, problem, state):
         w_star = feature(problem)
         A, v = embed(problem, state, w_star)

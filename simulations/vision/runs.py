@@ -1,8 +1,9 @@
 """Trained models that several claims look at, each trained once in a process.
 
-The settings were chosen on the validation part of runs with other seeds (100 and beyond): the
-learning rate of both kinds of attention among .005 and .01. Every run has a split of the images,
-parameters, batches, masks and permutation of its own, from the seed of the claim and its number.
+Learning rates were chosen on the validation part of runs with other seeds (100 and beyond), for
+each data set and kind of model by itself: :mod:`simulations.vision.tuning`. Every run has a split
+of the images, parameters, batches, masks and permutation of its own, from the seed of the claim and
+its number.
 """
 
 from __future__ import annotations
@@ -25,6 +26,16 @@ if TYPE_CHECKING:
 
 #: What is done to the patches: nothing, one permutation for all images, or one for each.
 IMAGE, CELLS, EACH = "order of the image", "one permutation", "another permutation per image"
+
+
+#: Learning rates by data set and kind of model.
+RATES = {
+    "photographs": {"position": 0.04, "content": 0.04, "cnn": 0.01},
+    "digits": {"position": 0.01, "content": 0.01},
+    "mnist-5k": {"position": 0.01, "content": 0.005},
+}
+#: Steps of the CNN in the full report: it learns faster.
+STEPS_OF_CNN = 120
 
 
 @dataclass(frozen=True)
@@ -71,20 +82,21 @@ class Run(NamedTuple):
 
 def photographs(kind: str, steps: int, shown: str = IMAGE, cell: int = 0) -> Plan:
     """Return masked patches of 2 x 2 pixels of 16 x 16 crops of photographs."""
-    return Plan("photographs", Model(kind), Settings(steps=steps, batch=32, rate=RATE), shown, cell)
+    settings = Settings(steps=steps, batch=32, rate=RATES["photographs"][kind])
+    return Plan("photographs", Model(kind), settings, shown, cell)
 
 
 def digits(kind: str, steps: int, shift: int = 1, noise: float = 0.0) -> Plan:
     """Return classification of 8 x 8 digits, patches of 2 x 2 pixels."""
-    settings = Settings(steps=steps, batch=64, rate=RATE, shift=shift, noise=noise)
+    rate = RATES["digits"][kind]
+    settings = Settings(steps=steps, batch=64, rate=rate, shift=shift, noise=noise)
     return Plan("digits", Model(kind), settings)
 
 
 def mnist(kind: str, steps: int) -> Plan:
     """Return classification of 28 x 28 digits, patches of 4 x 4 pixels."""
-    return Plan(
-        "mnist-5k", Model(kind, patch=4), Settings(steps=steps, batch=32, rate=RATE, shift=2)
-    )
+    settings = Settings(steps=steps, batch=32, rate=RATES["mnist-5k"][kind], shift=2)
+    return Plan("mnist-5k", Model(kind, patch=4), settings)
 
 
 def plans_of_comparison(quick: bool, long: bool) -> dict[str, tuple[Plan, Plan]]:
@@ -104,9 +116,6 @@ def plans_of_comparison(quick: bool, long: bool) -> dict[str, tuple[Plan, Plan]]
         plans["5,000 MNIST digits"] = both(lambda kind: mnist(kind, 2500 if long else 150))
     return plans
 
-
-#: Learning rate.
-RATE = 0.01
 
 _finished: dict[tuple[Plan, int, int], Run] = {}
 

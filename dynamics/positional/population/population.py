@@ -49,7 +49,8 @@ class Population(Risk):
         ``"enumeration"`` and ``"fourier"`` (certified), ``"sampling"`` (error bars), or
         ``"auto"``: the cheaper of the two certified ones by their predicted cost at the tolerance,
         if its error at the problem's own start is foreseen to meet it; sampling only where both
-        are out of reach.
+        are out of reach. Rounding is not foreseen: near the limit of double precision (1e-11) the
+        other one, asked for by name, may reach ten times further.
     tolerance
         Error of the loss and of each gradient entry, absolute for values below 1 and relative
         above. ``None`` means 1e-10 for certified methods and no request for sampling.

@@ -146,10 +146,10 @@ def judge(found: Found) -> tuple[Verdict, str]:
 
 def _plans(context: Context) -> tuple[dict[int, Plan], dict[int, Plan]]:
     """Return the plans of ViT and CNN by cell, 0 where nothing is permuted."""
-    from simulations.vision.runs import CELLS, IMAGE, photographs
+    from simulations.vision.runs import CELLS, IMAGE, STEPS_OF_CNN, photographs
 
     steps = 150 if context.quick else 1500 if context.thorough else 250
-    of_cnn = 100 if context.quick else 600 if context.thorough else 120
+    of_cnn = 100 if context.quick else 600 if context.thorough else STEPS_OF_CNN
     cells = (0, 2) if context.quick else (0, 2, 4, 8) if context.thorough else (0, 2, 4)
 
     def plan(kind: str, steps: int, cell: int) -> Plan:

@@ -226,7 +226,8 @@ class FourierExpectation:
         if any(map(math.isnan, total)):
             return math.nan
         if self.relative:
-            others = total[0] / values[0] if values[0] > 0.0 else math.inf
+            with np.errstate(over="ignore"):  # of a loss that is all but 0
+                others = float(total[0] / values[0]) if values[0] > 0.0 else math.inf
         else:
             others = max(total[0] / max(1.0, magnitude[0]), total[4])
         answer = values if self.relative else magnitude
