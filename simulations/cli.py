@@ -32,7 +32,7 @@ checked claim by claim.
 """
 _EPILOG = f"""\
 examples:
-  patchdyn reproduce --quick              every claim, small, in about four minutes
+  patchdyn reproduce --quick              every claim, small, in about five minutes
   patchdyn derive lemma-4.3               the increments of gamma and rho, with their proof
   patchdyn run --D 64 --C 4 --q 2/64      one trajectory of (alpha, gamma, rho)
   patchdyn sweep CONFIG.toml --out DIR    a grid of problems, then: patchdyn map DIR

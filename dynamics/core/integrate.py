@@ -19,6 +19,8 @@ _LEAST_SHRINK = 1e-12  # of the last good step: a failure at smaller steps is fi
 _MOST_STEPS = 30_000  # runs that get anywhere take hundreds to a few thousand
 _HOPELESS = 1e6  # further steps that a run needs which gets nowhere
 _PACES = 250, 10_000  # least and most steps over which the pace is taken, twice
+_DEAR = 1e-3  # seconds of a gradient, from which on a run is looked at early
+_EARLY = 64, 1e40  # over how many steps, twice, and the further steps that end it
 _PATIENCE = 0.5  # predicted seconds of so many steps
 _MOST_FAILURES = 5  # trial steps that may fail in one run: beyond, it creeps along a wall
 
@@ -133,7 +135,7 @@ def integrate(
             path.times.append(float(begin + solver.t))
             path.points.append(solver.y.copy())
             path.pieces.append((begin, solver.dense_output()))
-            if (reason := _creeps(path.times, horizon, pace)) is not None:
+            if (reason := _creeps(path.times, horizon, pace, seconds > _DEAR)) is not None:
                 path.status = Status.STALLED
                 path.message = f"{Status.STALLED.value} (at time {path.times[-1]:.6g}: {reason})"
                 break
@@ -150,8 +152,8 @@ def integrate(
     return path
 
 
-def _creeps(times: list[float], horizon: float, pace: int) -> str | None:
-    """Return why a run gets nowhere (None: it does).
+def _creeps(times: list[float], horizon: float, pace: int, dear: bool) -> str | None:
+    """Return why a run gets nowhere (None: it does); early where steps are ``dear``.
 
     A gradient flow does not oscillate: its steps grow with time, but for passages (thousands of
     steps were seen where logits grow as log t up to times of 1e34). Told from the steps alone and
@@ -160,10 +162,11 @@ def _creeps(times: list[float], horizon: float, pace: int) -> str | None:
     steps = len(times) - 1
     if steps >= _MOST_STEPS:
         return f"{steps} steps"
-    if steps % pace == 0 and steps >= 2 * pace:
-        before, now = np.diff([times[-1 - 2 * pace], times[-1 - pace], times[-1]]) / pace
-        if now <= 1.1 * before and (needed := (horizon - times[-1]) / now) > _HOPELESS:
-            return f"after {steps} steps, it would need {needed:.1e} more at this pace"
+    for span, hopeless in (_EARLY, (pace, _HOPELESS)) if dear else ((pace, _HOPELESS),):
+        if steps % span == 0 and steps >= 2 * span:
+            before, now = np.diff([times[-1 - 2 * span], times[-1 - span], times[-1]]) / span
+            if now <= 1.1 * before and (needed := (horizon - times[-1]) / now) > hopeless:
+                return f"after {steps} steps, it would need {needed:.1e} more at this pace"
     return None
 
 

@@ -20,9 +20,12 @@ def noisy(y):
     return np.array([1.0, 1e3 * np.sin(1e9 * y[0])])
 
 
-@pytest.mark.parametrize(("seconds", "steps"), [(1.0, 750), (5e-4, 2000), (0.0, 20_000)])
-def test_a_flow_that_creeps_is_told_by_its_pace(seconds, steps):
-    found = path(noisy, [0.0, 0.0], 1e6, seconds)
+@pytest.mark.parametrize(
+    ("seconds", "horizon", "steps"),
+    [(1.0, 1e6, 750), (1.0, 1e40, 256), (5e-4, 1e6, 2000), (5e-4, 1e40, 2000), (0.0, 1e6, 20_000)],
+)
+def test_a_flow_that_creeps_is_told_by_its_pace(seconds, horizon, steps):
+    found = path(noisy, [0.0, 0.0], horizon, seconds)
     assert found.status is Status.STALLED
     assert f"after {steps} steps, it would need" in found.message
     assert found.stats["steps"] == steps

@@ -151,8 +151,15 @@ def positional_values(problem):
 
 @settings(max_examples=15, phases=DRAWN)
 @given(problem=problems, state=states)
+@example(
+    problem=Problem(D=10, C=5, q=0.96339, p=7, nu=0.30709, beta=-0.28059, temperature=1.5),
+    state=State(0.39027, 1.6827, -0.24792),
+)
 def test_derived_positional_kernel_is_the_one_written_by_hand(problem, state):
-    """1e-12 of the largest slope along an order parameter, in double precision."""
+    """1e-12 of the largest slope along an order parameter, in double precision.
+
+    By hand outputs that are opposite cancel exactly; derived, such a tie is left with its rounding.
+    """
     _, gradient = derived("positional", positional_values(problem), state._asdict())
     try:
         value = Population(problem, "enumeration", tolerance=1e-13).evaluate(state)
@@ -160,7 +167,9 @@ def test_derived_positional_kernel_is_the_one_written_by_hand(problem, state):
         assume(False)
     slopes = np.array(problem.multiplicity) * np.array(value.gradient)
     found = np.array(problem.multiplicity) * np.array(list(gradient.values()))
-    within(found, slopes, absolute=1e-12 * np.abs(slopes).max() + 1e-13)
+    largest = max(1.0, problem.kappa * state.alpha)
+    tied = value.ties * 2e-16 * problem.kappa * problem.p * largest ** (problem.p - 1)
+    within(found, slopes, absolute=1e-12 * np.abs(slopes).max() + 1e-13 + tied)
 
 
 def with_digits(text, constants, theta, data, digits):
