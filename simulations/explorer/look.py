@@ -23,7 +23,7 @@ from simulations.running import error_of_states
 from simulations.theory import Attention, Case, Theory
 
 #: Records of a run, moments at which its attention is kept, arrows of the field a side.
-RECORDS, MOMENTS, ARROWS = 100, 25, 13
+RECORDS, MOMENTS, ARROWS = 80, 25, 11
 #: Seconds between two tellings of progress.
 _BEAT = 0.1
 
