@@ -32,8 +32,8 @@ def answered(code, output, given):
 def asks_for_hours(flags):
     """Tell steps that a run makes, but not at once: that is what was asked for."""
     try:
-        return 1e6 < int(flags.get("steps", 0)) <= 1e15
-    except ValueError:
+        return 1e6 < float(flags.get("steps", 0)) <= 1e15
+    except (ValueError, OverflowError):
         return False
 
 
