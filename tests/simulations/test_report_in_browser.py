@@ -1,9 +1,7 @@
 """The report in a real browser: links, filters, folding, silence, no text over another."""
 
 import io
-import shutil
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +14,6 @@ from simulations.reproduction.run import reproduce
 from tests.simulations.fakes import claim, figure
 
 pytestmark = pytest.mark.slow
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 PAPERS = Paper("One, Two", "T", "2022"), Paper("Three", "T", "2024")
 MANY = {f"n{number}": 10.0**number for number in range(12)}
 
@@ -44,19 +41,6 @@ def address(tmp_path_factory):
     with ReportFolder(path, stamp, [one.id for one in made]) as folder:
         reproduce(made, folder, PlainDisplay(io.StringIO()), quick=True)
     return (path / "report.html").as_uri()
-
-
-@pytest.fixture(scope="module")
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
-    with playwright.sync_playwright() as driver:
-        own = driver.chromium.executable_path
-        found = [*filter(None, map(shutil.which, BROWSERS)), *([own] if Path(own).exists() else [])]
-        if not found:
-            pytest.skip("no Chromium on this machine")
-        started = driver.chromium.launch(executable_path=found[0])
-        yield started
-        started.close()
 
 
 @pytest.fixture

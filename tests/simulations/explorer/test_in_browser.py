@@ -1,14 +1,12 @@
 """The explorer in a real browser: sliders, addresses, cancelling, a cell of a sweep, silence."""
 
 import re
-import shutil
-from pathlib import Path
 
 import pytest
 
 from simulations import maps
 from simulations.explorer.state import View
-from tests.simulations.test_report_in_browser import BROWSERS, brightness
+from tests.simulations.test_report_in_browser import brightness
 
 pytest.importorskip("bokeh", reason="the extra explore is not installed")
 from tests.simulations.explorer.served import serving
@@ -18,19 +16,6 @@ pytestmark = pytest.mark.slow
 USUAL = re.compile(r"\[bokeh|Bokeh items were rendered|Deprecation warning: allowHTML")
 PATIENCE = 60_000  # milliseconds; machines of tests are busy
 SET = "([name, value]) => { Bokeh.documents[0].get_model_by_name(name).value = value; }"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
-    with playwright.sync_playwright() as driver:
-        own = driver.chromium.executable_path
-        found = [*filter(None, map(shutil.which, BROWSERS)), *([own] if Path(own).exists() else [])]
-        if not found:
-            pytest.skip("no Chromium on this machine")
-        started = driver.chromium.launch(executable_path=found[0])
-        yield started
-        started.close()
 
 
 @pytest.fixture(scope="module")
