@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import xarray
 
-from simulations.figures.style import styled
+from simulations.figures.style import signed_log, styled
 
 
 @styled
@@ -27,8 +27,8 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         artists[f"derived {number}"] = ax.vlines(bars, low, high, color="#E69F00", linewidth=3.0)
         artists[f"entries {number}"] = ax.plot(own["slope"], at, ".", color="#0072B2", ms=2.5)[0]
         ax.set_title(str(data["at"].values[number]))
-        ax.set_xscale("symlog", linthresh=1e-3 * float(np.abs(bars).max()))
-        ax.tick_params(axis="x", rotation=45)
+        slopes = np.concatenate([bars, own["slope"].values])
+        signed_log(ax, "x", 1e-3 * float(np.abs(bars).max()), slopes, most=2)
         ax.set(xlabel="slope of the risk in one entry")
     panels[0].set_yticks(range(len(names)), names)
     panels[0].invert_yaxis()

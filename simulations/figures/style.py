@@ -6,6 +6,7 @@ Nothing global is changed: :func:`styled` draws inside a style context.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
@@ -127,6 +128,29 @@ def panel_letter(ax: Axes, letter: str) -> None:
     """Write (a), (b), ... to the left of the upper left corner."""
     ax.annotate(f"({letter})", (0.0, 1.0), xycoords="axes fraction", xytext=(-30, 5),
                 textcoords="offset points", fontsize=10, annotation_clip=False)  # fmt: skip
+
+
+def signed_log(ax: Axes, name: str, threshold: float, values: Any, most: int = 4) -> None:
+    """Show values of both signs on one axis (``x`` or ``y``), linear up to ``threshold``.
+
+    It has a tick at 0 and at most so many a sign; where no value of a sign is beyond the threshold,
+    it ends there.
+    """
+    values = np.asarray(values, float)
+    scale, limits, ticks = (getattr(ax, f"set_{name}{what}") for what in ("scale", "lim", "ticks"))
+    scale("symlog", linthresh=threshold, linscale=0.6)
+    ends, places = [], [0.0]
+    for sign in (-1.0, 1.0):
+        largest = float(np.max(sign * values, initial=0.0))
+        if largest <= threshold:
+            ends.append(sign * threshold)
+            continue
+        ends.append(sign * 2.0 * largest)
+        first, last = (math.floor(math.log10(x)) for x in (threshold, largest))
+        step = max(1, math.ceil((last - first) / most))
+        places += [sign * 10.0**power for power in range(last, first, -step)]
+    limits(*ends)
+    ticks(sorted(places))
 
 
 def log_time(ax: Axes, times: Any, first: float = 1e-2, label: bool = True) -> None:

@@ -7,7 +7,15 @@ from typing import Any
 import numpy as np
 import xarray
 
-from simulations.figures.style import COLOURS, LABELS, REFERENCE, log_time, panel_letter, styled
+from simulations.figures.style import (
+    COLOURS,
+    LABELS,
+    REFERENCE,
+    log_time,
+    panel_letter,
+    signed_log,
+    styled,
+)
 
 
 @styled
@@ -27,7 +35,8 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     low, high = (later["gap"].sel(end=end).values for end in ("low", "high"))
     artists["gap"] = below.fill_between(time, low, high, color=COLOURS["gamma - rho"])
     below.axhline(0.0, **REFERENCE)
-    below.set_yscale("symlog", linthresh=max(1e-9, 1e-6 * float(np.max(np.abs(high)))))
+    threshold = max(1e-9, 1e-6 * float(np.max(np.abs(high))))
+    signed_log(below, "y", threshold, np.concatenate([low, high]))
     below.set_ylabel(LABELS["gamma - rho"])
     for letter, ax in zip("ab", (above, below)):
         log_time(ax, time, first=float(time[0]), label=ax is below)
