@@ -6,7 +6,7 @@ from typing import Any
 
 import xarray
 
-from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letter, styled
+from simulations.figures.style import REFERENCE, panel_letter, problem_style, styled
 
 
 @styled
@@ -15,13 +15,13 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     left, right = figure.subplots(1, 2)
     artists: dict[str, Any] = {}
     for number, name in enumerate(data["problem"].values):
-        part, looks = data.isel(problem=number), PROBLEM_STYLES[number] | {"label": str(name)}
+        part, looks = data.isel(problem=number), problem_style(number, str(name))
         (artists[str(name)],) = left.plot(data["scaled"], part["attention"], **looks)
         right.plot(data["scaled"], part["settled"], **looks)
     left.axhline(0.5, **REFERENCE)
     right.axhline(1.0, **REFERENCE)
     left.set(ylabel="attention to the query's feature")
-    right.set(yscale="log", ylabel="loss x 4 t / K")
+    right.set(yscale="log", ylabel=r"loss $\times\ 4t/K$")
     for letter, ax in zip("ab", (left, right)):
         ax.set(xscale="log", xlabel=r"flow time / $K^2$")
         panel_letter(ax, letter)

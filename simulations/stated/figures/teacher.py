@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import xarray
 
-from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letter, styled
+from simulations.figures.style import REFERENCE, panel_letter, problem_style, styled
 
 
 @styled
@@ -17,9 +17,9 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     artists: dict[str, Any] = {}
     for number, name in enumerate(data["problem"].values):
         part = data.isel(problem=number)
-        looks = PROBLEM_STYLES[number]
+        looks = problem_style(number, str(name))
         time, settled = part["time"].values, part["settled"].values
-        artists[str(name)] = left.plot(time, settled, **looks, label=str(name))[0]
+        artists[str(name)] = left.plot(time, settled, **looks)[0]
         right.plot(time, part["missed"].values, **looks)
     left.axhline(1.0, **REFERENCE)
     first = data.isel(problem=0)

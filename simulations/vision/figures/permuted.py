@@ -63,10 +63,11 @@ def _errors(ax: Any, data: xarray.Dataset) -> dict[str, Any]:
     blind = REFERENCE | {"linestyle": ":"}
     artists["blind"] = ax.axhline(data.attrs["blind"], label="mean of visible", **blind)
     ax.set_xscale("log", base=2)
-    ax.set_xticks([2, 4, 8], ["2", "4", "8"])
+    sides = [int(cell) for cell in np.unique(data["cnn_cell"].values) if cell > 0]
+    ax.set_xticks(sides, [str(side) for side in sides])
     ax.minorticks_off()
-    ax.set_xlim(1.7, 9.4)
-    ax.set_ylim(0.0, 1.55 * float(data.attrs["blind"]))
+    ax.set_xlim(1.7, 1.18 * sides[-1])
+    ax.set_ylim(0.0, 2.0 * float(data.attrs["blind"]))
     ax.set_xlabel("side of the permuted cells (pixels)")
     ax.set_ylabel("squared error on masked pixels")
     ax.legend(loc="upper left", ncols=1, fontsize=8)
