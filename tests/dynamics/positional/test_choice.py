@@ -20,6 +20,8 @@ OVERFLOWING = Problem(D=6, C=2, q=1e-12, p=67, nu=1e-15, temperature=0.05, outpu
 ROUNDING = 16.0
 #: Enumeration rounds to 1.0e-11 of eight states, Fourier to 1.5e-12.
 ROUNDED = Problem(D=6, C=2, q=1.0 - 1e-14, p=99, beta=10.0, temperature=0.05, output_scale=1.0)
+#: A plan of Fourier integrals for an error of .01 cuts them so that it is .042.
+CUT = Problem(D=8000, C=8, q=0.5, nu=1e-300, beta=-1e3)
 #: A test takes tables of at most this many states; what needs more is not drawn.
 FEW = 2e4
 
@@ -53,6 +55,7 @@ def refused(method, problem, tolerance):
 @example(problem=RARE, exponent=-8.0)
 @example(problem=OVERFLOWING, exponent=-2.0)
 @example(problem=ROUNDED, exponent=-11.0)
+@example(problem=CUT, exponent=-2.0)
 def test_auto_evaluates_what_a_certified_method_can(problem, exponent):
     """Where it refuses, both refuse what is a little harder."""
     tolerance = 10.0**exponent
