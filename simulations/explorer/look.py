@@ -23,9 +23,9 @@ from simulations.running import error_of_states
 from simulations.theory import Attention, Case, Theory
 
 #: Records of a run, moments at which its attention is kept, arrows of the field a side.
-RECORDS, MOMENTS, ARROWS = 80, 25, 11
+RECORDS, MOMENTS, ARROWS = 60, 25, 9
 #: Seconds between two tellings of progress.
-_BEAT = 0.1
+_BEAT = 0.25
 
 
 @dataclass(frozen=True)

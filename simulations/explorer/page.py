@@ -184,13 +184,12 @@ class Page:
 
     def _start(self, texts: Any) -> None:
         case = state.case(self.theory, texts)
-        self._tell_command(case)
-        self._write_address()
-        axes = self._axes()
-        self.status.text, self.cancel.visible = words.computing(0.0), True
         self.serial += 1
         hear = partial(self._hear, self.serial)
-        self.job = self.workers.start(Task(self.theory, case, axes), hear)
+        self.job = self.workers.start(Task(self.theory, case, self._axes()), hear)
+        self.status.text, self.cancel.visible = words.computing(0.0), True
+        self._tell_command(case)
+        self._write_address()
 
     def _axes(self) -> tuple[str, str] | None:
         chosen = [self.view.drawn.get(axis, "") for axis in "xy"]

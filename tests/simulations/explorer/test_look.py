@@ -86,7 +86,9 @@ class TestEveryTheory:
         steps, flow = np.diff(path, axis=0) / size, field.flow / size
         nearest = (((path[:-1, None] - field.points) / size) ** 2).sum(axis=-1)
         nearest[np.abs(steps).max(axis=1) == 0.0] = np.inf  # a run that has come to rest
+        nearest[:, np.abs(flow).max(axis=1) == 0.0] = np.inf  # where it rests
         records, arrows = np.unravel_index(np.argsort(nearest, axis=None)[:20], nearest.shape)
+        assert np.isfinite(nearest[records, arrows]).all()
         lengths = np.linalg.norm(steps[records], axis=1) * np.linalg.norm(flow[arrows], axis=1)
         cosines = (steps[records] * flow[arrows]).sum(axis=1) / lengths
         assert cosines.min() > 0.9

@@ -7,7 +7,7 @@ import pytest
 
 from simulations import theories
 from simulations.explorer import state
-from simulations.explorer.look import look
+from simulations.explorer.look import ARROWS, look
 from simulations.explorer.workers import Event
 from tests.closeness import close
 
@@ -118,7 +118,7 @@ class TestRun:
         assert lines["time"][0] > 0.0
         assert list(page.lines.lines) == page.curves.value
         assert len(page.portrait.path.data["x"]) == len(page.course.time)
-        assert len(page.portrait.arrows.data["x0"]) > 100
+        assert len(page.portrait.arrows.data["x0"]) > 0.8 * ARROWS**2
         assert "holds</b>" in page.invariants.text
         assert page.matrix.figure.visible == (page.theory.name != "toy")
         assert page.command.tags[0].startswith("patchdyn run ")
