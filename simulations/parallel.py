@@ -17,7 +17,10 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from simulations.interrupts import held_back
 
-_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+#: What sets the number of threads of numerical libraries; NPROC that of XLA, below JAX.
+_THREADS = (
+    "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "NPROC",
+)  # fmt: skip
 
 Task = TypeVar("Task")
 #: Does a task in a process, which has to find it by import: takes the task and a function that
