@@ -1,7 +1,7 @@
 """Properties that every problem of the shallow transformer has, checked on drawn ones."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from dynamics import gradient_descent
@@ -90,7 +90,7 @@ def test_the_population_is_symmetric(problem):
 @settings(max_examples=15)
 @given(shallow_problems(attention="trained", train_value=True), seeds)
 def test_the_drift_of_what_is_conserved_halves_with_the_rate(problem, seed):
-    """From starts off the symmetric K = Q, at a fixed time before a kink is reached."""
+    """From starts off the symmetric K = Q, at a fixed time, if no neuron passes its kink before."""
     population = ShallowPopulation(problem)
     start = problem.initial_state
     start = start + 0.05 * np.random.default_rng(seed).uniform(0.0, 1.0, start.size)
@@ -98,11 +98,12 @@ def test_the_drift_of_what_is_conserved_halves_with_the_rate(problem, seed):
     drifts = []
     for steps in (8, 16, 32):
         run = gradient_descent(population, learning_rate=time / steps, steps=steps, initial=start,
-                               records=2)  # fmt: skip
+                               records=33)  # fmt: skip
         conserved = run.conserved()
         drifts.append(np.linalg.norm(conserved[-1] - conserved[0]))
-    scale = np.abs(conserved).max()
-    rounding = 1e-14 * scale
+    nearest = np.array([population._outputs(state)[2] for state in run.states])
+    assume(nearest.min() > 2.0 * np.abs(np.diff(nearest, axis=0)).max())
+    rounding = 1e-14 * np.abs(conserved).max()
     assert drifts[2] <= drifts[1] <= drifts[0] + rounding
     if drifts[2] > 1e3 * rounding:
         within(np.array(drifts[:2]) / np.array(drifts[1:]), 2.0, 0.1)
