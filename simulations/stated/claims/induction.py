@@ -93,7 +93,7 @@ def judge(found: Result) -> tuple[Verdict, str]:
     )
     three = [one for one in found.free if one.by_the_head]
     least = min(found.free, key=lambda one: abs(one.head["a3"]))
-    early = sorted({one.N for one in found.free if one.when[0.5]["a"] < one.when[0.5]["b"]})
+    early = [one.N for one in found.free if one.when[0.5]["a"] < one.when[0.5]["b"]]
     ordered = sum(map(in_order, found.courses))
     text = (
         f"19 numbers = all entries to {difference:.0e}: 14 move, two sums are conserved, 12 "
@@ -104,7 +104,8 @@ def judge(found: Result) -> tuple[Verdict, str]:
         f"{least.head['a3']:.2f}, {least.other[0]} = {least.other[1]:.2f}"
     )
     if early:
-        text += f"; a3 comes before b2 at N = {', '.join(map(str, early))}"
+        places = ", ".join(map(str, sorted(set(early))))
+        text += f"; a3 comes before b2 in {len(early)} flows (N = {places})"
     holds = Verdict.HOLDS if len(three) == len(found.free) else Verdict.FINDING
     return (holds if good else Verdict.FAILS), text + "."
 

@@ -164,6 +164,9 @@ def test_the_verdict_is_a_finding(change):
     verdict, text = judge(GOOD._replace(free=[FREE, FREE._replace(**change)]))
     assert verdict is Verdict.FINDING
     assert "for 1 of 2 flows" in text
+    assert ("a3 comes before b2 in 1 flows (N = 2)" in text) == (
+        change.get("when", FREE.when)[0.5]["a"] == 2.0
+    )
 
 
 def test_claim_in_short(tmp_path):
