@@ -5,4 +5,5 @@ CLAIMS = {
     "theory-teacher": "teacher",
     "theory-in-context": "in_context",
     "theory-look-up": "look_up",
+    "theory-induction": "induction",
 }

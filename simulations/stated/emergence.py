@@ -1,0 +1,234 @@
+"""An induction head: what its two layers keep, and when three numbers, or all 19, emerge."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.integrate import solve_ivp
+from scipy.optimize import brentq
+
+from dynamics import Trajectory, gradient_flow
+from dynamics.theory import closed
+from simulations.stated.runs import risk
+from simulations.stated.two_layers import HEAD, NAMES, Entries, loss_of, slopes_of
+from symbolic.theory import Theory
+
+#: Sizes at which a number has emerged, and how large random starts are.
+THRESHOLDS, START = (0.25, 0.5, 0.75), 0.05
+#: End of flows in N^2; the loss at which the task is solved, from 1/2 at first.
+HORIZON, SOLVED = 10.0, 0.05
+#: The three numbers as they are stated, in the order in which they should emerge.
+ORDER = ("g", "b", "a")
+#: Entries below this are 0 but for rounding.
+ROUNDING = 1e-12
+
+
+class Structure(NamedTuple):
+    """What two layers with every entry keep, and the largest difference of their readings.
+
+    ``counts``: orbits of the group; from the gradient alone values that stay apart, those of them
+    that move, and those that move from 0; conserved linear sums of what moves; dimensions of the
+    smallest space around 0.
+    """
+
+    N: int
+    difference: float
+    counts: tuple[int, ...]
+
+
+class Course(NamedTuple):
+    """A flow of three numbers: when each emerges, by threshold, and when the task is solved."""
+
+    N: int
+    start: str
+    when: dict[float, dict[str, float]]
+    solved: float
+    flow: Trajectory
+
+
+class Free(NamedTuple):
+    """A flow of all 19 until the task is solved.
+
+    ``head`` holds the three numbers then, ``other`` the largest of the others and its name,
+    ``alone`` the loss with the others put to 0; ``when`` as of `Course`.
+    """
+
+    N: int
+    start: str
+    solved: float
+    head: dict[str, float]
+    other: tuple[str, float]
+    alone: float
+    when: dict[float, dict[str, float]]
+    time: np.ndarray
+    states: np.ndarray
+
+    @property
+    def largest(self) -> bool:
+        """Whether each of the three has emerged and is larger than all others."""
+        return min(map(abs, self.head.values())) > max(0.5, abs(self.other[1]))
+
+    @property
+    def by_the_head(self) -> bool:
+        """Whether the three account for it: largest, in order, half of the fall by themselves."""
+        return self.largest and self.alone <= 0.25 and in_order(self)
+
+
+def structure(theory: Theory, N: int, seed: int) -> Structure:
+    """Return what the gradient in every entry says, beside 19 numbers and the stated three."""
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(19, N)))
+    entries, population, n = Entries(N), risk(theory, N=N), len(NAMES)
+    states = rng.normal(size=(2 * n + 4, n))
+    slopes = np.array([slopes_of(N, state) for state in states])
+    at, gradient = entries.lift @ states[0], entries.gradient(entries.lift @ states[0])
+    head = [NAMES.index(name) for name in HEAD]
+    three = np.zeros(n)
+    three[head] = states[0][head]
+    differences = [
+        entries.loss(at).real / loss_of(N, states[0]).real - 1.0,
+        np.abs(gradient - entries.lift @ slopes[0] / entries.d).max() / np.abs(gradient).max(),
+        population.evaluate(three[head]).loss / entries.loss(entries.lift @ three).real - 1.0,
+    ]
+    start = entries.fixed(rng.normal(size=entries.size))
+    start[np.abs(start) < ROUNDING] = 0.0
+    found = closed.discover(entries.gradient, start)
+    idle = int((np.abs(slopes).max(axis=0) == 0.0).sum())
+    counts = (
+        entries.orbits,
+        len(found.moves),
+        int(found.moves.sum()),
+        int(closed.discover(entries.gradient, np.zeros(entries.size)).moves.sum()),
+        len(closed.linear(slopes)) - idle,
+        len(closed.closure(lambda x: slopes_of(N, x), np.zeros(n))),
+    )
+    return Structure(N, float(np.abs(differences).max()), counts)
+
+
+def _drawn(seed: int | None, size: int) -> np.ndarray:
+    """Return a start: 0, or small random numbers."""
+    if seed is None:
+        return np.zeros(size)
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(11033,)))
+    return np.asarray(START * rng.normal(size=size))
+
+
+def course(theory: Theory, N: int, seed: int | None) -> Course:
+    """Return the flow of the three stated numbers from 0, or from a random start."""
+    population = risk(theory, N=N)
+    flow = gradient_flow(population, horizon=HORIZON * N**2, initial=_drawn(seed, 3), rtol=1e-9,
+                         atol=1e-12, records=2000)  # fmt: skip
+    place = {name: i for i, name in enumerate(population.order_parameters)}
+
+    def size_of(i: int) -> Callable[[Any], float]:
+        return lambda state: abs(float(state[i]))
+
+    return Course(
+        N=N,
+        start=_name(seed),
+        when={x: {name: first(flow, size_of(place[name]), x) for name in ORDER}
+              for x in THRESHOLDS},
+        solved=first(flow, lambda state: -population.evaluate(state).loss, -SOLVED),
+        flow=flow,
+    )  # fmt: skip
+
+
+def _name(seed: int | None) -> str:
+    return "0" if seed is None else f"seed {seed}"
+
+
+def first(flow: Trajectory, value: Callable[[Any], float], level: float) -> float:
+    """Return when a function of the state first reaches a level, nan if it does not."""
+    row = next((i for i, state in enumerate(flow.states) if value(state) >= level), None)
+    if not row:
+        return float("nan") if row is None else 0.0
+    ends = flow.time[row - 1], flow.time[row]
+    return float(brentq(lambda t: value(flow.at(t)) - level, *ends, xtol=1e-9 * ends[1]))
+
+
+def limit(name: str, threshold: float, N: int) -> float:
+    """Return when a number reaches a threshold from 0, for N -> infinity.
+
+    Attention is uniform until long after: dg/dt = (1 - g) / 2 N; then, with g = 1, a and b move by
+    e^a (b, 1) / 4 N^2, so that a = b^2 / 2 and erf(b / sqrt(2)) = t / (4 N^2 sqrt(pi/2)).
+    """
+    if name == "g":
+        return -2.0 * N * math.log1p(-threshold)
+    b = threshold if name == "b" else math.sqrt(2.0 * threshold)
+    return 4.0 * N**2 * math.sqrt(math.pi / 2.0) * math.erf(b / math.sqrt(2.0))
+
+
+def free_flow(N: int, seed: int | None) -> Free:
+    """Return the flow of all 19 numbers, in units of d, until the task is solved."""
+    head = [NAMES.index(name) for name in HEAD]
+    events: list[Any] = [lambda _, x, i=i, y=y: abs(x[i]) - y for y in THRESHOLDS for i in head]
+    events.append(lambda _, x: float(loss_of(N, x).real) - SOLVED)
+    events[-1].terminal = True
+    found = solve_ivp(
+        lambda _, x: -slopes_of(N, x), (0.0, HORIZON * N**2), _drawn(seed, len(NAMES)),
+        method="LSODA", rtol=1e-7, atol=1e-9, events=events,
+    )  # fmt: skip
+    end = found.y[:, -1]
+    kept = np.where(np.isin(np.arange(len(end)), head), end, 0.0)
+    largest = int(np.abs(end - kept).argmax())
+    times = [float(x[0]) if len(x) else float("nan") for x in found.t_events]
+    return Free(
+        N=N,
+        start=_name(seed),
+        solved=times[-1],
+        head={name: float(end[i]) for name, i in zip(HEAD, head)},
+        other=(NAMES[largest], float(end[largest])),
+        alone=float(loss_of(N, kept).real),
+        when={x: dict(zip("abg", times[3 * row :])) for row, x in enumerate(THRESHOLDS)},
+        time=found.t,
+        states=found.y.T,
+    )
+
+
+def powers(courses: list[Course]) -> dict[tuple[str, float], list[tuple[int, float]]]:
+    """Return (N, local power from N on) of times, by number and threshold.
+
+    Of when the task is solved by ``("loss", SOLVED)``. Between two flows from one start.
+    """
+    found: dict[tuple[str, float], list[tuple[int, float]]] = {}
+    for one, other in pairwise(courses):
+        if one.start != other.start:
+            continue
+        times = {(name, x): (one.when[x][name], other.when[x][name])
+                 for x in THRESHOLDS for name in ORDER}  # fmt: skip
+        times["loss", SOLVED] = one.solved, other.solved
+        for key, (before, after) in times.items():
+            power = math.log(after / before) / math.log(other.N / one.N)
+            found.setdefault(key, []).append((one.N, power))
+    return found
+
+
+def far_from_limits(courses: list[Course]) -> float:
+    """Return the largest relative distance of a time from its limit, times N, of starts at 0."""
+    return float(np.max([
+        one.N * abs(one.when[x][name] / limit(name, x, one.N) - 1.0)
+        for one in courses if one.start == "0" for x in THRESHOLDS for name in ORDER
+    ]))  # fmt: skip
+
+
+def in_order(one: Course | Free) -> bool:
+    """Tell whether W3, W2 and W1 emerge in this order, whatever the threshold."""
+    return all(times["g"] < times["b"] < times["a"] for times in one.when.values())
+
+
+def pull(N: int) -> float:
+    """Return -4 N^2 dL/da3 where attention is uniform and g1 to g4 have settled.
+
+    g3 + g4 = 0 then, as N -> infinity, and what labels see before their item, weighed by 1 over how
+    much they see, adds up: log(N) / 2 + O(1), while b2 is pulled by 1. Of three numbers a has no
+    pull before b.
+    """
+    last = np.arange(len(NAMES)) >= NAMES.index("g1")
+    rows = np.array([slopes_of(N, row)[last] for row in np.eye(len(NAMES))[last]])
+    at_rest = slopes_of(N, np.zeros(len(NAMES)))[last]
+    settled = np.zeros(len(NAMES))
+    settled[last] = np.linalg.lstsq(rows - at_rest, -at_rest, rcond=1e-10)[0]
+    return float(-4.0 * N**2 * slopes_of(N, settled)[NAMES.index("a3")])

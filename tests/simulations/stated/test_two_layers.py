@@ -1,0 +1,173 @@
+"""Two layers of attention (arXiv 2511.01033): every entry, the 19 numbers, and the three in a file.
+
+Three readings that share no code: matrices with every entry over turned inputs, inner products of
+tokens, and the kernel derived from simulations/stated/examples/induction.py.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dynamics.theory import closed
+from simulations.stated import examples, two_layers
+from simulations.stated.findings import examine
+from simulations.stated.runs import risk
+from simulations.stated.two_layers import HEAD, NAMES, Entries, loss_of, slopes_of
+from symbolic.theory import load_theory
+from tests.closeness import close, within
+
+FILE = Path(examples.__file__).parent / "induction.py"
+IDLE = {"a2", "b5", "b6", "b9", "b10"}
+
+
+@pytest.fixture(scope="module", params=[2, 3])
+def entries(request):
+    return Entries(request.param)
+
+
+@pytest.fixture(scope="module")
+def two_pairs():
+    return Entries(2)
+
+
+def drawn(seed, size=19):
+    return np.random.default_rng(seed).normal(size=size)
+
+
+def by_hand(N, a3, b2, g3):
+    """1/2 [(1 - g3 w)^2 + g3^2 (1 - w)^2 / (2 N - 1)]."""
+    a = np.exp(a3) / (np.exp(a3) + 2 * N - 2)
+    w = np.exp(b2 * a) / (np.exp(b2 * a) + 2 * N - 1)
+    return 0.5 * ((1 - g3 * w) ** 2 + g3**2 * (1 - w) ** 2 / (2 * N - 1))
+
+
+def test_the_file_is_short():
+    assert len(FILE.read_text().splitlines()) <= 80
+
+
+def test_the_statement_is_read_alike_by_both_readings():
+    found = examine(load_theory(FILE))
+    assert found.agrees
+    assert found.manifold.discovered == 3
+    assert found.conserved == ()
+
+
+@pytest.mark.parametrize("N", [2, 5, 128])
+def test_three_numbers(N):
+    """Derived kernel, inner products and formula, slopes by complex step."""
+    population = risk(load_theory(FILE), N=N)
+    for seed in range(3):
+        state = 2.0 * drawn(seed, 3)
+        numbers = np.zeros(len(NAMES))
+        numbers[[NAMES.index(name) for name in HEAD]] = state
+        value = population.evaluate(state).loss
+        close(value, by_hand(N, *state), rel=1e-13)
+        close(value, loss_of(N, numbers).real, rel=1e-13)
+        slopes = [by_hand(N, *(state + 1e-100j * e)).imag / 1e-100 for e in np.eye(3)]
+        close(np.array(population.gradient(state)), np.array(slopes), rel=1e-10)
+        close(np.array(slopes), slopes_of(N, numbers)[[2, 4, 17]], rel=1e-10)
+
+
+def test_nineteen_numbers_are_all_entries(entries):
+    for seed in range(3):
+        numbers = drawn(seed)
+        at = entries.lift @ numbers
+        close(entries.loss(at).real, loss_of(entries.N, numbers).real, rel=1e-12)
+        slopes, gradient = slopes_of(entries.N, numbers), entries.gradient(at)
+        within(entries.lift.T @ gradient, slopes, 1e-13 * np.abs(slopes).max())
+        off = gradient - entries.lift @ slopes / entries.d  # nothing leads out
+        assert np.abs(off).max() <= 1e-13 * np.abs(gradient).max()
+
+
+def test_every_number_that_moves_counts():
+    """A number that one reading misread would differ: each changes the loss, or none of it."""
+    numbers = drawn(0)
+    before = loss_of(3, numbers).real
+    for i, name in enumerate(NAMES):
+        change = abs(loss_of(3, numbers - 2.0 * numbers[i] * np.eye(len(NAMES))[i]).real - before)
+        assert (change == 0.0) == (name in IDLE), name
+        assert name in IDLE or change > 1e-6, name
+
+
+def test_gradient_in_every_entry(entries):
+    """Off the manifold, against derivatives along the imaginary axis."""
+    at = 0.3 * drawn(1, entries.size)
+    gradient = entries.gradient(at)
+    for seed in (2, 3):
+        direction = drawn(seed, entries.size)
+        slope = entries.loss(at + 1e-100j * direction).imag / 1e-100
+        close(gradient @ direction, slope, rel=1e-11)
+
+
+def turned(entries, at, x, p):
+    one = np.block([[x, np.zeros_like(x)], [np.zeros_like(p), p]])
+    w1, w2, w3 = entries.split(at)
+    two, four = np.kron(np.eye(2), one), np.kron(np.eye(4), one)
+    moved = one @ w1 @ one.T, two @ w2 @ two.T, x @ w3 @ four.T
+    return np.concatenate([w.ravel() for w in moved])
+
+
+def test_the_risk_has_the_symmetry(two_pairs):
+    at = 0.3 * drawn(4, two_pairs.size)
+    before = two_pairs.loss(at).real
+    for x, p in (two_pairs.turns[i] for i in (1, 77, 4000)):
+        close(two_pairs.loss(turned(two_pairs, at, x, p)).real, before, rel=1e-12)
+    x, p = two_pairs.turns[0]
+    apart = p[:, [1, 0, *range(2, two_pairs.d)]]  # a pair of positions exchanged: not with M
+    assert abs(two_pairs.loss(turned(two_pairs, at, x, apart)).real - before) > 1e-8
+
+
+def test_nineteen_orbits(entries):
+    assert entries.orbits == len(NAMES) == 19
+    fixed = entries.fixed(drawn(5, entries.size))
+    inside = entries.lift @ (entries.lift.T @ fixed) / entries.d
+    assert np.abs(fixed - inside).max() <= 1e-13
+    assert np.abs(fixed).max() > 1e-3
+
+
+def test_a_smaller_group_keeps_more(two_pairs):
+    """Without signs more is left, and the count tells."""
+    smaller = Entries(2)
+    plain = [(x, p) for x, p in smaller.turns if x.min() >= 0.0 and p.min() >= 0.0]
+    smaller.turns = plain
+    assert 0 < len(plain) < len(two_pairs.turns)
+    assert smaller.orbits > 19
+
+
+def test_order_parameters_from_the_gradient_alone(entries):
+    """From a start that every turn keeps: 19 values, 14 of which move; from 0: 12."""
+    start = entries.fixed(drawn(6, entries.size))
+    start[np.abs(start) < 1e-12] = 0.0
+    found = closed.discover(entries.gradient, start)
+    assert (len(found.moves), int(found.moves.sum())) == (19, 14)
+    first = [int(np.flatnonzero(column)[0]) for column in entries.lift.T]
+    assert {n for n, at in zip(NAMES, first) if not found.moves[found.label[at]]} == IDLE
+    assert sorted(found.label[first].tolist()) == list(range(19))
+    assert int(closed.discover(entries.gradient, np.zeros(entries.size)).moves.sum()) == 12
+
+
+@pytest.mark.parametrize("N", [2, 3, 7])
+def test_what_is_conserved(N):
+    slopes = np.array([slopes_of(N, drawn(seed)) for seed in range(40)])
+    moving = [i for i, name in enumerate(NAMES) if name not in IDLE]
+    forms = closed.linear(slopes[:, moving])
+    told = {frozenset((NAMES[moving[i]], round(x, 9)) for i, x in enumerate(form) if x)
+            for form in forms.tolist()}  # fmt: skip
+    assert told == {frozenset({("b3", 1.0), ("b7", -1.0)}), frozenset({("b4", 1.0), ("b8", -1.0)})}
+    assert len(closed.closure(lambda x: slopes_of(N, x), np.zeros(len(NAMES)))) == 12
+
+
+@pytest.mark.parametrize("broken", ["mask", "sign of M"])
+def test_a_broken_reading_is_seen(two_pairs, monkeypatch, broken):
+    numbers = drawn(0)
+    at = two_pairs.lift @ numbers
+    if broken == "mask":  # a token sees itself
+        plain = two_layers._softmax
+        monkeypatch.setattr(
+            two_layers, "_softmax",
+            lambda score, seen: plain(score, np.tri(5) if np.ndim(seen) == 2 else seen),
+        )  # fmt: skip
+    else:
+        numbers[[NAMES.index(name) for name in ("a3", "b9", "b10", "b11", "b12")]] *= -1.0
+    assert abs(two_pairs.loss(at).real - loss_of(2, numbers).real) > 1e-6
