@@ -42,6 +42,7 @@ def drift(point):
     N = D - C
     contrast = float((point.beta - point.x) / point.tau)
     lost = -2 * min(math.log10(abs(contrast) or 1e-323), 0.0)  # in 1 - D r, and in y_1 - y_s
+    lost += 2 * abs(contrast) / math.log(10.0)  # in r, and beside 1
     with mp.workdps(DIGITS + int(lost)):
         q, nu, beta, x, tau, kappa, alpha = (
             mp.mpf(number.numerator) / number.denominator
@@ -123,6 +124,7 @@ class TestEnclosure:
     @given(boxes_and_points(), st.sampled_from((40, 96, 96)))
     @example(written_box("D=6, C=2, q=.3, alpha=.1, x=.207, beta=.462, tau=1.443"), 96)
     @example(written_box("D=6, C=2, q=.1..1, alpha=0..10, nu=1e-300, kappa=1..16, p=21"), 96)
+    @example(written_box("D=6, C=3, q=1, alpha=0..0.2, x=0, nu=1e-300, beta=442, kappa=.5..8"), 96)
     def test_points_of_a_box_lie_in_its_bounds(self, drawn, precision):
         box, point = drawn
         assert box.contains(point)
