@@ -3,12 +3,13 @@
 import ast
 import copy
 import inspect
+import itertools
 import json
 import math
 
 import numpy as np
 import pytest
-from flint import arb, arb_mat
+from flint import arb, arb_mat, arb_poly
 
 from dynamics import Problem
 from dynamics.positional.validated.system import ReducedSystem
@@ -260,6 +261,7 @@ class TestRejected:
         for rate in (-0.01, 0.0):
             _rejected(record | {"learning_rate": rate}, tmp_path, "rate")
         _rejected(record | {"start_radius": [0.0, -1e-30, 0.0]}, tmp_path, "radius")
+        _rejected(record | {"start_radius": [0.0, False, 0.0]}, tmp_path, "number")
 
     @pytest.mark.parametrize("grows", [False, True])
     def test_a_bar_that_holds_at_one_end_only(self, path, grows, tmp_path, monkeypatch):
@@ -353,23 +355,47 @@ class TestTheorem:
         close(float(descent[1]), 2 * grown[1] + 5 * (grown[1] - 1), rel=1e-14)
         close(float(descent[2]), 3 + 3 * 6.0, rel=1e-14)
 
-    def test_the_jacobian_all_over_a_part(self, path, monkeypatch):
-        """In the coordinates of each part, at its ends and at two corners of the room."""
+    def test_the_jacobian_in_its_room(self, path):
+        """Around a curve that stands still, at the corners of the room."""
+        model = checker.Model(json.loads(path.read_text())["problem"])
+        at, room = np.array([0.3, 0.2, -0.1]), np.array([0.01, 0.02, 0.03])
+        curve, field = [arb_poly([x]) for x in at], ReducedSystem(Problem(D=6, C=2, q=2 / 6))
+        rooms = [checker.number(x) for x in room.tolist()]
+        entries = model.along(curve, rooms, 4, model.images(4))
+        for signs in itertools.product((-1.0, 1.0), repeat=3):
+            J = field.truncated(4).jacobian_at(at + 0.999 * room * signs)
+            for entry, value in zip(entries, J.ravel()):
+                assert abs(entry(arb(0)) - value).lower() <= 1e-12 * abs(J).max()
+
+    def test_all_over_a_part(self, path, monkeypatch):
+        """Jacobian (at two corners of the room) and defect, in floats, at the ends of each part."""
         seen, right = [], checker.compared
-        monkeypatch.setattr(checker, "compared", lambda M, *rest: seen.append(M) or right(M, *rest))
+        monkeypatch.setattr(
+            checker, "compared", lambda M, *rest: seen.append((M, rest[1])) or right(M, *rest)
+        )
         check(path)
         record, problem = json.loads(path.read_text()), Problem(D=6, C=2, q=2 / 6)
-        matrices, system = iter(seen), ReducedSystem(problem)
+        bounds, system, larger = iter(seen), ReducedSystem(problem), 0
         for piece in record["pieces"]:
-            field, powers = system.truncated(piece["K"]), np.array(piece["coefficients"])
+            field, room = system.truncated(piece["K"]), np.array(piece["room"])
+            curve = [np.polynomial.Polynomial(x) for x in zip(*piece["coefficients"])]
             for k, (basis, _) in enumerate(piece["parts"]):
-                M, room = next(matrices), np.array(piece["room"])
+                M, errors = next(bounds)
                 for u, sign in ((-1.0, 1.0), (1.0, -1.0)):
                     place = (2 * k + 1 + u) / len(piece["parts"]) - 1
-                    theta = np.polynomial.polynomial.polyval(place, powers) + 0.99 * sign * room
-                    turned = np.linalg.solve(basis, field.jacobian_at(theta) @ basis)
+                    theta = np.array([P(place) for P in curve])
+                    J = field.jacobian_at(theta + 0.99 * sign * room)
+                    turned = np.linalg.solve(basis, J @ basis)
                     for i, j in np.ndindex(3, 3):
-                        assert abs(M[i, j] - turned[i, j]).lower() <= 1e-9 * abs(turned).max()
+                        assert abs(M[i, j] - turned[i, j]).lower() <= 1e-12 * abs(turned).max()
+                    velocity = field.velocity_at(theta)
+                    rate = [2.0 / (piece["end"] - piece["start"]) * P.deriv()(place) for P in curve]
+                    defect = np.abs(np.linalg.solve(basis, velocity - rate))
+                    rounding = 1e-14 * np.linalg.norm(np.linalg.inv(basis)) * max(np.abs(velocity))
+                    for found, bound in zip(defect, errors):
+                        assert found <= bound + rounding
+                        larger += found > 10.0 * rounding
+        assert larger > 100  # defects beyond the rounding of this test
 
 
 class TestIndependence:
