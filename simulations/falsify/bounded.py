@@ -1,8 +1,9 @@
 """Numbers with error bounds: a value, and an interval that holds the true one.
 
 Intervals are widened by a few units in the last place after each operation, so rounding never
-passes for a violation. What is undefined (0/0, the logarithm of a negative number) has the value
-nan and the interval of all numbers: nothing is decided by it.
+passes for a violation. These are arrays over the times of a run, for a search; a certificate
+(``--certify``) is made in Arb. What is undefined (0/0, the logarithm of a negative number) has the
+value nan and the interval of all numbers: nothing is decided by it.
 """
 
 from __future__ import annotations
@@ -135,8 +136,13 @@ def _corners(function: Any, left: Bounded, right: Bounded) -> tuple[Any, Any]:
 
 
 def _outward(value: Any, low: Any, high: Any) -> Bounded:
-    """Widen by rounding; undefined ends (nan) become infinite."""
-    inexact = _ROUNDING * np.abs(np.where(np.isfinite(value), value, 0.0))
-    low = np.where(np.isnan(low), -np.inf, low - inexact)
-    high = np.where(np.isnan(high), np.inf, high + inexact)
+    """Widen by the rounding of the ends themselves; undefined ends (nan) become infinite."""
+    most = np.maximum(_size(value), np.maximum(_size(low), _size(high)))
+    low = np.where(np.isnan(low), -np.inf, low - _ROUNDING * most)
+    high = np.where(np.isnan(high), np.inf, high + _ROUNDING * most)
     return Bounded(value, low, high)
+
+
+def _size(x: Any) -> Any:
+    """Return the modulus, 0 where it is not finite."""
+    return np.abs(np.where(np.isfinite(x), x, 0.0))

@@ -14,6 +14,7 @@ TITLES: dict[str, tuple[str, str]] = {
     "lemma-4.3": ("The increments and their leading terms", "Lemma 4.3"),
     "excess": ("The excess form of the attention gradients", "derived here"),
     "symmetric-line": ("The drift of gamma - rho on gamma = rho", "after Lemma 4.3, derived here"),
+    "floor": ("The floor of the loss on gamma = rho", "after Lemma 4.3, derived here"),
     "diagonal": ("The diagonal trained too", "Simplification 3.1, derived here"),
     "large-D": (
         "The limit of many patches: drift, branches of alpha*, powers of D",

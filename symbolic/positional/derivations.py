@@ -14,6 +14,7 @@ from symbolic.positional import (
     attention,
     diagonal,
     excess,
+    floor,
     kernels,
     large_D,
     lemma_4_1,
@@ -226,6 +227,24 @@ def _symmetric_line(name: str) -> Derivation:
     return derivation(name, symmetric_line.__doc__, equations, symmetric_line.prove_all)
 
 
+def _floor(name: str) -> Derivation:
+    table = {
+        "c_s": (sp.Symbol("c_s"), "on gamma = rho"),
+        "mirrored": (sp.Symbol("mirrored"), "c_s with s and T of the other sign"),
+        "c_zero": (sp.Symbol("c_zero"), ""),
+        "c_plus": (sp.Symbol("c_plus"), ""),
+        "pair": (sp.Symbol("c_plus") + sp.Symbol("c_minus"), ""),
+        "more_plus": (sp.Symbol("more_plus"), "rows with s = 1 less those with s = -1: T"),
+        "F": (sp.Symbol("F"), "act_plus = act(kappa alpha c_plus), and so on"),
+        "on_rho_beta": (sp.Symbol("c"), "C = 2 on rho = beta; n - s is that of the partner"),
+        "ell_rate": (sp.Derivative(sp.Symbol("ell"), sp.Symbol("t")), "v_x is dx/dt"),
+        "variance": (sp.Symbol("variance"), "of rho' over a time; not negative"),
+        "until": (sp.Symbol("until"), "the time in which the loss left could carry rho to beta"),
+    }
+    equations = floor.DISPLAYS.beside({label: table[label] for label in floor.EQUATIONS})
+    return derivation(name, floor.__doc__, equations, floor.prove_all)
+
+
 def _diagonal(name: str) -> Derivation:
     t, moving = sp.Symbol("t"), (sym.beta, sym.gamma, sym.rho)
     table = {
@@ -284,6 +303,7 @@ BUILDERS: dict[str, Callable[[str], Derivation]] = {
     "lemma-4.2": _lemma_4_2,
     "lemma-4.3": _lemma_4_3,
     "symmetric-line": _symmetric_line,
+    "floor": _floor,
     "diagonal": _diagonal,
     "large-D": _large_D,
     "kernels": _kernels,

@@ -2,10 +2,11 @@
 
 import contextlib
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from simulations.falsify.bounded import Bounded
@@ -176,6 +177,16 @@ class TestBounds:
         with np.errstate(all="ignore"):
             result = OPERATIONS[operator](*numbers)
         assert result.low <= expected <= result.high
+
+    @given(intervals, intervals, st.sampled_from("+-*"), st.integers(0, 3))
+    @example((0.3, 0.1, 0.0), (0.3, 0.7, 0.0), "-", 1)
+    def test_of_the_ends_exactly(self, left, right, operator, corner):
+        """The value may be 0 where the ends are not: it is theirs that rounds."""
+        numbers = [Bounded.within(value, radius) for value, radius, _ in (left, right)]
+        at = [(n.low, n.high)[corner >> i & 1] for i, n in enumerate(numbers)]
+        expected = OPERATIONS[operator](*map(Fraction, at))
+        result = OPERATIONS[operator](*numbers)
+        assert Fraction(float(result.low)) <= expected <= Fraction(float(result.high))
 
     @given(intervals, st.sampled_from(("abs", "exp", "log", "sqrt")))
     def test_of_functions(self, number_, function):

@@ -14,6 +14,7 @@ from symbolic.masked import displays, lemma_5_1, lemma_5_2, reduction
 from symbolic.positional import (
     diagonal,
     excess,
+    floor,
     kernels,
     large_D,
     lemma_4_1,
@@ -38,6 +39,7 @@ DISPLAYS: dict[str, Displays] = {
     "lemma-4.2": lemma_4_2.DISPLAYS,
     "excess": excess.DISPLAYS,
     "symmetric-line": symmetric_line.DISPLAYS,
+    "floor": floor.DISPLAYS,
     "diagonal": diagonal.DISPLAYS,
     "large-D": large_D.DISPLAYS,
     "masked-area-form": displays.AREA_FORM,
@@ -74,7 +76,7 @@ def test_the_derivation_decides_every_display(
     derivation: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All altered at once, each is among the failures; the enumerations are left out here."""
-    for module in (symmetric_line, diagonal, lemma_5_1, lemma_5_2, reduction):
+    for module in (symmetric_line, floor, diagonal, lemma_5_1, lemma_5_2, reduction):
         monkeypatch.setattr(module, "CASES", module.CASES[:1])
     for module in (lemma_4_1, lemma_4_2):
         monkeypatch.setattr(module, "CROSS_CHECKS", ())

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 from flint import arb, fmpq
 
 
-def exact(value: float) -> arb:
-    """Return a finite float as the number it is (exact where it fits the precision)."""
-    top, bottom = float(value).as_integer_ratio()
-    return arb(fmpq(top, bottom))
+def exact(value: float | Fraction) -> arb:
+    """Return a finite float or a fraction as the number it is (exact where the precision does)."""
+    given = value if isinstance(value, Fraction) else float(value)
+    return arb(fmpq(*given.as_integer_ratio()))
 
 
 def above(x: Any) -> float:
     """Return a float that is not below any number of an Arb ball; inf if there is none.
 
-    The conversion errs by less than a unit in the last place, whichever way it rounds.
+    The conversion errs by less than a unit in the last place, whichever way it rounds; a ball of
+    no positive number has no positive bound.
     """
     upper = x.upper()
     if not upper.is_finite():
         return math.inf
-    return math.nextafter(float(upper), math.inf)
+    near = math.nextafter(float(upper), math.inf)
+    return min(near, 0.0) if upper <= 0 else near
 
 
 def below(x: Any) -> float:

@@ -97,17 +97,11 @@ def is_tie(problem: Problem, kinds: list[tuple[int, int]], copies: list[int]) ->
 def floor(problem: Problem) -> float:
     r"""Return a lower bound of the loss on the whole plane gamma = rho, :math:`\log2\,P[C+R\le0]`.
 
-    R is the sum of the coefficients outside the signal set. Proof. On gamma = rho a row has
-    :math:`c_s=(\Lambda-\Gamma)s+\Gamma T`, T = C + R. The activation is odd and increases. The rows
-    with s = 1 and s = -1 pair up: :math:`c_1+c_{-1}=2\Gamma T` has the sign of T, hence so has the
-    sum of their activations, as :math:`c_0=\Gamma T` has; what is left over are |T| rows with
-    s = sign T, and :math:`c_1=\Lambda+\Gamma(T-1)>0` for T >= 1, :math:`c_{-1}<0` for T <= -1. So
-    for alpha >= 0, F has the sign of T, and where T <= 0 the loss log(1 + e^-F) is at least log 2.
-    For alpha < 0 the same holds where T >= 0, which is more likely, as R is symmetric. QED
-
-    For C = 2 it bounds the loss on rho = beta too: there Xi = Lambda, and a row whose partner has
-    coefficient s' has :math:`c=\Lambda T+(\Gamma-\Lambda)s'`, the same sums with Lambda and Gamma
-    interchanged, as each row is the partner of one.
+    R is the sum of the coefficients outside the signal set. Proved for all sizes and odd increasing
+    activations in ``symbolic.positional.floor`` (``patchdyn derive floor``): for alpha >= 0 the
+    output F has the sign of T = C + R there, so that where T <= 0 the loss is at least log 2; for
+    alpha < 0 the same holds where T >= 0, which is no less likely. For C = 2 it bounds the loss on
+    rho = beta too.
     """
     N, C = problem.D - problem.C, problem.C
     with ctx.workprec(_BITS):

@@ -11,16 +11,11 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from dynamics.core.balls.exact import below, exact
+
 Interval = tuple[Fraction, Fraction]
 
 _SPLITS = 10  # halvings of the interval of a polynomial within one bound
-
-
-def ball(number: Fraction) -> Any:
-    """Return a ball that holds a fraction, as narrow as the precision allows."""
-    from flint import arb, fmpq
-
-    return arb(fmpq(number.numerator, number.denominator))
 
 
 @lru_cache(maxsize=512)
@@ -37,10 +32,10 @@ def coefficients(
 
     N = D - C
     with ctx.workprec(precision):
-        r = 1 / (ball(contrast[1]).expm1() + D)
-        r = r.union(1 / (ball(contrast[0]).expm1() + D))
-        powers = [ball(end) ** p for end in amplitude]
-        slopes = [ball(end * strength) for end, strength in zip(amplitude, nu)]
+        r = 1 / (exact(contrast[1]).expm1() + D)
+        r = r.union(1 / (exact(contrast[0]).expm1() + D))
+        powers = [exact(end) ** p for end in amplitude]
+        slopes = [exact(end * strength) for end, strength in zip(amplitude, nu)]
         tables = {T: outputs(D, T, r, p) for T in range(C - N, C + N + 1)}
         low, high = [], []
         for k in range(N + 1):
@@ -127,8 +122,8 @@ def least_value(
     bound, place = math.inf, low
     while pieces:
         part, left, right, depth = pieces.pop()
-        least = min(_below(c) for c in part)
-        ends = _below(part[0]), _below(part[-1])
+        least = min(below(c) for c in part)
+        ends = below(part[0]), below(part[-1])
         if least >= 0.0 or min(ends) < 0.0 or depth == _SPLITS or left == right:
             if least < bound:
                 bound, place = least, (left if ends[0] <= ends[1] else right)
@@ -142,9 +137,9 @@ def least_value(
 def _restrict(coefficients: list[Any], low: Fraction, high: Fraction) -> list[Any]:
     """Return the Bernstein coefficients on [low, high] of a polynomial given on [0, 1]."""
     if high < 1:
-        coefficients, _ = _split(coefficients, ball(high))
+        coefficients, _ = _split(coefficients, exact(high))
     if low > 0:
-        _, coefficients = _split(coefficients, ball(low / high))
+        _, coefficients = _split(coefficients, exact(low / high))
     return coefficients
 
 
@@ -157,15 +152,3 @@ def _split(coefficients: list[Any], t: Any) -> tuple[list[Any], list[Any]]:
         left.append(row[0])
         right.append(row[-1])
     return left, right[::-1]
-
-
-def _below(x: Any) -> float:
-    """Return a float that is not above any number of the ball; -inf if the ball holds all numbers.
-
-    The conversion errs by less than a unit in the last place, whichever way it rounds.
-    """
-    lower = x.lower()
-    if not lower.is_finite():
-        return -math.inf
-    near = math.nextafter(float(lower), -math.inf)
-    return max(near, 0.0) if lower >= 0 else near

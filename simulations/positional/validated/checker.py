@@ -3,13 +3,12 @@ r"""An independent checker of tubes: plain Python with Arb, no code shared with 
 It checks the tube and the enclosure at its end (``checked``); what a proof says beside that (the
 loss, the test error, from when gamma > rho) follows from the tube by the prover's own code.
 
-A certificate names polynomials P and, for each part of a piece, coordinates B and a bar. That the
-solution stays within the bars is checked from the model alone: images are enumerated anew (with
-the identity sum I = C(N, k) 2^k), velocities are Arb series, the Jacobian is their derivative by
-dual numbers. Theorem: let z = B^-1 (theta - P), |z| <= v at the beginning of a part of length h,
-M the bounds of B^-1 J B for |theta - P| <= room, d those of the defect, b_i = d_i + sum_{j != i}
-M_ij bar_j, after = e^{Mh} v + b int_0^h e^{Ms} ds and during = max(v, after). If during < bar and
-|B| bar <= room, then |z| <= during on the part, and |z| <= after at its end. Descent has g^n and
+A certificate names polynomials P and, for each part of a piece, coordinates B and a bar. Images are
+enumerated anew (with the identity sum I = C(N, k) 2^k), velocities are Arb series, the Jacobian J
+is their derivative by dual numbers. Theorem: let z = B^-1 (theta - P), |z| <= v when a part of
+length h begins, M = B^-1 J B for |theta - P| <= room, d a bound of the defect, b_i = d_i +
+sum_{j != i} |M_ij| bar_j, after = e^{M_ii h} v + b int_0^h e^{M_ii s} ds. If v, after < bar and
+|B| bar <= room, then |z| < bar on the part, and |z| <= after at its end. Descent has g^n and
 eta (g^n - 1)/(g - 1), g = max |1 + eta M_ii|, in the place of the exponential and its integral.
 """
 
@@ -17,12 +16,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator
-from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from flint import arb, arb_mat, arb_series, ctx, fmpq
+from flint import arb, arb_mat, arb_poly, arb_series, ctx, fmpq
 
 BITS, JACOBIAN_ORDER = 80, 4
 
@@ -31,197 +29,156 @@ class Rejected(Exception):
     """The certificate is wrong, or proves less than it says; the message names where."""
 
 
-def number(x: Any) -> arb:
-    """Return a float, integer or fraction as the number it is."""
-    if isinstance(x, bool) or not isinstance(x, int | float | Fraction) or not math.isfinite(x):
-        raise Rejected(f"{x!r} is not a finite number")
-    x = Fraction(x)
-    return arb(fmpq(x.numerator, x.denominator))
-
-
-def spread(x: arb) -> arb:
-    """Return the ball around 0 that reaches as far as x."""
-    return arb(0, 1) * abs(x).upper()
-
-
 def require(condition: Any, complaint: str) -> None:
     """Reject unless a condition holds for certain."""
     if not bool(condition):
         raise Rejected(complaint)
 
 
+def number(x: Any) -> Any:
+    """Return a float or an integer as the number it is (fmpq)."""
+    require(type(x) in (int, float) and math.isfinite(x), f"{x!r} is not a finite number")
+    return fmpq(*x.as_integer_ratio())
+
+
+def bounds(matrix: arb_mat, vector: Any) -> list[arb]:
+    """Return bounds in modulus of a matrix times a vector of any signs."""
+    rows = [[matrix[i, j].abs_upper() * abs(vector[j]) for j in range(3)] for i in range(3)]
+    return [sum(row, arb(0)).abs_upper() for row in rows]
+
+
 class Dual:
-    """A series with its derivatives in three directions."""
+    """A number, or a series in u, with its derivatives in some directions."""
 
     def __init__(self, value: Any, slopes: list[Any]) -> None:
         self.value, self.slopes = value, slopes
 
     def __add__(self, other: Any) -> Dual:
-        if not isinstance(other, Dual):
-            return Dual(self.value + other, self.slopes)
-        pairs = zip(self.slopes, other.slopes)
-        return Dual(self.value + other.value, [x + y for x, y in pairs])
+        other = other if isinstance(other, Dual) else Dual(other, [0] * len(self.slopes))
+        return Dual(self.value + other.value, [x + y for x, y in zip(self.slopes, other.slopes)])
 
     def __mul__(self, other: Any) -> Dual:
         if not isinstance(other, Dual):
-            return Dual(self.value * other, [x * other for x in self.slopes])
-        pairs = zip(self.slopes, other.slopes)
-        slopes = [x * other.value + self.value * y for x, y in pairs]
+            return self.chain(self.value * other, other)
+        slopes = [x * other.value + self.value * y for x, y in zip(self.slopes, other.slopes)]
         return Dual(self.value * other.value, slopes)
 
     __radd__, __rmul__ = __add__, __mul__
 
+    def __pow__(self, n: int) -> Dual:
+        return self if n == 1 else self ** (n // 2) * self ** (n - n // 2)
 
-def lifted(function: Callable[[Any], tuple[Any, Any]], x: Any) -> Any:
-    """Apply a function that returns value and derivative to a number, a series or a dual number."""
-    if not isinstance(x, Dual):
-        return function(x)[0]
-    value, slope = function(x.value)
-    return Dual(value, [slope * part for part in x.slopes])
+    def chain(self, value: Any, slope: Any) -> Dual:
+        """Return a function of this, given what it and its derivative are here."""
+        return Dual(value, [slope * x for x in self.slopes])
 
+    def exp(self) -> Dual:
+        """Return e^x."""
+        return self.chain(value := self.value.exp(), value)
 
-def exponential(x: Any) -> tuple[Any, Any]:
-    """Return e^x and its derivative."""
-    return (value := x.exp()), value
+    def __rtruediv__(self, one: Any) -> Dual:
+        return self.chain(value := one / self.value, -value / self.value)
 
-
-def inverse(x: Any) -> tuple[Any, Any]:
-    """Return 1/x and its derivative."""
-    return (value := 1 / x), -(value * value)
-
-
-def logistic(F: arb_series) -> tuple[arb_series, arb_series]:
-    """Return s = 1/(1 + e^F) and its derivative -w, by s' = -F' w, w = s (1 - s).
-
-    s falls and w rises to 1/4 at 0 and falls: their ends say where they are on a ball.
-    """
-    one, two = (1 / (1 + end.exp()) for end in (F[0].lower(), F[0].upper()))
-    s, w = [one.union(two)], [(one * (1 - one)).union(two * (1 - two))]
-    if F[0].contains(0):
-        w[0] = w[0].union(arb("0.25"))
-    for k in range(1, ctx.cap):
-        s.append(sum((-j * F[j] * w[k - j] for j in range(1, k + 1)), arb(0)) / k)
-        w.append(s[k] * (1 - 2 * s[0]) - sum((s[j] * s[k - j] for j in range(1, k)), arb(0)))
-    return arb_series(s), -arb_series(w)
-
-
-def power(x: Any, n: int) -> Any:
-    """Return x^n, n >= 1, by multiplication."""
-    return x if n == 1 else power(x, n // 2) * power(x, n - n // 2)
+    def logistic(self) -> Dual:
+        """Return s = 1/(1 + e^F) of a series F: s' = -F' w, w = s (1 - s), t = 1 - 2 s."""
+        F = self.value
+        low, high = (1 / (1 + end.exp()) for end in (F[0].lower(), F[0].upper()))
+        s, t = [low.union(high)], 1 - 2 * low.union(high)
+        w = [(1 - t * t) / 4]
+        for k in range(1, ctx.cap):
+            s.append(sum((-j * F[j] * w[k - j] for j in range(1, k + 1)), arb(0)) / k)
+            w.append(s[k] * t - sum((s[j] * s[k - j] for j in range(1, k)), arb(0)))
+        return self.chain(arb_series(s), -arb_series(w))
 
 
 class Model:
     """The velocity of the images with at most K features, and a bound of all others."""
 
     def __init__(self, given: dict[str, Any]) -> None:
-        sizes = [given[name] for name in ("D", "C", "p")]
-        require(all(isinstance(x, int) and x < 10**6 for x in sizes), "the sizes are too large")
-        self.D, self.C, self.p = D, C, p = sizes
-        names = ("q", "nu", "beta", "tau", "kappa")
-        self.q, self.nu, self.beta, self.tau, self.kappa = (number(given[name]) for name in names)
-        possible = 2 <= C < D and D % C == 0 and 3 <= p < 100 and p % 2 == 1 and C <= 500
-        require(possible, "no problem has these sizes")
-        positive = self.q > 0 and self.q <= 1 and self.nu > 0 and self.tau > 0 and self.kappa > 0
-        require(positive, "no problem has these parameters")
-        self.N, self.others = D - C, D // C - 1
-        self.weights = (1, D * (C - 1), D * (D - C))
-        self.types = [(a, k - a) for k in range(1, C + 1) for a in range(k + 1)]
-        self.images: dict[int, list[Any]] = {}
+        D, C, p = sizes = [given[name] for name in ("D", "C", "p")]
+        small = all(isinstance(x, int) and 2 <= x < 10**6 for x in sizes) and C <= 500 and p < 100
+        require(small and C < D and D % C == 0 and p % 2 == 1, "no problem has these sizes")
+        *positive, self.beta = [arb(number(given[x])) for x in ("q", "nu", "tau", "kappa", "beta")]
+        self.q, self.nu, self.tau, self.kappa = positive
+        require(self.q <= 1 and all(x > 0 for x in positive), "no problem has these parameters")
+        self.D, self.C, self.p = D, C, p
+        self.N, self.others, self.weights = D - C, D // C - 1, (1, D * (C - 1), D * (D - C))
 
-    def up_to(self, K: int) -> list[Any]:
-        """Return (probability, T, ((type, copies), ...)) of all multisets with <= K features."""
+    def images(self, K: int) -> list[Any]:
+        """Return all multisets with at most K features, as below; reject if one is missing."""
         require(isinstance(K, int) and 0 <= K <= min(self.N, 60), f"K = {K!r} is not possible")
-        if K not in self.images:
-            found, sums = [], [0] * (K + 1)
-            for kinds, k, count in self._walk(0, K, self.others, 1):
-                sums[k] += count
-                T = self.C + sum((a - b) * m for (a, b), m in kinds)
-                chance = count * (self.q / 2) ** k * (1 - self.q) ** (self.N - k)
-                found.append((chance, T, kinds))
-            every = [math.comb(self.N, k) * 2**k for k in range(K + 1)]
-            require(sums == every, f"the images with at most {K} features are not complete")
-            self.images[K] = found
-        return self.images[K]
+        found = self.multisets(K)
+        sums = [sum(image[0] for image in found if image[1] == k) for k in range(K + 1)]
+        every = [math.comb(self.N, k) * 2**k for k in range(K + 1)]
+        require(sums == every, f"the images with at most {K} features are not complete")
+        return found
 
-    def _walk(self, first: int, left: int, empty: int, count: int) -> Iterator[Any]:
-        """Yield (kinds, features, patterns) of all multisets of the types from ``first`` on."""
-        yield (), 0, count
-        for t in range(first, len(self.types)):
-            a, b = self.types[t]
+    def multisets(self, K: int) -> list[Any]:
+        """Return (patterns, features, T, empty sets, ((a, b, sets with a +1 and b -1), ...))."""
+        found: list[Any] = [(1, 0, self.C, self.others, ())]
+        for a, b in ((a, k - a) for k in range(1, self.C + 1) for a in range(k + 1)):
             ways = math.comb(self.C, a + b) * math.comb(a + b, a)
-            for m in range(1, min(empty, left // (a + b)) + 1):
-                more = count * math.comb(empty, m) * ways**m
-                for kinds, k, c in self._walk(t + 1, left - m * (a + b), empty - m, more):
-                    yield (((a, b), m), *kinds), k + m * (a + b), c
+            for count, k, T, empty, kinds in tuple(found):
+                for m in range(1, min(empty, (K - k) // (a + b)) + 1):
+                    more, features = count * math.comb(empty, m) * ways**m, k + m * (a + b)
+                    found.append((more, features, T + m * (a - b), empty - m, (*kinds, (a, b, m))))
+        return found
 
-    def attention(self, gamma: Any, rho: Any) -> tuple[Any, Any, Any, Any]:
+    def attention(self, gamma: Dual, rho: Dual) -> tuple[Dual, Dual, Dual, Dual]:
         """Return Gamma, Xi, Lambda - Gamma, Gamma - Xi."""
-        shifts = ((x + (-self.beta)) * (1 / self.tau) for x in (gamma, rho))
-        same, other = (lifted(exponential, shift) for shift in shifts)
-        Lambda = lifted(inverse, (self.C - 1) * same + (self.D - self.C) * other + 1)
-        differences = ((-1) * same + 1, same + (-1) * other)
-        return Lambda * same, Lambda * other, Lambda * differences[0], Lambda * differences[1]
+        same, other = (((x + (-self.beta)) * (1 / self.tau)).exp() for x in (gamma, rho))
+        Lambda = 1 / ((self.C - 1) * same + (self.D - self.C) * other + 1)
+        return tuple(Lambda * x for x in (same, other, (-1) * same + 1, same + (-1) * other))
 
-    def velocity(self, theta: list[Any], K: int) -> list[Any]:
-        """Return the velocity along a curve, of the images up to K; series or dual numbers.
-
-        All c add up to T: what is the same for all rows drops out of d/d gamma and d/d rho.
-        """
+    def velocity(self, theta: list[Dual], images: list[Any]) -> list[Dual]:
+        """Return the velocity along a curve; all c add up to T, so one slope less in each row."""
         C, D, p, x = self.C, self.D, self.p, self.kappa * theta[0]
         Gamma, Xi, X, Y = self.attention(*theta[1:])
-        top, sets = power(x, p), {}
+        top, scale = x**p, (p / self.tau) * x**p
+        front = (1 / theta[0], scale * Gamma, scale * Xi)
 
+        @cache
         def one_set(T: int, a: int, b: int) -> list[Any]:
             n, total, empty = a - b, [0, 0, 0], Xi * T
             for s, rows in ((1, a), (-1, b), (0, C - a - b)):
-                if rows:
-                    own = X * s + Y * n
-                    c, step, last = own + empty, arb_series([1]) + 0 * own, empty
-                    for _ in range(p - 2):  # c^m - c_0^m = own (c^(m-1) + ... + c_0^(m-1))
-                        step, last = c * step + last, last * empty
-                    excess = rows * own * step
-                    turns = ((1 - C) * c + (n - s), (C - D) * c + (T - n))
-                    parts = [rows * own * (c * step + last), *(turn * excess for turn in turns)]
-                    total = [y + z for y, z in zip(total, parts)]
+                own = X * s + Y * n
+                c, step, last = own + empty, own * 0 + 1, empty
+                for _ in range(p - 2):  # c^m - c_0^m = own (c^(m-1) + ... + c_0^(m-1))
+                    step, last = c * step + last, last * empty
+                turns = (1 - C) * c + (n - s), (C - D) * c + (T - n)
+                parts = (c * step + last, *(step * turn for turn in turns))
+                total = [y + rows * own * z for y, z in zip(total, parts)]
             return total
 
-        scale, sums = (p / self.tau) * top, [0, 0, 0]
-        front = (lifted(inverse, theta[0]), scale * Gamma, scale * Xi)
-        for chance, T, kinds in self.up_to(K):
-            empty = self.others - sum(m for _, m in kinds)
-            total: list[Any] = [0, 0, 0]
-            for kind, m in (((C, 0), 1), ((0, 0), empty), *kinds):
-                if (T, kind) not in sets:
-                    sets[T, kind] = one_set(T, *kind)
-                total = [y + m * z for y, z in zip(total, sets[T, kind])]
-            bulk, linear = top * (total[0] + D * power(Xi * T, p)), (self.nu * T) * x
+        sums: list[Any] = [0, 0, 0]
+        for count, k, T, _, kinds in images:
+            total: list[Any] = [D * (Xi * T) ** p, 0, 0]
+            for a, b, m in ((C, 0, 1), *kinds):
+                total = [y + m * z for y, z in zip(total, one_set(T, a, b))]
+            bulk, linear = top * total[0], (self.nu * T) * x
             parts, F = (p * bulk + linear, total[1], total[2]), bulk + linear
-            if isinstance(F, Dual):  # its derivatives are what the velocity is made of
-                F.slopes = [f.value * part.value for f, part in zip(front, parts)]
-            sigmoid = chance * lifted(logistic, F)
+            sigmoid = count * (self.q / 2) ** k * (1 - self.q) ** (self.N - k) * F.logistic()
             sums = [y + sigmoid * part for y, part in zip(sums, parts)]
         return [f * y * (1 / arb(many)) for f, y, many in zip(front, sums, self.weights)]
 
-    def neglected(self, box: list[arb], K: int) -> list[arb]:
-        """Bound the velocity of all images with more than K features on a box.
-
-        Given k features the L_p norm t of T stands for |T| (Hoelder), and the number of sets with m
-        features is hypergeometric in the mean: |c| <= |Lambda - Gamma| s + |Gamma - Xi| m + Xi t.
-        """
+    def neglected(self, curve: Any, room: list[fmpq], K: int) -> list[arb]:
+        """Bound the velocity of all images with more than K features along P + e."""
+        # |c| <= |Lambda - Gamma| s + |Gamma - Xi| m + Xi t for m features in the set: given k in
+        # all, sets with m are hypergeometric in the mean; the L_p norm t stands for |T| (Hoelder).
         C, D, p, N = self.C, self.D, self.p, self.N
-        weights = self.attention(*box[1:])
-        mass = abs(1 - (D - C) * weights[1]).upper()  # Lambda + (C - 1) Gamma
-        Gamma, Xi, X, Y = (abs(weight).upper() for weight in weights)
-        x = self.kappa * abs(box[0]).upper()
-        sums = [arb(0)] * 3
+        alpha, *box = (Dual(P(arb(0, 1)) + arb(0, radius), []) for P, radius in zip(curve, room))
+        weights = [weight.value for weight in self.attention(*box)]
+        mass = (1 - (D - C) * weights[1]).abs_upper()  # Lambda + (C - 1) Gamma
+        Gamma, Xi, X, Y = (weight.abs_upper() for weight in weights)
+        x, sums = self.kappa * alpha.value.abs_upper(), [arb(0)] * 3
         for k in range(K + 1, N + 1):
             moment = sum(math.comb(k, h) * abs(C + 2 * h - k) ** p for h in range(k + 1))
             t = (arb(moment) / arb(2) ** k).root(p)
-            rows = [(arb(C), 1, C), (arb(D - C), 0, 0)]
-            for m in range(1, min(C, k) + 1):
+            rows = [(fmpq(C), 1, C)]
+            for m in range(min(C, k) + 1):
                 ways = math.comb(C, m) * math.comb(N - C, k - m) * self.others
-                sets = arb(ways) / math.comb(N, k)
-                rows += [(sets * m, 1, m), (sets * (C - m), 0, m)]
+                mean = fmpq(ways, math.comb(N, k))
+                rows += [(mean * m, 1, m), (mean * (C - m), 0, m)]
             chance = math.comb(N, k) * self.q**k * (1 - self.q) ** (N - k)
             for many, s, m in rows:
                 own = X * s + Y * m
@@ -233,77 +190,47 @@ class Model:
                     sums[2] += steep * x * Xi / self.tau * (mass * t + m + (D - C) * own)
         return [total / many for total, many in zip(sums, self.weights)]
 
-
-def shifted(coefficients: list[Any], centre: arb) -> list[Any]:
-    """Return the coefficients in powers of u - centre."""
-    found = list(coefficients)
-    for j in range(len(found)):
-        for k in range(len(found) - 2, j - 1, -1):
-            found[k] = found[k] + found[k + 1] * centre
-    return found
-
-
-def reach(coefficients: list[arb], width: arb) -> arb:
-    """Return a ball of the values at |u| <= width."""
-    rest = sum((abs(c) * width**k for k, c in enumerate(coefficients) if k), arb(0))
-    return coefficients[0] + spread(rest)
-
-
-def derivatives(column: list[arb], order: int) -> list[arb]:
-    """Return balls of P^(j)(u)/j! for all u in [-1, 1], j = 0 .. order."""
-    even = (1 + arb(0, 1)) / 2  # [0, 1]
-
-    def term(j: int, k: int) -> arb:
-        x = math.comb(k, j) * column[k]
-        return x if k == j else x * even if (k - j) % 2 == 0 else spread(x)
-
-    return [sum((term(j, k) for k in range(j, len(column))), arb(0)) for j in range(order + 1)]
+    def along(self, curve: Any, room: list[fmpq], order: int, images: Any) -> list[arb_poly]:
+        """Enclose the velocity at P(u), |u| <= 1, or, given room, the Jacobian at P(u) + e."""
+        # Taylor polynomials; the constant terms hold the remainder: the next coefficient at all u.
+        found = []
+        for n, u in ((order, arb(0)), (order + 1, arb(0, 1))):
+            ctx.cap = n + 1
+            theta = [Dual(arb_series(P(arb_poly([u, 1])).coeffs()[: n + 1]), []) for P in curve]
+            for i, radius in enumerate(room):
+                slopes = [arb_series([int(i == j)]) for j in range(3)]
+                theta[i] = Dual(theta[i].value + arb(0, radius), slopes)
+            velocity = self.velocity(theta, images)
+            found.append([s for v in velocity for s in (v.slopes if room else [v.value])])
+        terms = [[s[k] for k in range(order + 1)] for s in found[0]]
+        return [arb_poly(t) + arb(0, s[order + 1]) for t, s in zip(terms, found[1])]
 
 
-def along(model: Model, columns: Any, room: list[arb] | None, order: int, K: int) -> Any:
-    """Return the coefficients of f (or of J, if there is room) up to an order along P + e.
-
-    f: lists [i][k]; J: [3 i + j][k], for all |e| <= room. Then the next coefficients, at every u.
-    """
-    found = []
-    for n in (order, order + 1):
-        ctx.cap, theta = n + 1, []
-        for i, column in enumerate(columns):
-            terms = [*(column if n == order else derivatives(column, n)), arb(0)][: n + 1]
-            terms[0] += spread(room[i]) if room is not None else 0
-            series = arb_series(terms, prec=n + 1)
-            ones = [arb_series([int(i == j)], prec=n + 1) for j in range(3)]
-            theta.append(series if room is None else Dual(series, ones))
-        velocity = model.velocity(theta, K)
-        lanes = velocity if room is None else [s for v in velocity for s in v.slopes]
-        found.append([[s[k] for k in range(n + 1)] for s in lanes])
-    known = all(x.is_finite() for lanes in found for s in lanes for x in s)
-    require(known, "nothing is known of the velocity")
-    return found[0], [s[-1] for s in found[1]]
-
-
-def factors(entry: arb, length: arb, eta: arb | None) -> tuple[arb, arb]:
-    """Return what multiplies v and b in the comparison, given a ball of M_ii."""
-    if eta is None:
-        M = entry.upper()
-        return (M * length).exp(), length if M == 0 else (M * length).expm1() / M
-    g = abs(1 + eta * entry).upper()
-    whole = (length * g.log()).exp() if g > 0 else arb(0)
-    return whole, eta * (length if g == 1 else (whole - 1) / (g - 1))
+def compared(M: arb_mat, start: list[arb], errors: Any, bar: Any, time: Any, eta: Any) -> list[arb]:
+    """Return bounds of |z| at the end of a part that begins with |z| <= start, by the theorem."""
+    after = []
+    for i in range(3):
+        b = errors[i] + sum(M[i, j].abs_upper() * bar[j] for j in range(3) if j != i)
+        if eta is None:
+            rate, growth = M[i, i].upper(), time * M[i, i].upper()
+        else:
+            g = (1 + eta * M[i, i]).abs_upper()
+            rate, growth = (g - 1) / eta, time / eta * g.log()
+        integral = time if rate == 0 else growth.expm1() / rate
+        after.append((growth.exp() * start[i] + integral * b).abs_upper())
+    return after
 
 
 class Check:
     """How far a check has come: |z| <= v in the coordinates ``basis`` around the curve's end."""
 
     def __init__(self, record: dict[str, Any]) -> None:
-        self.model = Model(record["problem"])
-        rate = record["learning_rate"]
+        self.model, rate = Model(record["problem"]), record["learning_rate"]
         self.eta = None if rate is None else number(rate)
-        self.basis = arb_mat(3, 3, [int(i == j) for i in range(3) for j in range(3)])
-        self.v = [number(x) for x in record["start_radius"]]
-        self.end = [number(x) for x in record["start"]]
-        self.count = Fraction(0)
-        require(all(x >= 0 for x in self.v), "a radius is negative")
+        self.v, self.end = ([number(x) for x in record[key]] for key in ("start_radius", "start"))
+        self.basis, self.count = arb_mat(3, 3, 1), 0.0
+        positive = self.eta is None or self.eta > 0
+        require(positive and all(x >= 0 for x in self.v), "a rate or a radius is negative")
         if self.v[0] != 0:  # the start is said to be that of Parametrization 3.1
             with ctx.workprec(256):
                 root = (self.model.nu.log() / (self.model.p - 1)).exp()
@@ -311,95 +238,62 @@ class Check:
 
     def piece(self, piece: dict[str, Any]) -> None:
         """Check one piece and move to its end."""
-        for name in ("start", "end"):
-            number(piece[name])
-        begin, end = Fraction(piece["start"]), Fraction(piece["end"])
-        require(begin == self.count < end, f"a piece from {float(begin)} does not follow")
-        length, K, room = number(end - begin), piece["K"], [number(x) for x in piece["room"]]
-        columns = [[number(row[i]) for row in piece["coefficients"]] for i in range(3)]
-        parts, eta = len(piece["parts"]), self.eta
-        if eta is not None:
-            require((end - begin) / parts == (end - begin) // parts, "a part is no whole steps")
-        here = [sum((c * (-1) ** k for k, c in enumerate(column)), arb(0)) for column in columns]
-        jump = [abs(x - y) for x, y in zip(here, self.end)]
-        if eta is None:
-            rates = [[2 * k * c / length for k, c in enumerate(col)][1:] for col in columns]
+        start, parts, room = piece["start"], piece["parts"], [number(x) for x in piece["room"]]
+        length = number(piece["end"]) - number(start)
+        require(start == self.count and length > 0, f"a piece from {start!r} does not follow")
+        whole = self.eta is None or (length / len(parts)).q == 1
+        require(parts and whole, f"a piece from {start!r} has no parts, or no whole steps")
+        curve = [arb_poly([number(row[i]) for row in piece["coefficients"]]) for i in range(3)]
+        jump = bounds(self.basis.inv(), [P(-1) - x for P, x in zip(curve, self.end)])
+        self.v = [x + y for x, y in zip(self.v, jump)]
+        self.end, self.count = [P(1) for P in curve], piece["end"]
+        time = length / len(parts) * (1 if self.eta is None else self.eta)
+        if self.eta is None:
+            rates = [P.derivative() * (2 / length) for P in curve]
         else:
-            ahead = [shifted(column, 2 / length) for column in columns]
-            rates = [[(x - y) / eta for x, y in zip(*pair)] for pair in zip(ahead, columns)]
-        curve = columns
-        if eta is not None and length == 1:  # one step sees the velocity at its beginning alone
-            curve, rates = [[x] for x in here], [[shifted(rate, arb(-1))[0]] for rate in rates]
-        thin, rest = along(self.model, curve, None, len(curve[0]), K)
-        defects = [
-            [x - (rate[k] if k < len(rate) else 0) for k, x in enumerate(terms)]
-            for terms, rate in zip(thin, rates)
-        ]
-        jacobian, wide = along(self.model, curve, room, JACOBIAN_ORDER, K)
-        box = [derivatives(column, 0)[0] + spread(r) for column, r in zip(curve, room)]
-        lost = [abs(x) + y for x, y in zip(rest, self.model.neglected(box, K))]
-        matrices = [arb_mat(3, 3, [e[k] for e in jacobian]) for k in range(JACOBIAN_ORDER + 1)]
-        last = arb_mat(3, 3, [spread(x) for x in wide])
-        for k, (basis, bar) in enumerate(piece["parts"]):
-            centre, width = (2 * arb(k) + 1) / parts - 1, arb(1) / parts
-            B = arb_mat(3, 3, [number(x) for row in basis for x in row])
-            turned = [B.inv() * (m * B) for m in shifted(matrices, centre)]
-            rest = B.inv() * (last * B)
-            M = [[reach([m[i, j] for m in turned], width) + rest[i, j] for j in range(3)]
-                 for i in range(3)]  # fmt: skip
-            local = [reach(shifted(terms, centre), width) for terms in defects]
-            bars = [number(x) for x in bar]
-            self.part(B, M, (local, lost), bars, room, length / parts, jump)
-            jump = [arb(0)] * 3
-        self.end = [sum(column, arb(0)) for column in columns]
-        self.count = end
-
-    def part(self, B: arb_mat, M: Any, errors: Any, bar: Any, room: Any, h: arb, jump: Any) -> None:
-        """Check the comparison on a part."""
-        inverse, three, where = B.inv(), range(3), f"after {float(self.count):g}"
-        turn, after = inverse * self.basis, []
-        for i in three:
-            start = sum((abs(turn[i, j]) * self.v[j] for j in three), arb(0))
-            start += sum((abs(inverse[i, j]) * jump[j] for j in three), arb(0))
-            b = abs(sum((inverse[i, j] * errors[0][j] for j in three), arb(0)))
-            b += sum((abs(inverse[i, j]) * errors[1][j] for j in three), arb(0))
-            b += sum((abs(M[i][j]) * bar[j] for j in three if j != i), arb(0))
-            whole, integral = factors(M[i][i], h, self.eta)
-            after.append((whole * start + integral * b).upper())
-            require(start < bar[i] and after[i] < bar[i], f"the tube is too thin {where}")
-            most = sum((abs(B[i, j]) * bar[j] for j in three), arb(0))
-            require(most <= room[i], f"the bar leaves the room of the Jacobian {where}")
-        self.basis, self.v = B, after
+            rates = [(P(arb_poly([2 / length, 1])) - P) * (1 / self.eta) for P in curve]
+        if self.eta is not None and length == 1:  # it sees the velocity at its beginning alone
+            curve, rates = ([arb_poly([P(-1)]) for P in some] for some in (curve, rates))
+        images, lost = self.model.images(piece["K"]), self.model.neglected(curve, room, piece["K"])
+        velocity = self.model.along(curve, [], max(map(len, curve)), images)
+        defect = [f - rate + arb(0, g) for f, rate, g in zip(velocity, rates, lost)]
+        jacobian = self.model.along(curve, room, JACOBIAN_ORDER, images)
+        for k, (basis, bar) in enumerate(parts):
+            here = arb_poly([arb(2 * k + 1) / len(parts) - 1, arb(1) / len(parts)])
+            B, bar = arb_mat(3, 3, [number(x) for row in basis for x in row]), [*map(number, bar)]
+            inverse, M, entries = B.inv(), arb_mat(3, 3), [p(here) for p in jacobian]
+            for n in range(JACOBIAN_ORDER + 1):
+                term = inverse * arb_mat(3, 3, [p[n] for p in entries]) * B
+                M += term * arb(0, 1) if n else term
+            errors = bounds(inverse, [d(here)(arb(0, 1)) for d in defect])
+            begin = bounds(inverse * self.basis, self.v)
+            fits = all(x <= room[i] for i, x in enumerate(bounds(B, bar)))
+            require(fits, f"the bar leaves the room of the Jacobian after {start!r}")
+            after = compared(M, begin, errors, bar, time, self.eta)
+            below = all(begin[i] < bar[i] and after[i] < bar[i] for i in range(3))
+            require(below, f"the tube is too thin after {start!r}")
+            self.basis, self.v = B, after
 
 
-def check(path: Path, progress: Callable[[float], None] | None = None) -> list[tuple[float, float]]:
-    """Check a certificate; return (low, high) of alpha, gamma, rho at its end, which it must claim.
-
-    Raises
-    ------
-    Rejected
-        If the tube is not proved, or the enclosure that is claimed is not.
-    """
-    before = ctx.prec, ctx.cap
-    ctx.prec = BITS
+def check(path: Path, progress: Any = None) -> list[tuple[float, float]]:
+    """Return (low, high) of alpha, gamma, rho at the end of a certificate, or raise Rejected."""
+    cap = ctx.cap
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-        state = Check(record)
-        for i, piece in enumerate(record["pieces"]):
-            state.piece(piece)
-            if progress is not None:
-                progress((i + 1) / len(record["pieces"]))
-        unit = 1.0 if state.eta is None else record["learning_rate"]
-        require(record["time"] == float(state.count) * unit, "the time is another")
-        found = []
-        for i, name in enumerate(("alpha", "gamma", "rho")):
-            radius = sum((abs(state.basis[i, j]) * state.v[j] for j in range(3)), arb(0))
-            low, high = (number(x) for x in record["checked"][name])
-            at = state.end[i]
-            require(low <= at - radius and at + radius <= high, f"{name} is not proved as claimed")
-            found.append((float(low), float(high)))
-        return found
+        with ctx.workprec(BITS):
+            record = json.loads(path.read_text(encoding="utf-8"))
+            state = Check(record)
+            for i, piece in enumerate(record["pieces"]):
+                state.piece(piece)
+                if progress is not None:
+                    progress((i + 1) / len(record["pieces"]))
+            time = state.count * (record["learning_rate"] or 1.0)
+            require(record["time"] == time, "the time is another")
+            claimed = [record["checked"][name] for name in ("alpha", "gamma", "rho")]
+            for (low, high), at, r in zip(claimed, state.end, bounds(state.basis, state.v)):
+                holds = number(low) <= at - r and at + r <= number(high)
+                require(holds, f"an enclosure in [{low!r}, {high!r}] is not proved")
+            return [(float(low), float(high)) for low, high in claimed]
     except (KeyError, IndexError, TypeError, ValueError, ArithmeticError) as failure:
         raise Rejected(f"this is no certificate of a tube: {failure!r}") from failure
     finally:
-        ctx.prec, ctx.cap = before
+        ctx.cap = cap

@@ -7,13 +7,14 @@ tails (:mod:`~dynamics.positional.validated.tail`). That gamma > rho from some t
 gamma - rho and of its velocity all along the tube. For ever: the corollary below. The reduction to
 (alpha, gamma, rho) itself is proved in :mod:`symbolic.positional`.
 
-Corollary (for all times, the flow). The loss does not increase along the flow. On gamma = rho it is
-at least the floor of :func:`dynamics.positional.validated.outcomes.floor`. Hence if at one time
-gamma > rho and the loss is below the floor, then gamma > rho for ever after, and the test error is
-at most loss/log 2 for ever after, as each error costs log 2. For C = 2 the floor holds on rho =
-beta too: with rho < beta at that time, patch association, min(beta, gamma) > rho, lasts for ever.
-For C > 2 it lasts while rho < beta is sure: the loss falls at the rate :math:`|\theta'|_W^2`, W =
-diag(1, D(C-1), D(D-C)), so that :math:`D(D-C)|\rho(t)-\rho(T)|^2\le(t-T)\,\ell(T)` (Schwarz).
+Corollary (for all times, the flow), of the lemma of ``symbolic.positional.floor``: on gamma = rho
+the loss is at least :func:`~dynamics.positional.validated.outcomes.floor`, and it does not increase
+along the flow. Hence if at one time gamma > rho and the loss is below the floor, then gamma > rho
+for ever after, and the test error is at most loss/log 2 for ever after, as each error costs log 2.
+For C = 2 the floor holds on rho = beta too: with rho < beta at that time, patch association,
+min(beta, gamma) > rho, lasts for ever. For C > 2 it lasts while rho < beta is sure: the loss falls
+at the rate :math:`|\theta'|_W^2`, W = diag(1, D(C-1), D(D-C)), so that
+:math:`D(D-C)|\rho(t)-\rho(T)|^2\le(t-T)\,\ell(T)` (Schwarz).
 
 Trusted: IEEE arithmetic, NumPy's and LLVM's sums and products of floats, Arb. The parameters are
 the floats that they are.

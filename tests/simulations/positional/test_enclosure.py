@@ -16,7 +16,8 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from mpmath import mp
 
-from simulations.positional.invariance.balls import ball, least_value, outputs, state_terms
+from dynamics.core.balls.exact import exact as ball
+from simulations.positional.invariance.balls import least_value, outputs, state_terms
 from simulations.positional.invariance.box import Box, Witness, exact, read_box, written
 from simulations.positional.invariance.certified import bounds
 from simulations.positional.symmetric_line import most_features
