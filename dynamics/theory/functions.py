@@ -21,6 +21,18 @@ def softplus(x: float) -> float:
 
 
 @kernel
+def raised(score: float, top: float) -> float:
+    """Return e^(score - top), ``top`` the largest score of an element that there is."""
+    return math.exp(min(score - top, 0.0))
+
+
+@kernel
+def highest(number: float, score: float, others: float) -> float:
+    """Return the larger of a score, if there are elements that have it, and of others."""
+    return max(score, others) if number > 0.0 else others
+
+
+@kernel
 def _general_power(x: float, exponent: float) -> float:
     whole = int(exponent)
     if whole != exponent or abs(whole) > 64:
