@@ -32,10 +32,17 @@ class Numbers:
         """Return its value, which is a whole number."""
         return int(expression.subs(self._values))
 
+    def of(self, number: int) -> float:
+        """Return a whole number as one of those that ``real`` returns."""
+        return float(number)
 
-def law(theory: Theory, values: Mapping[str, float]) -> Law:
-    """Return the law of the data at checked values, for the sets whose elements can differ."""
-    numbers = Numbers(values)
+
+def law(theory: Theory, values: Mapping[str, float], numbers: Numbers | None = None) -> Law:
+    """Return the law of the data at checked values, for the sets whose elements can differ.
+
+    With other ``numbers``, chances and values of data are of their kind.
+    """
+    numbers = numbers or Numbers(values)
     homes = [home for home in theory.homes if home.has_data]
     used = {s for home in homes for s in home.sources}
     used |= {s for home in homes for members in home.inner for s in members.sources}
@@ -54,10 +61,11 @@ def _ways(subset: Source, numbers: Numbers) -> float:
     Counts of words are Poisson with the mean that they have, given that they sum to the length.
     """
     if isinstance(subset, Sequence):
-        return poisson(numbers.whole(subset.size), numbers.whole(subset.size))
+        size = numbers.whole(subset.size)
+        return poisson(size, numbers.of(size))
     assert isinstance(subset, Subset)
     of = sum(numbers.whole(part.count) for part in subset.over.parts)
-    return float(comb(of, numbers.whole(subset.size)))
+    return numbers.of(comb(of, numbers.whole(subset.size)))
 
 
 def _larger(home: Home, subsets: List[Source], numbers: Numbers) -> Larger:
@@ -83,7 +91,8 @@ def _inner(
     ]
     size, mean = numbers.whole(members.part.size), 0.0
     if members.strewn is not None and home.root is not None:
-        mean = size * numbers.real(members.strewn.chances[home.root]) / numbers.whole(home.size)
+        chance = numbers.real(members.strewn.chances[home.root])
+        mean = size * chance / numbers.whole(home.size)
     return Inner(
         size,
         _values(members.kinds, numbers),

@@ -48,9 +48,10 @@ def risk_of(theory: Theory, problem: StatedProblem, remainder: float = 0.0) -> S
     """Return the risk of a problem."""
     known = law(theory, problem.values)
     data = likely(known, remainder) if remainder else orbits(known)
-    return StatedRisk(problem, compiled(_source(theory), theory.name), data)
+    return StatedRisk(problem, compiled(source_of(theory), theory.name), data)
 
 
 @cache
-def _source(theory: Theory) -> str:
+def source_of(theory: Theory) -> str:
+    """Return the emitted source of a theory, made once."""
     return source(theory)
