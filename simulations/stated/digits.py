@@ -7,15 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import sympy as sp
-from flint import arb, fmpq
 
 from dynamics import ParameterError, gradient_flow
-from dynamics.core.balls.exact import exact
 from dynamics.theory import twin
 from dynamics.theory.data import how_many, orbits
 from simulations.stated import runs
-from simulations.stated.law import Numbers, law
+from simulations.stated.law import Balls, law
 from symbolic.theory import Theory
 
 #: Data orbits at most: some seconds in balls.
@@ -112,35 +109,3 @@ def along_flow(theory: Theory, values: Mapping[str, float]) -> tuple[Digits, ...
     if not len(run.time):
         return (start,)
     return start, digits(theory, values, run.states[-1], float(run.time[-1]))
-
-
-class Balls(Numbers):
-    """Expressions in sizes and constants as balls, in the precision that is set."""
-
-    def __init__(self, values: Mapping[str, float]) -> None:
-        super().__init__(values)
-        self._balls = {name: exact(x) for name, x in values.items()}
-
-    def real(self, expression: sp.Expr) -> Any:
-        """Return a ball that holds its value."""
-        x = sp.sympify(expression)
-        if x.is_Symbol:
-            return self._balls[x.name]
-        if x.is_Rational:
-            return arb(fmpq(int(x.p), int(x.q)))
-        arguments = [self.real(y) for y in x.args]
-        if x.is_Add:
-            return sum(arguments[1:], arguments[0])
-        if x.is_Mul:
-            found = arguments[0]
-            for y in arguments[1:]:
-                found = found * y
-            return found
-        if x.is_Pow:
-            base, power = arguments
-            return twin.power(base, power)
-        raise ParameterError(f"{x} is no number that balls know")
-
-    def of(self, number: int) -> Any:
-        """Return a whole number as a ball."""
-        return arb(number)

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from collections.abc import Sequence as List
 from math import comb
+from typing import Any
 
 import numpy as np
 import sympy as sp
+from flint import arb, fmpq
 
+from dynamics.core.balls.exact import exact
+from dynamics.core.errors import ParameterError
 from dynamics.theory.data import Array, Inner, Larger, Law, poisson
+from dynamics.theory.twin import power
 from symbolic.theory.orbit_data import Home, Kind, Members
 from symbolic.theory.tensors import Colouring, Sequence, Source, Subset
 from symbolic.theory.theory import Theory
@@ -35,6 +40,37 @@ class Numbers:
     def of(self, number: int) -> float:
         """Return a whole number as one of those that ``real`` returns."""
         return float(number)
+
+
+class Balls(Numbers):
+    """Expressions in sizes and constants as balls, in the precision that is set."""
+
+    def __init__(self, values: Mapping[str, float]) -> None:
+        super().__init__(values)
+        self._balls = {name: exact(x) for name, x in values.items()}
+
+    def real(self, expression: sp.Expr) -> Any:
+        """Return a ball that holds its value."""
+        x = sp.sympify(expression)
+        if x.is_Symbol:
+            return self._balls[x.name]
+        if x.is_Rational:
+            return arb(fmpq(int(x.p), int(x.q)))
+        arguments = [self.real(y) for y in x.args]
+        if x.is_Add:
+            return sum(arguments[1:], arguments[0])
+        if x.is_Mul:
+            found = arguments[0]
+            for y in arguments[1:]:
+                found = found * y
+            return found
+        if x.is_Pow:
+            return power(*arguments)
+        raise ParameterError(f"{x} is no number that balls know")
+
+    def of(self, number: int) -> Any:
+        """Return a whole number as a ball."""
+        return arb(number)
 
 
 def law(theory: Theory, values: Mapping[str, float], numbers: Numbers | None = None) -> Law:

@@ -33,11 +33,11 @@ def centred(expression: Node) -> Node:
 
 def _mean(target: Node, total: Node) -> Node | None:
     """Return the sum of both as one mean; ``None`` if they are none."""
-    numbers, sums = _parted(total)
+    numbers, sums = parted(total)
     if len(sums) != 1 or sums[0].op != "sum" or not _is_given(target):
         return None
     over, (body,) = sums[0].detail, sums[0].arguments
-    own, factors = _parted(body)
+    own, factors = parted(body)
     weights = [x for x in factors if x.op == "softmax" and x.detail == over]
     if len(weights) != 1 or over in target.axes:
         return None
@@ -46,7 +46,7 @@ def _mean(target: Node, total: Node) -> Node | None:
     return (weights[0] * (target + value)).sum(over)
 
 
-def _parted(x: Node) -> tuple[list[Node], list[Node]]:
+def parted(x: Node) -> tuple[list[Node], list[Node]]:
     """Return the numbers and the other factors of a product."""
     factors = _factors(x)
     return [y for y in factors if y.op == "constant"], [y for y in factors if y.op != "constant"]

@@ -17,8 +17,8 @@ from dynamics.theory import twin
 from dynamics.theory.data import Orbits, orbits
 from dynamics.theory.kernel import compiled, mean, mean_function
 from simulations.stated import digits as module
-from simulations.stated.digits import Balls, along_flow, digits
-from simulations.stated.law import law
+from simulations.stated.digits import along_flow, digits
+from simulations.stated.law import Balls, law
 from symbolic.theory import load_theory
 from symbolic.theory import theory as theory_module
 from symbolic.theory.source import source
