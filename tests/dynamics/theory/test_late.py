@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import symbolic
+from dynamics.core.jit import plain_twin
+from dynamics.theory import functions
 from dynamics.theory.data import orbits
 from dynamics.theory.kernel import compiled, mean, mean_function
 from simulations.stated import examples
@@ -126,6 +128,19 @@ def test_without_the_largest_score_it_overflows():
           mean(mean_function(text, "it"), data, [1.0, 0.5], constants)[0], rel=1e-14)  # fmt: skip
     with pytest.raises(OverflowError):
         mean(mean_function(plain, "it"), data, [1e3, 0.0], constants)
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_a_score_that_is_no_number_stays_none(plain):
+    raised, highest = functions.raised, functions.highest
+    if plain:
+        raised, highest = plain_twin(raised), plain_twin(highest)
+    assert np.isnan(raised(np.nan, 1.0))
+    assert np.isnan(raised(np.inf, np.inf))
+    assert np.isnan(highest(1.0, np.nan, 3.0))
+    assert highest(0.0, 5.0, 3.0) == 3.0
+    assert highest(2.0, 5.0, -np.inf) == 5.0
+    assert raised(7.0, 1.0) == 1.0  # of a score that no element has
 
 
 def test_only_scores_of_elements_that_there_are_count():
