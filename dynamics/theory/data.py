@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,7 +81,7 @@ class Law:
     @property
     def normaliser(self) -> float:
         """What the product of the chances of types is divided by."""
-        return float(math.prod(self.subset_ways))
+        return math.prod(self.subset_ways)
 
 
 @dataclass(frozen=True)
@@ -111,17 +112,17 @@ class Orbits:
 def types_of(larger: Larger) -> list[Type]:
     """Return every type that has a chance."""
     found = []
-    for root, weight in enumerate(larger.weight):
+    for root, weight in enumerate(larger.weight.tolist()):
         choices = [list(_fillings(inner)) for inner in larger.inner]
         for numbers in product(*choices):
-            chance, uses = float(weight), larger.uses[root].copy()
+            chance, uses = weight, larger.uses[root].copy()
             for inner, held in zip(larger.inner, numbers):
                 if inner.strewn:
                     chance *= poisson(held[0], inner.mean)
                     uses = uses + np.array(held) @ inner.uses
                     continue
                 chance *= _multinomial(held) * math.prod(
-                    float(w) ** k for w, k in zip(inner.weight[root], held) if k
+                    w**k for w, k in zip(inner.weight[root].tolist(), held) if k
                 )
                 uses = uses + np.array(held) @ inner.uses
             if chance > 0.0:
@@ -253,10 +254,12 @@ def how_many(law: Law) -> int:
     return total.get((0,) * len(law.subset_size), 0)
 
 
-def poisson(number: int, mean: float) -> float:
-    """Return the chance of a number that has a Poisson law."""
+def poisson(number: int, mean: Any) -> Any:
+    """Return the chance of a number that has a Poisson law, of the kind of its mean."""
     if mean == 0.0:
         return float(number == 0)
+    if not isinstance(mean, float):  # a ball
+        return mean**number * (-mean).exp() / math.factorial(number)
     return math.exp(number * math.log(mean) - mean - math.lgamma(number + 1.0))
 
 

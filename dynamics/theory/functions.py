@@ -21,6 +21,22 @@ def softplus(x: float) -> float:
 
 
 @kernel
+def raised(score: float, top: float) -> float:
+    """Return e^(score - top), ``top`` the largest score of an element that there is; nan of nan.
+
+    At most 1: a score that no element has may be larger, and is counted 0 times.
+    """
+    excess = score - top
+    return math.exp(0.0 if excess > 0.0 else excess)
+
+
+@kernel
+def highest(number: float, score: float, others: float) -> float:
+    """Return the larger of a score, if there are elements that have it, and of others."""
+    return others if score <= others or not number > 0.0 else score
+
+
+@kernel
 def _general_power(x: float, exponent: float) -> float:
     whole = int(exponent)
     if whole != exponent or abs(whole) > 64:

@@ -34,7 +34,7 @@ class StatedProblem:
 
 
 class Loss(NamedTuple):
-    """The risk, and an estimate of the rounding in it."""
+    """The risk, an estimate of the rounding in it and a bound of what is left out of the data."""
 
     loss: float
     bound: float
@@ -50,20 +50,29 @@ class StatedRisk(Risk):
     function
         What `dynamics.theory.kernel.compiled` returns.
     data
-        Every configuration of the data up to symmetry.
+        Every configuration of the data up to symmetry, or all but unlikely ones.
+    largest
+        Returns bounds of |loss| and of each slope, of any datum, at a state; needed where
+        configurations are left out.
 
-    Nothing is neglected but what the data leave out: that adds at most ``remainder``, a bound of
-    its chance, times its largest loss, which is not known. What is left is rounding, of which
-    ``bound`` is an estimate, 64 units in the last place. :meth:`jacobian` is by central differences
-    of the gradient: it steers a flow and tells a stable learning rate, to about ten digits.
+    Nothing is neglected but what the data leave out: that is at most ``remainder``, a bound of its
+    chance, times these bounds (:meth:`left_out`). What remains is rounding, of which ``bound`` is
+    an estimate, 64 units in the last place; it holds both. :meth:`jacobian` is by central
+    differences of the gradient: it steers a flow and tells a stable learning rate, to about ten
+    digits.
     """
 
     tolerance = ROUNDING
     method = "data orbits"
 
     def __init__(
-        self, problem: StatedProblem, function: Callable[..., float], data: Orbits
+        self,
+        problem: StatedProblem,
+        function: Callable[..., float],
+        data: Orbits,
+        largest: Callable[[Array], tuple[float, Array]] | None = None,
     ) -> None:
+        self._largest = largest
         self.problem, self.order_parameters = problem, tuple(problem.start)
         number = len(data.weight)
         self.remainder = data.remainder
@@ -77,6 +86,20 @@ class StatedRisk(Risk):
     def _evaluate(self, state: Any) -> tuple[float, Array]:
         out = np.empty(len(self.order_parameters))
         return self._function(np.asarray(state, float), self._constants, *self._columns, out), out
+
+    def left_out(self, state: Any) -> tuple[float, Array]:
+        """Return bounds of what the configurations left out add to risk and gradient, (n,).
+
+        Certified: the bound of their chance times one of the loss, or slope, of any datum. Infinite
+        where that is not known.
+        """
+        n = len(self.order_parameters)
+        if not self.remainder:
+            return 0.0, np.zeros(n)
+        if self._largest is None:
+            return math.inf, np.full(n, math.inf)
+        loss, slopes = self._largest(np.asarray(state, float))
+        return self.remainder * loss * (1.0 + ROUNDING), self.remainder * slopes * (1.0 + ROUNDING)
 
     def gradient(self, state: Any) -> Any:
         """Return the derivative in one entry of each order parameter, (n,)."""
@@ -102,8 +125,8 @@ class StatedRisk(Risk):
         return found
 
     def evaluate(self, state: Any) -> Loss:
-        """Return the risk and an estimate of its rounding."""
+        """Return the risk, and an estimate of its rounding with a bound of what is left out."""
         loss = self._evaluate(state)[0]
         if not math.isfinite(loss):
             raise OverflowError(f"the risk is {loss}")
-        return Loss(loss, ROUNDING * abs(loss))
+        return Loss(loss, ROUNDING * abs(loss) + self.left_out(state)[0])

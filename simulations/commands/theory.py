@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,9 @@ DESCRIPTION = """\
 Run FILE.py, which states a theory: index sets with symbolic sizes, data, parameters and the loss.
 Print its order parameters with the number of entries of each, for all sizes; hold the derived loss
 and gradient against the full model at small sizes, every entry and every configuration of the data;
-and tell what the flow conserves and whether the invariant manifold repels there. With --run,
---sweep, --falsify or --report, do that instead, as on the theories that come with patchdyn.
+prove in ball arithmetic how many digits of them are right, at the start and late in training; and
+tell what the flow conserves and whether the invariant manifold repels there. With --run, --sweep,
+--falsify or --report, do that instead, as on the theories that come with patchdyn.
 """
 EPILOG = f"""\
 the language (no import is needed in the file; names of arrays and indices are yours):
@@ -90,10 +92,13 @@ def execute(args: argparse.Namespace) -> int:
     if args.report is not None:
         return _report(args)
     from simulations.files.as_json import to_json
+    from simulations.stated.digits import along_flow
     from simulations.stated.findings import described, examine
     from symbolic.theory import load_theory
 
-    findings = examine(load_theory(args.file), _values(args.at))
+    theory = load_theory(args.file)
+    findings = examine(theory, _values(args.at))
+    findings = replace(findings, digits=along_flow(theory, findings.check.at))
     print(to_json(findings) if args.json else described(findings))
     return DONE if findings.agrees else FAILED
 

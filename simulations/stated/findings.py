@@ -15,6 +15,7 @@ from dynamics.theory import closed
 from dynamics.theory.data import Orbits, orbits
 from dynamics.theory.kernel import mean, mean_function
 from simulations.stated import manifold
+from simulations.stated.digits import Digits
 from simulations.stated.full import FullModel
 from simulations.stated.law import Numbers, law
 from symbolic.theory import Theory, TheoryError
@@ -69,7 +70,8 @@ class Findings:
 
     ``conserved`` are formulas in order parameters at those sizes, ``linear`` the coefficients of
     those that are linear; ``dimension`` that of the
-    smallest affine space through the start which the flow stays in.
+    smallest affine space through the start which the flow stays in; ``digits`` what is proved of
+    the compiled gradient along that flow, if it was asked for.
     """
 
     theory: str
@@ -84,6 +86,7 @@ class Findings:
     dimension: int
     derivation_seconds: float
     gradient_seconds: float
+    digits: tuple[Digits, ...] = ()
 
 
 def examine(theory: Theory, given: Mapping[str, float] | None = None) -> Findings:
@@ -282,7 +285,8 @@ def described(findings: Findings) -> str:
               f"  largest difference {check.difference:.1e}, within an orbit {check.spread:.1e} "
               f"(allowed {AGREES:g})",
               *(f"  {words}" for words in check.miscounted),
-              f"  one gradient {findings.gradient_seconds:.2g} s in plain Python", ""]  # fmt: skip
+              f"  one gradient {findings.gradient_seconds:.2g} s in plain Python",
+              *(f"  {one.sentence}" for one in findings.digits), ""]  # fmt: skip
     lines += ["conserved there by the flow: " + ("" if findings.conserved else "nothing linear or "
               "quadratic")]  # fmt: skip
     lines += [f"  {formula}" for formula in findings.conserved]

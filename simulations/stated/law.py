@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from collections.abc import Sequence as List
 from math import comb
+from typing import Any
 
 import numpy as np
 import sympy as sp
+from flint import arb, fmpq
 
+from dynamics.core.balls.exact import exact
+from dynamics.core.errors import ParameterError
 from dynamics.theory.data import Array, Inner, Larger, Law, poisson
+from dynamics.theory.twin import power
 from symbolic.theory.orbit_data import Home, Kind, Members
 from symbolic.theory.tensors import Colouring, Sequence, Source, Subset
 from symbolic.theory.theory import Theory
@@ -32,10 +37,48 @@ class Numbers:
         """Return its value, which is a whole number."""
         return int(expression.subs(self._values))
 
+    def of(self, number: int) -> float:
+        """Return a whole number as one of those that ``real`` returns."""
+        return float(number)
 
-def law(theory: Theory, values: Mapping[str, float]) -> Law:
-    """Return the law of the data at checked values, for the sets whose elements can differ."""
-    numbers = Numbers(values)
+
+class Balls(Numbers):
+    """Expressions in sizes and constants as balls, in the precision that is set."""
+
+    def __init__(self, values: Mapping[str, float]) -> None:
+        super().__init__(values)
+        self._balls = {name: exact(x) for name, x in values.items()}
+
+    def real(self, expression: sp.Expr) -> Any:
+        """Return a ball that holds its value."""
+        x = sp.sympify(expression)
+        if x.is_Symbol:
+            return self._balls[x.name]
+        if x.is_Rational:
+            return arb(fmpq(int(x.p), int(x.q)))
+        arguments = [self.real(y) for y in x.args]
+        if x.is_Add:
+            return sum(arguments[1:], arguments[0])
+        if x.is_Mul:
+            found = arguments[0]
+            for y in arguments[1:]:
+                found = found * y
+            return found
+        if x.is_Pow:
+            return power(*arguments)
+        raise ParameterError(f"{x} is no number that balls know")
+
+    def of(self, number: int) -> Any:
+        """Return a whole number as a ball."""
+        return arb(number)
+
+
+def law(theory: Theory, values: Mapping[str, float], numbers: Numbers | None = None) -> Law:
+    """Return the law of the data at checked values, for the sets whose elements can differ.
+
+    With other ``numbers``, chances and values of data are of their kind.
+    """
+    numbers = numbers or Numbers(values)
     homes = [home for home in theory.homes if home.has_data]
     used = {s for home in homes for s in home.sources}
     used |= {s for home in homes for members in home.inner for s in members.sources}
@@ -54,10 +97,11 @@ def _ways(subset: Source, numbers: Numbers) -> float:
     Counts of words are Poisson with the mean that they have, given that they sum to the length.
     """
     if isinstance(subset, Sequence):
-        return poisson(numbers.whole(subset.size), numbers.whole(subset.size))
+        size = numbers.whole(subset.size)
+        return poisson(size, numbers.of(size))
     assert isinstance(subset, Subset)
     of = sum(numbers.whole(part.count) for part in subset.over.parts)
-    return float(comb(of, numbers.whole(subset.size)))
+    return numbers.of(comb(of, numbers.whole(subset.size)))
 
 
 def _larger(home: Home, subsets: List[Source], numbers: Numbers) -> Larger:
@@ -83,7 +127,8 @@ def _inner(
     ]
     size, mean = numbers.whole(members.part.size), 0.0
     if members.strewn is not None and home.root is not None:
-        mean = size * numbers.real(members.strewn.chances[home.root]) / numbers.whole(home.size)
+        chance = numbers.real(members.strewn.chances[home.root])
+        mean = size * chance / numbers.whole(home.size)
     return Inner(
         size,
         _values(members.kinds, numbers),

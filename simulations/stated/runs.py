@@ -10,6 +10,7 @@ from dynamics.theory.kernel import compiled
 from dynamics.theory.likely import likely
 from dynamics.theory.risk import StatedProblem, StatedRisk
 from simulations.stated.law import Numbers, law
+from simulations.stated.ranges import bounds
 from symbolic.theory import Theory
 from symbolic.theory.source import source
 
@@ -22,7 +23,9 @@ def risk(theory: Theory, *, remainder: float = 0.0, **values: Any) -> StatedRisk
     theory
         What is stated.
     remainder
-        Chance of data orbits that may be left out, the least likely ones; 0: none.
+        Chance of data orbits that may be left out, the least likely ones; 0: none. What they would
+        add to risk and gradient has a certified bound (``left_out``), infinite if the loss of a
+        datum has none.
     values
         Sizes and constants.
 
@@ -47,10 +50,13 @@ def problem(theory: Theory, values: dict[str, float]) -> StatedProblem:
 def risk_of(theory: Theory, problem: StatedProblem, remainder: float = 0.0) -> StatedRisk:
     """Return the risk of a problem."""
     known = law(theory, problem.values)
-    data = likely(known, remainder) if remainder else orbits(known)
-    return StatedRisk(problem, compiled(_source(theory), theory.name), data)
+    function = compiled(source_of(theory), theory.name)
+    if not remainder:
+        return StatedRisk(problem, function, orbits(known))
+    return StatedRisk(problem, function, likely(known, remainder), bounds(theory, problem.values))
 
 
 @cache
-def _source(theory: Theory) -> str:
+def source_of(theory: Theory) -> str:
+    """Return the emitted source of a theory, made once."""
     return source(theory)

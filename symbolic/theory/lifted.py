@@ -5,19 +5,24 @@ does, once the data are given up to symmetry (`symbolic.theory.orbit_data`). A s
 a sum over the ways in which one index can be added to a pattern: an element in use, a new one of
 the same larger element, or one of a new larger element. How many ways there are is a polynomial in
 the sizes and in the counts of the data, so that a value holds for all sizes at once.
+
+Softmax is a primitive: a weight is e^(score - top) over the sum of these, ``top`` the largest score
+of an element that there is, so that nothing overflows and what is smallest keeps its digits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from symbolic.theory.expression import FUNCTIONS, Node
-from symbolic.theory.orbit_data import Home, Members
-from symbolic.theory.patterns import NONE, Key, canonical
+from symbolic.theory.orbit_data import Home
+from symbolic.theory.patterns import NONE, Key
+from symbolic.theory.places import FAMILIES, New, Pattern, places
 from symbolic.theory.sets import IndexSet
 from symbolic.theory.tensors import Sequence, Tensor
 
@@ -26,77 +31,11 @@ OPAQUE: Mapping[str, Callable[[sp.Expr], sp.Expr]] = {name: sp.Function(name) fo
 #: Operations up to which a value is written where it is used, and up to which a sum or product is.
 SHORT, LONG = 3, 30
 _COSTLY = {*FUNCTIONS, "power", "softmax", "softmax_tangent"}
-_FAMILIES = {sp.Symbol(f"f_{i}", integer=True) for i in range(16)}
-
-
-def _family(number: int) -> sp.Symbol:
-    return sp.Symbol(f"f_{number}", integer=True)
-
-
-@dataclass(frozen=True)
-class Element:
-    """Where an index points: a larger element of the pattern, and which element inside it."""
-
-    larger: int
-    members: Members | None  # None: the larger element itself
-    own: int = NONE
-
-
-@dataclass(frozen=True)
-class Pattern:
-    """Larger elements in use, each of a family; elements in use inside them; the indices."""
-
-    larger: tuple[tuple[Home, sp.Expr], ...] = ()
-    own: tuple[tuple[int, Members, int], ...] = ()  # larger element, set, kind
-    at: tuple[tuple[str, Element], ...] = ()
-
-    def element(self, index: str) -> Element:
-        """Return where an index points."""
-        return dict(self.at)[index]
-
-    def pointing(self, index: str, element: Element) -> Pattern:
-        """Return the pattern with one more index, or with an index elsewhere."""
-        return replace(
-            self,
-            at=tuple(sorted({**dict(self.at), index: element}.items(), key=lambda pair: pair[0])),
-        )
-
-    def restricted(self, indices: Mapping[str, IndexSet]) -> Pattern:
-        """Return what these indices use of it, numbered in the order of their names."""
-        larger: dict[int, int] = {}
-        own: dict[int, int] = {}
-        at = []
-        for index, element in self.at:
-            if index in indices:
-                there = larger.setdefault(element.larger, len(larger))
-                place = element.own
-                if place != NONE:
-                    place = own.setdefault(place, len(own))
-                at.append((index, Element(there, element.members, place)))
-        kept = tuple((larger[self.own[i][0]], *self.own[i][1:]) for i in own)
-        return Pattern(tuple(self.larger[i] for i in larger), kept, tuple(at))
-
-    def canonical(self) -> tuple[Pattern, dict[sp.Symbol, sp.Symbol]]:
-        """Return the pattern with families numbered in order, and what they were called."""
-        families = dict.fromkeys(family for _, family in self.larger if family.is_Symbol)
-        number = {family: _family(i) for i, family in enumerate(families)}
-        larger = tuple((home, number.get(family, family)) for home, family in self.larger)
-        return replace(self, larger=larger), {new: old for old, new in number.items()}
-
-    def key(self, indices: tuple[str, ...]) -> Key:
-        """Return the orbit of an index tuple."""
-        spots = []
-        for index in indices:
-            element = self.element(index)
-            home = self.larger[element.larger][0]
-            if element.members is None:
-                assert home.root is not None
-                spots.append((home.root, element.larger, NONE))
-            elif home.root is None:
-                spots.append((element.members.part, len(self.larger) + element.own, NONE))
-            else:
-                spots.append((element.members.part, element.larger, element.own))
-        return canonical(tuple(spots))
+#: Softmax: e^(score - top); the largest of some scores; a score that a number of elements has: of a
+#: sum over families it makes a search for the largest; 1 if two families are the same.
+RAISED, TOP, HIGHEST, SAME = map(sp.Function, ("raised", "top", "highest", "same"))
+#: Operations up to which a summand is written out to see whether it is a polynomial in the data.
+WRITTEN_OUT = 120
 
 
 @dataclass(frozen=True)
@@ -126,11 +65,11 @@ class Lift:
     ) -> None:
         self.homes, self.entries = homes, entries
         self._known: dict[tuple[Node, Pattern], sp.Expr] = {}
-        self._norms: dict[tuple[Node, Pattern], sp.Expr] = {}
+        self._of_softmax: dict[tuple[str, Node, Pattern], sp.Expr] = {}
         self._names: dict[sp.Expr, sp.FunctionClass] = {}
         self.steps: dict[sp.FunctionClass, Step] = {}
 
-    def value(self, x: Node, pattern: Pattern = Pattern()) -> sp.Expr:
+    def value(self, x: Node, pattern: Pattern) -> sp.Expr:
         """Return the value of an expression where its free indices lie as in a pattern."""
         pattern, families = pattern.restricted(x.axes).canonical()
         if (x, pattern) not in self._known:
@@ -142,7 +81,7 @@ class Lift:
         """Return a name for a value, a function of the families that it depends on."""
         if value.is_Atom or value.count_ops() <= short:
             return value
-        families = tuple(sorted(value.free_symbols & _FAMILIES, key=lambda f: f.name))
+        families = tuple(sorted(value.free_symbols & FAMILIES, key=lambda f: f.name))
         if value not in self._names:
             name = self._names[value] = sp.Function(f"_v{len(self.steps)}")
             self.steps[name] = Step(families, value, self._depth(value))
@@ -155,15 +94,6 @@ class Lift:
         within = (self.steps[x.func].depth for x in value.atoms(AppliedUndef)
                   if x.func in self.steps)  # fmt: skip
         return max(own, *within, 0)
-
-    def over(self, family: sp.Symbol, home: Home, value: sp.Expr) -> sp.Expr:
-        """Return the sum of a value over all larger elements, family by family.
-
-        The family is named by the number of sums below, so that no name is ever caught.
-        """
-        bound = sp.Symbol(f"b_{self._depth(value)}", integer=True)
-        summand = (home.copies(family) * value).xreplace({family: bound})
-        return sp.Sum(summand, (bound, 0, home.families - 1))
 
     def _value(self, x: Node, at: Pattern) -> sp.Expr:
         if x.op == "constant":
@@ -216,20 +146,46 @@ class Lift:
         return part
 
     def _raised(self, x: Node, at: Pattern) -> sp.Expr:
-        """Return e to the score of a softmax, for the element that its index points to."""
+        """Return e to the score of a softmax less the largest, where its index points."""
         at, families = at.restricted(x.axes).canonical()
-        value = self.value(x.arguments[0], at)
-        return self._named(OPAQUE["exp"](value), 0).xreplace(families)
+        value = RAISED(self.value(x.arguments[0], at), self._top(x, at))
+        return self._named(value, 0).xreplace(families)
+
+    def _top(self, x: Node, at: Pattern) -> sp.Expr:
+        """Return the largest score of a softmax."""
+        (score,), over = x.arguments, x.detail
+
+        def largest(rest: Pattern) -> sp.Expr:
+            scores = []
+            for some in places(self.homes, rest, over, score.axes[over]):
+                for number, value in some.each(partial(self.value, score)):
+                    if some.new is None:
+                        scores.append(HIGHEST(number, value))
+                    elif number.has(some.new.family) or value.has(some.new.family):
+                        scores.append(self._loop(some.new, HIGHEST(number, value)))
+                    else:
+                        scores.append(HIGHEST(some.new.number * number, value))
+            return self._named(TOP(*dict.fromkeys(scores)), 0)
+
+        return self._kept("top", x, at, largest)
 
     def _norm(self, x: Node, at: Pattern) -> sp.Expr:
         """Return what the weights of a softmax are divided by."""
         (score,), over = x.arguments, x.detail
-        others = {name: where for name, where in x.axes.items() if name != over}
+
+        def sum_of_all(rest: Pattern) -> sp.Expr:
+            body = partial(self._raised, x)
+            return self._named(self.total(rest, over, score.axes[over], body))
+
+        return self._kept("norm", x, at, sum_of_all)
+
+    def _kept(self, what: str, x: Node, at: Pattern, make: Callable[[Pattern], sp.Expr]) -> sp.Expr:
+        """Return what belongs to all weights of a softmax at once, made once for each pattern."""
+        others = {name: where for name, where in x.axes.items() if name != x.detail}
         rest, families = at.restricted(others).canonical()
-        if (x, rest) not in self._norms:
-            total = self.total(rest, over, score.axes[over], lambda p: self._raised(x, p))
-            self._norms[x, rest] = self._named(total)
-        return self._norms[x, rest].xreplace(families)
+        if (what, x, rest) not in self._of_softmax:
+            self._of_softmax[what, x, rest] = make(rest)
+        return self._of_softmax[what, x, rest].xreplace(families)
 
     def _softmax_tangent(self, x: Node, at: Pattern) -> sp.Expr:
         """Return p_j sum_k p_k (x_j' - x_k')."""
@@ -249,59 +205,94 @@ class Lift:
     ) -> sp.Expr:
         """Return the sum of a body over all elements that an index can point to."""
         terms: list[sp.Expr] = []
-        for home, members in (place for part in where.parts for place in self._homes(part)):
-            used = [i for i, (there, _) in enumerate(at.larger) if there is home]
-            terms += [self._inside(at, i, members, index, body) for i in used]
+        for some in places(self.homes, at, index, where):
+            one = _collected(some.each(body))
+            terms.append(one if some.new is None else self._over_all(some.new, one))
+        return self._factored(sp.Add(*terms))
 
-            def new(
-                family: sp.Expr, home: Home = home, members: Members | None = members
-            ) -> sp.Expr:
-                grown = replace(at, larger=(*at.larger, (home, family)))
-                return self._inside(grown, len(at.larger), members, index, body)
+    def _factored(self, value: sp.Expr) -> sp.Expr:
+        """Return a sum less the factors that all terms have, named, times these factors."""
+        terms = sp.Add.make_args(value)
+        shared = set.intersection(*(set(sp.Mul.make_args(term)) for term in terms))
+        common = [x for x in sp.Mul.make_args(terms[0]) if x in shared and not x.is_number]
+        if len(terms) == 1 or not common:
+            return value
+        factor = sp.Mul(*common)
+        return sp.Mul(factor, self._named(sp.Add(*(term / factor for term in terms))))
 
-            if home.size == 1:
-                terms += [new(sp.Integer(0))] if not used else []
-                continue
-            family = _family(len({family for _, family in at.larger if family.is_Symbol}))
-            one = new(family)
-            if one.has(family):
-                terms.append(self.over(family, home, one))
-                terms += [-new(at.larger[i][1]) for i in used]
-            else:
-                terms.append((home.size - len(used)) * one)
-        return sp.Add(*terms)
+    def _over_all(self, new: New, value: sp.Expr) -> sp.Expr:
+        """Return the sum of a value over all larger elements but those in use.
 
-    def _inside(
-        self,
-        at: Pattern,
-        larger: int,
-        members: Members | None,
-        index: str,
-        body: Callable[[Pattern], sp.Expr],
-    ) -> sp.Expr:
-        """Return the sum over one larger element: over those in use, and over each kind of rest."""
-        if members is None:
-            return body(at.pointing(index, Element(larger, None)))
-        used = [
-            i for i, (there, whose, _) in enumerate(at.own) if there == larger and whose is members
-        ]
-        terms = [body(at.pointing(index, Element(larger, members, i))) for i in used]
-        kinds = range(len(members.kinds))
-        fresh = []
-        for kind in kinds:
-            grown = replace(at, own=(*at.own, (larger, members, kind)))
-            fresh.append(body(grown.pointing(index, Element(larger, members, len(at.own)))))
-        if all(value == fresh[0] for value in fresh) and not members.strewn:
-            return sp.Add(*terms, (members.part.size - len(used)) * fresh[0])
-        family = at.larger[larger][1]
-        for kind, value in zip(kinds, fresh):
-            left = members.number(family, kind) - sum(at.own[i][2] == kind for i in used)
-            terms.append(left * value)
-        return sp.Add(*terms)
+        What is a polynomial in the data is summed over all of them: a sum of data is exact, so that
+        those in use can be taken away. Else nothing is taken away that would have to cancel.
+        """
+        if not value.has(new.family):
+            return new.number * value
+        sums = self._polynomials(value, new.family) if new.used else None
+        if sums is None:
+            return self._loop(new, value)
+        return sp.Add(*(
+            factor * sp.Add(self._loop(replace(new, used=()), data),
+                            *(-data.xreplace({new.family: used}) for used in new.used))
+            for factor, data in sums.items()
+        ))  # fmt: skip
 
-    def _homes(self, part: IndexSet) -> Iterator[tuple[Home, Members | None]]:
-        """Yield the larger sets that a set is in, with its members (``None``: the larger set)."""
-        for home in self.homes:
-            if home.root is part:
-                yield home, None
-            yield from ((home, members) for members in home.inner if members.part is part)
+    def _loop(self, new: New, value: sp.Expr) -> sp.Expr:
+        """Return the sum over families of larger elements, or the largest of them.
+
+        The family is named by the number of sums below, so that no name is ever caught.
+        """
+        copies = new.home.copies(new.family) - sp.Add(*(SAME(new.family, x) for x in new.used))
+        if value.func is HIGHEST:
+            summand = HIGHEST(copies * value.args[0], value.args[1])
+        else:
+            summand = copies * value
+        bound = sp.Symbol(f"b_{self._depth(summand)}", integer=True)
+        summand = summand.xreplace({new.family: bound})
+        return sp.Sum(summand, (bound, 0, new.home.families - 1))
+
+    def _polynomials(self, value: sp.Expr, family: sp.Symbol) -> dict[sp.Expr, sp.Expr] | None:
+        """Return polynomials in the data of a family by what they are multiplied with.
+
+        ``None`` if the value is no sum of such products.
+        """
+        plain = self._written_out(value, family)
+        if plain.count_ops() > WRITTEN_OUT:
+            return None
+        found: dict[sp.Expr, sp.Expr] = {}
+        for term in sp.Add.make_args(sp.expand(plain)):
+            rest, own = term.as_independent(family, as_Add=False)
+            if not all(isinstance(x.as_base_exp()[0], sp.Indexed) for x in sp.Mul.make_args(own)
+                       if x != 1):  # fmt: skip
+                return None
+            number, factor = rest.as_coeff_Mul()
+            found[factor] = found.get(factor, sp.Integer(0)) + number * own
+        return found
+
+    def _written_out(self, value: sp.Expr, family: sp.Symbol) -> sp.Expr:
+        """Return a value without names that depend on a family."""
+        named = [x for x in value.atoms(AppliedUndef) if x.func in self.steps and x.has(family)]
+        while named:
+            contents = {}
+            for x in named:
+                step = self.steps[x.func]
+                contents[x] = step.value.xreplace(dict(zip(step.families, x.args)))
+            value = value.xreplace(contents)
+            if value.count_ops() > WRITTEN_OUT:
+                break
+            named = [x for x in value.atoms(AppliedUndef) if x.func in self.steps and x.has(family)]
+        return value
+
+
+def _collected(pairs: list[tuple[sp.Expr, sp.Expr]]) -> sp.Expr:
+    """Return the sum of numbers times values, the numbers of values that differ in sign together.
+
+    The numbers are whole, so that what cancels among them cancels exactly.
+    """
+    numbers: dict[sp.Expr, sp.Expr] = {}
+    for number, value in pairs:
+        sign, rest = value.as_coeff_Mul()
+        if rest.could_extract_minus_sign():
+            sign, rest = -sign, -rest
+        numbers[rest] = numbers.get(rest, sp.Integer(0)) + sign * number
+    return sp.Add(*(rest * number for rest, number in numbers.items()))

@@ -15,6 +15,7 @@ from sympy.printing.precedence import PRECEDENCE
 from sympy.printing.pycode import PythonCodePrinter
 
 from symbolic.theory.errors import TheoryError
+from symbolic.theory.lifted import HIGHEST, SAME, TOP
 from symbolic.theory.orbit_data import Home
 from symbolic.theory.theory import Theory
 
@@ -29,7 +30,13 @@ Derived from the statement of the theory ({paper}).
 
 import math as _math
 
-from dynamics.theory.functions import power as _power, sigmoid as _sigmoid, softplus as _softplus
+from dynamics.theory.functions import (
+    highest as _highest,
+    power as _power,
+    raised as _raised,
+    sigmoid as _sigmoid,
+    softplus as _softplus,
+)
 
 
 def mean({arguments}):
@@ -67,10 +74,23 @@ class _Printer(PythonCodePrinter):
 
     def _print_Function(self, expr: sp.Function) -> str:
         name = type(expr).__name__
-        where = "_" if name in ("sigmoid", "softplus") else "_math."
+        if expr.func is TOP:
+            return self._largest(expr.args)
+        if expr.func is SAME:
+            one, other = map(self._print, expr.args)
+            return f"(1.0 if {one} == {other} else 0.0)"
+        where = "_" if name in ("sigmoid", "softplus", "raised") else "_math."
         return f"{where}{name}({', '.join(map(self._print, expr.args))})"
 
     _print_exp = _print_log = _print_tanh = _print_sigmoid = _print_softplus = _print_Function
+
+    def _largest(self, scores: Sequence[sp.Expr]) -> str:
+        """Write the largest of scores that some element has."""
+        text = "-_math.inf"
+        for x in scores:
+            number, score = x.args if x.func is HIGHEST else (sp.Integer(1), x)
+            text = f"_highest({self._print(number)}, {self._print(score)}, {text})"
+        return text
 
 
 def source(theory: Theory) -> str:
@@ -180,12 +200,18 @@ class _Writer:
         family = sp.Symbol(f"_f{depth}")
         bodies = [x.function.xreplace({x.limits[0][0]: family}) for x in sums]
         totals = [self._new(x, known) for x in sums]
-        for total in totals:
-            self._write(depth, f"{total} = 0.0")
+        for total, body in zip(totals, bodies):
+            self._write(depth, f"{total} = {'-_math.inf' if body.func is HIGHEST else '0.0'}")
         home = self._home[sums[0].limits[0][2] + 1]
         self._write(depth, f"for {family} in range(_begin_{home}, _end_{home}):")
-        for total, text in zip(totals, self.block(bodies, known, depth + 1)):
-            self._write(depth + 1, f"{total} += {text}")
+        needed = [body.args if body.func is HIGHEST else (body,) for body in bodies]
+        texts = iter(self.block([x for row in needed for x in row], known, depth + 1))
+        for total, row in zip(totals, needed):
+            if len(row) == 1:
+                self._write(depth + 1, f"{total} += {next(texts)}")
+            else:
+                line = f"{total} = _highest({next(texts)}, {next(texts)}, {total})"
+                self._write(depth + 1, line)
 
     def _rank(self, expression: sp.Expr, known: Known, ranks: dict[sp.Expr, int]) -> int:
         """Return how many sums, one after the other, an expression needs; note those of items.

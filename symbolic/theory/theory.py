@@ -13,14 +13,16 @@ from sympy.core.function import AppliedUndef
 
 from symbolic.theory.errors import here, require
 from symbolic.theory.expression import Array, Node
-from symbolic.theory.lifted import OPAQUE, Lift, Pattern, Step
+from symbolic.theory.lifted import OPAQUE, RAISED, Lift, Step
 from symbolic.theory.numbers import Constant, Size, named
 from symbolic.theory.orbit_data import Home, homes
 from symbolic.theory.patterns import Orbit, orbits
+from symbolic.theory.places import Pattern
 from symbolic.theory.sets import Exchangeable, IndexSet
 from symbolic.theory.tangent import Tangent
 from symbolic.theory.tensors import Data, Gaussian, Source, Subset, Tensor
 from symbolic.theory.tensors import Sequence as Tokens
+from symbolic.theory.weights import centred
 from symbolic.theory.wick import Mean
 
 
@@ -70,6 +72,9 @@ class Reduced:
                 }
             )
         known = {OPAQUE[name]: getattr(sp, name) for name in ("exp", "log", "tanh")}
+        expression = expression.replace(
+            lambda x: x.func is RAISED, lambda x: sp.exp(x.args[0])
+        )  # the largest score cancels
         return expression.replace(lambda x: x.func in known, lambda x: known[x.func](*x.args))
 
 
@@ -236,11 +241,12 @@ class Theory:
         """Loss and gradient per entry on the invariant manifold, for all sizes."""
         lift = Lift(self.homes, self.entries)
         gradient = {}
+        loss = self.mean.loss
         for order in self.orders:
-            slope = Tangent(order.tensor, order.key).of(self.mean.loss)
-            total = sp.Integer(0) if slope is None else lift.value(slope, Pattern())
+            slope = Tangent(order.tensor, order.key).of(loss)
+            total = sp.Integer(0) if slope is None else lift.value(centred(slope), Pattern())
             gradient[order.name] = total / order.count
-        return Reduced(lift.value(self.mean.loss, Pattern()), gradient, lift.steps)
+        return Reduced(lift.value(centred(loss), Pattern()), gradient, lift.steps)
 
     @cached_property
     def entries(self) -> dict[tuple[Tensor, tuple[Any, ...]], sp.Expr]:

@@ -24,7 +24,8 @@ FILE = Path(symbolic.__file__).parent / "positional" / "stated.py"
 STATE = State(0.3, 0.2, -0.1)
 #: A derived gradient takes at most so many times that by hand, and JAX at least so many times it.
 BY_HAND, JAX = 2.0, 5.0
-#: Measured 1.5 to 1.7 at D = 16, C = 4 and 4.7 at D = 24, C = 3.
+#: Measured 1.8 at D = 16, C = 4, then 4.2 and 3.9. Families of all data orbits, each of which the
+#: derived kernel evaluates: 2,480, 61,490 and 85,272; of which 280, 413 and 403 are distinct.
 SLOWER = "by hand, rows that many data orbits share are computed once; derived, once for each"
 
 

@@ -51,6 +51,19 @@ def test_the_positional_theory_at_given_sizes(capsys):
     assert (report["manifold"]["discovered"], report["dimension"]) == (3, 3)
 
 
+def test_digits_are_proved_at_the_start_and_late(capsys):
+    """In ball arithmetic; in words as in JSON."""
+    report = found(capsys, str(POSITIONAL_FILE))
+    assert [one["time"] for one in report["digits"]] == [0.0, 1000.0]
+    for one in report["digits"]:
+        assert list(one["proved"]) == ["risk", "alpha", "gamma", "rho"] == list(one["bound"])
+        assert min(one["proved"].values()) >= 13
+        assert one["refused"] == ""
+    assert main(["theory", str(POSITIONAL_FILE)]) == 0
+    text = capsys.readouterr().out
+    assert text.count("  digits proved at time ") == 2
+
+
 def test_every_row_of_attention_conserves_its_sum(capsys):
     """Masked: for either kind of query the sum of Upsilon over all keys, entries counted."""
     path = POSITIONAL_FILE.parents[1] / "masked" / "stated.py"

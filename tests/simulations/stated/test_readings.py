@@ -7,9 +7,7 @@ reading; 40-digit arithmetic for the digits of an emitted kernel.
 import math
 from functools import cache
 from pathlib import Path
-from types import SimpleNamespace
 
-import mpmath
 import numpy as np
 import pytest
 from hypothesis import Phase, assume, example, given, settings
@@ -21,12 +19,13 @@ from dynamics.core.errors import ParameterError
 from dynamics.full import population_gradient
 from dynamics.masked import MaskedPopulation, MaskedProblem
 from dynamics.theory.data import orbits
-from dynamics.theory.kernel import columns, compiled, mean, mean_function
+from dynamics.theory.kernel import compiled, mean, mean_function
 from simulations.stated.full import FullModel
 from simulations.stated.law import law
 from symbolic.theory import load_theory
 from symbolic.theory.source import source
 from tests.closeness import close, within
+from tests.dynamics.theory.more_digits import with_digits
 from tests.symbolic.theory import statements
 
 ROOM = Path(symbolic.__file__).parent
@@ -172,25 +171,6 @@ def test_derived_positional_kernel_is_the_one_written_by_hand(problem, state):
     within(found, slopes, absolute=1e-12 * np.abs(slopes).max() + 1e-13 + tied)
 
 
-def with_digits(text, constants, theta, data, digits):
-    """Return the gradient of an emitted function in so many digits."""
-    module: dict = {}
-    exec(text, module)
-    one = mpmath.mpf(1)
-    module["_math"] = SimpleNamespace(exp=mpmath.exp, log=mpmath.log)
-    module["_power"] = mpmath.power
-    module["_sigmoid"] = lambda x: one / (one + mpmath.exp(-x))
-    module["_softplus"] = lambda x: mpmath.log1p(mpmath.exp(x))
-    with mpmath.workdps(digits):
-        numbers, at = [[mpmath.mpf(x) for x in row] for row in (constants, theta)]
-        weight, *rows = columns(data)
-        weight = np.array([mpmath.mpf(x) for x in weight], object)
-        rows = [np.vectorize(int, [object])(x) for x in rows]
-        out = [None] * len(at)
-        module["mean"](at, numbers, weight, *rows, out)
-        return [float(x) for x in out]
-
-
 @example(
     problem=Problem(D=8, C=2, q=0.1, p=5, nu=0.354, beta=-1.281e-212, temperature=0.3),
     state=State(0.171, 1.141e-161, -1.73e-163),
@@ -209,7 +189,7 @@ def test_each_entry_agrees_to_1e_12_however_much_cancels(problem, state):
     # what is left of an entry where logits are nearly equal is of the order of their differences
     apart = [abs(x) for x in np.diff([problem.beta, state.gamma, state.rho]) if x != 0.0]
     digits = 40 + math.ceil(max(0.0, -math.log10(min(apart, default=1.0))))
-    found = with_digits(text, values.values(), state, orbits(law(theory, values)), digits)
+    found = with_digits(text, values.values(), state, orbits(law(theory, values)), digits)[1]
     for x, by_hand in zip(found, value.gradient):
         if by_hand == 0.0:  # at beta = gamma = rho
             within(x, 0.0, absolute=1e-30)

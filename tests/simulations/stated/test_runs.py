@@ -110,8 +110,8 @@ def test_what_is_missing_is_told():
         ("_out[1] += _w *", "_out[1] +="),  # the chance of a configuration
         ("_loss += _w *", "_loss +="),
         ("_n = D*(C - 1)", "_n = D*C"),  # entries of an order parameter
-        ("_x5 = C*_x2*(-1 + D/C)", "_x5 = C*_x2*(D/C)"),  # keys that a softmax runs over
-        ("_power(_x23*kappa, p)", "_power(_x23*kappa, p - 1)"),
+        ("_x6 = C*_x4*(-1 + D/C)", "_x6 = C*_x4*(D/C)"),  # keys that a softmax runs over
+        ("_power(_x22*alpha*kappa, p)", "_power(_x22*alpha*kappa, p - 1)"),
         ("range(_begin_set, _end_set)", "range(_begin_set, _end_set - 1)"),  # families
         ("_begin_set = _first_set[_b]", "_begin_set = _first_set[0]"),
     ],

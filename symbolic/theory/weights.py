@@ -1,0 +1,63 @@
+"""Means that softmax weights are, written so that they keep their digits late in training.
+
+The weights sum to 1: u + sum_j p_j x_j = sum_j p_j (u + x_j): where nearly all of the weight is at
+u + x_j = 0 the sum on the left leaves the rounding of u alone, that on the right keeps its digits.
+Written so where u is a number, data or an indicator, for which u + x_j can be 0 exactly; not in a
+derivative, whose weights sum to 0.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from symbolic.theory.expression import Node, multiply, node
+from symbolic.theory.tensors import Tensor
+
+_MADE_OF = {"constant", "entry", "same", "inside", "part", "add", "multiply", "power"}
+
+
+def centred(expression: Node) -> Node:
+    """Return an expression of the same value, its targets taken into the means of weights."""
+    known: dict[Node, Node] = {}
+    for x in expression.all:
+        arguments = tuple(known[y] for y in x.arguments)
+        known[x] = x
+        if any(one is not other for one, other in zip(arguments, x.arguments)):
+            known[x] = Node(x.op, arguments, x.detail, x.indices, x.axes, x.odd)
+        for row in (arguments, arguments[::-1]) if x.op == "add" else ():
+            mean = _mean(*row)
+            known[x] = known[x] if mean is None else mean
+        known[x].where = x.where
+    return known[expression]
+
+
+def _mean(target: Node, total: Node) -> Node | None:
+    """Return the sum of both as one mean; ``None`` if they are none."""
+    numbers, sums = parted(total)
+    if len(sums) != 1 or sums[0].op != "sum" or not _is_given(target):
+        return None
+    over, (body,) = sums[0].detail, sums[0].arguments
+    own, factors = parted(body)
+    weights = [x for x in factors if x.op == "softmax" and x.detail == over]
+    if len(weights) != 1 or over in target.axes:
+        return None
+    others = [x for x in factors if x is not weights[0]]
+    value = reduce(multiply, [*numbers, *own, *others], node(1))
+    return (weights[0] * (target + value)).sum(over)
+
+
+def parted(x: Node) -> tuple[list[Node], list[Node]]:
+    """Return the numbers and the other factors of a product."""
+    factors = _factors(x)
+    return [y for y in factors if y.op == "constant"], [y for y in factors if y.op != "constant"]
+
+
+def _factors(x: Node) -> list[Node]:
+    return [x] if x.op != "multiply" else [y for z in x.arguments for y in _factors(z)]
+
+
+def _is_given(x: Node) -> bool:
+    """Tell whether an expression is made of numbers, data and indicators alone."""
+    return all(
+        y.op in _MADE_OF and not (y.op == "entry" and isinstance(y.detail, Tensor)) for y in x.all
+    )

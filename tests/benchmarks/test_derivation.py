@@ -1,0 +1,51 @@
+"""How long it takes to derive the stated theories, and to compile each for the first time.
+
+Processor time, so that what else runs on the machine hardly counts; nothing is read from a cache.
+"""
+
+from pathlib import Path
+from time import process_time
+
+import numba
+import numpy as np
+import pytest
+
+import symbolic
+from dynamics.core.jit import REORDER
+from dynamics.theory.data import orbits
+from dynamics.theory.kernel import mean, mean_function
+from simulations.stated import examples
+from simulations.stated.law import law
+from simulations.stated.theory import StatedTheory
+from symbolic.theory import load_theory
+from symbolic.theory.source import source
+
+ROOM = Path(symbolic.__file__).parent
+FILES = [
+    *(ROOM / name / "stated.py" for name in ("positional", "masked")),
+    *(x for x in sorted(Path(examples.__file__).parent.glob("*.py")) if x.stem != "__init__"),
+]
+#: Seconds at most.
+DERIVED, COMPILED = 5.0, 10.0
+
+
+@pytest.mark.benchmark(group="derive a theory and compile it")
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_derived_and_compiled(benchmark, path):
+    began = process_time()
+    text = benchmark.pedantic(lambda: source(load_theory(path)), rounds=1)
+    derived = process_time() - began
+    stated = StatedTheory(path)
+    problem = stated.build({}).problem
+    data, constants = orbits(law(stated.stated, problem.values)), list(problem.values.values())
+    plain = mean_function(text, "it")
+    wanted = mean(plain, data, problem.initial_state, constants)
+    kernel = numba.njit(error_model="numpy", nogil=True, fastmath=set(REORDER))(plain)
+    began = process_time()
+    found = mean(kernel, data, problem.initial_state, constants)
+    compiled = process_time() - began
+    benchmark.extra_info.update(derived=derived, compiled=compiled)
+    assert np.abs(found[1] - wanted[1]).max() <= 1e-12 * np.abs(wanted[1]).max()
+    if benchmark.enabled:
+        assert derived <= DERIVED
+        assert compiled <= COMPILED

@@ -1,0 +1,144 @@
+"""A bound of the loss of a datum and of its slopes, and of what data orbits left out add.
+
+Trusts: the derived kernel on one data orbit at a time.
+"""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import symbolic
+from dynamics.theory.data import Orbits, orbits
+from dynamics.theory.kernel import mean, mean_function
+from dynamics.theory.risk import StatedRisk
+from simulations.stated import examples, ranges
+from simulations.stated.law import law
+from simulations.stated.ranges import Range, bounds
+from simulations.stated.runs import risk
+from symbolic.theory import load_theory
+from symbolic.theory.source import source
+from tests.closeness import close
+from tests.symbolic.theory import statements
+
+ROOM, EXAMPLES = Path(symbolic.__file__).parent, Path(examples.__file__).parent
+POSITIONAL = {
+    "D": 8, "C": 2, "q": 0.3, "nu": 0.01, "beta": 1.0, "p": 3, "kappa": 8, "tau": 1.3,
+}  # fmt: skip
+#: Theories, sizes, and by how much a bound may exceed the largest loss of a datum.
+CASES = {
+    "positional": (ROOM / "positional" / "stated.py", POSITIONAL, 200.0),
+    "masked": (ROOM / "masked" / "stated.py", {"G": 3, "C": 2, "N": 2, "M": 3, "z": 1.3}, 10.0),
+    "look_up": (EXAMPLES / "look_up.py", {"K": 4, "N": 5}, 4.0),
+    "teacher": (EXAMPLES / "teacher.py", {"D": 8, "K": 2, "nu": 1.0}, 200.0),
+    "colours": (None, {"n": 2, "m": 3, "p": 0.7}, 1e6),
+}
+
+
+def prepared(name, folder):
+    path, values, slack = CASES[name]
+    if path is None:
+        path = folder / f"{name}.py"
+        path.write_text(getattr(statements, name.upper()))
+    theory = load_theory(path)
+    return theory, theory.checked(values), slack
+
+
+def one_by_one(theory, values, state):
+    """Return losses (orbits,) and slopes (orbits, n) of data, one orbit after another."""
+    function, data = mean_function(source(theory), theory.name), orbits(law(theory, values))
+    found = []
+    for b in range(len(data.weight)):
+        first = tuple(np.array([0, f[b + 1] - f[b]]) for f in data.first)
+        rows = tuple(tuple(x[f[b] : f[b + 1]] for x in own)
+                     for f, own in zip(data.first, data.arrays))  # fmt: skip
+        found.append(mean(function, Orbits(np.ones(1), first, rows), state, list(values.values())))
+    return np.array([loss for loss, _ in found]), np.array([slope for _, slope in found])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_no_datum_exceeds_it(name, tmp_path):
+    theory, values, slack = prepared(name, tmp_path)
+    largest = bounds(theory, values)
+    rng = np.random.default_rng(0)
+    for spread in (0.1, 1.0, 5.0):
+        state = spread * rng.normal(size=len(theory.orders))
+        losses, slopes = one_by_one(theory, values, state)
+        loss, steep = largest(state)
+        assert np.abs(losses).max() <= loss <= slack * np.abs(losses).max() + 3.0
+        assert np.all(np.abs(slopes) <= steep)
+        assert np.all(np.isfinite(steep))
+
+
+@pytest.mark.parametrize("name", ["positional", "look_up"])
+@pytest.mark.parametrize("remainder", [1e-2, 1e-5])
+def test_what_is_left_out_is_within_the_bound(name, remainder, tmp_path):
+    theory, values, _ = prepared(name, tmp_path)
+    every, some = risk(theory, **values), risk(theory, remainder=remainder, **values)
+    assert every.left_out(every.problem.initial_state)[0] == 0.0
+    rng = np.random.default_rng(1)
+    for _ in range(5):
+        state = rng.normal(size=len(theory.orders))
+        loss, slopes = some.left_out(state)
+        missed = every.evaluate(state).loss - some.evaluate(state).loss
+        assert abs(missed) <= loss
+        assert np.all(np.abs(every.gradient(state) - some.gradient(state)) <= slopes)
+        assert loss <= 100.0 * remainder or name == "positional"
+        close(some.evaluate(state).bound, loss, rel=1e-6)
+    assert some.remainder > 0.0
+
+
+def test_without_a_bound_nothing_is_claimed(tmp_path):
+    """A logarithm of what may be 0; and a risk that was not told how large a loss can be."""
+    path = tmp_path / "unbounded.py"
+    path.write_text(
+        statements.POSITIONAL.replace(
+            "model(A, v, s).softplus_of_minus()", "(model(A, v, s) ** 2).log()"
+        )
+    )
+    theory = load_theory(path)
+    values = theory.checked({"D": 4, "C": 2, "q": 0.5, "nu": 0.1, "beta": 1.0})
+    loss, slopes = bounds(theory, values)(np.array([0.3, 0.1, 0.2]))
+    assert loss == math.inf
+    assert np.all(slopes == math.inf)
+    known = risk(load_theory(CASES["look_up"][0]), K=4, N=5, remainder=1e-2)
+    blind = StatedRisk(known.problem, known._function, known_data(known))
+    assert blind.left_out([0.0, 0.0])[0] == math.inf
+    assert blind.evaluate([0.0, 0.0]).bound == math.inf
+
+
+def known_data(known):
+    weight, first, *arrays = known._columns
+    return Orbits(weight, (first,), (tuple(arrays),), known.remainder)
+
+
+@pytest.mark.parametrize(
+    ("what", "wrong"),
+    [
+        ("FUNCTIONS", {**ranges.FUNCTIONS, "softplus": lambda x: 0.4}),
+        ("_product", lambda one, other: Range(one.low * other.low, one.high * other.low)),
+        ("UNIT", Range(0.0, 0.0)),
+    ],
+)
+def test_a_wrong_rule_is_seen(what, wrong, monkeypatch, tmp_path):
+    theory, values, _ = prepared("positional", tmp_path)
+    state = np.array([0.5, 0.2, -0.1])
+    losses, slopes = one_by_one(theory, values, state)
+
+    def holds():
+        loss, steep = bounds(theory, values)(state)
+        return np.abs(losses).max() <= loss and bool(np.all(np.abs(slopes) <= steep))
+
+    assert holds()
+    monkeypatch.setattr(ranges, what, wrong)
+    assert not holds()
+
+
+def test_powers_and_ends():
+    assert ranges._power(Range(-2.0, 1.0), 2.0).low <= 0.0
+    close(ranges._power(Range(-2.0, 1.0), 3.0), [-8.0, 1.0], rel=1e-14)
+    assert ranges._power(Range(-1.0, 1.0), 0.5) == ranges.ANY
+    assert ranges._power(Range(0.0, 1.0), -1.0) == ranges.ANY
+    close(ranges._power(Range(4.0, 9.0), 0.5), [2.0, 3.0], rel=1e-14)
+    assert ranges._around([1.0]).low < 1.0 < ranges._around([1.0]).high
