@@ -22,6 +22,8 @@ ROUNDING = 16.0
 ROUNDED = Problem(D=6, C=2, q=1.0 - 1e-14, p=99, beta=10.0, temperature=0.05, output_scale=1.0)
 #: A plan of Fourier integrals for an error of .01 cuts them so that it is .042.
 CUT = Problem(D=8000, C=8, q=0.5, nu=1e-300, beta=-1e3)
+#: A rare R whose F is enormous, and in error by more than 700, is left out.
+ENORMOUS = Problem(D=64, C=8, q=1.0 - 1e-14, p=21, nu=1e-15, beta=-1e3)
 #: A test takes tables of at most this many states; what needs more is not drawn.
 FEW = 2e4
 
@@ -56,6 +58,7 @@ def refused(method, problem, tolerance):
 @example(problem=OVERFLOWING, exponent=-2.0)
 @example(problem=ROUNDED, exponent=-11.0)
 @example(problem=CUT, exponent=-2.0)
+@example(problem=ENORMOUS, exponent=-2.0)
 def test_auto_evaluates_what_a_certified_method_can(problem, exponent):
     """Where it refuses, both refuse what is a little harder."""
     tolerance = 10.0**exponent

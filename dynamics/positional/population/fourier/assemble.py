@@ -153,7 +153,7 @@ def assemble(law, model, of_weights, goals, lines, sums, rest, asked):
 
     Returns the :class:`Result` and whether all goals were met; overwrites ``sums``.
     """
-    tables, logs, sure, count = goals.tables, goals.bounds.logs, goals.bounds.sure, len(lines.kind)
+    tables, logs, count = goals.tables, goals.bounds.logs, len(lines.kind)
     result = Result(np.zeros(5), np.zeros((5, 5)), np.zeros(5))
     integrated = Integrated(
         np.exp(lines.logs), np.zeros(count), np.zeros((count, 5)), np.zeros((count, 5, 5)),
@@ -165,7 +165,7 @@ def assemble(law, model, of_weights, goals, lines, sums, rest, asked):
     beyond = np.zeros(5)  # the totals that would need too many nodes, whatever the goal
     for k in range(5):
         result.bounds[k, 0] = rest[k]
-    _add_left_out(lines.kind, sure, errors.most, result.bounds, beyond)
+    _add_left_out(lines.kind, goals.bounds, errors.most, result.bounds, beyond)
     _add_surely_negative(lines.kind, logs, errors.most, moments, result.bounds)
     drift_of_moments(lines.kind == SURELY_NEGATIVE, law, tables, errors, result.bounds)
     account(lines, logs, errors.most, integrated)
@@ -243,18 +243,24 @@ def _moments(law, tables):
 
 
 @kernel(inner=True)
-def _add_left_out(kind, sure, most, bounds, beyond):
+def _add_left_out(kind, known, most, bounds, beyond):
     """Account for all R that are left out: s(-F) |dF| by its bound for F~, with the errors of F~.
 
-    Adds to ``beyond`` the bounds of those that would need too many nodes.
+    Or by |dF|, and softplus(-F) by log 2 + |F|, whichever is less: F~ may be far off where F is
+    enormous. Adds to ``beyond`` the bounds of those that would need too many nodes.
     """
+    sure, logs = known.sure, known.logs
     for i in range(len(kind)):
         if kind[i] != LEFT_OUT and kind[i] != TOO_MANY_NODES:
             continue
         part = 0 if kind[i] == LEFT_OUT else 2
-        every = math.exp(min(sure[i, 4] + most[0, i], 700.0))
+        chance = math.exp(min(logs[i, UNTILTED, 4], 0.0))
+        every = min(math.exp(min(sure[i, 4] + most[0, i], 700.0)), chance)
         for k in range(5):
-            bounds[k, part] += math.exp(min(sure[i, k] + most[0, i], 700.0))
+            size = math.exp(min(logs[i, UNTILTED, k], 700.0))
+            if k == 0:
+                size += chance * most[0, i]
+            bounds[k, part] += min(math.exp(min(sure[i, k] + most[0, i], 700.0)), size)
             if 0 < k < 4:
                 bounds[k, part] += every * most[k, i]
             if kind[i] == TOO_MANY_NODES:
