@@ -87,6 +87,8 @@ class TestEveryTheory:
         nearest = (((path[:-1, None] - field.points) / size) ** 2).sum(axis=-1)
         nearest[np.abs(steps).max(axis=1) == 0.0] = np.inf  # a run that has come to rest
         nearest[:, np.abs(flow).max(axis=1) == 0.0] = np.inf  # where it rests
+        left = (((path[:-1] - path[-1]) / size) ** 2).sum(axis=-1)
+        nearest[nearest > left[:, None] / 4.0] = np.inf  # arrows may point back to the end of it
         records, arrows = np.unravel_index(np.argsort(nearest, axis=None)[:20], nearest.shape)
         assert np.isfinite(nearest[records, arrows]).all()
         lengths = np.linalg.norm(steps[records], axis=1) * np.linalg.norm(flow[arrows], axis=1)
