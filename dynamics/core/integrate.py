@@ -17,7 +17,7 @@ from dynamics.core.trajectory import Status
 
 _LEAST_SHRINK = 1e-12  # of the last good step: a failure at smaller steps is final
 _MOST_STEPS = 30_000  # runs that get anywhere take hundreds to a few thousand
-_HOPELESS = 1e6  # further steps that a run needs which gets nowhere
+_HOPELESS = 1e30  # further steps of a run that gets nowhere; passages have 1e6 to go and arrive
 _PACES = 250, 10_000  # least and most steps over which the pace is taken, twice
 _DEAR = 1e-3  # seconds of a gradient, from which on a run is looked at early
 _EARLY = 64, 1e40  # over how many steps, twice, and the further steps that end it
