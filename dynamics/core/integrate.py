@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from bisect import bisect_left
 from collections.abc import Callable
@@ -164,7 +165,8 @@ def _creeps(times: list[float], horizon: float, pace: int, dear: bool) -> str | 
         return f"{steps} steps"
     for span, hopeless in (_EARLY, (pace, _HOPELESS)) if dear else ((pace, _HOPELESS),):
         if steps % span == 0 and steps >= 2 * span:
-            before, now = np.diff([times[-1 - 2 * span], times[-1 - span], times[-1]]) / span
+            passed = np.diff([times[-1 - 2 * span], times[-1 - span], times[-1]])
+            before, now = np.maximum(passed, math.ulp(times[-1])) / span  # as far as it is shown
             if now <= 1.1 * before and (needed := (horizon - times[-1]) / now) > hopeless:
                 return f"after {steps} steps, it would need {needed:.1e} more at this pace"
     return None

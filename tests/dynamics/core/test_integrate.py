@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dynamics import Population, Problem
-from dynamics.core.integrate import _MOST_STEPS, integrate
+from dynamics.core.integrate import _MOST_STEPS, _creeps, integrate
 from dynamics.core.trajectory import Status
 
 
@@ -36,6 +36,12 @@ def test_a_flow_that_creeps_is_told_by_its_pace(seconds, horizon, steps):
 def test_a_passage_is_no_creeping():
     """Flows at D = 10^6 take 500 even steps with more than 1e6 to go at their pace, and arrive."""
     assert f"{_MOST_STEPS} steps" in path(noisy, [0.0, 0.0], 1e6, 1.0).message
+
+
+def test_a_jump_that_the_clock_does_not_show_is_no_creeping():
+    """At a time of 2.6e17 the clock shows 32 at least, and alpha jumps in less."""
+    assert _creeps([2.6e17] * 601, 3e17, 300, dear=True) is None
+    assert _creeps([2.6e17] * 601, 1e60, 300, dear=True) is not None
 
 
 def test_an_even_pace_that_arrives_is_no_creeping():
