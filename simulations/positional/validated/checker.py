@@ -1,22 +1,21 @@
 r"""An independent checker of tubes: plain Python with Arb, no code shared with the prover.
 
-It checks the tube and the enclosure at its end (``checked``); what a proof says beside that (the
-loss, the test error, from when gamma > rho) follows from the tube by the prover's own code.
-
-A certificate names polynomials P and, for each part of a piece, coordinates B and a bar. Images are
-enumerated anew (with the identity sum I = C(N, k) 2^k), velocities are Arb series, the Jacobian J
-is their derivative by dual numbers. Theorem: let z = B^-1 (theta - P), |z| <= v when a part of
-length h begins, M = B^-1 J B for |theta - P| <= room, d a bound of the defect, b_i = d_i +
-sum_{j != i} |M_ij| bar_j, after = e^{M_ii h} v + b int_0^h e^{M_ii s} ds. If v, after < bar and
-|B| bar <= room, then |z| < bar on the part, and |z| <= after at its end. Descent has g^n and
-eta (g^n - 1)/(g - 1), g = max |1 + eta M_ii|, in the place of the exponential and its integral.
+It checks the tube and the enclosure at its end (``checked``); what a proof says beside that (loss,
+test error, from when gamma > rho) follows from the tube by the prover's own code. A certificate
+names polynomials P and, for each part of a piece, coordinates B and a bar. Images are enumerated
+anew (with the identity sum I = C(N, k) 2^k), velocities are Arb series, the Jacobian J is their
+derivative by dual numbers. Theorem: let z = B^-1 (theta - P), |z| <= v when a part of length h
+begins, M = B^-1 J B for |theta - P| <= |B| bar, d a bound of the defect, b_i = d_i + sum_{j != i}
+|M_ij| bar_j, after = e^{M_ii h} v + b int_0^h e^{M_ii s} ds. If v, after < bar, then |z| < bar on
+the part, and |z| <= after at its end. Descent has g^n and eta (g^n - 1)/(g - 1), g = max |1 + eta
+M_ii|, in the place of the exponential and its integral.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from functools import cache
+from functools import cache, reduce
 from pathlib import Path
 from typing import Any
 
@@ -206,18 +205,21 @@ class Model:
         return [arb_poly(t) + arb(0, s[order + 1]) for t, s in zip(terms, found[1])]
 
 
-def compared(M: arb_mat, start: list[arb], errors: Any, bar: Any, time: Any, eta: Any) -> list[arb]:
-    """Return bounds of |z| at the end of a part that begins with |z| <= start, by the theorem."""
-    after = []
-    for i in range(3):
-        b = errors[i] + sum(M[i, j].abs_upper() * bar[j] for j in range(3) if j != i)
-        if eta is None:
+def compared(M: arb_mat, begin: list[arb], errors: Any, bar: Any, time: Any, eta: Any) -> Any:
+    """Return bounds of |z| at the end of a part, by the theorem; None if the bar is too low."""
+    for again in range(4):  # what is reached may take the place of a bar that is high enough
+        after = []
+        for i in range(3):
+            b = errors[i] + sum(M[i, j].abs_upper() * bar[j] for j in range(3) if j != i)
             rate, growth = M[i, i].upper(), time * M[i, i].upper()
-        else:
-            g = (1 + eta * M[i, i]).abs_upper()
-            rate, growth = (g - 1) / eta, time / eta * g.log()
-        integral = time if rate == 0 else growth.expm1() / rate
-        after.append((growth.exp() * start[i] + integral * b).abs_upper())
+            if eta is not None:
+                g = (1 + eta * M[i, i]).abs_upper()
+                rate, growth = (g - 1) / eta, time / eta * g.log()
+            integral = time if rate == 0 else growth.expm1() / rate
+            after.append((growth.exp() * begin[i] + integral * b).abs_upper())
+        if not again and not all(begin[i] < bar[i] and after[i] < bar[i] for i in range(3)):
+            return None
+        bar = [x.max(y) for x, y in zip(begin, after)]
     return after
 
 
@@ -248,31 +250,30 @@ class Check:
         self.v = [x + y for x, y in zip(self.v, jump)]
         self.end, self.count = [P(1) for P in curve], piece["end"]
         time = length / len(parts) * (1 if self.eta is None else self.eta)
-        if self.eta is None:
-            rates = [P.derivative() * (2 / length) for P in curve]
-        else:
+        rates = [P.derivative() * (2 / length) for P in curve]
+        if self.eta is not None:
             rates = [(P(arb_poly([2 / length, 1])) - P) * (1 / self.eta) for P in curve]
         if self.eta is not None and length == 1:  # it sees the velocity at its beginning alone
             curve, rates = ([arb_poly([P(-1)]) for P in some] for some in (curve, rates))
-        images, lost = self.model.images(piece["K"]), self.model.neglected(curve, room, piece["K"])
+        frames = [(arb_mat(3, 3, [number(x) for row in B for x in row]), [*map(number, bar)])
+                  for B, bar in parts]  # fmt: skip
+        own = [reduce(arb.max, column) for column in zip(*(bounds(*frame) for frame in frames))]
+        fits = all(x <= y for x, y in zip(own, room, strict=True))
+        require(fits, f"a bar leaves the room of the Jacobian after {start!r}")
+        images, lost = self.model.images(piece["K"]), self.model.neglected(curve, own, piece["K"])
         velocity = self.model.along(curve, [], max(map(len, curve)), images)
         defect = [f - rate + arb(0, g) for f, rate, g in zip(velocity, rates, lost)]
-        jacobian = self.model.along(curve, room, JACOBIAN_ORDER, images)
-        for k, (basis, bar) in enumerate(parts):
+        jacobian = self.model.along(curve, own, JACOBIAN_ORDER, images)
+        for k, (B, bar) in enumerate(frames):
             here = arb_poly([arb(2 * k + 1) / len(parts) - 1, arb(1) / len(parts)])
-            B, bar = arb_mat(3, 3, [number(x) for row in basis for x in row]), [*map(number, bar)]
             inverse, M, entries = B.inv(), arb_mat(3, 3), [p(here) for p in jacobian]
             for n in range(JACOBIAN_ORDER + 1):
                 term = inverse * arb_mat(3, 3, [p[n] for p in entries]) * B
                 M += term * arb(0, 1) if n else term
             errors = bounds(inverse, [d(here)(arb(0, 1)) for d in defect])
-            begin = bounds(inverse * self.basis, self.v)
-            fits = all(x <= room[i] for i, x in enumerate(bounds(B, bar)))
-            require(fits, f"the bar leaves the room of the Jacobian after {start!r}")
-            after = compared(M, begin, errors, bar, time, self.eta)
-            below = all(begin[i] < bar[i] and after[i] < bar[i] for i in range(3))
-            require(below, f"the tube is too thin after {start!r}")
-            self.basis, self.v = B, after
+            self.v = compared(M, bounds(inverse * self.basis, self.v), errors, bar, time, self.eta)
+            require(self.v, f"the tube is too thin after {start!r}")
+            self.basis = B
 
 
 def check(path: Path, progress: Any = None) -> list[tuple[float, float]]:
