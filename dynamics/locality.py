@@ -26,7 +26,6 @@ being blank, as in images of digits, stays in that null.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +34,7 @@ from scipy.stats import rankdata
 
 from dynamics.core.checks import require, whole
 from dynamics.core.errors import ParameterError
+from dynamics.core.placed import BLOCK, ROUNDING, Form, against
 
 __all__ = [
     "Locality",
@@ -52,12 +52,6 @@ NULLS = ("permutation", "ring")
 
 #: How far the sum of a row of attention may be from 1: half precision is allowed.
 ROW_SUM = 0.01
-
-#: Draws of a null that are equal to the value but for rounding count as equal.
-_ROUNDING = 1e-12
-
-#: Entries of maps that are measured at once: 32 MB.
-_BLOCK = 2**22
 
 
 @dataclass(frozen=True)
@@ -124,7 +118,7 @@ def similarity(encodings: Any, by: str = "cosine") -> np.ndarray:
         squares = np.einsum("id,id->i", centred, centred)
         return 2.0 * centred @ centred.T - squares[:, None] - squares
     norms = np.linalg.norm(centred, axis=1, keepdims=True)
-    apart = bool((norms > _ROUNDING * abs(table).max()).all())
+    apart = bool((norms > ROUNDING * abs(table).max()).all())
     require(apart, "encodings", "table with a row that equals the mean row",
             "different from their mean for a cosine")  # fmt: skip
     return (centred / norms) @ (centred / norms).T
@@ -276,24 +270,6 @@ def _checked_grid(patches: int, grid: tuple[int, int] | None) -> tuple[int, int]
     return int(grid[0]), int(grid[1])
 
 
-@dataclass(frozen=True)
-class _Form:
-    """A measure as ``finish(sum_k sum_ij left[k, map, i, j] right[k, place i, place j])``."""
-
-    left: np.ndarray
-    right: np.ndarray
-    finish: Callable[[np.ndarray], np.ndarray]
-    sign: float = 1.0
-
-    def at(self, places: np.ndarray) -> np.ndarray:
-        """Return the measure (draws, maps) when draw n puts patch i at ``places[n, i]``."""
-        right = self.right[:, places[:, :, None], places[:, None, :]]
-        total = np.zeros((len(places), self.left.shape[1]))
-        for one, other in zip(self.left, right):
-            total += other.reshape(len(places), -1) @ one.reshape(len(one), -1).T
-        return self.finish(total)
-
-
 def _measured(
     maps: np.ndarray,
     grid: tuple[int, int] | None,
@@ -311,11 +287,11 @@ def _measured(
     places = np.array([_relabelled(grid, null, rng) for _ in range(draws)])
     flat = maps.reshape(-1, *maps.shape[-2:])
     found: list[dict[str, list[np.ndarray]]] = []
-    for block in np.array_split(flat, -(-flat.size // _BLOCK)):
+    for block in np.array_split(flat, -(-flat.size // BLOCK)):
         forms = _similarity_forms(block, grid)
         if attention:
             forms |= _attention_forms(block, grid)
-        found.append({name: _against(form, places) for name, form in forms.items()})
+        found.append({name: against(form, places) for name, form in forms.items()})
     return Locality(**{
         name: Measure(*(
             np.concatenate(parts).reshape(maps.shape[:-2])
@@ -337,23 +313,7 @@ def _relabelled(grid: tuple[int, int], null: str, rng: np.random.Generator) -> n
     return place
 
 
-def _against(form: _Form, places: np.ndarray) -> list[np.ndarray]:
-    """Return the fields of a measure where the patches are, beside where they are put."""
-    value = form.at(np.arange(places.shape[1])[None])[0]
-    at_once = max(1, _BLOCK // (4 * places.shape[1] ** 2))
-    drawn = np.concatenate([
-        form.at(places[start : start + at_once]) for start in range(0, len(places), at_once)
-    ])  # fmt: skip
-    size = np.where(np.isfinite(value), np.maximum(abs(value), 1.0), 0.0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean, sd = drawn.mean(axis=0), drawn.std(axis=0, ddof=min(1, len(places) - 1))
-        z = np.where(sd > _ROUNDING * size, (value - mean) / sd, np.nan)
-    as_local = (form.sign * drawn >= form.sign * value - _ROUNDING * size).sum(axis=0)
-    p = np.where(np.isnan(value), np.nan, (1.0 + as_local) / (1.0 + len(places)))
-    return [value, mean, sd, z, p]
-
-
-def _similarity_forms(maps: np.ndarray, grid: tuple[int, int]) -> dict[str, _Form]:
+def _similarity_forms(maps: np.ndarray, grid: tuple[int, int]) -> dict[str, Form]:
     """Return precision, AUC and rank correlation of maps (n, D, D)."""
     near, apart = neighbours(grid), ~np.eye(maps.shape[-1], dtype=bool)
     count = near.sum(axis=1)
@@ -371,10 +331,10 @@ def _similarity_forms(maps: np.ndarray, grid: tuple[int, int]) -> dict[str, _For
     standard = np.zeros(maps.shape)
     standard[:, apart] = _unit(ranks[:, apart])
     return {
-        "precision": _Form(tops, of_size, lambda total: total),
-        "auc": _Form(ranks[None], near[None].astype(float),
+        "precision": Form(tops, of_size, lambda total: total),
+        "auc": Form(ranks[None], near[None].astype(float),
                      lambda total: (total - lowest) / (inside * outside)),
-        "mantel": _Form(standard[None], far[None], lambda total: total),
+        "mantel": Form(standard[None], far[None], lambda total: total),
     }  # fmt: skip
 
 
@@ -396,7 +356,7 @@ def _top(maps: np.ndarray, size: int) -> np.ndarray:
     return above + tied * left / tied.sum(axis=-1, keepdims=True)
 
 
-def _attention_forms(weights: np.ndarray, grid: tuple[int, int]) -> dict[str, _Form]:
+def _attention_forms(weights: np.ndarray, grid: tuple[int, int]) -> dict[str, Form]:
     """Return lift and distance of attention weights (n, D, D)."""
     patches = weights.shape[-1]
     near, apart = neighbours(grid), ~np.eye(patches, dtype=bool)
@@ -412,6 +372,6 @@ def _attention_forms(weights: np.ndarray, grid: tuple[int, int]) -> dict[str, _F
     far = distances(grid)
     uniform = far.sum() / (patches - 1.0)
     return {
-        "lift": _Form(others[None], near[None].astype(float), lift),
-        "distance": _Form(others[None], far[None], lambda total: total / uniform, sign=-1.0),
+        "lift": Form(others[None], near[None].astype(float), lift),
+        "distance": Form(others[None], far[None], lambda total: total / uniform, sign=-1.0),
     }

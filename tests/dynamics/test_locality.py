@@ -165,7 +165,8 @@ def test_leading_axes_are_kept_and_maps_measured_one_by_one(attention):
 def test_blocks_of_maps_change_nothing(attention, monkeypatch):
     stack = np.stack([np.roll(attention, k, axis=0) for k in range(5)])
     whole = attention_locality(stack, grid=GRID, draws=20)
-    monkeypatch.setattr("dynamics.locality._BLOCK", 900)
+    for room in ("dynamics.locality", "dynamics.core.placed"):
+        monkeypatch.setattr(f"{room}.BLOCK", 900)
     for name, one in vars(attention_locality(stack, grid=GRID, draws=20)).items():
         close(one.z, getattr(whole, name).z, 1e-9)
 
