@@ -19,12 +19,13 @@ from simulations.files.as_json import plain
 from simulations.files.store import write_dataset
 from simulations.positional import runs
 from simulations.positional.claims.events import judge as judge_events
-from simulations.positional.claims.gamma_ge_rho import Course, Sample
+from simulations.positional.claims.gamma_ge_rho import Sample
 from simulations.positional.claims.gamma_ge_rho import judge as judge_gamma_ge_rho
 from simulations.positional.claims.lemma_4_3 import Factor, exponent
 from simulations.positional.claims.lemma_4_3 import judge as judge_lemma_4_3
 from simulations.positional.claims.sigma_a_breaks_symmetry import Breaking
 from simulations.positional.claims.sigma_a_breaks_symmetry import judge as judge_sigma_a
+from simulations.positional.courses import Course
 from simulations.reproduction.claim import Claim, Context, Verdict
 from simulations.reproduction.registry import claim_ids, load
 from simulations.reproduction.run import render

@@ -18,13 +18,11 @@ from simulations.reproduction.claim import (
 )
 
 if TYPE_CHECKING:
-    import numpy as np
     import xarray
 
-    from dynamics import Population, Problem, Trajectory
+    from dynamics import Problem
+    from simulations.positional.courses import Course
 
-#: Horizon and population tolerance (small problems; those with q << 1) of the drawn problems.
-SEARCH_HORIZON, SEARCH_TOLERANCE, SPARSE_TOLERANCE = 1e5, 1e-9, 1e-8
 #: Seeds, and problems drawn of each: with q << 1 as Assumption 2 asks, and beyond.
 SEEDS, QUICK_SEEDS = 5, 2
 #: Problems drawn for each seed, with q << 1 and beyond.
@@ -35,34 +33,6 @@ QUICK_DRAWN = {True: 1, False: 4}
 _VIOLATION = "largest rho - gamma"
 _PROBLEMS = "problems compared with the condition"
 _DECIDED = "problems that the condition decides correctly"
-
-
-class Course(NamedTuple):
-    """gamma - rho along one flow, and the condition at its start."""
-
-    start: float  # alpha(0)
-    settled: float  # quasi-steady alpha at gamma = rho = 0
-    critical: float  # alpha above which the flow leaves gamma = rho = 0 downwards
-    worst: float  # largest rho - gamma, 0 if below the resolution
-    first: float  # first and last time of a violation, nan if none
-    last: float
-    resolution: float
-    final: float  # gamma - rho at the end
-
-    @property
-    def ratio(self) -> float:
-        """Largest alpha that Event I passes over the critical one."""
-        return max(self.start, self.settled) / self.critical
-
-    @property
-    def predicted(self) -> bool:
-        """Whether the condition says that gamma >= rho holds."""
-        return self.ratio <= 1.0
-
-    @property
-    def observed(self) -> bool:
-        """Whether it does."""
-        return self.worst == 0.0
 
 
 class Sample(NamedTuple):
@@ -105,6 +75,13 @@ def run(context: Context) -> Outcome:
 
     from simulations.positional import runs
     from simulations.positional import theorem_4_1 as theorem
+    from simulations.positional.courses import (
+        SEARCH_HORIZON,
+        SEARCH_TOLERANCE,
+        SPARSE_TOLERANCE,
+        course,
+        course_of,
+    )
 
     named = {
         problem: course(problem, runs.tolerance(context.quick, problem))
@@ -224,42 +201,6 @@ def _range(sparse: bool) -> str:
     return "C/D <= q <= 0.1" if sparse else "q = 0.2 to 0.95"
 
 
-def course(problem: Problem, tolerance: float) -> Course:
-    """Return what gamma - rho does along the flow of a named problem, and the condition."""
-    from simulations.positional import runs
-
-    return course_of(runs.flow(problem, tolerance), runs.population(problem, tolerance))
-
-
-def searched(problem: Problem, tolerance: float) -> Course:
-    """Return the same for a drawn problem, whose losses nobody asks for."""
-    from dynamics.core.crossing import every_step
-    from simulations.positional import runs
-
-    path = runs.flow(problem, tolerance, SEARCH_HORIZON, records=2)
-    return course_of(every_step(path), runs.population(problem, tolerance))
-
-
-def course_of(path: Trajectory, population: Population) -> Course:
-    """Return what gamma - rho does along a run, its violations located on the dense output."""
-    from dynamics import SlowManifold
-    from dynamics.core.crossing import stretches
-    from simulations.positional.symmetric_line import critical_alpha
-
-    problem = path.problem
-    below = stretches(path, lambda state: state.rho - state.gamma, path.resolution)
-    return Course(
-        start=problem.initial_state.alpha,
-        settled=SlowManifold(population).alpha(0.0, 0.0),
-        critical=critical_alpha(problem),
-        worst=max((one.largest for one in below), default=0.0),
-        first=below[0].start if below else math.nan,
-        last=below[-1].end if below else math.nan,
-        resolution=path.resolution,
-        final=float(path.gamma[-1] - path.rho[-1]),
-    )
-
-
 def _problems(quick: bool) -> tuple[Problem, ...]:
     from dynamics import Problem
     from simulations.positional import runs
@@ -274,38 +215,18 @@ def _search(sparse: bool, context: Context) -> Sample:
     """Follow randomly drawn problems; the draw of each depends on its seed and index alone."""
     import numpy as np
 
+    from simulations.positional.courses import draw, searched
+
     drawn = THOROUGHLY_DRAWN if context.thorough else DRAWN
     number = (QUICK_DRAWN if context.quick else drawn)[sparse]
     seeds = range(context.seed, context.seed + (QUICK_SEEDS if context.quick else SEEDS))
-    tolerance = SPARSE_TOLERANCE if sparse else SEARCH_TOLERANCE
     found: dict[int, list[Course]] = {}
     for seed in seeds:
         for index in range(number):
             key = np.random.SeedSequence(seed, spawn_key=(int(sparse), index))
-            problem = _draw(np.random.default_rng(key), sparse)
-            found.setdefault(seed, []).append(searched(problem, tolerance))
+            problem = draw(np.random.default_rng(key), sparse)
+            found.setdefault(seed, []).append(searched(problem, sparse))
     return Sample(sparse, found)
-
-
-#: (D, C) of the problems drawn: small, and large enough for C/D <= q <= 0.1 with C <= D/10.
-_CROWDED = ((8, 2), (10, 2), (12, 2), (12, 3), (12, 4), (14, 2), (15, 3), (16, 4))
-_SPARSE = ((40, 2), (60, 2), (60, 3), (80, 2), (60, 4), (80, 4))
-
-
-def _draw(rng: np.random.Generator, sparse: bool) -> Problem:
-    from dynamics import Problem
-
-    sizes = _SPARSE if sparse else _CROWDED
-    D, C = sizes[rng.integers(len(sizes))]
-    low, high = (C / D, 0.1) if sparse else (0.2, 0.95)
-    return Problem(
-        D=D,
-        C=C,
-        q=float(rng.uniform(low, high)),
-        nu=float(10 ** rng.uniform(-4, -1)),
-        beta=float(rng.uniform(0.2, 2.0)),
-        p=int(rng.choice((3, 5))),
-    )
 
 
 def _figures(named: dict[Problem, Course], every: list[Course], context: Context) -> list[Any]:
