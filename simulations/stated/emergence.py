@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.integrate import solve_ivp
-from scipy.optimize import brentq
 
 from dynamics import Trajectory, gradient_flow
+from dynamics.core.crossing import first_passage
 from dynamics.theory import closed
 from simulations.stated.runs import risk
 from simulations.stated.two_layers import HEAD, NAMES, Entries, loss_of, slopes_of
@@ -129,24 +129,15 @@ def course(theory: Theory, N: int, seed: int | None) -> Course:
     return Course(
         N=N,
         start=_name(seed),
-        when={x: {name: first(flow, size_of(place[name]), x) for name in ORDER}
+        when={x: {name: first_passage(flow, size_of(place[name]), x) for name in ORDER}
               for x in THRESHOLDS},
-        solved=first(flow, lambda state: -population.evaluate(state).loss, -SOLVED),
+        solved=first_passage(flow, lambda state: -population.evaluate(state).loss, -SOLVED),
         flow=flow,
     )  # fmt: skip
 
 
 def _name(seed: int | None) -> str:
     return "0" if seed is None else f"seed {seed}"
-
-
-def first(flow: Trajectory, value: Callable[[Any], float], level: float) -> float:
-    """Return when a function of the state first reaches a level, nan if it does not."""
-    row = next((i for i, state in enumerate(flow.states) if value(state) >= level), None)
-    if not row:
-        return float("nan") if row is None else 0.0
-    ends = flow.time[row - 1], flow.time[row]
-    return float(brentq(lambda t: value(flow.at(t)) - level, *ends, xtol=1e-9 * ends[1]))
 
 
 def limit(name: str, threshold: float, N: int) -> float:

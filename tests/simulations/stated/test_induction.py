@@ -8,6 +8,7 @@ import xarray
 from scipy.integrate import quad, solve_ivp
 
 from dynamics import gradient_flow
+from dynamics.core.crossing import first_passage
 from simulations.files.store import write_dataset
 from simulations.reproduction.claim import Verdict
 from simulations.stated.claims import induction
@@ -19,7 +20,6 @@ from simulations.stated.emergence import (
     Free,
     Structure,
     course,
-    first,
     free_flow,
     limit,
     pull,
@@ -59,8 +59,8 @@ def test_times_of_the_three_numbers(theory):
 
 def test_the_first_time(theory):
     flow = gradient_flow(risk(theory, N=3), horizon=10.0)
-    assert first(flow, lambda x: float(x[2]), -1.0) == 0.0
-    assert math.isnan(first(flow, lambda x: float(x[2]), 50.0))
+    assert first_passage(flow, lambda x: float(x[2]), -1.0) == 0.0
+    assert math.isnan(first_passage(flow, lambda x: float(x[2]), 50.0))
 
 
 @pytest.mark.parametrize("threshold", THRESHOLDS)
