@@ -94,7 +94,7 @@ class DiagonalTrajectory(ReducedTrajectory):
     """States (alpha, gamma, rho, beta) along a run on (P) with the diagonal trained."""
 
     @staticmethod
-    def state(vector: np.ndarray) -> DiagonalState:  # type: ignore[override]
+    def state(vector: np.ndarray) -> DiagonalState:  # type: ignore[override]  # four numbers
         """Return (alpha, gamma, rho, beta)."""
         return DiagonalState(*vector.tolist())
 

@@ -51,7 +51,7 @@ class Balls(Numbers):
 
     def real(self, expression: sp.Expr) -> Any:
         """Return a ball that holds its value."""
-        x = sp.sympify(expression)
+        x = sp.sympify(expression, strict=True)
         if x.is_Symbol:
             return self._balls[x.name]
         if x.is_Rational:

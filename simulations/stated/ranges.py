@@ -9,8 +9,8 @@ a mean over data, a chance of at most r, is at most r times the bound.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import sympy as sp
@@ -126,10 +126,10 @@ class _Reading:
             return self._hull([*values, *([sp.Integer(0)] if signed else [])])
         return self._hull(x.detail.law) if isinstance(x.detail, Colouring) else UNIT
 
-    def _hull(self, values: object) -> Range:
+    def _hull(self, values: Iterable[Any]) -> Range:
         """Return the least range with these values in it."""
         lows, highs = [], []
-        for value in values:  # type: ignore[attr-defined]
+        for value in values:
             if str(value) in self._state:
                 ends = (self._state[str(value)],) * 2
             else:
