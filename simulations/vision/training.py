@@ -281,15 +281,27 @@ def evaluate(
     ``order`` is (D,), or (N, D) where every training image had its own; then so has every image
     here. The masks are the same in every call.
     """
-    scored = _compiled(task)[1]
-    error, maps, total = 0.0, None, len(images.labels)
+    scored, total = _compiled(task)[1], len(images.labels)
+    error, maps = 0.0, None
     for shown in held_out(task, images, order):
-        each, attention = scored(tree, shown)
-        error += float(np.asarray(each, dtype=float).sum())
+        full = filled(shown, min(_SHOWN, total))
+        own = (np.arange(len(full.labels)) < len(shown.labels)).astype(np.float32)
+        each, attention = scored(tree, full, own)
+        error += float(np.asarray(each, dtype=float)[: len(shown.labels)].sum())
         if attention is not None:
-            weighted = np.asarray(attention, dtype=float) * len(shown.labels) / total
-            maps = weighted if maps is None else maps + weighted
+            share = np.asarray(attention, dtype=float) / total
+            maps = share if maps is None else maps + share
     return error / total, maps
+
+
+def filled(shown: Batch, size: int) -> Batch:
+    """Return a batch of this size, its first image repeated: what is compiled needs one size."""
+    lacking = size - len(shown.labels)
+
+    def repeated(array: np.ndarray) -> np.ndarray:
+        return np.concatenate([array, np.repeat(array[:1], lacking, axis=0)])
+
+    return jax.tree.map(repeated, shown) if lacking else shown
 
 
 def held_out(task: Task, images: Images, order: np.ndarray) -> Iterator[Batch]:

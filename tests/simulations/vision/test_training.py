@@ -14,7 +14,15 @@ from simulations.vision.equivariance import deviation  # noqa: E402
 from simulations.vision.models import KINDS, Model, apply  # noqa: E402
 from simulations.vision.patches import fold, grid_of, restored, shuffled, unfold  # noqa: E402
 from simulations.vision.tasks import Settings, batch  # noqa: E402
-from simulations.vision.training import batches, rates, start, task_of, train  # noqa: E402
+from simulations.vision.training import (  # noqa: E402
+    batches,
+    evaluate,
+    held_out,
+    rates,
+    start,
+    task_of,
+    train,
+)
 
 SMALL = {"patch": 2, "width": 8, "depth": 1, "heads": 2, "hidden": 8}
 FEW = Settings(steps=12, batch=8, shift=1)
@@ -102,6 +110,30 @@ class TestEquivariance:
         found = deviation(images(classes), Model(kind, **SMALL), FEW, order, moved=False)
         assert found.loss > 1e-9
         assert found.encodings > 1e-3
+
+
+class TestEvaluation:
+    @pytest.mark.parametrize("kind", ["content", "position"])
+    def test_parts_that_are_filled_up_are_the_whole(self, kind):
+        data = images(3)
+        task = task_of(data, Model(kind, **SMALL), FEW)
+        tree = jax.tree.map(lambda leaf: np.asarray(leaf, np.float32), start(task, 0))
+        error, maps = evaluate(task, tree, np.arange(9), data.test)  # 256 and 44 images
+        said, every = apply(task.model, tree, unfold(data.test.pixels, 2), task.grid)
+        close(error, (np.asarray(said).argmax(axis=1) != data.test.labels).mean(), rel=1e-12)
+        every = np.asarray(every, dtype=float)
+        close(maps, every.mean(axis=1) if kind == "content" else every, rel=1e-5)
+
+    def test_masked_patches_too(self):
+        data = images(0)
+        task = task_of(data, Model("position", **SMALL), FEW)
+        tree = jax.tree.map(lambda leaf: np.zeros_like(leaf, np.float32), start(task, 0))
+        found, _ = evaluate(task, tree, np.arange(9), data.test)  # it says 0 everywhere
+        squares = [
+            (((one.patches**2).mean(axis=2) * one.masked).sum(axis=1) / 4).sum()
+            for one in held_out(task, data.test, np.arange(9))
+        ]
+        close(found, sum(squares) / 300, rel=1e-5)
 
 
 class TestTraining:
