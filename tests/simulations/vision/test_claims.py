@@ -63,7 +63,7 @@ class TestWithoutTheExtra:
         words = ["reproduce", "--quick", "--only", "figure-1a", "--workers", "1",
                  "--out", str(folder)]  # fmt: skip
         with monkeypatch.context() as patch:
-            patch.setattr(extra, "missing", lambda: ["jax", "optax"])
+            patch.setattr(extra, "missing", lambda: ["jax", "sklearn"])
             assert main(words) == 0
         assert "1 skipped" in capsys.readouterr().out
         (entry,) = json.loads((folder / "report.json").read_text())
@@ -73,10 +73,10 @@ class TestWithoutTheExtra:
         assert "Skipped: figure-1a" in page
         assert "Measured numbers" not in page
         with monkeypatch.context() as patch:
-            patch.setattr(extra, "missing", lambda: ["optax"])
+            patch.setattr(extra, "missing", lambda: ["sklearn"])
             assert main(words) == 0  # not kept: it is asked again
         (entry,) = json.loads((folder / "report.json").read_text())
-        assert "optax not installed" in entry["summary"]
+        assert "sklearn not installed" in entry["summary"]
         assert "jax" not in entry["summary"]
 
 
