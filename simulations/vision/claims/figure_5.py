@@ -251,4 +251,5 @@ CLAIM = Claim(
         "dynamics.locality and its null"
     ),
     shares="vision",
+    alone_if_quick=True,
 )
