@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from dynamics.core.jit import kernel
+
+
+@kernel
+def empty(rows: int, columns: int) -> np.ndarray:
+    """Return a table that is still to be filled."""
+    return np.empty((rows, columns))
 
 
 @kernel

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynamics.core.jit import emitted_kernel
+from dynamics.core.jit import emitted_kernel, plain_twin
 from dynamics.theory import functions
 from dynamics.theory.data import Array, Orbits
+from dynamics.theory.rows import distinct
 
 
 def mean_function(source: str, name: str) -> Callable[..., float]:
@@ -31,10 +32,32 @@ def compiled(source: str, name: str) -> Callable[..., float]:
     return found
 
 
-def columns(data: Orbits) -> tuple[np.ndarray, ...]:
-    """Return the data as the emitted function takes them."""
-    rows = [x for first, arrays in zip(data.first, data.arrays) for x in (first, *arrays)]
-    return data.weight, *rows
+def columns(
+    function: Callable[..., Any], data: Orbits, exactly: Callable[[float], Any] | None = None
+) -> tuple[np.ndarray, ...]:
+    """Return the data as an emitted function takes them, and the rows that families share.
+
+    Parameters
+    ----------
+    function
+        What `mean_function` or `compiled` returns; ``rows`` of its module tells what the rows are.
+    data
+        Configurations up to symmetry.
+    exactly
+        Returns a float as a number of another kind. Of these no two rows are taken to be the same,
+        so that what is computed with them does not depend on what is shared.
+    """
+
+    def numbers(x: np.ndarray) -> np.ndarray:
+        if exactly is None or x.dtype == object:
+            return x
+        return np.vectorize(exactly, [object])(x)
+
+    blocks = zip(data.first, data.arrays)
+    given = [x for first, arrays in blocks for x in (first, *map(numbers, arrays))]
+    rows = plain_twin(function).__globals__.get("rows")
+    tables = rows(*given) if rows else ()
+    return numbers(data.weight), *given, *(x for table in tables for x in distinct(table))
 
 
 def mean(
@@ -51,4 +74,4 @@ def mean(
     """
     theta, numbers = np.array(state, float), np.array(constants, float)
     out = np.empty(theta.size)
-    return float(function(theta, numbers, *columns(data), out)), out
+    return float(function(theta, numbers, *columns(function, data), out)), out

@@ -80,7 +80,7 @@ class StatedRisk(Risk):
         if data.remainder:
             self.reason = f"{self.method}: {number}, all but a chance of {data.remainder:.1e}"
         self.evaluations = 0
-        self._function, self._columns = function, columns(data)
+        self._function, self._columns = function, columns(function, data)
         self._constants = np.array(list(problem.values.values()), float)
 
     def _evaluate(self, state: Any) -> tuple[float, Array]:

@@ -90,12 +90,8 @@ def enclosed(
     """Return balls around risk and gradient, in the precision that is set."""
     numbers = [exact(x) for x in constants]
     theta = [exact(x) for x in np.asarray(state, float)]
-    rows = [
-        x if x.dtype == np.int64 or x.dtype == object else np.vectorize(exact, [object])(x)
-        for x in columns(data)
-    ]
-    out = [arb(0)] * len(theta)
-    return _function(source, name)(theta, numbers, *rows, out), *out
+    function, out = _function(source, name), [arb(0)] * len(theta)
+    return function(theta, numbers, *columns(function, data, exact), out), *out
 
 
 def _is_narrow(ball: arb) -> bool:
@@ -181,5 +177,5 @@ _FUNCTIONS: dict[str, Any] = {
         sqrt=lambda x: arb(x).sqrt(), inf=arb.pos_inf(),
     ),
     "_power": power, "_sigmoid": sigmoid, "_softplus": softplus, "_raised": raised,
-    "_highest": highest,
+    "_highest": highest, "_empty": lambda rows, columns: np.empty((rows, columns), object),
 }  # fmt: skip

@@ -1,13 +1,14 @@
 """The derived risk and its gradient as Python source: loops over data, nothing computed twice.
 
 A value that does not depend on the loops around it is computed before them: what does not depend on
-the data, once. The names of a user's file never begin with an underscore; those of the emitted code
-do.
+the data, once; what many configurations share, once for all of them (`symbolic.theory.sharing`).
+The names of a user's file never begin with an underscore; those of the emitted code do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import sympy as sp
 from sympy.core.function import AppliedUndef
@@ -15,8 +16,9 @@ from sympy.printing.precedence import PRECEDENCE
 from sympy.printing.pycode import PythonCodePrinter
 
 from symbolic.theory.errors import TheoryError
-from symbolic.theory.lifted import HIGHEST, SAME, TOP
+from symbolic.theory.lifted import HIGHEST, SAME, TOP, Step
 from symbolic.theory.orbit_data import Home
+from symbolic.theory.sharing import EVERY, FAMILY, Table, shared
 from symbolic.theory.theory import Theory
 
 #: Loops over families within each other, at most.
@@ -31,16 +33,22 @@ Derived from the statement of the theory ({paper}).
 import math as _math
 
 from dynamics.theory.functions import (
+    empty as _empty,
     highest as _highest,
     power as _power,
     raised as _raised,
     sigmoid as _sigmoid,
     softplus as _softplus,
 )
+from dynamics.theory.rows import total as _total
 
-
+{rows}
 def mean({arguments}):
     """Write the gradient per entry ({orders}) to ``_out`` and return the risk."""
+'''
+_ROWS = '''
+def rows({arguments}):
+    """Return what each table depends on, columns with an entry for each family."""
 '''
 
 
@@ -99,7 +107,9 @@ def source(theory: Theory) -> str:
     ``_theta`` (n,) holds the order parameters, ``_constants`` sizes and constants in the order of
     the theory, ``_weight`` (b,) the chance of each configuration. For each larger set whose
     elements can differ ``_first`` (b + 1,) tells where the families of each configuration begin, in
-    the arrays of the set that follow (`symbolic.theory.orbit_data.Home`).
+    the arrays of the set that follow (`symbolic.theory.orbit_data.Home`). For each table of values
+    that families share ``_row`` (families,) tells the row of each, and ``_rows`` (rows, columns)
+    what they depend on; the function ``rows`` returns these columns family by family.
 
     Raises
     ------
@@ -107,21 +117,29 @@ def source(theory: Theory) -> str:
         If it needs too many nested loops, or too many steps.
     """
     reduced = theory.reduced
+    homes = [home for home in theory.homes if home.has_data]
+    data = [name for home in homes for name in (f"_first_{home.name}", *home.arrays)]
+    totals = [slope * order.count for slope, order in zip(reduced.gradient.values(), theory.orders)]
+    wanted, steps, tables = shared([reduced.loss, *totals], reduced.steps, homes)
+    rows = [name for table in tables for name in table.arguments]
+    header = _HEADER.format(
+        name=theory.name,
+        paper=theory.paper,
+        rows=_rows_function(tables, homes, data) if tables else "",
+        arguments=", ".join(["_theta", "_constants", "_weight", *data, *rows, "_out"]),
+        orders=", ".join(theory.order_parameters),
+    )
     spelled = {
         order.symbol: sp.Symbol(order.name if order.name.isidentifier() else f"_o{i}")
         for i, order in enumerate(theory.orders)
     }
-    homes = [home for home in theory.homes if home.has_data]
-    data = [name for home in homes for name in (f"_first_{home.name}", *home.arrays)]
-    arguments = ["_theta", "_constants", "_weight", *data, "_out"]
+    writer = _Writer(theory, spelled, homes, steps)
+    filled = [line for table in tables for line in writer.table(table)]
+    loss, *found = writer.block([*wanted, *(order.count for order in theory.orders)], {}, 0)
     names = [size.name for size in theory.sizes] + list(theory.unknown)
-    writer = _Writer(theory, spelled, homes)
-    totals = [slope * order.count for slope, order in zip(reduced.gradient.values(), theory.orders)]
-    counts = [order.count for order in theory.orders]
-    loss, *found = writer.block([reduced.loss, *totals, *counts], {}, 0)
     lines = [f"{symbol} = _theta[{i}]" for i, symbol in enumerate(spelled.values())]
     lines += [f"{name} = _constants[{i}]" for i, name in enumerate(names)]
-    lines += [*writer.before, "_loss = 0.0"]
+    lines += [*writer.before, *filled, "_loss = 0.0"]
     lines += [f"_out[{i}] = 0.0" for i in range(len(totals))]
     lines += ["for _b in range(_weight.shape[0]):", "    _w = _weight[_b]"]
     for home in homes:
@@ -131,13 +149,26 @@ def source(theory: Theory) -> str:
     lines += [f"    _out[{i}] += _w * ({slope})" for i, slope in enumerate(found[: len(totals)])]
     for i, count in enumerate(found[len(totals) :]):  # an orbit may have no entry at small sizes
         lines += [f"_n = {count}", f"_out[{i}] = _out[{i}] / _n if _n > 0 else 0.0"]
-    header = _HEADER.format(
-        name=theory.name,
-        paper=theory.paper,
-        arguments=", ".join(arguments),
-        orders=", ".join(theory.order_parameters),
-    )
     return header + "".join(f"    {line}\n" for line in [*lines, "return _loss"])
+
+
+def _rows_function(tables: Sequence[Table], homes: Sequence[Home], data: Sequence[str]) -> str:
+    """Return the function that tells what the values of tables depend on, family by family."""
+    printer, text = _Printer({}), _ROWS.format(arguments=", ".join(data))
+    found = []
+    for table in tables:
+        columns = []
+        for x in table.row:
+            if isinstance(x, sp.Sum):
+                bound, _, last = x.limits[0]
+                (of,) = [home.name for home in homes if home.families == last + 1]
+                summand = printer.doprint(x.function.xreplace({bound: EVERY}))
+                columns.append(f"_total({summand}, _first_{of}, _first_{table.home.name})")
+            else:
+                columns.append(printer.doprint(x.xreplace({FAMILY: EVERY})))
+        text += f"    _columns{table.number} = ({', '.join(columns)},)\n"
+        found.append(f"_columns{table.number}")
+    return f"{text}    return ({', '.join(found)},)\n\n"
 
 
 Known = dict[sp.Expr, sp.Symbol]
@@ -156,16 +187,20 @@ class _Writer:
     """
 
     def __init__(
-        self, theory: Theory, spelled: Mapping[sp.Symbol, sp.Symbol], homes: Sequence[Home]
+        self,
+        theory: Theory,
+        spelled: Mapping[sp.Symbol, sp.Symbol],
+        homes: Sequence[Home],
+        steps: Mapping[Any, Step],
     ) -> None:
-        self._theory, self._spelled = theory, spelled
-        self._steps = theory.reduced.steps
+        self._theory, self._spelled, self._steps = theory, spelled, steps
         self._home = {home.families: home.name for home in homes}
         self._printer = _Printer(
             {array: f"_begin_{home.name}" for home in homes for array in home.arrays}
         )
         self._contents: dict[sp.Expr, sp.Expr] = {}
         self._of_data: dict[sp.Expr, bool] = {}
+        self._everywhere: Known = {}
         self._number = 0
         self.before: list[str] = []
         self.lines: list[str] = []
@@ -176,12 +211,12 @@ class _Writer:
             raise TheoryError(
                 f"{depth} nested loops over families (most: {MOST_NESTED})", self._theory.loss.where
             )
-        known = dict(known)
+        known = {**self._everywhere, **known}
         ranks: dict[sp.Expr, int] = {}
         for expression in expressions:
             self._rank(expression, known, ranks)
         for rank in range(max(ranks.values(), default=-1) + 1):
-            here = [item for item, own in ranks.items() if own == rank]
+            here = sorted((x for x, own in ranks.items() if own == rank), key=self._needs_data)
             sums = [item for item in here if isinstance(item, sp.Sum)]
             for limit in dict.fromkeys(item.limits[0][2] for item in sums):
                 self._loop([x for x in sums if x.limits[0][2] == limit], known, depth)
@@ -189,11 +224,28 @@ class _Writer:
                 if not isinstance(item, sp.Sum):
                     text = self._text(self._content(item), known)
                     line = f"{self._new(item, known)} = {text}"
-                    if depth == 0 and not self._needs_data(item):
+                    if not self._needs_data(item):
+                        self._everywhere[item] = known[item]
                         self.before.append(line)
                     else:
                         self._write(depth, line)
         return [self._text(expression, known) for expression in expressions]
+
+    def table(self, table: Table) -> list[str]:
+        """Return the lines that compute the values of a table, row by row."""
+        _, rows = table.arguments
+        known = {x: sp.Symbol(f"_d{i}") for i, x in enumerate(table.row)}
+        above, self.lines = self.lines, []
+        values = self.block(list(table.values), known, 1)
+        found, self.lines = self.lines, above
+        name = f"_table{table.number}"
+        return [
+            f"{name} = _empty({rows}.shape[0], {len(values)})",
+            f"for _r in range({rows}.shape[0]):",
+            *(f"    _d{i} = {rows}[_r, {i}]" for i in range(len(table.row))),
+            *found,
+            *(f"    {name}[_r, {i}] = {value}" for i, value in enumerate(values)),
+        ]
 
     def _loop(self, sums: Sequence[sp.Sum], known: Known, depth: int) -> None:
         """Write one loop that adds up several sums over the same families."""

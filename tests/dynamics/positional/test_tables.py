@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from dynamics import Population, Problem, State, gradient_descent, gradient_flow
 from dynamics.masked import MaskedPopulation, MaskedProblem
+from dynamics.positional.population.fourier.assemble import at_once
 from dynamics.positional.population.ladder import Ladder
 from dynamics.positional.population.tables import bounds_at, gradient_within
 
@@ -158,11 +159,14 @@ def test_no_constructor_evaluates(monkeypatch):
     def evaluated(*arguments):
         raise AssertionError("evaluated")
 
+    def foreseen_only(*arguments):
+        return at_once(*arguments) if arguments[-1] else evaluated()
+
     population = "dynamics.positional.population"
     monkeypatch.setattr(f"{population}.tables.gradient_within", evaluated)
     monkeypatch.setattr(f"{population}.tables.relative_gradient_within", evaluated)
     monkeypatch.setattr(f"{population}.ladder.enumerate_states", evaluated)
-    monkeypatch.setattr(f"{population}.fourier.assemble.node_sums", evaluated)
+    monkeypatch.setattr(f"{population}.fourier.assemble.at_once", foreseen_only)
     for method in ("enumeration", "fourier", "auto"):
         for relative in (False, True):
             used = Population(PROBLEM, method, 1e-5, relative=relative)

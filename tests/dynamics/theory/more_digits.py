@@ -21,11 +21,9 @@ def with_digits(text, constants, theta, data, digits):
     module["_softplus"] = lambda x: mpmath.log1p(mpmath.exp(x))
     module["_raised"] = lambda score, top: mpmath.exp(score - top)
     module["_highest"] = lambda number, score, others: max(score, others) if number > 0 else others
+    module["_empty"] = lambda rows, columns: np.empty((rows, columns), object)
     with mpmath.workdps(digits):
         numbers, at = [[mpmath.mpf(x) for x in row] for row in (constants, theta)]
-        weight, *rows = columns(data)
-        weight = np.array([mpmath.mpf(x) for x in weight], object)
-        rows = [x if x.dtype == np.int64 else np.vectorize(mpmath.mpf, [object])(x) for x in rows]
-        out = [None] * len(at)
-        risk = module["mean"](at, numbers, weight, *rows, out)
+        out, function = [None] * len(at), module["mean"]
+        risk = function(at, numbers, *columns(function, data, mpmath.mpf), out)
         return float(risk), [float(x) for x in out]

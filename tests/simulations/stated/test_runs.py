@@ -111,9 +111,12 @@ def test_what_is_missing_is_told():
         ("_loss += _w *", "_loss +="),
         ("_n = D*(C - 1)", "_n = D*C"),  # entries of an order parameter
         ("_x6 = C*_x4*(-1 + D/C)", "_x6 = C*_x4*(D/C)"),  # keys that a softmax runs over
-        ("_power(_x22*alpha*kappa, p)", "_power(_x22*alpha*kappa, p - 1)"),
+        ("_power(_x17*alpha*kappa, p)", "_power(_x17*alpha*kappa, p - 1)"),
         ("range(_begin_set, _end_set)", "range(_begin_set, _end_set - 1)"),  # families
         ("_begin_set = _first_set[_b]", "_begin_set = _first_set[0]"),
+        ("_row1[_f0]", "_row1[_begin_set]"),  # the row that a family shares
+        ("_d3 = _rows1[_r, 3]", "_d3 = _rows1[_r, 1]"),
+        (" - n_patch[:, 2])*count_set", ")*count_set"),  # a total of all families
     ],
 )
 def test_a_kernel_that_is_broken_differs_from_the_full_model(right, wrong):

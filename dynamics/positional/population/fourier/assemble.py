@@ -49,6 +49,7 @@ from dynamics.positional.population.fourier.node_sums import NodeSums, node_sums
 from dynamics.positional.population.fourier.operation_count import (
     MOST_OPERATIONS,
     OPERATIONS_AT_ONCE,
+    at_most,
     operations,
     too_long,
 )
@@ -59,6 +60,9 @@ from dynamics.positional.population.fourier.windows import account
 
 #: Parts of the bound, in the order of the columns of ``bounds``.
 PARTS = ("truncation in R", "truncation in t", "aliasing in t", "aliasing in R", "rounding")
+
+#: How often lines are chosen anew, for a lower goal, before the answer stands as it is.
+_ROUNDS, _RELATIVE_ROUNDS = 4, 8
 
 
 class Result(NamedTuple):
@@ -109,11 +113,54 @@ def expectation(
     ``MOST_OPERATIONS``, before they are computed. With ``foreseen`` no integral is: values and
     bounds are about what they will be.
     """
+    most = float(min(OPERATIONS_AT_ONCE, MOST_OPERATIONS))
+    result, finished = at_once(law, model, of_weights, crude, asked, most, foreseen)
+    if not finished:
+        result = _in_parts(law, model, of_weights, crude, asked, foreseen)
+    return result
+
+
+@kernel
+def at_once(law, model, of_weights, crude, asked, most, foreseen):
+    """Return the :class:`Result`, and whether it is: not if it takes ``most`` operations or more.
+
+    All in one call: lists of tables that pass between Python and kernels take as long as a fifth
+    of the work at D = 1024.
+    """
+    goals = prepare(law, model, crude, asked)
+    if not asked.loss:
+        goals.goal[0] = math.inf
+    rest = math.exp(goals.log_beyond) * crude
+    result = Result(np.zeros(5), np.zeros((5, 5)), np.zeros(5))
+    for _ in range(_RELATIVE_ROUNDS if asked.relative else _ROUNDS):
+        lines = design(law, goals, asked)
+        work = at_most(law.C, law.L, len(law.n), lines.nodes, lines.angles)
+        if work >= most:
+            return result, False
+        if foreseen:
+            sums = foreseen_sums(law, goals, lines)
+        else:
+            sums = node_sums(law.n, law.C, law.L, goals.tables, lines, lines.nodes, False)
+        result, settled = assemble(law, model, of_weights, goals, lines, sums, rest, asked)
+        if settled:
+            break
+    return result, True
+
+
+def _in_parts(
+    law: SetLaw,
+    model: Model,
+    of_weights: WeightErrors,
+    crude: np.ndarray,
+    asked: Asked,
+    foreseen: bool,
+) -> Result:
+    """Return the same where the integrals are long work, counted before; Ctrl-C is heard."""
     goals, result = prepare(law, model, crude, asked), None
     if not asked.loss:
         goals.goal[0] = math.inf
     rest = math.exp(goals.log_beyond) * crude
-    for _ in range(8 if asked.relative else 4):
+    for _ in range(_RELATIVE_ROUNDS if asked.relative else _ROUNDS):
         lines = design(law, goals, asked)
         work = operations(law.C, law.L, len(law.n), lines.nodes, lines.angles, lines.share)
         if work > MOST_OPERATIONS:

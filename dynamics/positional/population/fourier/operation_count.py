@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dynamics.core.jit import plain_twin
+from dynamics.core.jit import kernel, plain_twin
 from dynamics.positional.population.fourier.four_angles import (
     LANES,
     PLAIN_POWER,
@@ -64,13 +64,25 @@ def operations(
     C: int, L: int, types: int, nodes: np.ndarray, angles: np.ndarray, share: np.ndarray
 ) -> float:
     """Return the operations of :func:`effort`, or an upper estimate where they are few."""
-    groups = (C + 3) // 4
-    power = max(63, 11 + 16 * L.bit_length())
-    each = (16 * (groups + 1) + 32 + 20 * groups + 4 * power) / 4
-    estimate = each * float(nodes @ angles) + (100.0 * types + 100.0) * float(nodes.sum())
+    estimate = at_most(C, L, types, nodes, angles)
     if estimate < OPERATIONS_AT_ONCE:
         return estimate
     return float(effort(C, L, types, nodes, angles, share.sum(axis=1)).operations)
+
+
+@kernel
+def at_most(C, L, types, nodes, angles):
+    """Return an upper estimate of the operations."""
+    groups, bits, sets = (C + 3) // 4, 0, L
+    while sets > 0:
+        bits, sets = bits + 1, sets >> 1
+    power = max(63, 11 + 16 * bits)
+    each = (16 * (groups + 1) + 32 + 20 * groups + 4 * power) / 4
+    points = total = 0.0
+    for i in range(len(nodes)):
+        points += 1.0 * nodes[i] * angles[i]
+        total += nodes[i]
+    return each * points + (100.0 * types + 100.0) * total
 
 
 def too_long(work: float, nodes: int) -> str:
