@@ -34,7 +34,7 @@ RATES = {
     "digits": {"position": 0.01, "content": 0.01},
     "mnist-5k": {"position": 0.01, "content": 0.005},
 }
-#: Steps on photographs in the full report: vanilla attention has left its plateau (250 are too few).
+#: Steps on photographs in the full report: at 250 vanilla attention is still on its plateau.
 STEPS_ON_PHOTOGRAPHS = 400
 #: Steps of the CNN in the full report: it learns faster.
 STEPS_OF_CNN = 120

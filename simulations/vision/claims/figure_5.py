@@ -146,7 +146,13 @@ def judge(found: Found) -> tuple[Verdict, str]:
 
 def _plans(context: Context) -> tuple[dict[int, Plan], dict[int, Plan]]:
     """Return the plans of ViT and CNN by cell, 0 where nothing is permuted."""
-    from simulations.vision.runs import CELLS, IMAGE, STEPS_OF_CNN, STEPS_ON_PHOTOGRAPHS, photographs
+    from simulations.vision.runs import (
+        CELLS,
+        IMAGE,
+        STEPS_OF_CNN,
+        STEPS_ON_PHOTOGRAPHS,
+        photographs,
+    )
 
     steps = 150 if context.quick else 1500 if context.thorough else STEPS_ON_PHOTOGRAPHS
     of_cnn = 100 if context.quick else 600 if context.thorough else STEPS_OF_CNN
