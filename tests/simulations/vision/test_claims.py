@@ -102,9 +102,11 @@ class TestVerdictsCouldComeOutOtherwise:
         assert judge(local(), local(), local()) is Verdict.FINDING  # the control is local too
         assert judge(local(start_z=RUNS + 3.0), local(), calm) is Verdict.FINDING
         once = np.array([0.005, 0.005, 0.005, 0.005, 0.01])
+        twice = np.array([0.005, 0.01, 0.005, 0.005, 0.01])
         for name in ("p", "ring_p", "mantel_p"):
-            assert judge(local(**{name: once}), local(), calm) is Verdict.FINDING
-            assert judge(local(), local(**{name: once}), calm) is Verdict.FINDING
+            assert judge(local(**{name: once}), local(**{name: once}), calm) is Verdict.HOLDS
+            assert judge(local(**{name: twice}), local(), calm) is Verdict.FINDING
+            assert judge(local(), local(**{name: twice}), calm) is Verdict.FINDING
             assert judge(local(**{name: RUNS + 0.5}), local(), calm) is Verdict.FAILS
 
     def test_figure_5(self):
