@@ -98,7 +98,6 @@ def execute(args: argparse.Namespace) -> int:
         refuse_to_replace("--out", args.out, force=args.force)
     try:
         import jax  # noqa: F401 - what the modules below need
-        import optax  # noqa: F401
     except ImportError as missing:
         raise BadInput(f"vision needs {missing.name}, which is not installed: {INSTALL}") from None
     from simulations.vision.comparison import check_grid, measure, planned

@@ -17,6 +17,7 @@ fixed qD the counts are Poisson and both depend on T alone.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -59,12 +60,13 @@ def conditions(family: Family, alpha: float, density: float, beta: float) -> Con
     zero, R = N - plus - minus, plus - minus
     T = C + R
     O = {k: alpha * (T + h * k) / (1.0 + h / D) for k in (1, 0, -1)}  # noqa: E741
-    power = (plus + C) * O[1] ** p + zero * O[0] ** p + minus * O[-1] ** p
+    slope = {k: one ** (p - 1) for k, one in O.items()}
+    power = (plus + C) * O[1] * slope[1] + zero * O[0] * slope[0] + minus * O[-1] * slope[-1]
     linear = D * nu * alpha * T
     weight = special.expit(-power - linear) * law
     bracket = np.zeros_like(T)
     for k, count in ((0, zero), (-1, minus)):
-        bracket += count * (1.0 - (R - k) / (N - 1.0)) * (O[1] ** (p - 1) - O[k] ** (p - 1))
+        bracket += count * (1.0 - (R - k) / (N - 1.0)) * (slope[1] - slope[k])
     return Conditions(_ratio(weight, p * power + linear, law), _ratio(weight, bracket, law))
 
 
@@ -158,6 +160,7 @@ def _ratio(weight: Array, values: Array, law: Array) -> float:
     return float((weight * values).sum() / (law * np.abs(values)).sum())
 
 
+@lru_cache(maxsize=4)
 def _counts(N: int, q: float) -> tuple[Array, Array, Array]:
     """Return likely numbers of patches with +1 and with -1 out of N, and their probabilities.
 
@@ -173,4 +176,7 @@ def _counts(N: int, q: float) -> tuple[Array, Array, Array]:
     possible = ((k + d) % 2 == 0) & (np.abs(d) <= k)
     k, d = k[possible], d[possible]
     law = stats.binom.pmf(k, N, q) * stats.binom.pmf((k + d) / 2, k, 0.5)
-    return (k + d) / 2, (k - d) / 2, law
+    found = (k + d) / 2, (k - d) / 2, law
+    for one in found:
+        one.flags.writeable = False
+    return found

@@ -305,6 +305,9 @@ class Claim:
         Where the statement comes from; ``None``: the registry fills in the paper of its theory.
     shares
         Claims with the same word here look at the same cached runs and are run by one process.
+    alone_if_quick
+        Whether another process runs the quick version nevertheless: where computing its share of
+        the runs again takes less than waiting for the others.
     """
 
     id: str
@@ -316,6 +319,7 @@ class Claim:
     depends: str = ""
     paper: Paper | None = None
     shares: str = ""
+    alone_if_quick: bool = False
     thorough_note: str = ""
     criterion: str = ""
     headline: Headline | None = None

@@ -1,8 +1,8 @@
 """Claims measured side by side, in processes of their own.
 
 Claims that share computed runs (`Claim.shares`) go to the same process one after the other, so that
-nothing is computed twice. What a claim returns does not depend on the number of processes: it
-depends on its own seed only.
+nothing is computed twice; a quick one may prefer not to wait (`Claim.alone_if_quick`). What a claim
+returns does not depend on the number of processes: it depends on its own seed only.
 """
 
 from __future__ import annotations
@@ -34,14 +34,15 @@ class Message(NamedTuple):
     content: Any = None
 
 
-def grouped(claims: Sequence[Claim]) -> list[list[Claim]]:
+def grouped(claims: Sequence[Claim], *, quick: bool) -> list[list[Claim]]:
     """Return the claims in groups that share computed runs, those of most claims first.
 
     So that no process is left alone with a long one at the end; else in the order of their firsts.
     """
     groups: dict[str, list[Claim]] = {}
     for claim in claims:
-        groups.setdefault(claim.shares or claim.id, []).append(claim)
+        alone = not claim.shares or (quick and claim.alone_if_quick)
+        groups.setdefault(claim.id if alone else claim.shares, []).append(claim)
     return sorted(groups.values(), key=lambda group: -len(group))
 
 
@@ -58,7 +59,8 @@ def measure_side_by_side(
     ``settings`` holds what all claims have in common; ``scratch`` maps the id of a claim to its
     folder for checkpoints.
     """
-    waiting = [[(claim, scratch(claim.id)) for claim in group] for group in grouped(claims)]
+    groups = grouped(claims, quick=settings.quick)
+    waiting = [[(claim, scratch(claim.id)) for claim in group] for group in groups]
     finished = dict.fromkeys((claim.id for claim in claims), False)
     team: Team[Group] = Team(workers, partial(_measure_group, measure, settings))
     for event in team.events(waiting):

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from simulations.reproduction.claim import Context, Outcome, Verdict
 from simulations.vision import INSTALL
 
-_NEEDED = ("jax", "optax", "sklearn", "skimage", "mlxtend")
+_NEEDED = ("jax", "sklearn", "skimage", "mlxtend")
 
 
 def missing() -> list[str]:

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-import optax
+from scipy.special import expit
 
 from dynamics.core.checks import require
+from simulations.vision.adam import adam, at_rest
 
 if TYPE_CHECKING:
     from simulations.vision.data import ImageSet
@@ -97,9 +95,10 @@ def draw(
     q = data.noisy / data.D
     delta = rng.choice([-1.0, 0.0, 1.0], (count, data.D), p=[q / 2, 1.0 - q, q / 2])
     shown = np.where(signal, y[:, None], delta)
-    noise = rng.standard_normal((count, data.D, data.d), dtype=np.float32) / math.sqrt(data.d)
-    noise -= (noise @ feature)[..., None] * feature
-    return (shown[..., None] * feature + noise).astype(np.float32), y.astype(np.float32)
+    X = rng.standard_normal((count, data.D, data.d), dtype=np.float32)
+    X /= math.sqrt(data.d)
+    X += (shown.astype(np.float32) - X @ feature)[..., None] * feature
+    return X, y.astype(np.float32)
 
 
 def unit(d: int, rng: np.random.Generator) -> np.ndarray:
@@ -108,11 +107,30 @@ def unit(d: int, rng: np.random.Generator) -> np.ndarray:
     return (drawn / np.linalg.norm(drawn)).astype(np.float32)
 
 
-def output(data: Spatial, tree: dict[str, Any], X: Any) -> Any:
+def output(data: Spatial, P: np.ndarray, v: np.ndarray, X: np.ndarray) -> np.ndarray:
     """Return F(X) (B,)."""
-    scores = jax.nn.softmax(tree["P"] @ tree["P"].T, axis=1)
-    mixed = (X @ tree["v"]) @ scores.T
-    return (mixed**data.p + data.nu * mixed).sum(axis=1)
+    mixed = (X @ v) @ _softmax(P @ P.T).T
+    return np.asarray((mixed**data.p + data.nu * mixed).sum(axis=1))
+
+
+def gradient(
+    data: Spatial, P: np.ndarray, v: np.ndarray, X: np.ndarray, y: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the derivatives in P and v of the logistic risk, the mean of log(1 + exp(-y F(X)))."""
+    scores, along = _softmax(P @ P.T), X @ v
+    mixed = along @ scores.T
+    margin = y * (mixed**data.p + data.nu * mixed).sum(axis=1)
+    of_output = -y * expit(-margin) / len(y)
+    of_mixed = of_output[:, None] * (data.p * mixed ** (data.p - 1) + data.nu)
+    of_scores = of_mixed.T @ along
+    of_logits = scores * (of_scores - (scores * of_scores).sum(axis=1, keepdims=True))
+    of_along = of_mixed @ scores
+    return (of_logits + of_logits.T) @ P, of_along.ravel() @ X.reshape(-1, data.d)
+
+
+def _softmax(logits: np.ndarray) -> np.ndarray:
+    weights = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
 def learn(data: Spatial, seed: int) -> Learned:
@@ -124,38 +142,25 @@ def learn(data: Spatial, seed: int) -> Learned:
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(data.D,)))
     sets, feature = data.sets(rng), unit(data.d, rng)
     start = rng.standard_normal((data.D, data.D)) / math.sqrt(data.D)
-    tree = {"P": jnp.asarray(start, jnp.float32),
-            "v": jnp.asarray(_EPSILON * rng.standard_normal(data.d), jnp.float32)}  # fmt: skip
-    kept = _ADAM.init(tree)
-    advance = _compiled(data)
+    P: np.ndarray = start.astype(np.float32)
+    v: np.ndarray = (_EPSILON * rng.standard_normal(data.d)).astype(np.float32)
+    of_P, of_v = at_rest(P), at_rest(v)
     for number in range(data.steps):
         X, y = draw(data, sets, feature, data.batch, rng)
         share = 0.5 * (1.0 + math.cos(math.pi * number / data.steps))
-        tree, kept = advance(tree, kept, X, y, share)
+        by_P, by_v = gradient(data, P, v, X, y)
+        change_P, of_P = adam(by_P, of_P, number)
+        change_v, of_v = adam(by_v, of_v, number)
+        P = P - share * data.rate_P * change_P
+        v = v - share * data.rate_v * change_v
     wrong, linear, done = 0.0, 0.0, 0
     while done < _TESTED:
         X, y = draw(data, sets, feature, 2000, rng)
-        wrong += float((y * np.asarray(output(data, tree, X)) <= 0.0).sum())
+        wrong += float((y * output(data, P, v, X) <= 0.0).sum())
         totals = y * (X @ feature).round().sum(axis=1)
         linear += float((totals < 0.0).sum() + 0.5 * (totals == 0.0).sum())
         done += len(y)
-    return Learned(start, np.asarray(tree["P"], dtype=float), sets, wrong / done, linear / done)
-
-
-_ADAM = optax.scale_by_adam()
-
-
-@lru_cache(maxsize=8)
-def _compiled(data: Spatial) -> Any:
-    def risk(tree: dict[str, Any], X: Any, y: Any) -> Any:
-        return jax.nn.softplus(-y * output(data, tree, X)).mean()
-
-    def step(tree: dict[str, Any], kept: Any, X: Any, y: Any, share: Any) -> Any:
-        change, kept = _ADAM.update(jax.grad(risk)(tree, X, y), kept)
-        rates = {"P": data.rate_P, "v": data.rate_v}
-        return {name: tree[name] - share * rates[name] * change[name] for name in tree}, kept
-
-    return jax.jit(step)
+    return Learned(start, P.astype(float), sets, wrong / done, linear / done)
 
 
 def association(maps: np.ndarray, sets: np.ndarray) -> float:

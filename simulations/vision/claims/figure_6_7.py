@@ -174,9 +174,9 @@ CLAIM = Claim(
     headline=Headline("cost", pick=max),
     finding=_finding,
     run=run,
-    quick_note="150 steps instead of 250 and 500, three runs, no MNIST",
+    quick_note="150 steps instead of 400 and 500, three runs, no MNIST",
     thorough_note=(
-        "1,500 steps on photographs, 1,200 on digits, 2,500 on MNIST instead of 250, 500 and 150"
+        "1,500 steps on photographs, 1,200 on digits, 2,500 on MNIST instead of 400, 500 and 150"
     ),
     depends=(
         "images that packages ship (not CIFAR, SVHN, ImageNet); the learning rate of each kind on "

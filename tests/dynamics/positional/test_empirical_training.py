@@ -64,6 +64,28 @@ class TestDescent:
         np.testing.assert_array_equal(np.diag(result.A), np.diag(start[0]))
         assert np.abs(result.v - start[1]).max() > 0 or options["trainable"] == "A"
 
+    @pytest.mark.parametrize("dtype", ["float64", "float32"])
+    @pytest.mark.parametrize("momentum", [0.0, 0.9])
+    @pytest.mark.parametrize(("rate", "samples"), [(0.3, 60), (2.0, 60), (40.0, 60), (1e200, 5)])
+    def test_steps_that_nobody_sees_are_the_same(self, dtype, momentum, rate, samples):
+        """Of v alone they are one call of a kernel, which no record and no end may show."""
+        data, labels = sample(PROBLEM, samples, np.random.default_rng(1), dtype=dtype)
+
+        def last(record):
+            return train(
+                PROBLEM, data, labels, learning_rate=rate, steps=40, momentum=momentum,
+                rng=np.random.default_rng(2), omega=0.3, trainable="v", record=record,
+            )  # fmt: skip
+
+        seen, unseen = last(range(41)), last([7])
+        np.testing.assert_array_equal(seen.v, unseen.v)
+        assert (seen.status, seen.message, seen.stats) == (
+            unseen.status, unseen.message, unseen.stats,
+        )  # fmt: skip
+        assert (seen.stats["steps"] < 40) == (rate >= 40.0)
+        common = np.isin(seen.history.step, unseen.history.step)
+        np.testing.assert_array_equal(seen.history.loss[common], unseen.history.loss)
+
     def test_start_and_records(self):
         w = -np.eye(6)[2]
         A, v = initial_weights(PROBLEM, np.random.default_rng(3), omega=1e-2)

@@ -21,6 +21,7 @@ from simulations.vision.claims import (
     figure_6_7,
     section_2,
 )
+from tests.closeness import within
 from tests.simulations.quick import assert_told
 
 RUNS = np.zeros(5)
@@ -62,7 +63,7 @@ class TestWithoutTheExtra:
         words = ["reproduce", "--quick", "--only", "figure-1a", "--workers", "1",
                  "--out", str(folder)]  # fmt: skip
         with monkeypatch.context() as patch:
-            patch.setattr(extra, "missing", lambda: ["jax", "optax"])
+            patch.setattr(extra, "missing", lambda: ["jax", "sklearn"])
             assert main(words) == 0
         assert "1 skipped" in capsys.readouterr().out
         (entry,) = json.loads((folder / "report.json").read_text())
@@ -72,10 +73,10 @@ class TestWithoutTheExtra:
         assert "Skipped: figure-1a" in page
         assert "Measured numbers" not in page
         with monkeypatch.context() as patch:
-            patch.setattr(extra, "missing", lambda: ["optax"])
+            patch.setattr(extra, "missing", lambda: ["sklearn"])
             assert main(words) == 0  # not kept: it is asked again
         (entry,) = json.loads((folder / "report.json").read_text())
-        assert "optax not installed" in entry["summary"]
+        assert "sklearn not installed" in entry["summary"]
         assert "jax" not in entry["summary"]
 
 
@@ -101,9 +102,11 @@ class TestVerdictsCouldComeOutOtherwise:
         assert judge(local(), local(), local()) is Verdict.FINDING  # the control is local too
         assert judge(local(start_z=RUNS + 3.0), local(), calm) is Verdict.FINDING
         once = np.array([0.005, 0.005, 0.005, 0.005, 0.01])
+        twice = np.array([0.005, 0.01, 0.005, 0.005, 0.01])
         for name in ("p", "ring_p", "mantel_p"):
-            assert judge(local(**{name: once}), local(), calm) is Verdict.FINDING
-            assert judge(local(), local(**{name: once}), calm) is Verdict.FINDING
+            assert judge(local(**{name: once}), local(**{name: once}), calm) is Verdict.HOLDS
+            assert judge(local(**{name: twice}), local(), calm) is Verdict.FINDING
+            assert judge(local(), local(**{name: twice}), calm) is Verdict.FINDING
             assert judge(local(**{name: RUNS + 0.5}), local(), calm) is Verdict.FAILS
 
     def test_figure_5(self):
@@ -164,7 +167,8 @@ class TestVerdictsCouldComeOutOtherwise:
 
 class TestSection2Data:
     def test_association_is_that_of_definition_2_2(self):
-        spatial = pytest.importorskip("simulations.vision.spatial", exc_type=ImportError)
+        from simulations.vision import spatial
+
         sets = np.array([0, 0, 1, 1])
         maps = (sets[:, None] == sets).astype(float)
         assert spatial.association(maps, sets) == 1.0
@@ -174,7 +178,8 @@ class TestSection2Data:
         assert spatial.association(maps, sets) == 0.75
 
     def test_the_data_are_those_of_assumption_1(self):
-        spatial = pytest.importorskip("simulations.vision.spatial", exc_type=ImportError)
+        from simulations.vision import spatial
+
         data, rng = spatial.Spatial(side=4, noisy=4.0, scattered=True), np.random.default_rng(0)
         sets, feature = data.sets(rng), spatial.unit(data.d, rng)
         assert (np.bincount(sets) == 4).all()
@@ -188,6 +193,40 @@ class TestSection2Data:
         assert abs((others != 0).mean() - 0.25) < 0.01
         assert abs(others.mean()) < 0.01
         assert (y * sums[np.arange(4000), signal] > 0).mean() > 0.99
+
+    @pytest.mark.parametrize("p", [3, 5])
+    def test_the_gradient_is_that_of_the_risk(self, p):
+        """Against differences of the risk, written with loops over patches."""
+        from simulations.vision.spatial import Spatial, gradient
+
+        rng = np.random.default_rng(0)
+        data = Spatial(side=2, d=3, p=p)
+        P, v = rng.standard_normal((4, 4)), rng.standard_normal(3)
+        X, y = rng.standard_normal((5, 4, 3)), np.array([1.0, -1.0, 1.0, 1.0, -1.0])
+
+        def risk(P, v):
+            total = 0.0
+            for label, patches in zip(y, X):
+                F = 0.0
+                for i in range(4):
+                    weights = [np.exp(P[i] @ P[j]) for j in range(4)]
+                    mixed = sum(w * (v @ x) for w, x in zip(weights, patches)) / sum(weights)
+                    F += mixed**p + data.nu * mixed
+                total += np.log1p(np.exp(-label * F)) / 5
+            return total
+
+        by_P, by_v = gradient(data, P, v, X, y)
+        h = 1e-4
+        for place in np.ndindex(4, 4):
+            along = np.zeros((4, 4))
+            along[place] = h
+            found = (risk(P + along, v) - risk(P - along, v)) / (2 * h)
+            within(by_P[place], found, absolute=1e-6)
+        for place in range(3):
+            along = h * np.eye(3)[place]
+            found = (risk(P, v + along) - risk(P, v - along)) / (2 * h)
+            within(by_v[place], found, absolute=1e-6)
+        assert min(abs(by_P).max(), abs(by_v).max()) > 0.01
 
 
 def smaller(plan):

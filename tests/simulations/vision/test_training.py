@@ -8,13 +8,25 @@ from simulations.vision.data.images import Images, ImageSet
 from tests.closeness import close, within
 
 jax = pytest.importorskip("jax")
-pytest.importorskip("optax")
 
+from simulations.vision.adam import at_rest  # noqa: E402
 from simulations.vision.equivariance import deviation  # noqa: E402
 from simulations.vision.models import KINDS, Model, apply  # noqa: E402
 from simulations.vision.patches import fold, grid_of, restored, shuffled, unfold  # noqa: E402
 from simulations.vision.tasks import Settings, batch  # noqa: E402
-from simulations.vision.training import batches, rates, start, task_of, train  # noqa: E402
+from simulations.vision.training import (  # noqa: E402
+    State,
+    batches,
+    evaluate,
+    held_out,
+    joined,
+    parted,
+    rates,
+    start,
+    step,
+    task_of,
+    train,
+)
 
 SMALL = {"patch": 2, "width": 8, "depth": 1, "heads": 2, "hidden": 8}
 FEW = Settings(steps=12, batch=8, shift=1)
@@ -102,6 +114,64 @@ class TestEquivariance:
         found = deviation(images(classes), Model(kind, **SMALL), FEW, order, moved=False)
         assert found.loss > 1e-9
         assert found.encodings > 1e-3
+
+
+class TestStep:
+    """AdamW with the gradient clipped, on all parameters in one vector."""
+
+    @pytest.mark.parametrize(("kind", "classes"), [("content", 0), ("gram", 3), ("cnn", 0)])
+    def test_only_matrices_decay(self, kind, classes):
+        task = task_of(images(classes), Model(kind, **SMALL), Settings(decay=0.25))
+        tree = jax.tree.map(lambda leaf: leaf + 1.0, start(task, 0))
+        vector = joined(tree)
+        after = step(task, State(vector, at_rest(vector)), np.zeros_like(vector), 0.5, 0)
+        found = jax.tree.leaves(parted(after.parameters, tree))
+        named = jax.tree_util.tree_flatten_with_path(tree)[0]
+        for ((*_, last), old), new in zip(named, found, strict=True):
+            decays = last.key in ("query", "key") or (last.key == "w" and old.shape[0] != 3)
+            close(new, old * (0.875 if decays else 1.0), rel=1e-15)
+
+    def test_a_long_gradient_counts_as_one_of_length_1(self):
+        task = task_of(images(0), Model("position", **SMALL), FEW)
+        vector = joined(start(task, 0))
+        gradient = np.random.default_rng(4).standard_normal(vector.size)
+        unit = gradient / np.linalg.norm(gradient)
+
+        def kept(one):
+            return step(task, State(vector, at_rest(vector)), one, 0.1, 0).kept.mean
+
+        close(kept(100.0 * unit), 0.1 * unit, rel=1e-12)
+        close(kept(0.5 * unit), 0.05 * unit, rel=1e-12)
+
+    def test_a_vector_parts_into_the_tree_it_was(self):
+        tree = start(task_of(images(3), Model("content", **SMALL), FEW), 0)
+        back = parted(joined(tree), tree)
+        for one, other in zip(jax.tree.leaves(tree), jax.tree.leaves(back), strict=True):
+            close(one, other, rel=0.0)
+
+
+class TestEvaluation:
+    @pytest.mark.parametrize("kind", ["content", "position"])
+    def test_parts_that_are_filled_up_are_the_whole(self, kind):
+        data = images(3)
+        task = task_of(data, Model(kind, **SMALL), FEW)
+        tree = jax.tree.map(lambda leaf: np.asarray(leaf, np.float32), start(task, 0))
+        error, maps = evaluate(task, tree, np.arange(9), data.test)  # 256 and 44 images
+        said, every = apply(task.model, tree, unfold(data.test.pixels, 2), task.grid)
+        close(error, (np.asarray(said).argmax(axis=1) != data.test.labels).mean(), rel=1e-12)
+        every = np.asarray(every, dtype=float)
+        close(maps, every.mean(axis=1) if kind == "content" else every, rel=1e-5)
+
+    def test_masked_patches_too(self):
+        data = images(0)
+        task = task_of(data, Model("position", **SMALL), FEW)
+        tree = jax.tree.map(lambda leaf: np.zeros_like(leaf, np.float32), start(task, 0))
+        found, _ = evaluate(task, tree, np.arange(9), data.test)  # it says 0 everywhere
+        squares = [
+            (((one.patches**2).mean(axis=2) * one.masked).sum(axis=1) / 4).sum()
+            for one in held_out(task, data.test, np.arange(9))
+        ]
+        close(found, sum(squares) / 300, rel=1e-5)
 
 
 class TestTraining:

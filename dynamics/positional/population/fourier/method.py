@@ -122,7 +122,7 @@ class FourierExpectation:
         """
         values, bounds, magnitude, worst = self._certified(state)
         total = bounds.sum(axis=1)
-        signs = self._sign(state)
+        signs = self.signs(state)
         many = self.problem.multiplicity
         return FourierValue(
             loss=float(values[0]),
@@ -255,7 +255,8 @@ class FourierExpectation:
                 reachable=error,
             )
 
-    def _sign(self, state: State) -> Signs:
+    def signs(self, state: State) -> Signs:
+        """Return the test error and the probability of a tie, with bounds of their errors."""
         if self._signs is None:
             D, C, q = self.problem.D, self.problem.C, self.problem.q
             self._signs = sign_law(D, C, q, max(self.tolerance, 1e-9))
