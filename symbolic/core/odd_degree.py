@@ -107,25 +107,32 @@ def evaluate(node: sp.Expr, point: Mapping[sp.Symbol, Fraction], p: sp.Symbol) -
 
     Raises ZeroDivisionError where a denominator vanishes for every p.
     """
-    if node == p:
-        return _degree()
-    if node in point:
-        return constant(point[node])
+    known: dict[sp.Basic, Value | None] = {x: constant(value) for x, value in point.items()}
+    return _evaluate(node, known | {p: _degree()})
+
+
+def _evaluate(node: sp.Expr, known: dict[sp.Basic, Value | None]) -> Value | None:
+    """Return the value of an expression; what is written several times is computed once."""
+    if node not in known:
+        known[node] = _of_parts(node, known)
+    return known[node]
+
+
+def _of_parts(node: sp.Expr, known: dict[sp.Basic, Value | None]) -> Value | None:
     if node.is_Rational:
         return constant(Fraction(int(node.p), int(node.q)))
     if node.is_Add or node.is_Mul:
-        values = [evaluate(argument, point, p) for argument in node.args]
         total = constant(Fraction(int(node.is_Mul)))
-        for value in values:
+        for value in [_evaluate(argument, known) for argument in node.args]:
             if value is None:
                 return None
             total = total * value if node.is_Mul else total + value
         return total
-    return _power(node, point, p) if node.is_Pow else None
+    return _power(node, known) if node.is_Pow else None
 
 
-def _power(node: sp.Expr, point: Mapping[sp.Symbol, Fraction], p: sp.Symbol) -> Value | None:
-    base, exponent = evaluate(node.base, point, p), evaluate(node.exp, point, p)
+def _power(node: sp.Expr, known: dict[sp.Basic, Value | None]) -> Value | None:
+    base, exponent = _evaluate(node.base, known), _evaluate(node.exp, known)
     linear = _linear(exponent)
     if base is None or linear is None:
         return None

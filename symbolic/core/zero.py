@@ -80,22 +80,30 @@ def _value(x: sp.Symbol, rng: random.Random) -> Fraction:
 
 def evaluate(expression: Any, point: Point) -> Fraction:
     """Return the exact value at a rational point; raise `NotRationalError` where there is none."""
-    node = sp.sympify(expression, strict=True)
-    if node in point:
-        return point[node]
+    return _evaluate(sp.sympify(expression, strict=True), dict(point))
+
+
+def _evaluate(node: sp.Basic, known: dict[sp.Basic, Fraction]) -> Fraction:
+    """Return the value of an expression; what is written several times is computed once."""
+    if node not in known:
+        known[node] = _of_parts(node, known)
+    return known[node]
+
+
+def _of_parts(node: sp.Basic, known: dict[sp.Basic, Fraction]) -> Fraction:
     if node.is_Rational:
         return Fraction(int(node.p), int(node.q))
     if node.is_Add:
-        return sum((evaluate(term, point) for term in node.args), Fraction(0))
+        return sum((_evaluate(term, known) for term in node.args), Fraction(0))
     if node.is_Mul:
         product = Fraction(1)
         for factor in node.args:
-            product *= evaluate(factor, point)
+            product *= _evaluate(factor, known)
         return product
     if node.is_Pow:
-        exponent = evaluate(node.exp, point)
+        exponent = _evaluate(node.exp, known)
         if exponent.denominator == 1:
-            return evaluate(node.base, point) ** int(exponent)
+            return _evaluate(node.base, known) ** int(exponent)
     raise NotRationalError(f"{node} has no exact rational value")
 
 

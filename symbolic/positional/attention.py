@@ -38,6 +38,14 @@ WRITTEN_OUT: dict[sp.Symbol, sp.Expr] = {
     Xi: sp.exp(rho / tau) / Z,
 }
 G_OF_WEIGHTS = D * (Lambda + (C - 1) * Gamma)
+_ALL_WRITTEN_OUT = WRITTEN_OUT | {
+    symbol: of_weights.xreplace(WRITTEN_OUT)
+    for symbol, of_weights in (
+        (G, G_OF_WEIGHTS),
+        (Lambda_minus_Gamma, Lambda - Gamma),
+        (Gamma_minus_Xi, Gamma - Xi),
+    )
+}
 
 #: Rows of S sum to 1: Lambda + (C-1) Gamma + (D-C) Xi - 1.
 SUM_RULE = row_sum(Lambda, Gamma, Xi) - 1
@@ -57,10 +65,7 @@ DERIVATIVES: dict[tuple[sp.Symbol, sp.Symbol], sp.Expr] = {
 
 def write_out(expression: sp.Expr) -> sp.Expr:
     """Replace Lambda, Gamma, Xi, G and the differences by functions of beta, gamma and rho."""
-    in_weights = expression.subs(
-        {G: G_OF_WEIGHTS, Lambda_minus_Gamma: Lambda - Gamma, Gamma_minus_Xi: Gamma - Xi}
-    )
-    return in_weights.subs(WRITTEN_OUT)
+    return expression.xreplace(_ALL_WRITTEN_OUT)
 
 
 def identities() -> dict[str, sp.Expr]:
