@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.special import expit
 
+from dynamics.core.adam import adam, at_rest
 from dynamics.core.checks import require
-from simulations.vision.adam import adam, at_rest
 
 if TYPE_CHECKING:
     from simulations.vision.data import ImageSet

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 import numpy as np
 
+from dynamics.core.adam import Moments, adam, at_rest, clipped
 from dynamics.core.checks import require
-from simulations.vision.adam import Moments, adam, at_rest, clipped
 from simulations.vision.checkpoint import Checkpoint, fingerprint
 from simulations.vision.models import Model, Shape, Tree, initial
 from simulations.vision.patches import grid_of

@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from scipy import optimize
 from scipy.cluster import hierarchy
 
+from dynamics.core.adam import Moments, adam, at_rest
 from dynamics.core.checks import require
 
 Array = NDArray[np.float64]
@@ -191,24 +192,15 @@ def loss_and_gradient(
     return loss, {"v": dv} | student.scores_gradient(parameters, dA)
 
 
-class Adam:
-    """Adam of Kingma and Ba (2015), its usual constants; the rate is given at every step."""
-
-    def __init__(self, parameters: Parameters) -> None:
-        self.first = {name: np.zeros_like(value) for name, value in parameters.items()}
-        self.second = {name: np.zeros_like(value) for name, value in parameters.items()}
-        self.step = 0
-
-    def update(self, parameters: Parameters, gradient: Parameters, rate: float) -> None:
-        """Move the parameters in place."""
-        self.step += 1
-        for name, g in gradient.items():
-            m, v = self.first[name], self.second[name]
-            m += 0.1 * (g - m)
-            v += 0.001 * (g * g - v)
-            unbiased = m / (1.0 - 0.9**self.step)
-            scale = np.sqrt(v / (1.0 - 0.999**self.step)) + 1e-8
-            parameters[name] -= rate * unbiased / scale
+def moved(
+    parameters: Parameters, gradient: Parameters, kept: dict[str, Moments], done: int, rate: float
+) -> tuple[Parameters, dict[str, Moments]]:
+    """Return the parameters and the moments of Adam after a step, ``done`` steps before it."""
+    new, left = {}, {}
+    for name, value in parameters.items():
+        direction, left[name] = adam(gradient[name], kept[name], done)
+        new[name] = value - rate * direction
+    return new, left
 
 
 @dataclass(frozen=True)
@@ -247,10 +239,10 @@ def train(
     for_filters, for_start, for_batches, for_test = map(np.random.default_rng, seeds)
     filters = task.filters(for_filters)
     parameters = student.initial(task, for_start)
-    start = {name: value.copy() for name, value in parameters.items()}
+    start = parameters
     X_test, y_test = task.sample(filters, test, for_test)
     linear = task.hidden(filters, X_test).sum(axis=1)
-    adam = Adam(parameters)
+    kept = {name: at_rest(value) for name, value in parameters.items()}
     moments = np.unique(np.linspace(0, steps, records + 1).astype(int))
     errors: list[float] = []
     for step in range(steps + 1):
@@ -262,7 +254,7 @@ def train(
             X, y = task.sample(filters, batch, for_batches)
             _, gradient = loss_and_gradient(student, parameters, X, y)
             now = rate * 0.5 * (1.0 + math.cos(math.pi * step / steps))
-            adam.update(parameters, gradient, now)
+            parameters, kept = moved(parameters, gradient, kept, step, now)
     return Result(
         task, student, filters, start, parameters, moments, np.array(errors),
         float(np.mean(linear * y_test <= 0.0)),

@@ -1,11 +1,10 @@
-"""Gradients of the students of Figure 2, Adam, the labels, and what is read off P^T P."""
+"""Gradients of the students of Figure 2, the labels, and what is read off P^T P."""
 
 import numpy as np
 import pytest
 
 from dynamics.core.errors import ParameterError
 from dynamics.positional.baselines.gaussian_patches import (
-    Adam,
     Student,
     Task,
     association,
@@ -75,19 +74,6 @@ class TestGradient:
             if name == "A":
                 np.fill_diagonal(expected, 0.0)
             np.testing.assert_allclose(gradient[name], expected, rtol=1e-9, atol=1e-14)
-
-    def test_adam_is_adam(self):
-        torch = pytest.importorskip("torch")
-        rng = np.random.default_rng(0)
-        ours = {"w": rng.normal(size=5)}
-        theirs = torch.tensor(ours["w"].copy(), requires_grad=True)
-        adam, reference = Adam(ours), torch.optim.Adam([theirs], lr=0.1)
-        for _ in range(20):
-            g = rng.normal(size=5)
-            adam.update(ours, {"w": g}, 0.1)
-            theirs.grad = torch.tensor(g)
-            reference.step()
-        close(ours["w"], theirs.detach().numpy(), rel=1e-9)
 
 
 class TestTask:

@@ -9,7 +9,7 @@ from tests.closeness import close, within
 
 jax = pytest.importorskip("jax")
 
-from simulations.vision.adam import at_rest  # noqa: E402
+from dynamics.core.adam import at_rest  # noqa: E402
 from simulations.vision.equivariance import deviation  # noqa: E402
 from simulations.vision.models import KINDS, Model, apply  # noqa: E402
 from simulations.vision.patches import fold, grid_of, restored, shuffled, unfold  # noqa: E402

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from simulations.vision.adam import adam, at_rest, clipped
+from dynamics.core.adam import adam, at_rest, clipped
 from tests.closeness import close
 
 
@@ -20,6 +20,21 @@ def test_directions_are_those_of_the_definition(means):
             for weight, seen in zip(means, (gradients[: done + 1], gradients[: done + 1] ** 2))
         )
         close(direction, mean / (np.sqrt(square) + 1e-8), rel=1e-12)
+
+
+def test_steps_are_those_of_torch():
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    ours = rng.normal(size=5)
+    theirs, kept = torch.tensor(ours.copy(), requires_grad=True), at_rest(ours)
+    reference = torch.optim.Adam([theirs], lr=0.1)
+    for done in range(20):
+        gradient = rng.normal(size=5)
+        direction, kept = adam(gradient, kept, done)
+        ours = ours - 0.1 * direction
+        theirs.grad = torch.tensor(gradient)
+        reference.step()
+    close(ours, theirs.detach().numpy(), rel=1e-9)
 
 
 def test_what_is_kept_is_of_the_kind_of_the_parameters():
