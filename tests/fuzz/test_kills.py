@@ -30,7 +30,7 @@ horizon = 1e4
 rtol = 1e-6
 tolerance = 1e-7
 """
-#: Seconds that a process takes before it has anything to lose.
+#: Seconds that a process takes, about, before it has anything to lose.
 START = 2.0
 _OWN_TIME = ("seconds", "date")
 
@@ -42,20 +42,26 @@ def finish(*arguments):
     return time.monotonic() - began
 
 
-def kill_again_and_again(arguments, rng, kills, seconds, check):
+def kill_again_and_again(arguments, rng, kills, seconds, finished, check):
     """Kill a command with all its children at random moments of its work, resuming it in between.
 
-    One resumed run is killed within its start and a quarter of ``seconds``, what the whole takes;
-    where it has nothing left to do, ``check`` looks at what it made and removes it, and it begins
-    anew.
+    Every other run is killed while it starts; the others within a quarter of ``seconds``, what the
+    whole takes, after something more is ``finished``. Where a run has nothing left to do, ``check``
+    looks at what it made and removes it, and it begins anew.
     """
     command = [sys.executable, "-m", "simulations.cli", *map(str, arguments)]
     killed = 0
     while killed < kills:
+        before = finished()
         process = subprocess.Popen(
             command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
         )
-        time.sleep(rng.uniform(0.0, START + seconds / 4))
+        if killed % 2:
+            time.sleep(rng.uniform(0.0, START))
+        else:
+            while process.poll() is None and finished() == before:
+                time.sleep(0.01)
+            time.sleep(rng.uniform(0.0, seconds / 4))
         if process.poll() is not None:
             assert process.returncode == 0, process.stderr.read()
             check()
@@ -94,6 +100,9 @@ def test_sweep(cases, kills, tmp_path):
     sweep = ("sweep", tmp_path / "c.toml", "--out")
     seconds = finish(*sweep, tmp_path / "whole")
 
+    def finished():
+        return len(list((tmp_path / "killed" / "blocks").glob("*.nc")))
+
     def data(name):
         return maps.read(tmp_path / name).data.drop_vars(VOLATILE).drop_attrs()
 
@@ -102,7 +111,9 @@ def test_sweep(cases, kills, tmp_path):
         assert not list((tmp_path / "killed").rglob(".*.partial"))
         shutil.rmtree(tmp_path / "killed")
 
-    kill_again_and_again((*sweep, tmp_path / "killed"), next(cases()), kills, seconds, check)
+    kill_again_and_again(
+        (*sweep, tmp_path / "killed"), next(cases()), kills, seconds, finished, check
+    )
 
 
 @pytest.mark.slow
@@ -113,6 +124,9 @@ def test_quick_reproduction(cases, kills, tmp_path, request):
     reproduce = ("reproduce", "--quick", *only, "--out")
     seconds = finish(*reproduce, tmp_path / "whole")
 
+    def finished():
+        return len(list((tmp_path / "killed" / "claims").glob("*.json")))
+
     def report(name):
         return comparable(json.loads((tmp_path / name / "report.json").read_text()))
 
@@ -121,4 +135,6 @@ def test_quick_reproduction(cases, kills, tmp_path, request):
         assert not list((tmp_path / "killed").rglob(".*.partial"))
         shutil.rmtree(tmp_path / "killed")
 
-    kill_again_and_again((*reproduce, tmp_path / "killed"), next(cases()), kills, seconds, check)
+    kill_again_and_again(
+        (*reproduce, tmp_path / "killed"), next(cases()), kills, seconds, finished, check
+    )
