@@ -73,6 +73,8 @@ class Value:
         base = self if exponent >= 0 else Value(self.under, self.over)
         if not base.under:
             raise ZeroDivisionError("a denominator is zero for every odd p")
+        if (number := base.number) is not None:
+            return constant(number ** abs(exponent))  # as one number: sums keep one denominator
         result = constant(Fraction(1))
         for _ in range(abs(exponent)):
             result = result * base
@@ -107,6 +109,24 @@ def evaluate(node: sp.Expr, point: Mapping[sp.Symbol, Fraction], p: sp.Symbol) -
 
     Raises ZeroDivisionError where a denominator vanishes for every p.
     """
+    return _value(node, point, p, {})
+
+
+#: Values of the parts of an expression, each of which is evaluated once.
+_Known = dict[sp.Expr, Value | None]
+
+
+def _value(
+    node: sp.Expr, point: Mapping[sp.Symbol, Fraction], p: sp.Symbol, known: _Known
+) -> Value | None:
+    if node not in known:
+        known[node] = _computed(node, point, p, known)
+    return known[node]
+
+
+def _computed(
+    node: sp.Expr, point: Mapping[sp.Symbol, Fraction], p: sp.Symbol, known: _Known
+) -> Value | None:
     if node == p:
         return _degree()
     if node in point:
@@ -114,18 +134,19 @@ def evaluate(node: sp.Expr, point: Mapping[sp.Symbol, Fraction], p: sp.Symbol) -
     if node.is_Rational:
         return constant(Fraction(int(node.p), int(node.q)))
     if node.is_Add or node.is_Mul:
-        values = [evaluate(argument, point, p) for argument in node.args]
+        values = [_value(argument, point, p, known) for argument in node.args]
         total = constant(Fraction(int(node.is_Mul)))
         for value in values:
             if value is None:
                 return None
             total = total * value if node.is_Mul else total + value
         return total
-    return _power(node, point, p) if node.is_Pow else None
+    if not node.is_Pow:
+        return None
+    return _power(_value(node.base, point, p, known), _value(node.exp, point, p, known))
 
 
-def _power(node: sp.Expr, point: Mapping[sp.Symbol, Fraction], p: sp.Symbol) -> Value | None:
-    base, exponent = evaluate(node.base, point, p), evaluate(node.exp, point, p)
+def _power(base: Value | None, exponent: Value | None) -> Value | None:
     linear = _linear(exponent)
     if base is None or linear is None:
         return None
