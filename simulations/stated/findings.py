@@ -9,6 +9,7 @@ from math import prod
 from time import perf_counter, process_time
 
 import numpy as np
+import sympy as sp
 
 from dynamics.core.errors import ParameterError
 from dynamics.theory import closed
@@ -183,6 +184,7 @@ def _small(theory: Theory, given: dict[str, float]) -> tuple[dict[str, float], F
     for name in given:
         if name in theory.unknown:
             theory.unknown[name].checked(given[name])
+    of_all, of_each = _entries(theory), sp.sympify(prod(order.count for order in theory.orders))
     for number, sizes in enumerate(_sizes(theory, given)):
         if number == MOST_TRIED:
             break
@@ -190,9 +192,9 @@ def _small(theory: Theory, given: dict[str, float]) -> tuple[dict[str, float], F
         try:
             values = theory.checked(constants | sizes | given)
             numbers = Numbers(values)
-            if not given and not all(numbers.whole(x.count) for x in theory.orders):
+            if not given and not numbers.whole(of_each):
                 continue
-            if (entries := _entries(theory, numbers)) > MOST_ENTRIES:
+            if (entries := numbers.whole(of_all)) > MOST_ENTRIES:
                 raise ParameterError(
                     f"{entries} entries are too many to check against the full model (most "
                     f"{MOST_ENTRIES}): choose smaller sizes"
@@ -203,11 +205,13 @@ def _small(theory: Theory, given: dict[str, float]) -> tuple[dict[str, float], F
     raise failure or ParameterError("no sizes are small enough for the full model")
 
 
-def _entries(theory: Theory, numbers: Numbers) -> int:
-    """Return how many entries the parameters have together."""
-    return sum(
-        prod(sum(numbers.whole(part.count) for part in where.parts) for where in tensor.axes)
-        for tensor in theory.parameters
+def _entries(theory: Theory) -> sp.Expr:
+    """Return how many entries the parameters have together, in the sizes."""
+    return sp.sympify(
+        sum(
+            prod(sum(part.count for part in where.parts) for where in tensor.axes)
+            for tensor in theory.parameters
+        )
     )
 
 

@@ -73,6 +73,8 @@ class Value:
         base = self if exponent >= 0 else Value(self.under, self.over)
         if not base.under:
             raise ZeroDivisionError("a denominator is zero for every odd p")
+        if (number := base.number) is not None:
+            return constant(number ** abs(exponent))  # as one number: sums keep one denominator
         result = constant(Fraction(1))
         for _ in range(abs(exponent)):
             result = result * base
@@ -128,11 +130,12 @@ def _of_parts(node: sp.Expr, known: dict[sp.Basic, Value | None]) -> Value | Non
                 return None
             total = total * value if node.is_Mul else total + value
         return total
-    return _power(node, known) if node.is_Pow else None
+    if not node.is_Pow:
+        return None
+    return _power(_evaluate(node.base, known), _evaluate(node.exp, known))
 
 
-def _power(node: sp.Expr, known: dict[sp.Basic, Value | None]) -> Value | None:
-    base, exponent = _evaluate(node.base, known), _evaluate(node.exp, known)
+def _power(base: Value | None, exponent: Value | None) -> Value | None:
     linear = _linear(exponent)
     if base is None or linear is None:
         return None

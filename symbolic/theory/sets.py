@@ -8,6 +8,7 @@ flipped. A *union* puts such sets side by side: attention may run over patches o
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import sympy as sp
@@ -68,7 +69,7 @@ class Exchangeable(IndexSet):
         self.inside: Exchangeable | None = inside
         self.parts = (self,)
 
-    @property
+    @cached_property
     def count(self) -> sp.Expr:
         """How many elements there are in all."""
         return self.size if self.inside is None else sp.factor(self.inside.size * self.size)

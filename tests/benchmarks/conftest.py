@@ -14,6 +14,12 @@ def double_precision_ends_with_the_test():
 
 
 @pytest.fixture(scope="session")
+def timed(request):
+    """Whether anything is timed; where not, a small problem shows that all compute the same."""
+    return request.config.getoption("benchmark_enable")
+
+
+@pytest.fixture(scope="session")
 def named():
     """The problem of the goals: D = 64, C = 4, qD = 2 at tolerance 1e-7."""
     return Population(Problem(D=64, C=4, q=2 / 64), method="enumeration", tolerance=1e-7)

@@ -32,7 +32,7 @@ FASTER, TURNS = 10.0, 3
 
 def padded(population):
     """Return weight (b,), count (b, f) and numbers of each kind (b, f, 3), padded with zeros."""
-    weight, first, count, _signal, numbers = population._columns
+    weight, first, count, _signal, numbers, *_ = population._columns
     most = int(np.diff(first).max())
     place = first[:-1, None] + np.arange(most)
     there = place < first[1:, None]

@@ -46,8 +46,8 @@ def size(request):
 
 
 @pytest.fixture(scope="module", params=[np.float64, np.float32], ids=["float64", "float32"])
-def setting(request, size):
-    N, D, d = size
+def setting(request, size, timed):
+    N, D, d = size if timed else (size[0] // 64, *size[1:])
     problem = Problem(D=D, C=2, d=d, q=0.3, nu=0.1, output_scale=1.0)
     rng = np.random.default_rng(0)
     X, y = sample(problem, N, rng, dtype=request.param)
@@ -113,12 +113,12 @@ class TestEmpiricalGradient:
 
 @pytest.mark.benchmark(group="v alone at fixed A, N, D, d = (4096, 64, 64), float32")
 @pytest.mark.parametrize("shortcut", [False, True], ids=["whole gradient", "S X precomputed"])
-def test_fixed_scores(benchmark, shortcut):
+def test_fixed_scores(benchmark, shortcut, timed):
     from dynamics.positional.samples.gradient import FixedScores
 
     problem = Problem(D=64, C=2, d=64, q=0.3, nu=0.1, output_scale=1.0)
     rng = np.random.default_rng(0)
-    X, y = sample(problem, 4096, rng, dtype=np.float32)
+    X, y = sample(problem, 4096 if timed else 64, rng, dtype=np.float32)
     A, v = 0.1 * rng.normal(size=(64, 64)), 0.05 * rng.normal(size=64)
     risk = EmpiricalRisk(problem, X, y)
     evaluator = FixedScores(risk, A) if shortcut else risk

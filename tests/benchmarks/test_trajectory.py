@@ -40,13 +40,15 @@ def full_matrix_step(problem, samples=4096):
 
 @pytest.mark.benchmark(group="trajectory to flow time 1e5, D=64 C=4 qD=2")
 class TestTrajectory:
-    def test_patchdyn_flow(self, benchmark, named):
-        run = benchmark.pedantic(gradient_flow, (named,), {"horizon": HORIZON}, rounds=3)
+    def test_patchdyn_flow(self, benchmark, named, timed):
+        horizon = HORIZON if timed else 10.0
+        run = benchmark.pedantic(gradient_flow, (named,), {"horizon": horizon}, rounds=3)
         benchmark.extra_info["evaluations"] = run.stats["evaluations"]
 
-    def test_patchdyn_descent_10000_steps(self, benchmark, named):
+    def test_patchdyn_descent_10000_steps(self, benchmark, named, timed):
+        steps = 10_000 if timed else 10
         benchmark.pedantic(
-            gradient_descent, (named,), {"learning_rate": 0.01, "steps": 10_000}, rounds=2
+            gradient_descent, (named,), {"learning_rate": 0.01, "steps": steps}, rounds=2
         )
 
     def test_full_matrix_one_step(self, benchmark, named):

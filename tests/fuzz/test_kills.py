@@ -15,6 +15,7 @@ import time
 import pytest
 
 from simulations import maps
+from simulations.cli import main
 from simulations.theory import VOLATILE
 
 CONFIG = """
@@ -22,40 +23,45 @@ CONFIG = """
 D = 16
 C = 4
 [grid]
-"qD/C^2" = { from = 0.05, to = 0.3, number = 8, scale = "log" }
-nu = { from = 0.001, to = 0.1, number = 8, scale = "log" }
+"qD/C^2" = { from = 0.05, to = 0.3, number = 5, scale = "log" }
+nu = { from = 0.001, to = 0.1, number = 5, scale = "log" }
 [run]
 horizon = 1e4
 rtol = 1e-6
 tolerance = 1e-7
 """
+#: Seconds that a process takes, about, before it has anything to lose.
+START = 2.0
 _OWN_TIME = ("seconds", "date")
 
 
-def patchdyn(*arguments):
-    return [sys.executable, "-m", "simulations.cli", *map(str, arguments)]
-
-
-def finish(command):
-    """Run a command to its end; return the seconds that took."""
+def finish(*arguments):
+    """Run a command to its end, in this process; return the seconds that took."""
     began = time.monotonic()
-    done = subprocess.run(command, capture_output=True, text=True, timeout=3600, check=False)
-    assert done.returncode == 0, done.stderr
+    assert main([*map(str, arguments), "--workers", "1"]) == 0
     return time.monotonic() - began
 
 
-def kill_again_and_again(command, rng, kills, seconds, check):
+def kill_again_and_again(arguments, rng, kills, seconds, finished, check):
     """Kill a command with all its children at random moments of its work, resuming it in between.
 
-    One resumed run is killed within a quarter of ``seconds``, what the whole takes; where it has
-    nothing left to do, ``check`` looks at what it made and removes it, and it begins anew.
+    Every other run is killed while it starts; the others within a quarter of ``seconds``, what the
+    whole takes, after something more is ``finished``. Where a run has nothing left to do, ``check``
+    looks at what it made and removes it, and it begins anew.
     """
+    command = [sys.executable, "-m", "simulations.cli", *map(str, arguments)]
     killed = 0
     while killed < kills:
+        before = finished()
         process = subprocess.Popen(
             command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
         )
-        time.sleep(rng.uniform(0.0, seconds / 4))
+        if killed % 2:
+            time.sleep(rng.uniform(0.0, START))
+        else:
+            while process.poll() is None and finished() == before:
+                time.sleep(0.01)
+            time.sleep(rng.uniform(0.0, seconds / 4))
         if process.poll() is not None:
             assert process.returncode == 0, process.stderr.read()
             check()
@@ -64,7 +70,7 @@ def kill_again_and_again(command, rng, kills, seconds, check):
         process.wait()
         process.stderr.close()
         killed += 1
-    finish(command)
+    finish(*arguments)
     check()
 
 
@@ -91,7 +97,11 @@ def kills(request):
 @pytest.mark.skipif(os.name != "posix", reason="sessions are killed as a whole")
 def test_sweep(cases, kills, tmp_path):
     (tmp_path / "c.toml").write_text(CONFIG)
-    seconds = finish(patchdyn("sweep", tmp_path / "c.toml", "--out", tmp_path / "whole"))
+    sweep = ("sweep", tmp_path / "c.toml", "--out")
+    seconds = finish(*sweep, tmp_path / "whole")
+
+    def finished():
+        return len(list((tmp_path / "killed" / "blocks").glob("*.nc")))
 
     def data(name):
         return maps.read(tmp_path / name).data.drop_vars(VOLATILE).drop_attrs()
@@ -101,8 +111,9 @@ def test_sweep(cases, kills, tmp_path):
         assert not list((tmp_path / "killed").rglob(".*.partial"))
         shutil.rmtree(tmp_path / "killed")
 
-    command = patchdyn("sweep", tmp_path / "c.toml", "--out", tmp_path / "killed")
-    kill_again_and_again(command, next(cases()), kills, seconds, check)
+    kill_again_and_again(
+        (*sweep, tmp_path / "killed"), next(cases()), kills, seconds, finished, check
+    )
 
 
 @pytest.mark.slow
@@ -110,7 +121,11 @@ def test_sweep(cases, kills, tmp_path):
 def test_quick_reproduction(cases, kills, tmp_path, request):
     claims = request.config.getoption("--fuzz-claims")
     only = [] if claims == "all" else ["--only", *claims.split(",")]
-    seconds = finish(patchdyn("reproduce", "--quick", *only, "--out", tmp_path / "whole"))
+    reproduce = ("reproduce", "--quick", *only, "--out")
+    seconds = finish(*reproduce, tmp_path / "whole")
+
+    def finished():
+        return len(list((tmp_path / "killed" / "claims").glob("*.json")))
 
     def report(name):
         return comparable(json.loads((tmp_path / name / "report.json").read_text()))
@@ -120,5 +135,6 @@ def test_quick_reproduction(cases, kills, tmp_path, request):
         assert not list((tmp_path / "killed").rglob(".*.partial"))
         shutil.rmtree(tmp_path / "killed")
 
-    command = patchdyn("reproduce", "--quick", *only, "--out", tmp_path / "killed")
-    kill_again_and_again(command, next(cases()), kills, seconds, check)
+    kill_again_and_again(
+        (*reproduce, tmp_path / "killed"), next(cases()), kills, seconds, finished, check
+    )

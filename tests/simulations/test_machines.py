@@ -43,20 +43,27 @@ def read_only(tmp_path_factory):
 
 @pytest.mark.skipif(os.name != "posix", reason="homes are set by HOME")
 @pytest.mark.parametrize(
-    "arguments", [["--D", "8", "--C", "3"], pytest.param([], marks=pytest.mark.slow)]
-)
-def test_no_place_for_compiled_code_is_said_once(read_only, arguments):
+    ("arguments", "refusal"),
+    [
+        (["--D", "8", "--C", "3"], "C = 3 is not allowed"),
+        # the system with the least to compile
+        pytest.param(
+            ["--system", "masked", "--P", "64", "--solver", "gd", "--steps", "2"], "",
+            marks=pytest.mark.slow,
+        ),
+    ],
+)  # fmt: skip
+def test_no_place_for_compiled_code_is_said_once(read_only, arguments, refusal):
     folder, environment = read_only
-    small = ["--D", "8", "--C", "2", "--method", "enumeration", "--tolerance", "1e-3"]
-    done = patchdyn("run", *small, "--horizon", "1", *arguments, folder=folder, env=environment)
+    done = patchdyn("run", *arguments, folder=folder, env=environment)
     said = done.stderr.splitlines()
     notes = [line for line in said if "compiled code cannot be kept" in line]
     assert len(notes) == 1
     assert notes[0].startswith("patchdyn: note: ")
     assert "Traceback" not in done.stderr
-    if arguments:
+    if refusal:
         assert done.returncode == 2
-        assert said[-1].startswith("patchdyn: C = 3 is not allowed")
+        assert said[-1].startswith(f"patchdyn: {refusal}")
     else:
         assert done.returncode == 0
         assert "completed" in done.stdout
