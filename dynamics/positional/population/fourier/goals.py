@@ -206,13 +206,16 @@ def tilt_where_needed(law, goals):
     """
     sure, tried = goals.bounds.sure, goals.bounds.tried
     start, wanted = np.zeros(len(tried)), np.empty(len(tried), dtype=np.bool_)
+    slope, last = slopes(law, goals.tables), 0.0
     least = thresholds(goals.goal, len(tried))
     changed = False
     for lam in _COARSE:
         for i in range(len(tried)):
             wanted[i] = not (tried[i] or negligible(sure[i], least))
             changed = changed or wanted[i]
+        start += (lam - last) * slope
         _bound_wanted(lam, wanted, law, goals, start)
+        last = lam
     for i in range(len(tried)):
         tried[i] = tried[i] or goals.bounds.logs[i, 0, 4] < math.inf
     return changed
@@ -221,9 +224,30 @@ def tilt_where_needed(law, goals):
 @kernel(inner=True)
 def tilt_finely(wanted, law, goals):
     """Bound the totals ``wanted`` by the tilts between -1/2 and 1/2 too."""
-    start = np.zeros(len(wanted))
+    start, last = np.zeros(len(wanted)), 0.0
+    slope = slopes(law, goals.tables)
     for lam in _FINE:
+        start += (lam - last) * slope
         _bound_wanted(lam, wanted, law, goals, start)
+        last = lam
+
+
+@kernel(inner=True)
+def slopes(law, tables):
+    """Return about how u grows with lam where F is large, by total: by x of a set of one +-1.
+
+    So large a u would else be searched for step by step, 100 / C at first.
+    """
+    x, lone = tables.x, np.zeros(2, np.int64)
+    for k in range(len(law.n)):
+        side = 1 if law.n[k] > 0 else 0
+        if abs(law.n[k]) == 1 and (law.n[lone[side]] != law.n[k] or law.p[k] > law.p[lone[side]]):
+            lone[side] = k
+    slope = np.empty(x.shape[1])
+    for i in range(len(slope)):
+        r, up, down = i + tables.first, x[lone[1], i], -x[lone[0], i]
+        slope[i] = up if r > 0 else down if r < 0 else 0.5 * (up + down)
+    return slope
 
 
 @kernel(inner=True)
