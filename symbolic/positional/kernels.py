@@ -294,7 +294,8 @@ def _model_identity(kernel: Kernel, index: int) -> sp.Expr:
         total += margins.of_random_set(row).subs(at, simultaneous=True)
     total = attention.write_out(total.subs(T, C + sum(plus - minus for plus, minus in types)))
     one, other = (getattr(sym, x) for x in kernel.results[index][0].split())
-    return (total - sp.diff(MODEL.output(types), one, other)).subs(D, 3 * C)
+    slope = sp.diff(MODEL.output(types), one, other, simplify=False)  # half of the time, else
+    return (total - slope).subs(D, 3 * C)
 
 
 def _row_identity(kernel: Kernel, index: int) -> sp.Expr:
@@ -303,9 +304,9 @@ def _row_identity(kernel: Kernel, index: int) -> sp.Expr:
     by_name = {"act(O)": (), "d_alpha": (alpha,), "d_gamma": (gamma,), "d_rho": (rho,)}
     parameters = by_name.get(name) or tuple(getattr(sym, x) for x in name.split() if "(" not in x)
     row = attention.write_out(margins.activation(margins.MARGIN))
-    plain = sp.diff(row, *parameters) if parameters else row
+    plain = sp.diff(row, *parameters, simplify=False) if parameters else row
     if any(parameter != alpha for parameter in parameters):
-        margin = sp.diff(attention.write_out(margins.MARGIN), *parameters)
+        margin = sp.diff(attention.write_out(margins.MARGIN), *parameters, simplify=False)
         plain -= attention.write_out(margins.activation_slope(margins.EMPTY_MARGIN)) * margin
     return attention.write_out(kernel.expanded(index)) - plain
 

@@ -143,7 +143,7 @@ class TestReportsFromElsewhere:
         with pytest.raises(StoreError, match=r"patchdyn\.json is not what was written"):
             run(report, [claim("one")], force=force)
 
-    @settings(max_examples=60)
+    @settings(max_examples=25)
     @given(st.data())
     def test_records_of_another_shape_are_measured_again(self, whole, tmp_path_factory, data):
         path = tmp_path_factory.mktemp("shape") / "report"

@@ -91,8 +91,10 @@ def test_inside_one_long_kernel(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not os.path.isdir("/proc"), reason="processes are looked for in /proc")
-@pytest.mark.parametrize("delay", [0.0, 0.3, 1.5, 5.0])
-def test_in_the_first_seconds_of_a_sweep(tmp_path, delay):
+@pytest.mark.parametrize(
+    ("sign", "delay"), [("*.json", 0.0), ("*.json", 0.3), ("*.json", 1.5), ("blocks/*.nc", 0.0)]
+)
+def test_in_the_first_seconds_of_a_sweep(tmp_path, sign, delay):
     """While it compiles, starts its workers, or computes: one sentence, and no process is left."""
     (tmp_path / "c.toml").write_text(SWEEP)
     out, mark = tmp_path / "out", f"{tmp_path}/cache"
@@ -101,7 +103,7 @@ def test_in_the_first_seconds_of_a_sweep(tmp_path, delay):
         MARK_OF_THIS_TEST=mark,
     )
     deadline = time.monotonic() + 300
-    while not list(out.glob("*.json")) and time.monotonic() < deadline:
+    while not list(out.glob(sign)) and time.monotonic() < deadline:
         time.sleep(0.01)
     time.sleep(delay)
     if process.poll() is not None:

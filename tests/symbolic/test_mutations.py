@@ -166,13 +166,18 @@ def test_an_altered_masked_kernel_fails(which: tuple[int, int], how: str) -> Non
     assert fails(_right_masked(), found)
 
 
-MARGINS = {equation.name: equation.right for equation in CATALOGUE["margins"].equations}
+@cache
+def _margins() -> dict[str, sp.Expr]:
+    """Return what is printed; built when it is first wanted, not where the tests are collected."""
+    return {equation.name: equation.right for equation in CATALOGUE["margins"].equations}
+
+
 _WORDS = {"alpha": sym.alpha, "gamma": sym.gamma, "rho": sym.rho}
 
 
 def _lacks(name: str, printed: dict[str, sp.Expr]) -> sp.Expr:
     """Return a printed equation of the margins minus what it says, from the others and by diff."""
-    c, right = attention.write_out(MARGINS["c"]), attention.write_out(printed[name])
+    c, right = attention.write_out(_margins()["c"]), attention.write_out(printed[name])
     kind, *words = name.split("_")
     parameters = [
         _WORDS[word.removeprefix("d")] for word in words if word.removeprefix("d") in _WORDS
@@ -188,11 +193,11 @@ def _lacks(name: str, printed: dict[str, sp.Expr]) -> sp.Expr:
     if kind == "h":
         numbers = {"plus": sym.a, "minus": sym.b, "zero": sym.C - sym.a - sym.b}
         rows = {
-            x: attention.write_out(MARGINS[f"O_{x}"]).subs(sym.R, sym.T - sym.C) for x in numbers
+            x: attention.write_out(_margins()[f"O_{x}"]).subs(sym.R, sym.T - sym.C) for x in numbers
         }
         return right - sum(m * (rows[x] ** sym.p + sym.nu * rows[x]) for x, m in numbers.items())
     if kind == "dh":
-        return right - sp.diff(attention.write_out(MARGINS["h"]), *parameters)
+        return right - sp.diff(attention.write_out(_margins()["h"]), *parameters)
     if kind == "k":
         margin = sym.kappa * sym.alpha * c
         return right - sp.diff(margin**sym.p + sym.nu * margin, *parameters)
@@ -201,11 +206,11 @@ def _lacks(name: str, printed: dict[str, sp.Expr]) -> sp.Expr:
 
 
 def test_every_printed_equation_of_the_margins_says_what_holds() -> None:
-    assert all(decide(_lacks(name, MARGINS)).zero for name in MARGINS)
+    assert all(decide(_lacks(name, _margins())).zero for name in _margins())
 
 
 @pytest.mark.parametrize(("_", "how"), _cases(["all"]))
 def test_an_altered_equation_of_the_margins_fails(_: str, how: str) -> None:
-    for name, right in MARGINS.items():
-        wrong = _lacks(name, MARGINS | {name: ALTERED[how](right)})
+    for name, right in _margins().items():
+        wrong = _lacks(name, _margins() | {name: ALTERED[how](right)})
         assert not decide(wrong, points=1).zero, name

@@ -154,7 +154,7 @@ class TestDescent:
                 raise KeyboardInterrupt
 
         with pytest.raises(Interrupted) as caught:
-            gradient_descent(small, learning_rate=0.02, steps=5_000_000, progress=stop)
+            gradient_descent(small, learning_rate=0.02, steps=300_000, progress=stop)
         run = caught.value.trajectory
         assert run.status is Status.INTERRUPTED
         assert run.time.size > 10

@@ -34,8 +34,12 @@ def short(monkeypatch):
         cached.cache_clear()
 
 
+@pytest.fixture(scope="module")
+def proof():
+    return prove(proved_runs.SMALL, horizon=1.0, tolerance=1e-3)
+
+
 class TestBeside:
-    proof = prove(proved_runs.SMALL, horizon=1.0, tolerance=1e-3)
     times = np.array([0.1, 0.5, 1.0])
 
     def states(self):
@@ -43,27 +47,27 @@ class TestBeside:
         flow = gradient_flow(population, horizon=1.0, rtol=1e-11)
         return np.array([flow.at(time) for time in self.times.tolist()])
 
-    def test_a_run_inside(self):
-        found = proved_runs.beside(self.proof, self.times, self.states())
+    def test_a_run_inside(self, proof):
+        found = proved_runs.beside(proof, self.times, self.states())
         assert found.inside
         assert found.share.shape == (3, 3)
 
     @pytest.mark.parametrize("coordinate", [0, 1, 2])
-    def test_twice_the_radius_is_outside(self, coordinate):
+    def test_twice_the_radius_is_outside(self, proof, coordinate):
         states = self.states()
-        low, high = self.proof.at(0.5)[coordinate]
+        low, high = proof.at(0.5)[coordinate]
         states[1, coordinate] += high - low
-        assert not proved_runs.beside(self.proof, self.times, states).inside
+        assert not proved_runs.beside(proof, self.times, states).inside
 
     def test_nothing_is_not_inside(self):
         assert not Beside(np.empty((0, 3)), 0.0).inside
 
-    def test_full_matrices(self):
+    def test_full_matrices(self, proof):
         """They are inside, and outside the tube of a problem that differs a little."""
-        assert proved_runs.full_flow(self.proof, seed=3).inside
+        assert proved_runs.full_flow(proof, seed=3).inside
         other = prove(proved_runs.SMALL.replace(beta=0.9), horizon=1.0, tolerance=1e-3)
         states = np.array([other.at(time) for time in self.times.tolist()]).mean(axis=2)
-        assert not proved_runs.beside(self.proof, self.times, states).inside
+        assert not proved_runs.beside(proof, self.times, states).inside
 
 
 class TestGammaGeRhoProved:

@@ -45,9 +45,13 @@ def prepared(name, folder):
     return theory, theory.checked(values), slack
 
 
-def one_by_one(theory, values, state):
+def by_orbit(theory, values):
+    """Return the function of all data, and the data."""
+    return mean_function(source(theory), theory.name), orbits(law(theory, values))
+
+
+def one_by_one(function, data, values, state):
     """Return losses (orbits,) and slopes (orbits, n) of data, one orbit after another."""
-    function, data = mean_function(source(theory), theory.name), orbits(law(theory, values))
     found = []
     for b in range(len(data.weight)):
         first = tuple(np.array([0, f[b + 1] - f[b]]) for f in data.first)
@@ -60,11 +64,11 @@ def one_by_one(theory, values, state):
 @pytest.mark.parametrize("name", CASES)
 def test_no_datum_exceeds_it(name, tmp_path):
     theory, values, slack = prepared(name, tmp_path)
-    largest = bounds(theory, values)
+    largest, (function, data) = bounds(theory, values), by_orbit(theory, values)
     rng = np.random.default_rng(0)
     for spread in (0.1, 1.0, 5.0):
         state = spread * rng.normal(size=len(theory.orders))
-        losses, slopes = one_by_one(theory, values, state)
+        losses, slopes = one_by_one(function, data, values, state)
         loss, steep = largest(state)
         assert np.abs(losses).max() <= loss <= slack * np.abs(losses).max() + 3.0
         assert np.all(np.abs(slopes) <= steep)
@@ -124,7 +128,7 @@ def known_data(known):
 def test_a_wrong_rule_is_seen(what, wrong, monkeypatch, tmp_path):
     theory, values, _ = prepared("positional", tmp_path)
     state = np.array([0.5, 0.2, -0.1])
-    losses, slopes = one_by_one(theory, values, state)
+    losses, slopes = one_by_one(*by_orbit(theory, values), values, state)
 
     def holds():
         loss, steep = bounds(theory, values)(state)

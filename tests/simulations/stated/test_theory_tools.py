@@ -187,7 +187,7 @@ def test_report_of_a_file(tmp_path, monkeypatch, capsys):
     """A conjecture that is false fails, with the command that shows it."""
     from simulations.stated import report
 
-    monkeypatch.setattr(report, "QUICK_BUDGET", 3.0)
+    monkeypatch.setattr(report, "QUICK_BUDGET", 1.0)
     path = tmp_path / "mine.py"
     path.write_text(TEACHER.read_text().replace('"loss <= at_start(loss)"', '"v <= 0.1"'))
     folder = tmp_path / "report"
