@@ -291,6 +291,13 @@ class TestBoundsBound:
         }  # fmt: skip
         close(sum(part[0] for part in value.parts.values()), value.loss_bound, rel=1e-12)
 
+    def test_where_newton_goes_to_and_fro(self):
+        """The saddle point of one total was missed here, and its rounding counted 1e10 times."""
+        problem = Problem(D=64, C=4, q=0.125, nu=1.0)
+        state = State(0.06284641073426832, 3.126338232060838, -0.19719875846725607)
+        found = FourierExpectation(problem, 1e-7).gradient(state)
+        close(found, FourierExpectation(problem, 1e-9).gradient(state), rel=1e-5)
+
     def test_refusal_names_what_can_be_reached(self):
         problem = Problem(D=64, C=4, q=0.25)
         with pytest.raises(ToleranceError, match="certified relative error") as refusal:

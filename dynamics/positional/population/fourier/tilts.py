@@ -36,6 +36,9 @@ MANY = 80
 #: hardly larger: by half the variance of R over a hundred, in the logarithm.
 _NEAR = 0.1
 
+#: Newton's steps, of which a few suffice, from which on every other one halves the bracket.
+_TO_AND_FRO = 8
+
 #: The rows, at constant distances so that loops over several of them are vectorised.
 TOP, U, MOVE, F, MEAN, SQUARE, Z, POWER, LOW, HIGH, BITS, R, STRIDE = range(13)
 
@@ -219,7 +222,10 @@ def _shares(at, lanes, law, x, tilting):
 
 @kernel(inner=True, fastmath=REORDER)
 def _to_saddle(lanes, sets, C, work, level):
-    """Fill the changes of u, at most 200 / C, to near the saddle points, and the moments there."""
+    """Fill the changes of u, at most 200 / C, to near the saddle points, and the moments there.
+
+    By Newton's steps within a bracket, in turn with halvings of it where they go to and fro.
+    """
     W = MANY
     for i in range(lanes):
         work[MOVE * W + i] = 0.0
@@ -241,6 +247,7 @@ def _to_saddle(lanes, sets, C, work, level):
             new = move + change
             new = new if new > low else 0.5 * (low + high)
             new = new if new < high else 0.5 * (low + high)
+            new = 0.5 * (low + high) if step >= _TO_AND_FRO and step % 2 == 0 else new
             near = abs(change) < _NEAR
             work[MOVE * W + i] = move if near else new
             work[LOW * W + i] = low
