@@ -2,7 +2,9 @@
 
 Python tells its main thread of a signal between two of its own instructions: one long call of
 compiled code is not interrupted. Another thread hears of the signal at once (kernels let other
-threads run) and ends the process where the main thread has not been told in time.
+threads run) and ends the process where the main thread has not been told in time. If it was told
+inside of something that lets no exception out (a finalizer, a callback of a weak reference), it is
+told again.
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ import signal
 import socket
 import sys
 import threading
+import time
+from _thread import interrupt_main
 from collections.abc import Iterator
 from types import FrameType
 from typing import NoReturn
@@ -22,6 +26,8 @@ from simulations.commands import INTERRUPTED
 
 #: Seconds that the main thread has to come back from compiled code.
 PATIENCE = 1.2
+#: What the thread hears where a KeyboardInterrupt was lost: the number of no signal.
+_LOST = 0
 
 
 class Answer:
@@ -33,11 +39,14 @@ class Answer:
         self._mouth.setblocking(False)
         self._before = signal.signal(signal.SIGINT, self._tell)
         self._woken_before = signal.set_wakeup_fd(self._mouth.fileno(), warn_on_full_buffer=False)
+        self._hook_before = sys.unraisablehook
+        sys.unraisablehook = self._unraisable
         self._thread = threading.Thread(target=self._listen, daemon=True)
         self._thread.start()
 
     def close(self) -> None:
         """Give everything back as it was."""
+        sys.unraisablehook = self._hook_before
         signal.set_wakeup_fd(self._woken_before)
         signal.signal(signal.SIGINT, self._before)
         self._told.set()
@@ -49,8 +58,18 @@ class Answer:
         self._told.set()
         raise KeyboardInterrupt
 
+    def _unraisable(self, lost: sys.UnraisableHookArgs) -> None:
+        if not issubclass(lost.exc_type, KeyboardInterrupt):
+            self._hook_before(lost)
+            return
+        with contextlib.suppress(OSError):
+            self._mouth.send(bytes([_LOST]))
+
     def _listen(self) -> None:
         while numbers := self._ears.recv(64):
+            if _LOST in numbers:
+                time.sleep(0.01)  # out of what lets no exception out
+                interrupt_main()
             if signal.SIGINT in numbers and not self._told.wait(PATIENCE):
                 _end()
 

@@ -128,8 +128,34 @@ def press_inside(threads):
         time.sleep(5)
 
 
+class Closing:
+    """Ctrl-C comes while it is finalized, from where no exception gets out."""
+
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        for _ in range(1000):
+            time.sleep(0)
+
+
+def press_inside_a_finalizer():
+    with interrupts.answered():
+        closing = Closing()
+        del closing
+        time.sleep(5)
+
+
+def test_in_a_finalizer():
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            press_inside_a_finalizer()
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def test_everything_is_given_back():
     before, threads = signal.getsignal(signal.SIGINT), threading.active_count()
+    hook = sys.unraisablehook
     woken = signal.set_wakeup_fd(-1)
     signal.set_wakeup_fd(woken)
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -138,6 +164,7 @@ def test_everything_is_given_back():
             press_inside(threads + 1)
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
         assert threading.active_count() == threads
+        assert sys.unraisablehook is hook
     finally:
         signal.signal(signal.SIGINT, before)
     assert signal.set_wakeup_fd(woken) == woken
