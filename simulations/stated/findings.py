@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
-from math import prod
 from time import perf_counter, process_time
 
 import numpy as np
@@ -184,7 +183,7 @@ def _small(theory: Theory, given: dict[str, float]) -> tuple[dict[str, float], F
     for name in given:
         if name in theory.unknown:
             theory.unknown[name].checked(given[name])
-    of_all, of_each = _entries(theory), sp.sympify(prod(order.count for order in theory.orders))
+    of_all, of_each = _entries(theory), sp.Mul(*(order.count for order in theory.orders))
     for number, sizes in enumerate(_sizes(theory, given)):
         if number == MOST_TRIED:
             break
@@ -207,9 +206,9 @@ def _small(theory: Theory, given: dict[str, float]) -> tuple[dict[str, float], F
 
 def _entries(theory: Theory) -> sp.Expr:
     """Return how many entries the parameters have together, in the sizes."""
-    return sp.sympify(
-        sum(
-            prod(sum(part.count for part in where.parts) for where in tensor.axes)
+    return sp.Add(
+        *(
+            sp.Mul(*(sp.Add(*(part.count for part in where.parts)) for where in tensor.axes))
             for tensor in theory.parameters
         )
     )

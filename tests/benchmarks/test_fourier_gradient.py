@@ -33,10 +33,24 @@ CASES = {
     "1e6 at rest": (10**6, State(5.004e-5, 0.0, 0.0)),
 }
 SAMPLES = 200_000
+#: Outputs so large that saddle points lie far off, alpha = 3 D^(-1/3).
+LARGE = State(0.75, 0.0, 0.0)
 
 
 def crowded(D):
     return Problem(D=D, C=4, q=16 / D)
+
+
+def test_large_outputs_take_no_longer_than_others():
+    """Six times as long, if saddle points are searched from 0; the least of many calls in turn."""
+    population = Population(crowded(64), "fourier", tolerance=1e-6)
+    least = dict.fromkeys((STATES[64], LARGE), np.inf)
+    for _ in range(200):
+        for state, before in least.items():
+            start = time.perf_counter()
+            population.gradient(state)
+            least[state] = min(before, time.perf_counter() - start)
+    assert least[LARGE] < 2.0 * least[STATES[64]]
 
 
 @pytest.mark.parametrize("case", list(CASES))
