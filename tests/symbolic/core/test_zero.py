@@ -6,6 +6,7 @@ from fractions import Fraction
 import pytest
 import sympy as sp
 
+from symbolic.core import odd_degree
 from symbolic.core.proof import Ledger, decide_all
 from symbolic.core.zero import (
     NotRationalError,
@@ -162,3 +163,20 @@ class TestRecord:
         proof = decide_all("table", {"right": sym.C - sym.C, "wrong": sym.C - 1})
         assert (proof.count, proof.failed) == (2, 1)
         assert proof.failures[0].startswith("wrong")
+
+
+@pytest.mark.parametrize("degree", [3, 5, 9])
+def test_value_for_every_odd_degree_is_the_value_at_each(degree):
+    """A quotient of sums of q_c(p) c^p, at a negative point, where the sign of a power counts."""
+    x, y, p = sp.symbols("x y p")
+    expression = (p + 1) * x ** (p - 2) - 2 * x**p / (x + 1) + (x * y) ** 2
+    point = {x: Fraction(-3, 2), y: Fraction(2, 3)}
+    found = odd_degree.evaluate(expression, point, p)
+
+    def at(terms):
+        return sum(
+            sum(a * degree**i for i, a in enumerate(q)) * c**degree for c, q in terms.items()
+        )
+
+    expected = evaluate(expression, point | {p: Fraction(degree)})
+    assert at(found.over) / at(found.under) == expected
