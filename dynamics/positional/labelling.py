@@ -7,6 +7,7 @@ negated signal sets, :math:`f^*` itself is wrong.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -41,8 +42,12 @@ def label_error(problem: Problem) -> LabelError:
     of their sums; the binomial is cut where less than 1e-18 of the result remains. All terms are
     positive, so the result is right to rounding down to 1e-300 (0 below).
     """
-    C, others = problem.C, problem.L - 1
-    law = law_of_set(C, problem.q)
+    return _label_error(problem.C, problem.L - 1, problem.q)
+
+
+@lru_cache(maxsize=64)
+def _label_error(C: int, others: int, q: float) -> LabelError:
+    law = law_of_set(C, q)
     sums = np.arange(-C, C + 1)
     visible = np.abs(sums) > threshold(C)
     chance = float(law[visible].sum())

@@ -52,7 +52,7 @@ def test_chernoff_bounds_of_the_total_are_near_its_law(D, C, q):
 
 def test_counted_work_above_the_limit_is_refused_with_the_number(monkeypatch):
     monkeypatch.setattr(assemble, "MOST_OPERATIONS", 10**6)
-    monkeypatch.setattr(assemble, "node_sums", None)  # it must not be called
+    monkeypatch.setattr(assemble, "_integrate", None)  # it must not be called
     with pytest.raises(ToleranceError, match=r"needs \S+e\+\d+ operations a gradient"):
         FourierExpectation(HOT).gradient(HOT.initial_state)
 

@@ -8,6 +8,7 @@ Section 1); ``R`` is the sum of ``n`` over the L - 1 random sets.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -65,8 +66,15 @@ class SetLaw(NamedTuple):
 
 
 def set_law(problem: Problem) -> SetLaw:
-    """Return the law of one random set and of R, the sum over all L - 1 of them."""
-    C, L, q = problem.C, problem.L, problem.q
+    """Return the law of one random set and of R, the sum over all L - 1 of them.
+
+    Kept for the next problem: those of a grid often differ in what the model alone knows.
+    """
+    return _set_law(problem.C, problem.L, problem.q)
+
+
+@lru_cache(maxsize=2)
+def _set_law(C: int, L: int, q: float) -> SetLaw:
     types = [(a, m - a) for m in range(1, C + 1) for a in range(m + 1)]
     log_p = np.array([log_probability(a, b, C, q) for a, b in types])
     possible = log_p > -math.inf
