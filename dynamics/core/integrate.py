@@ -23,7 +23,8 @@ _PACES = 250, 10_000  # least and most steps over which the pace is taken, twice
 _DEAR = 1e-3  # seconds of a gradient, from which on a run is looked at early
 _EARLY = 64, 1e40  # over how many steps, twice, and the further steps that end it
 _PATIENCE = 0.5  # predicted seconds of so many steps
-_MOST_FAILURES = 5  # trial steps that may fail in one run: beyond, it creeps along a wall
+_MOST_FAILURES = 5  # trial steps that may fail in turn: beyond, the run creeps along a wall
+_APART = 100  # steps after which a failure is not in turn with those before
 
 METHODS = {"Radau": Radau, "BDF": BDF, "LSODA": LSODA}
 
@@ -110,7 +111,7 @@ def integrate(
             return begin, None
 
     try:
-        shrink, last, failures = 1.0, horizon, 0
+        shrink, last, failures, failed_at = 1.0, horizon, 0, 0
         begin, solver = started(None)
         while solver is not None and solver.status == "running":
             try:
@@ -120,7 +121,9 @@ def integrate(
             except (OverflowError, ToleranceError) as failure:
                 shrink *= 1e-2
                 calls["restarts"] += 1
-                failures += 1
+                steps = len(path.times) - 1
+                failures = failures + 1 if steps - failed_at < _APART else 1
+                failed_at = steps
                 if shrink < _LEAST_SHRINK or failures > _MOST_FAILURES:
                     _end(path, failure)
                     break

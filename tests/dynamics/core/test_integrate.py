@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from dynamics import Population, Problem
-from dynamics.core.integrate import _MOST_STEPS, _creeps, integrate
+from dynamics.core.errors import ToleranceError
+from dynamics.core.integrate import _MOST_FAILURES, _MOST_STEPS, _creeps, integrate
 from dynamics.core.trajectory import Status
 
 
@@ -49,6 +50,35 @@ def test_an_even_pace_that_arrives_is_no_creeping():
     assert found.status is Status.COMPLETED
     assert found.stats["steps"] > 4000
     assert abs(found.points[-1][0] - np.sin(1e3)) < 1e-4
+
+
+def test_trial_steps_that_fail_now_and_then_end_no_run():
+    """As where alpha is all but lost in rounding: three in turn, at times far apart."""
+    calls = []
+
+    def turning(y):
+        calls.append(y)
+        if len(calls) % 2500 in (0, 1, 2):
+            raise ToleranceError("here and there")
+        return np.array([y[1], -y[0]])
+
+    found = path(turning, [0.0, 1.0], 1e3, 0.0)
+    assert found.status is Status.COMPLETED
+    assert found.stats["restarts"] > 2 * _MOST_FAILURES
+    assert abs(found.points[-1][0] - np.sin(1e3)) < 1e-4
+
+
+def test_trial_steps_that_fail_beyond_a_wall_end_the_run():
+    def up_to_a_wall(y):
+        if y[0] > 0.5:
+            raise ToleranceError("beyond the wall")
+        return np.array([1.0])
+
+    found = path(up_to_a_wall, [0.0], 1e3, 0.0)
+    assert found.status is Status.INACCURATE
+    assert found.message == "beyond the wall"
+    assert found.stats["restarts"] <= 2 * _MOST_FAILURES
+    assert 0.4 < found.times[-1] <= 0.5
 
 
 def test_where_gradients_are_dear_is_predicted_for_every_method():
