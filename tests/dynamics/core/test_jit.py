@@ -1,5 +1,6 @@
 """The compile cache: used by the next process, never stale."""
 
+import ast
 import importlib.util
 import os
 import shutil
@@ -46,6 +47,19 @@ def test_the_next_process_compiles_nothing_until_a_callee_changes(tmp_path):
     assert run(cache, copy) == ["1", "0"]
     append(copy / "dynamics" / "positional" / "_emitted.py")  # holds a callee
     assert run(cache, copy) == ["0", "1"]
+
+
+def test_imports_are_found_without_parsing():
+    """What the parser finds in any file here, and in spellings that no file here has."""
+    odd = b"if 1: from dynamics.core.flow import a; x\nfrom \\\n dynamics.full \\\n import b\n"
+    files = Path(dynamics.__file__).parent.rglob("*.py")
+    for source in (odd, *map(Path.read_bytes, files)):
+        named = {
+            node.module.removeprefix("dynamics.").encode()
+            for node in ast.walk(ast.parse(source))
+            if isinstance(node, ast.ImportFrom) and node.module.startswith("dynamics.")
+        }
+        assert set(_jit._IMPORT.findall(source)) == named
 
 
 def append(path):
