@@ -55,12 +55,21 @@ class FullModel:
     @cached_property
     def dA(self) -> dict[Pair, sp.Expr]:
         """Derivatives of F in the trainable entries of A."""
-        return {(i, j): sp.diff(self.F, self.A[i, j]) for i, j in self.pairs}
+        return {(i, j): self._derivative(self.A[i, j]) for i, j in self.pairs}
 
     @cached_property
     def dv(self) -> list[sp.Expr]:
         """Derivatives of F in the components of v."""
-        return [sp.diff(self.F, v_k) for v_k in self.v]
+        return [self._derivative(v_k) for v_k in self.v]
+
+    @cached_property
+    def _terms(self) -> list[tuple[sp.Expr, set[sp.Symbol]]]:
+        """Summands of F, each with its symbols, which SymPy looks for anew in each derivative."""
+        return [(term, term.free_symbols) for term in sp.Add.make_args(self.F)]
+
+    def _derivative(self, x: sp.Symbol) -> sp.Expr:
+        """Return dF/dx, of the summands that contain x."""
+        return sp.Add(*(sp.diff(term, x) for term, symbols in self._terms if x in symbols))
 
     def _activation(self, x: sp.Expr) -> sp.Expr:
         return x**self.p + nu * x
