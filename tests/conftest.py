@@ -33,6 +33,14 @@ def pytest_configure(config):
         config.add_cleanup(alone.close)
 
 
+@pytest.fixture
+def compiled_before(monkeypatch):
+    """Let sweeps start no process that compiles; return the theories they were told."""
+    told = []
+    monkeypatch.setattr("simulations.sweep.run.compile_kernels", told.append)
+    return told
+
+
 def pytest_collection_finish():
     """Look for garbage among what tests make, not among the million objects that are there.
 

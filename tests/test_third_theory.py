@@ -49,7 +49,7 @@ def test_run(tmp_path, capsys):
     assert main(["run", "--system", "toy", "--s", "-1"]) == 2
 
 
-def test_sweep_and_map(tmp_path, capsys):
+def test_sweep_and_map(tmp_path, capsys, compiled_before):
     config, folder = tmp_path / "toy.toml", tmp_path / "sweep"
     config.write_text(SWEEP)
     assert main(["sweep", str(config), "--out", str(folder), "--workers", "1"]) == 0

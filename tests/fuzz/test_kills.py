@@ -95,7 +95,8 @@ def kills(request):
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="sessions are killed as a whole")
-def test_sweep(cases, kills, tmp_path):
+def test_sweep(cases, kills, tmp_path, compiled_before):
+    """What is killed compiles; what runs to its end here finds what was compiled."""
     (tmp_path / "c.toml").write_text(CONFIG)
     sweep = ("sweep", tmp_path / "c.toml", "--out")
     seconds = finish(*sweep, tmp_path / "whole")

@@ -68,7 +68,7 @@ def test_reports(cases, in_time, tmp_path):
 
 
 @pytest.mark.slow
-def test_sweeps(cases, in_time, tmp_path, capsys):
+def test_sweeps(cases, in_time, tmp_path, capsys, compiled_before):
     configuration, whole = tmp_path / "c.toml", tmp_path / "whole"
     configuration.write_text(CONFIG)
     assert main(["sweep", str(configuration), "--out", str(whole), "--workers", "1"]) == 0

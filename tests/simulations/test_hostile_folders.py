@@ -217,7 +217,7 @@ class TestDamage:
         path.unlink()
         assert read_sealed(path) is None
 
-    def test_edited_result_of_a_sweep_is_not_mapped(self, tmp_path, capsys):
+    def test_edited_result_of_a_sweep_is_not_mapped(self, tmp_path, capsys, compiled_before):
         text = "[fixed]\nD = 8\nC = 2\n[grid]\nnu = [0.1, 0.2]\nbeta = [1, 2]\n[run]\nhorizon = 1\n"
         (tmp_path / "c.toml").write_text(text)
         out = tmp_path / "out"
