@@ -38,6 +38,7 @@ def read_only(tmp_path_factory):
     return copy, {
         "HOME": nowhere, "XDG_CACHE_HOME": nowhere, "NUMBA_CACHE_DIR": "",
         "PYTHONDONTWRITEBYTECODE": "1",
+        "NUMBA_OPT": "0",  # where code is kept is asked, not how fast it runs
     }  # fmt: skip
 
 
