@@ -31,11 +31,15 @@ class Numbers:
 
     def real(self, expression: sp.Expr) -> float:
         """Return its value."""
-        return float(expression.subs(self._values))
+        return float(self._at(expression))
 
     def whole(self, expression: sp.Expr) -> int:
         """Return its value, which is a whole number."""
-        return int(expression.subs(self._values))
+        return int(self._at(expression))
+
+    def _at(self, expression: sp.Expr) -> sp.Expr:
+        asked = expression.free_symbols & self._values.keys()
+        return expression.subs({x: self._values[x] for x in asked})
 
     def of(self, number: int) -> float:
         """Return a whole number as one of those that ``real`` returns."""

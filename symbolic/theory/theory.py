@@ -313,7 +313,7 @@ class Theory:
         }
         found |= {name: constant.checked(values[name]) for name, constant in self.unknown.items()}
         for part in self.sets:
-            number = part.size.subs({sp.Symbol(name): x for name, x in found.items()})
+            number = _at(part.size, found)
             require(
                 bool(number.is_integer and number >= 1),
                 f"{part} has {part.size} = {number} elements: it must be a whole number, "
@@ -322,10 +322,8 @@ class Theory:
             )
         for source in self.data:
             if isinstance(source, Subset):
-                of, size = (
-                    x.subs({sp.Symbol(name): value for name, value in found.items()})
-                    for x in (sum(part.count for part in source.over.parts), source.size)
-                )
+                of = _at(sp.Add(*(part.count for part in source.over.parts)), found)
+                size = _at(source.size, found)
                 require(
                     bool(size.is_integer and 0 <= size <= of),
                     f"{source.name} has {source.size} = {size} of {of} elements: it must be a "
@@ -360,6 +358,12 @@ def _free(tensor: Tensor) -> list[Orbit]:
                 tensor.where,
             )
     return [orbit for orbit in found if _of_orbit(tensor.fixed, orbit, None) is None]
+
+
+def _at(expression: sp.Expr, values: Mapping[str, float]) -> sp.Expr:
+    """Return an expression at values of the names in it: to try all names takes far longer."""
+    asked = [x for x in expression.free_symbols if x.name in values]
+    return expression.subs({x: values[x.name] for x in asked})
 
 
 def _words(orbit: Orbit) -> list[str]:
