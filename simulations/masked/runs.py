@@ -15,7 +15,7 @@ from dynamics.masked import MaskedPopulation, MaskedProblem, MaskedTrajectory
 from dynamics.masked import oracle as full
 from dynamics.masked.events import MaskedEvents, find_events, projected_positions
 from simulations.masked.theory import natural_horizon
-from simulations.reproduction.claim import Value
+from simulations.reproduction.measured import Value
 
 RTOL = 1e-9
 #: Mean of (1 - a_n)^2 up to which runs are followed.

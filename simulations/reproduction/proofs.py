@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from simulations.reproduction.claim import Measured, Outcome, measured_at
+from simulations.reproduction.claim import Outcome
+from simulations.reproduction.measured import Measured, measured_at
 
 if TYPE_CHECKING:
     from symbolic.core.proof import Proof

@@ -10,7 +10,7 @@ import numpy as np
 import sympy as sp
 import xarray
 
-from simulations.reproduction.claim import Measured, measured_at
+from simulations.reproduction.measured import Measured, measured_at
 from simulations.stated.findings import Findings, examine
 from symbolic.theory import Theory
 

@@ -6,15 +6,8 @@ from functools import partial
 from typing import Any
 
 from simulations.figures import one_run, report_figure
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Figure,
-    Outcome,
-    Paper,
-    Verdict,
-    measured_at,
-)
+from simulations.reproduction.claim import Claim, Context, Figure, Outcome, Paper, Verdict
+from simulations.reproduction.measured import measured_at
 from simulations.stated.findings import AGREES, examine
 from simulations.stated.theory import StatedTheory
 from simulations.theory import Theory

@@ -7,15 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import xarray
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Figure,
-    Headline,
-    Outcome,
-    Verdict,
-    measured_at,
-)
+from simulations.reproduction.claim import Claim, Context, Figure, Headline, Outcome, Verdict
+from simulations.reproduction.measured import measured_at
 
 
 def figure(name: str = "line") -> Figure:

@@ -10,8 +10,9 @@ from dataclasses import replace
 import pytest
 
 from simulations.display import PlainDisplay
-from simulations.reproduction.claim import Claim, Context, Outcome, Verdict, measured_at
+from simulations.reproduction.claim import Claim, Context, Outcome, Verdict
 from simulations.reproduction.folder import ReportFolder
+from simulations.reproduction.measured import measured_at
 from simulations.reproduction.run import reproduce
 from simulations.reproduction.workers import grouped
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict, measured_at
+from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.measured import measured_at
 
 if TYPE_CHECKING:
     from simulations.masked.runs import Speeds

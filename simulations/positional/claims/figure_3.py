@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict, measured_at
+from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.measured import measured_at
 
 #: Standard errors by which the share of such points may miss its exact probability.
 SIGMAS = 4.0

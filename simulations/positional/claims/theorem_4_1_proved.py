@@ -6,18 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Figure,
-    Headline,
-    Measured,
-    Outcome,
-    Row,
-    Verdict,
-    interval,
-    measured_at,
-)
+from simulations.reproduction.claim import Claim, Context, Figure, Headline, Outcome, Verdict
+from simulations.reproduction.measured import Measured, Row, interval, measured_at
 
 if TYPE_CHECKING:
     from dynamics import Problem

@@ -5,19 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Figure,
-    Headline,
-    Measured,
-    Outcome,
-    Value,
-    Verdict,
-    in_words,
-    measured_at,
-    spread,
-)
+from simulations.reproduction.claim import Claim, Context, Figure, Headline, Outcome, Verdict
+from simulations.reproduction.measured import Measured, Value, in_words, measured_at, spread
 
 if TYPE_CHECKING:
     from simulations.positional.transfer_runs import Entry

@@ -6,19 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Figure,
-    Headline,
-    Measured,
-    Outcome,
-    Value,
-    Verdict,
-    in_words,
-    measured_at,
-    spread,
-)
+from simulations.reproduction.claim import Claim, Context, Figure, Headline, Outcome, Verdict
+from simulations.reproduction.measured import Measured, Value, in_words, measured_at, spread
 
 if TYPE_CHECKING:
     from dynamics import Problem

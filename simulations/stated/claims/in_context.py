@@ -6,16 +6,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Headline,
-    Measured,
-    Outcome,
-    Paper,
-    Verdict,
-    measured_at,
-)
+from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Paper, Verdict
+from simulations.reproduction.measured import Measured, measured_at
 
 if TYPE_CHECKING:
     import numpy as np

@@ -5,17 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Headline,
-    Measured,
-    Outcome,
-    Paper,
-    Verdict,
-    interval,
-    measured_at,
-)
+from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Paper, Verdict
+from simulations.reproduction.measured import Measured, interval, measured_at
 
 if TYPE_CHECKING:
     from simulations.stated.emergence import Course, Free, Structure

@@ -5,16 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Headline,
-    Measured,
-    Outcome,
-    Paper,
-    Verdict,
-    measured_at,
-)
+from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Paper, Verdict
+from simulations.reproduction.measured import Measured, measured_at
 
 if TYPE_CHECKING:
     import numpy as np

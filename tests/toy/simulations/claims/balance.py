@@ -1,6 +1,7 @@
 """The flow conserves a^2 - b^2."""
 
-from simulations.reproduction.claim import Claim, Outcome, Verdict, measured_at
+from simulations.reproduction.claim import Claim, Outcome, Verdict
+from simulations.reproduction.measured import measured_at
 
 
 def run(context):
