@@ -30,9 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Print the claims."""
     from simulations.files.as_json import to_json
-    from simulations.reproduction.registry import claim_ids, load
+    from simulations.reproduction.registry import claim_ids, words
 
-    claims = [load(claim) for claim in claim_ids()]
+    claims = [words(claim) for claim in claim_ids()]
     if args.json:
         keys = (
             "place",

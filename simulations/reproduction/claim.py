@@ -203,9 +203,9 @@ class Context:
         return "quick" if self.quick else "thorough" if self.thorough else "full"
 
 
-@dataclass(frozen=True)
-class Claim:
-    """A statement of the paper that this package can check.
+@dataclass(frozen=True, kw_only=True)
+class Words:
+    """What a claim says of itself: in its module all of it stands as literals.
 
     Attributes
     ----------
@@ -220,13 +220,6 @@ class Claim:
     criterion
         What decides the verdict and where it comes from: written from the statement, before the
         run.
-    headline
-        The number that is told first.
-    finding
-        What was found, in one sentence of at most `FINDING` characters: written from the measured
-        numbers, so that it cannot disagree with them.
-    run
-        Measures; raises only if it cannot.
     quick_note
         How ``--quick`` differs.
     thorough_note
@@ -234,7 +227,33 @@ class Claim:
     depends
         What the measurement trusts.
     paper
-        Where the statement comes from; ``None``: the registry fills in the paper of its theory.
+        Where the statement comes from; the registry fills it in.
+    """
+
+    id: str
+    place: str
+    statement: str
+    measures: str
+    criterion: str = ""
+    quick_note: str = ""
+    thorough_note: str = ""
+    depends: str = ""
+    paper: Paper | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim(Words):
+    """A statement of the paper that this package can check.
+
+    Attributes
+    ----------
+    run
+        Measures; raises only if it cannot.
+    headline
+        The number that is told first.
+    finding
+        What was found, in one sentence of at most `FINDING` characters: written from the measured
+        numbers, so that it cannot disagree with them.
     shares
         Claims with the same word here look at the same cached runs and are run by one process.
     alone_if_quick
@@ -242,17 +261,8 @@ class Claim:
         the runs again takes less than waiting for the others.
     """
 
-    id: str
-    place: str
-    statement: str
-    measures: str
     run: Callable[[Context], Outcome]
-    quick_note: str = ""
-    depends: str = ""
-    paper: Paper | None = None
-    shares: str = ""
-    alone_if_quick: bool = False
-    thorough_note: str = ""
-    criterion: str = ""
     headline: Headline | None = None
     finding: Callable[[Outcome], str] | None = None
+    shares: str = ""
+    alone_if_quick: bool = False

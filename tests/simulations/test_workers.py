@@ -42,7 +42,9 @@ def interrupt_parent(context: Context) -> Outcome:
 
 
 def named(name: str, run=tell_process, shares: str = "") -> Claim:
-    return Claim(name, "place", "statement", "measures", run, shares=shares)
+    return Claim(
+        id=name, place="place", statement="statement", measures="measures", run=run, shares=shares
+    )
 
 
 def run(path, claims, workers=2, **options):

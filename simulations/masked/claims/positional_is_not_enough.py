@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass
+from typing import Any
 
+from dynamics.masked import MaskedProblem
+from dynamics.masked.best_positional_attention import best, quadratic
+from simulations.figures import report_figure
+from simulations.masked import runs
+from simulations.masked.data import positional as masked_positional_data
+from simulations.masked.figures import positional as masked_positional
 from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import Measured, measured_at
-
-if TYPE_CHECKING:
-    from dynamics.masked import MaskedProblem
 
 #: Duality gap of the best positional attention, relative to its loss.
 GAP = 1e-6
@@ -50,10 +53,6 @@ class Comparison:
 
 def run(context: Context) -> Outcome:
     """Optimise positional attention, and train positions alone, features alone, and both."""
-    from dataclasses import asdict
-
-    from simulations.masked import runs
-
     seeds = range(context.seed, context.seed + (2 if context.quick else 5))
     problems = [runs.ONE_CLUSTER, *(shuffled((6, 3, 3), 2, seed) for seed in seeds), runs.GRID]
     if not context.quick:
@@ -107,9 +106,6 @@ def run(context: Context) -> Outcome:
 
 def compare(problem: MaskedProblem) -> Comparison:
     """Return the losses of one problem."""
-    from dynamics.masked.best_positional_attention import best
-    from simulations.masked import runs
-
     flows = {moving: runs.flow(problem, moving=moving, horizon=HORIZON)
              for moving in ("positions", "features", "all")}  # fmt: skip
     optimum = best(problem)
@@ -126,8 +122,6 @@ def shuffled(sizes: tuple[int, ...], K: int, seed: int) -> MaskedProblem:
 
     p's areas differ; the first partition is contiguous and p its last patch.
     """
-    from dynamics.masked import MaskedProblem
-
     for draw in range(10**4):
         problem = MaskedProblem.from_sizes(
             *[sizes] * K, seed=1000 * seed + draw, query=sum(sizes) - 1
@@ -160,8 +154,6 @@ class Pair:
 
 def equal_sizes(seeds: int, first: int) -> dict[str, Pair]:
     """Return the comparison for p alone, a quarter and half of the patches masked."""
-    from dynamics.masked.best_positional_attention import best, quadratic
-
     drawn = [shuffled(SIZES, 2, first + seed) for seed in range(seeds)]
     common = [_common(problem) for problem in drawn]
     found = {}
@@ -190,9 +182,6 @@ def by_clusters(most: int, seeds: int) -> list[list[float]]:
 
     K = 1, 2, ... random partitions of 36 patches into areas of 12, 6, 6, 6, 6.
     """
-    from dynamics.masked import MaskedProblem
-    from dynamics.masked.best_positional_attention import best, quadratic
-
     values = []
     for K in range(1, most + 1):
         row = []
@@ -239,11 +228,6 @@ def _left(one: Comparison) -> float:
 
 
 def _figure(problem: MaskedProblem, best: float, by_K: list[list[float]]) -> Any:
-    from simulations.figures import report_figure
-    from simulations.masked import runs
-    from simulations.masked.data import positional as masked_positional_data
-    from simulations.masked.figures import positional as masked_positional
-
     flows = {moving: runs.flow(problem, moving=moving, horizon=HORIZON)
              for moving in ("positions", "features", "all")}  # fmt: skip
     return report_figure(

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+
+from dynamics import gradient_flow
+from dynamics.masked import MaskedPopulation, MaskedProblem
+from dynamics.masked.events import find_events
+from simulations.figures import report_figure
+from simulations.masked import runs
+from simulations.masked.data import convergence as masked_convergence_data
+from simulations.masked.figures import convergence as masked_convergence
 from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.fits import Exponent, exponent
 from simulations.reproduction.measured import Measured, interval, measured_at
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from dynamics.masked import MaskedProblem
-    from simulations.reproduction.fits import Exponent
 
 #: Loss above its floor over E[z^2], and mean of (1 - a_n)^2 in every cluster, to be reached.
 EPS = 1e-4
@@ -67,10 +71,6 @@ class Rate:
 
 def run(context: Context) -> Outcome:
     """Follow exact small problems and large ones to EPS; fit the times to P, U/L and eps."""
-    from dataclasses import asdict
-
-    from simulations.masked import runs
-
     found: dict[str, End] = {}
     measured: list[Measured] = []
     problems = _problems(context.quick)
@@ -104,8 +104,6 @@ def run(context: Context) -> Outcome:
 
 
 def _problems(quick: bool) -> list[MaskedProblem]:
-    from simulations.masked import runs
-
     problems = [runs.ONE_CLUSTER, runs.TWO_CLUSTERS, runs.WIDE_GAP.problem(),
                 runs.NEGATIVE_GAP.problem(), runs.IN_GLOBAL.problem()]  # fmt: skip
     if not quick:
@@ -122,9 +120,6 @@ def last_stage(problem: MaskedProblem, eps: float) -> float:
 
 def end_of(problem: MaskedProblem) -> End:
     """Return where a run is after all areas were found and the last stage had twice its time."""
-    from dynamics.masked.events import find_events
-    from simulations.masked import runs
-
     run, population = runs.flow(problem, FOLLOWED), runs.population(problem)
     clusters = range(problem.K)
     founds = [find_events(run, population, cluster=k, eps=EPS).found.time for k in clusters]
@@ -138,11 +133,6 @@ def end_of(problem: MaskedProblem) -> End:
 
 def rates_of(context: Context) -> tuple[list[Rate], list[Measured]]:
     """Return the exponents of the time in P for each U/L, and of the last stage in 1/eps."""
-    import numpy as np
-
-    from simulations.masked import runs
-    from simulations.reproduction.fits import exponent
-
     local = 1.0 - runs.NARROW_GAP.kappa_s
     rates: list[Rate] = []
     rows: list[Measured] = []
@@ -187,11 +177,6 @@ def _interval(found: Exponent) -> str:
 @cache
 def time_to_find(P: int, spread: float) -> float:
     """Return the time to attention 1/2 with z in [1, spread], on six Gauss-Legendre points."""
-    from dynamics import gradient_flow
-    from dynamics.masked import MaskedPopulation
-    from dynamics.masked.events import find_events
-    from simulations.masked import runs
-
     problem = runs.NARROW_GAP.problem(P, z_high=spread if spread > 1.0 else None)
     nodes = NODES if spread > 1.0 else None
     horizon = runs.natural_horizon(problem, 1e-2)
@@ -202,9 +187,6 @@ def time_to_find(P: int, spread: float) -> float:
 
 def times_to(problem: MaskedProblem) -> list[float]:
     """Return the times at which (1 - a_n)^2 has fallen to each eps in every cluster."""
-    from dynamics.masked.events import find_events
-    from simulations.masked import runs
-
     run, population = runs.flow(problem, TAIL[-1]), runs.population(problem)
 
     def learned(eps: float) -> float:
@@ -247,10 +229,6 @@ def judge(found: dict[str, End], rates: list[Rate]) -> tuple[Verdict, str]:
 
 
 def _figure(curves: dict[str, tuple[np.ndarray, ...]]) -> Any:
-    from simulations.figures import report_figure
-    from simulations.masked.data import convergence as masked_convergence_data
-    from simulations.masked.figures import convergence as masked_convergence
-
     return report_figure(
         "masked-convergence",
         "The loss goes to its floor and attention to the area",

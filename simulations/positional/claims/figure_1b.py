@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import asdict
+from typing import NamedTuple
 
+import numpy as np
+from scipy.special import softmax
+
+from dynamics import Problem
+from dynamics.positional.samples.partitions import same_set, set_of
+from simulations.figures import report_figure
+from simulations.positional.data import grid_sets as grid_sets_data
+from simulations.positional.figures import grid_sets
+from simulations.positional.training_runs import Setting, Training, trained
+from simulations.positional.transfer_statistics import group_interval
 from simulations.reproduction.claim import Claim, Context, Figure, Headline, Outcome, Verdict
 from simulations.reproduction.measured import Measured, Row, measured_at, spread
-
-if TYPE_CHECKING:
-    from simulations.positional.training_runs import Setting, Training
 
 #: Level at which the paper cuts similarities, scaled to -1 .. 1, in Figure 1a.
 CUT = 0.55
@@ -32,13 +40,6 @@ class Found(NamedTuple):
 
 def run(context: Context) -> Outcome:
     """Train on images whose sets are squares, and whose sets are not contiguous."""
-    from dataclasses import asdict
-
-    import numpy as np
-
-    from simulations.positional.training_runs import trained
-    from simulations.positional.transfer_statistics import group_interval
-
     settings = _settings(context.quick)
     runs: dict[str, Training] = {}
     found: dict[str, list[Found]] = {}
@@ -82,10 +83,6 @@ def judge(found: dict[str, list[Found]]) -> tuple[Verdict, str]:
 
     FAILS if surely fewer than half do in one of them. Surely: with the 95 % interval over runs.
     """
-    import numpy as np
-
-    from simulations.positional.transfer_statistics import group_interval
-
     parts, shares = [], []
     for layout, several in found.items():
         share = group_interval(np.array([one.recovered for one in several]))
@@ -108,11 +105,6 @@ def judge(found: dict[str, list[Found]]) -> tuple[Verdict, str]:
 
 def look(setting: Setting, run: Training) -> Found:
     """Return what the learned A of a run says about the sets."""
-    import numpy as np
-    from scipy.special import softmax
-
-    from dynamics.positional.samples.partitions import same_set, set_of
-
     problem = setting.problem
     D = problem.D
     same = same_set(set_of(problem, run.partition))
@@ -133,9 +125,6 @@ def look(setting: Setting, run: Training) -> Found:
 
 
 def _settings(quick: bool) -> dict[str, Setting]:
-    from dynamics import Problem
-    from simulations.positional.training_runs import Setting
-
     D, N, steps, rate = (16, 4000, 60, 50.0) if quick else (64, 12_000, 120, 128.0)
     problem = Problem(D=D, C=4, q=8 / D, nu=0.1, beta=1.5, output_scale=1.0)
     return {
@@ -145,10 +134,6 @@ def _settings(quick: bool) -> dict[str, Setting]:
 
 
 def _figure(settings: dict[str, Setting], runs: dict[str, Training]) -> Figure:
-    from simulations.figures import report_figure
-    from simulations.positional.data import grid_sets as grid_sets_data
-    from simulations.positional.figures import grid_sets
-
     problem = settings["squares"].problem
     return report_figure(
         "figure-1b",

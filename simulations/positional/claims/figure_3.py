@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 from typing import NamedTuple
 
+from dynamics import Problem
+from dynamics.positional.baselines.linear_models import uniform_error
+from simulations.figures import report_figure
+from simulations.positional.data import data_point as data_point_data
+from simulations.positional.figures import data_point
 from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import measured_at
 
@@ -26,14 +32,6 @@ class Point(NamedTuple):
 
 def run(context: Context) -> Outcome:
     """Draw data points until the figure's situation occurs, and count how often it does."""
-    from dataclasses import asdict
-
-    from dynamics import Problem
-    from dynamics.positional.baselines.linear_models import uniform_error
-    from simulations.figures import report_figure
-    from simulations.positional.data import data_point as data_point_data
-    from simulations.positional.figures import data_point
-
     problem = Problem(D=64, C=4, q=0.35, d=16)
     data = data_point_data.gather(problem, context.seed)
     exact = uniform_error(problem).wrong

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+import numpy as np
+
+from simulations.figures import report_figure
+from simulations.positional import training_runs
+from simulations.positional.data import training as training_data
+from simulations.positional.figures import training
+from simulations.positional.training_runs import LARGE, PUBLIC, SOURCE, Setting, Training
 from simulations.reproduction.claim import Claim, Context, Figure, Headline, Outcome, Verdict
 from simulations.reproduction.measured import Measured, in_words, measured_at
-
-if TYPE_CHECKING:
-    from simulations.positional.training_runs import Setting, Training
 
 #: Smallest cosine of v and w* at the end that counts as aligned.
 TOLERANCE = 0.98
@@ -42,8 +46,6 @@ class Panels(NamedTuple):
 
 def run(context: Context) -> Outcome:
     """Draw the four panels at the public settings and at a larger problem."""
-    from simulations.positional import training_runs
-
     names = (training_runs.PUBLIC, training_runs.LARGE)
     settings = {
         name: entry
@@ -85,8 +87,6 @@ def run(context: Context) -> Outcome:
 
 def panels(runs: Sequence[Training]) -> Panels:
     """Return what the panels of a setting show."""
-    import numpy as np
-
     associated = [run.window.first for run in runs]
     return Panels(
         matches=all(run.association[-1] == 1.0 for run in runs),
@@ -132,12 +132,6 @@ def judge(found: Sequence[tuple[str, Panels]]) -> tuple[Verdict, str]:
 
 
 def _figure(runs: dict[str, list[Training]], settings: dict[str, tuple[Setting, int]]) -> Figure:
-    from simulations.figures import report_figure
-    from simulations.positional import training_runs
-    from simulations.positional.data import training as training_data
-    from simulations.positional.figures import training
-    from simulations.positional.training_runs import SOURCE
-
     names = "; ".join(
         f"{name}: {training_runs.describe(settings[name][0])}, {len(some)} runs"
         for name, some in runs.items()
@@ -156,8 +150,6 @@ def _figure(runs: dict[str, list[Training]], settings: dict[str, tuple[Setting, 
 
 
 def _finding(outcome: Outcome) -> str:
-    from simulations.positional.training_runs import LARGE, PUBLIC
-
     fall, association, other_fall, other = (
         in_words(outcome.number(what, setting=name), "g")
         for name in (PUBLIC, LARGE)

@@ -4,16 +4,34 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import asdict
+from typing import Any, NamedTuple
 
+import numpy as np
+import xarray
+from scipy import stats
+
+from dynamics import Problem
+from simulations.figures import report_figure
+from simulations.positional import runs
+from simulations.positional import theorem_4_1 as theorem
+from simulations.positional.courses import (
+    SEARCH_HORIZON,
+    SEARCH_TOLERANCE,
+    SPARSE_TOLERANCE,
+    Course,
+    course,
+    course_of,
+    draw,
+    searched,
+)
+from simulations.positional.data import gamma_rho_condition as gamma_rho_condition_data
+from simulations.positional.data import gamma_rho_violation as gamma_rho_violation_data
+from simulations.positional.data import phase_portrait as phase_portrait_data
+from simulations.positional.figures import gamma_rho_condition, gamma_rho_violation, phase_portrait
+from simulations.positional.runs import describe, or_word, place
 from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import Measured, interval, measured_at
-
-if TYPE_CHECKING:
-    import xarray
-
-    from dynamics import Problem
-    from simulations.positional.courses import Course
 
 #: Seeds, and problems drawn of each: with q << 1 as Assumption 2 asks, and beyond.
 SEEDS, QUICK_SEEDS = 5, 2
@@ -46,8 +64,6 @@ class Sample(NamedTuple):
     @property
     def interval(self) -> tuple[float, float]:
         """95 % interval (Clopper and Pearson) of the share of problems where it fails."""
-        from scipy import stats
-
         found = stats.binomtest(sum(self.failures), len(self.courses)).proportion_ci()
         return float(found.low), float(found.high)
 
@@ -63,18 +79,6 @@ class Sample(NamedTuple):
 
 def run(context: Context) -> Outcome:
     """Compare gamma with rho along flows and with the sign of the drift on gamma = rho."""
-    from dataclasses import asdict
-
-    from simulations.positional import runs
-    from simulations.positional import theorem_4_1 as theorem
-    from simulations.positional.courses import (
-        SEARCH_HORIZON,
-        SEARCH_TOLERANCE,
-        SPARSE_TOLERANCE,
-        course,
-        course_of,
-    )
-
     named = {
         problem: course(problem, runs.tolerance(context.quick, problem))
         for problem in _problems(context.quick)
@@ -113,8 +117,6 @@ def judge(
     samples: Sequence[Sample],
 ) -> tuple[Verdict, str]:
     """Return the verdict by the criterion of the claim."""
-    from simulations.positional.runs import describe
-
     every = [*named.values(), *inside.values(), *(one for s in samples for one in s.courses)]
     broken = {problem: one for problem, one in named.items() if not one.observed}
     kept = sum(one.observed for one in inside.values())
@@ -146,8 +148,6 @@ def _numbers(
     samples: Sequence[Sample],
     every: Sequence[Course],
 ) -> list[Measured]:
-    from simulations.positional.runs import or_word, place
-
     measured: list[Measured] = []
     for problem, one in {**named, **inside}.items():
         measured += measured_at(
@@ -194,9 +194,6 @@ def _range(sparse: bool) -> str:
 
 
 def _problems(quick: bool) -> tuple[Problem, ...]:
-    from dynamics import Problem
-    from simulations.positional import runs
-
     started_high = Problem(D=16, C=4, q=0.5, nu=0.09)  # alpha(0) = 0.3
     if quick:
         return runs.BASE, runs.CROWDED, runs.TINY, started_high
@@ -205,10 +202,6 @@ def _problems(quick: bool) -> tuple[Problem, ...]:
 
 def _search(sparse: bool, context: Context) -> Sample:
     """Follow randomly drawn problems; the draw of each depends on its seed and index alone."""
-    import numpy as np
-
-    from simulations.positional.courses import draw, searched
-
     drawn = THOROUGHLY_DRAWN if context.thorough else DRAWN
     number = (QUICK_DRAWN if context.quick else drawn)[sparse]
     seeds = range(context.seed, context.seed + (QUICK_SEEDS if context.quick else SEEDS))
@@ -222,17 +215,6 @@ def _search(sparse: bool, context: Context) -> Sample:
 
 
 def _figures(named: dict[Problem, Course], every: list[Course], context: Context) -> list[Any]:
-    from simulations.figures import report_figure
-    from simulations.positional import runs
-    from simulations.positional.data import gamma_rho_condition as gamma_rho_condition_data
-    from simulations.positional.data import gamma_rho_violation as gamma_rho_violation_data
-    from simulations.positional.data import phase_portrait as phase_portrait_data
-    from simulations.positional.figures import (
-        gamma_rho_condition,
-        gamma_rho_violation,
-        phase_portrait,
-    )
-
     tolerance = runs.tolerance(context.quick)
     shown = [problem for problem in (runs.BASE, runs.CROWDED, runs.TINY) if problem in named]
     portraits: list[xarray.Dataset] = [

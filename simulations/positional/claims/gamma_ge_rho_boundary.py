@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from dynamics import Population, SlowManifold, State, Status, gradient_flow
+from simulations.figures import report_figure
+from simulations.positional import association_boundary as exact
+from simulations.positional.association_boundary import (
+    Family,
+    boundary,
+    leaves_upwards,
+    limit_boundary,
+)
+from simulations.positional.data import association_boundary as figures_data
+from simulations.positional.figures import association_boundary as figures
 from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import Measured, Value, measured_at
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from simulations.positional.association_boundary import Family
 
 #: Population tolerance of the measured flows, and their horizons by degree: at p = 5 and D = 10^4
 #: gamma - rho grows by 1e-12 and less a unit of time.
@@ -41,13 +49,6 @@ class Panel(NamedTuple):
 
 def run(context: Context) -> Outcome:
     """Follow the boundary for several D and compare it with flows."""
-    import numpy as np
-
-    from simulations.figures import report_figure
-    from simulations.positional import association_boundary as exact
-    from simulations.positional.data import association_boundary as figures_data
-    from simulations.positional.figures import association_boundary as figures
-
     panels = _panels(context)
     measured: list[Measured] = []
     for panel in panels:
@@ -115,10 +116,6 @@ def measure(family: Family, densities: Any, betas: Any, curve: np.ndarray, tick:
     A flow ends at the first step at which gamma < rho: what comes later decides nothing. Its loss
     is not asked for, so that no other step is recorded.
     """
-    import numpy as np
-
-    from dynamics import Population, SlowManifold, State, Status, gradient_flow
-    from simulations.positional.association_boundary import leaves_upwards
 
     def fails(state: State) -> bool:
         return state.rho - state.gamma > 10.0 * ATOL
@@ -184,10 +181,6 @@ def _right(cell: Cell) -> bool:
 
 
 def _panels(context: Context) -> list[Panel]:
-    import numpy as np
-
-    from simulations.positional.association_boundary import Family, boundary, limit_boundary
-
     fine = 2 if context.thorough else 1
     sizes = (16, 32) if context.quick else (16, 32, 64, 128)
     families = {D: Family(D, 2, 3, float(D) ** -2) for D in sizes}

@@ -5,13 +5,15 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from dynamics import Problem
+from dynamics.positional.labelling import label_error
+from simulations.figures import report_figure
+from simulations.positional.data import labelling_function as labelling_function_data
+from simulations.positional.figures import labelling_function
 from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import Measured, Value, measured_at
-
-if TYPE_CHECKING:
-    from dynamics import Problem
 
 #: Exponents k of q = C^k / D.
 DENSITIES = (1, 2, 3)
@@ -71,8 +73,6 @@ class Course(NamedTuple):
 
 def problem_of(law: Law, k: int, D: float) -> Problem | None:
     """Return the problem with about D patches, sets by ``law`` and q = C^k / D (None: q > 0.5)."""
-    from dynamics import Problem
-
     C = law.size(D)
     whole = C * math.floor(D / C * (1.0 + 1e-12))
     q = C**k / whole
@@ -81,8 +81,6 @@ def problem_of(law: Law, k: int, D: float) -> Problem | None:
 
 def course(law: Law, k: int, decades: tuple[float, float]) -> Course:
     """Return the exact errors along half decades of D, from the first D with q <= 0.5 on."""
-    from dynamics.positional.labelling import label_error
-
     low, high = decades
     grid = [10.0 ** (low + i / 2) for i in range(round(2 * (high - low)) + 1)]
     problems = [one for D in grid if (one := problem_of(law, k, D)) is not None]
@@ -185,10 +183,6 @@ def _shown(values: Sequence[float]) -> str:
 
 
 def _figure(found: Mapping[tuple[Law, int], Course]) -> Any:
-    from simulations.figures import report_figure
-    from simulations.positional.data import labelling_function as labelling_function_data
-    from simulations.positional.figures import labelling_function
-
     return report_figure(
         "labelling-function",
         "Definition 2.1: how fast the labelling function becomes right",

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict
+from typing import Any
 
+import xarray
+
+from dynamics.positional.oracle.descent import FullTrajectory
+from simulations.figures import report_figure
+from simulations.positional import runs
+from simulations.positional.data import three_values as three_values_data
+from simulations.positional.figures import three_values
+from simulations.positional.runs import describe
 from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import measured_at
-
-if TYPE_CHECKING:
-    import xarray
-
-    from dynamics.positional.oracle.descent import FullTrajectory
-    from symbolic.core.proof import Proof
+from simulations.reproduction.proofs import decided, share_decided
+from symbolic.core.proof import Proof
+from symbolic.positional import lemma_4_1
 
 #: Rounding of a thousand steps with entries of order 1; an error of the reduction is far larger.
 TOLERANCE = 1e-12
@@ -28,12 +34,6 @@ _KEPT = {
 
 def run(context: Context) -> Outcome:
     """Prove the induction step exactly and watch it on full-matrix descent."""
-    from dataclasses import asdict
-
-    from simulations.positional import runs
-    from simulations.reproduction.proofs import decided
-    from symbolic.positional import lemma_4_1
-
     proofs = lemma_4_1.prove_all(quick=context.quick)
     context.progress(0.5)
     steps = 300 if context.quick else 1000
@@ -93,11 +93,6 @@ def _distinct(proofs: list[Proof], kind: str) -> int:
 
 
 def _figure(path: FullTrajectory) -> Any:
-    from simulations.figures import report_figure
-    from simulations.positional.data import three_values as three_values_data
-    from simulations.positional.figures import three_values
-    from simulations.positional.runs import describe
-
     data: xarray.Dataset = three_values_data.gather(path)
     return report_figure(
         "three-values",
@@ -112,8 +107,6 @@ def _figure(path: FullTrajectory) -> Any:
 
 
 def _finding(outcome: Outcome) -> str:
-    from simulations.reproduction.proofs import share_decided
-
     worst = outcome.number("largest_violation")
     return f"{share_decided(outcome)}; the D x D matrix keeps its three values to {worst:.1e}."
 

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import math
+from dataclasses import asdict
+from typing import Any
 
+import numpy as np
+
+from dynamics import Problem
+from simulations.figures import report_figure
+from simulations.positional import runs
+from simulations.positional.data import span_stability as span_stability_data
+from simulations.positional.figures import span_stability
+from simulations.positional.runs import describe, or_word, place
 from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import Measured, measured_at
-
-if TYPE_CHECKING:
-    from dynamics import Problem
+from simulations.reproduction.proofs import decided, share_decided
+from symbolic.positional import lemma_4_2
 
 #: |v_perp| / |v| after a thousand steps of rounding; noise entering v would be of order 1.
 TOLERANCE = 1e-12
@@ -16,15 +25,6 @@ TOLERANCE = 1e-12
 
 def run(context: Context) -> Outcome:
     """Prove the induction step, watch it, and measure the response to a small v_perp."""
-    from dataclasses import asdict
-
-    import numpy as np
-
-    from dynamics import Problem
-    from simulations.positional import runs
-    from simulations.reproduction.proofs import decided
-    from symbolic.positional import lemma_4_2
-
     proofs = lemma_4_2.prove_all()
     context.progress(0.3)
     steps = 300 if context.quick else 1000
@@ -70,8 +70,6 @@ def run(context: Context) -> Outcome:
 
 
 def _response(problem: Problem, context: Context) -> Any:
-    from simulations.positional.data import span_stability as span_stability_data
-
     return span_stability_data.gather(
         problem, points=40 if context.quick else 120, seed=context.seed
     )
@@ -79,8 +77,6 @@ def _response(problem: Problem, context: Context) -> Any:
 
 def _numbers(problem: Problem, data: Any) -> list[Measured]:
     """Return the numbers of the response at one problem."""
-    from simulations.positional.runs import or_word, place
-
     rates, alpha = data["rate"].values, data["alpha"].values
     largest = int(data["growth"].values.argmax())
     return measured_at(
@@ -101,8 +97,6 @@ def _turns(data: Any) -> float:
 
 def _first_negative(times: Any, rates: Any) -> float:
     """Return when the rate turns negative, linear between the times looked at; inf if never."""
-    import math
-
     for index, rate in enumerate(rates):
         if rate < 0.0:
             if index == 0:
@@ -113,10 +107,6 @@ def _first_negative(times: Any, rates: Any) -> float:
 
 
 def _figure(problem: Problem, data: Any) -> Any:
-    from simulations.figures import report_figure
-    from simulations.positional.figures import span_stability
-    from simulations.positional.runs import describe
-
     return report_figure(
         "span-stability",
         "Lemma 4.2: is span(w*) attracting?",
@@ -130,8 +120,6 @@ def _figure(problem: Problem, data: Any) -> Any:
 
 
 def _finding(outcome: Outcome) -> str:
-    from simulations.reproduction.proofs import share_decided
-
     leak, start = outcome.number("largest_leak"), max(outcome.values("start_rate"))
     return (
         f"{share_decided(outcome)}; v leaves span(w*) by {leak:.0e}; a deviation grows at rate "

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import asdict
+from typing import Any, NamedTuple
 
+import numpy as np
+import xarray
+
+from dynamics import Population, Problem
+from dynamics.core.schedule import thinned
+from simulations.figures import report_figure
+from simulations.positional import runs
+from simulations.positional import theorem_4_1 as theorem
+from simulations.positional.data import lemma_4_3_factor as lemma_4_3_factor_data
+from simulations.positional.data import lemma_4_3_scaling as lemma_4_3_scaling_data
+from simulations.positional.figures import lemma_4_3_factor, lemma_4_3_scaling
+from simulations.positional.increments import increments, lemma_factors
+from simulations.positional.runs import describe, place
 from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.fits import power
 from simulations.reproduction.measured import Measured, Row, measured_at
-
-if TYPE_CHECKING:
-    import xarray
-
-    from dynamics import Problem
-
+from simulations.reproduction.proofs import decided
+from symbolic.positional import lemma_4_3
 
 #: polylog(d) is read as (log d)^k and its inverse with this k.
 DEGREE = 2
@@ -42,14 +53,6 @@ class Factor(NamedTuple):
 
 def run(context: Context) -> Outcome:
     """Decide the identities of the leading terms and measure the factors along flows."""
-    from dataclasses import asdict
-
-    from simulations.positional import runs
-    from simulations.positional import theorem_4_1 as theorem
-    from simulations.positional.increments import increments
-    from simulations.reproduction.proofs import decided
-    from symbolic.positional import lemma_4_3
-
     proof = lemma_4_3.prove()
     context.progress(0.1)
     problems = _problems(context.quick)
@@ -137,8 +140,6 @@ def judge(
     )
     negative = [problem for problem, s in data.items() if float(s["gamma_factor"].min()) <= 0.0]
     if negative:
-        from simulations.positional.runs import describe
-
         worst = min(negative, key=lambda p: float(data[p]["gamma_factor"].min()))
         text += (
             f". Gamma's factor is negative in {len(negative)} of {len(data)} named problems, worst "
@@ -163,20 +164,11 @@ def _by_density(factors: Sequence[Factor]) -> dict[float, list[Factor]]:
 
 def exponent(factors: Sequence[Factor], name: str) -> float:
     """Return the least-squares slope of log |value| against log d."""
-    from simulations.reproduction.fits import power
-
     return power([one.d for one in factors], [abs(getattr(one, name)) for one in factors])
 
 
 def _factor(problem: Problem) -> Factor:
     """Measure along the flow to d^LAST, at records and at its end."""
-    import numpy as np
-
-    from dynamics import Population
-    from dynamics.core.schedule import thinned
-    from simulations.positional import theorem_4_1 as theorem
-    from simulations.positional.increments import lemma_factors
-
     path = theorem.flow(problem, theorem.TOLERANCE)
     end = theorem.horizon(problem, LAST)
     times = path.time[path.time < end]
@@ -198,8 +190,6 @@ def _rho_over_gamma(series: xarray.Dataset) -> float:
 
 
 def _problems(quick: bool) -> tuple[Problem, ...]:
-    from simulations.positional import runs
-
     if quick:
         return runs.BASE, runs.WIDE, runs.CROWDED
     return (
@@ -208,8 +198,6 @@ def _problems(quick: bool) -> tuple[Problem, ...]:
 
 
 def _numbers(problem: Problem, series: xarray.Dataset) -> list[Measured]:
-    from simulations.positional.runs import place
-
     columns = (
         ("gamma_ratio", "gamma: exact over leading increment", series["gamma_ratio"]),
         ("rho_ratio", "rho: exact over leading increment", series["rho_ratio"]),
@@ -231,10 +219,6 @@ def _numbers(problem: Problem, series: xarray.Dataset) -> list[Measured]:
 
 
 def _figure(series: list[xarray.Dataset]) -> Any:
-    from simulations.figures import report_figure
-    from simulations.positional.data import lemma_4_3_factor as lemma_4_3_factor_data
-    from simulations.positional.figures import lemma_4_3_factor
-
     return report_figure(
         "lemma-4-3-factor",
         "Lemma 4.3: what polylog(d) stands for",
@@ -249,10 +233,6 @@ def _figure(series: list[xarray.Dataset]) -> Any:
 
 
 def _scaling_figure(factors: Sequence[Factor]) -> Any:
-    from simulations.figures import report_figure
-    from simulations.positional.data import lemma_4_3_scaling as lemma_4_3_scaling_data
-    from simulations.positional.figures import lemma_4_3_scaling
-
     return report_figure(
         "lemma-4-3-scaling",
         "Lemma 4.3: is it polylog(d)?",

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict
+from typing import Any
 
+import numpy as np
+
+from dynamics import Problem, gradient_descent
+from simulations.figures import report_figure
+from simulations.positional import runs
+from simulations.positional.data import reduced_against_full as reduced_against_full_data
+from simulations.positional.figures import reduced_against_full
 from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import Measured, measured_at
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from dynamics import Problem
 
 #: A thousand steps of rounding at entries of order 1 give 1e-13 or less; a wrong multiplicity,
 #: temperature or output scale gives 1e-3 or more.
@@ -20,10 +23,6 @@ STEPS = 1000
 
 def run(context: Context) -> Outcome:
     """Run both from the same start and compare alpha, gamma and rho at every step."""
-    from dataclasses import asdict
-
-    from simulations.positional import runs
-
     worst = 0.0
     differences: dict[str, np.ndarray] = {}
     measured: list[Measured] = []
@@ -61,8 +60,6 @@ def run(context: Context) -> Outcome:
 
 
 def _problems() -> tuple[Problem, ...]:
-    from dynamics import Problem
-
     return (
         Problem(D=8, C=2, q=0.3, temperature=1.3, output_scale=5.0),
         Problem(D=9, C=3, q=0.3),
@@ -75,11 +72,6 @@ def _compare(problem: Problem, context: Context) -> tuple[list[np.ndarray], Any]
 
     The reduced run knows neither the feature nor the sets, so one serves all draws.
     """
-    import numpy as np
-
-    from dynamics import gradient_descent
-    from simulations.positional import runs
-
     reduced = gradient_descent(
         runs.population(problem, 1e-12),
         learning_rate=runs.safe_learning_rate(problem),
@@ -94,10 +86,6 @@ def _compare(problem: Problem, context: Context) -> tuple[list[np.ndarray], Any]
 
 
 def _figure(differences: dict[str, np.ndarray]) -> Any:
-    from simulations.figures import report_figure
-    from simulations.positional.data import reduced_against_full as reduced_against_full_data
-    from simulations.positional.figures import reduced_against_full
-
     return report_figure(
         "reduced-against-full",
         "Reduced against full-matrix descent",

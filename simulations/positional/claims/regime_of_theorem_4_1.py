@@ -5,14 +5,21 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from scipy import optimize
+
+from dynamics import Problem
+from dynamics.positional.labelling import label_error
+from simulations.figures import report_figure
+from simulations.positional import runs
+from simulations.positional import theorem_4_1 as theorem
+from simulations.positional.data import theorem_regime as theorem_regime_data
+from simulations.positional.figures import theorem_regime
+from simulations.positional.theorem_4_1 import Conclusions
 from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.fits import power
 from simulations.reproduction.measured import Measured, in_words, measured_at
-
-if TYPE_CHECKING:
-    from dynamics import Problem
-    from simulations.positional.theorem_4_1 import Conclusions
 
 C = 4
 #: The boundary is sought between the density where f* itself errs by 1/d and this fraction of it.
@@ -37,8 +44,6 @@ class Scaling(NamedTuple):
 
     def problem(self, D: int, density: float) -> Problem:
         """Return the problem with this qD/C^2."""
-        from dynamics import Problem
-
         q = density * C**2 / D
         if self.paper:
             return Problem.parametrization_3_1(D, C, q=q)
@@ -98,9 +103,6 @@ def limit(D: int, allowed: float) -> float:
 
     Exact: monotone in q, to a relative accuracy of 1e-9.
     """
-    from scipy import optimize
-
-    from dynamics.positional.labelling import label_error
 
     def excess(density: float) -> float:
         return label_error(PAPER.problem(D, density)).error - allowed
@@ -162,9 +164,6 @@ def _reach(scaling: Scaling, D: int, density: float, tolerance: float) -> tuple[
     A run that ended early is judged by its last state: what is learned there stays learned, and
     what is not counts as failing.
     """
-    from simulations.positional import runs
-    from simulations.positional import theorem_4_1 as theorem
-
     problem = scaling.problem(D, density)
     path = theorem.flow(problem, tolerance, RTOL, 2)
     end = theorem.horizon(problem)
@@ -174,8 +173,6 @@ def _reach(scaling: Scaling, D: int, density: float, tolerance: float) -> tuple[
 
 def _edge(scaling: Scaling, D: int, chosen: Plan) -> tuple[Edge, int]:
     """Return the boundary at one D and nu, and how many runs ended early."""
-    from simulations.positional import theorem_4_1 as theorem
-
     early = 0
 
     def fails(density: float) -> str:
@@ -228,8 +225,6 @@ def judge(edges: Mapping[tuple[Scaling, int], Edge]) -> tuple[Verdict, str]:
 
 def exponent(along: Mapping[int, Edge]) -> float:
     """Return the least-squares slope of log(boundary) against log D."""
-    from simulations.reproduction.fits import power
-
     return power(list(along), [edge.middle for edge in along.values()])
 
 
@@ -283,10 +278,6 @@ def _figure(
     reached: Mapping[tuple[float, float], Conclusions],
     edges: Mapping[tuple[Scaling, int], Edge],
 ) -> Any:
-    from simulations.figures import report_figure
-    from simulations.positional.data import theorem_regime as theorem_regime_data
-    from simulations.positional.figures import theorem_regime
-
     named: Sequence[tuple[str, int, Edge]] = [
         (scaling.name, size, edge) for (scaling, size), edge in edges.items()
     ]

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import asdict
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from dynamics import Problem, SlowManifold
+from dynamics.core.crossing import first_passage
+from simulations.figures import report_figure
+from simulations.positional import runs
+from simulations.positional.data import symmetry_breaking as symmetry_breaking_data
+from simulations.positional.figures import symmetry_breaking
+from simulations.positional.runs import describe
 from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import Row, measured_at
-
-if TYPE_CHECKING:
-    from dynamics import Problem
 
 #: At sigma_A = 0 symmetry is exact in exact arithmetic: rounding alone may break it.
 TOLERANCE = 1e-12
@@ -31,13 +38,6 @@ class Breaking(NamedTuple):
 
 def run(context: Context) -> Outcome:
     """Follow the flow at beta = 0 and at small beta > 0, and linearize about the saddle."""
-    from dataclasses import asdict
-
-    import numpy as np
-
-    from dynamics import SlowManifold
-    from simulations.positional import runs
-
     tolerance = max(runs.tolerance(context.quick), 1e-6)
     base = runs.BASE
     betas = (0.0, *(_QUICK_BETAS if context.quick else _BETAS))
@@ -99,10 +99,6 @@ def judge(found: dict[float, Breaking], rate: float) -> tuple[Verdict, str]:
 
 
 def _breaking(path: Any) -> Breaking:
-    import numpy as np
-
-    from dynamics.core.crossing import first_passage
-
     difference = path.gamma - path.rho
     passage = first_passage(path, lambda state: state.gamma - state.rho, STARTED)
     started = math.inf if math.isnan(passage) else passage
@@ -120,8 +116,6 @@ def _growth_rate(time: Any, difference: Any, beta: float) -> float:
     There its growth is exponential, at the rate of the saddle; below, the push of beta itself makes
     it linear in time.
     """
-    import numpy as np
-
     small = (difference > 10.0 * max(beta, 1e-6)) & (difference < 1e-2)
     if small.sum() < 3:
         return math.nan
@@ -129,11 +123,6 @@ def _growth_rate(time: Any, difference: Any, beta: float) -> float:
 
 
 def _figure(base: Problem, flows: dict[float, Any], rate: float) -> Any:
-    from simulations.figures import report_figure
-    from simulations.positional.data import symmetry_breaking as symmetry_breaking_data
-    from simulations.positional.figures import symmetry_breaking
-    from simulations.positional.runs import describe
-
     return report_figure(
         "symmetry-breaking",
         "sigma_A breaks the symmetry",

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
+import xarray
+
+from simulations.figures import report_figure
+from simulations.positional.data import explicit_transformer as figures_data
+from simulations.positional.figures import explicit_transformer as figures
 from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import Measured, Row, Value, measured_at
-
-if TYPE_CHECKING:
-    import xarray
 
 #: Largest difference between enumerated error and the exact error of the limit.
 TOLERANCE = 1e-10
@@ -45,8 +48,6 @@ class Evidence(NamedTuple):
 
 def run(context: Context) -> Outcome:
     """Enumerate small problems, convolve large ones, sample, and attack the Gram matrix."""
-    from simulations.positional.data import explicit_transformer as figures_data
-
     small = _QUICK_SMALL if context.quick else _SMALL
     large = _QUICK_LARGE if context.quick else _LARGE
     images = 50_000 if context.quick else 200_000
@@ -101,8 +102,6 @@ def judge(found: Evidence) -> tuple[Verdict, str]:
 
 
 def _evidence(small: xarray.Dataset, large: xarray.Dataset, gram: xarray.Dataset) -> Evidence:
-    import numpy as np
-
     next_set = small.sel(rule="next set")
     gaps = abs(small["enumerated"] - small["limit"]).sel(rule=["own set", "next set"])
     scaled = large.isel(case=large["scaled"].values)
@@ -173,10 +172,6 @@ def _place(case: Case) -> dict[str, Value]:
 
 
 def _figure(large: xarray.Dataset, gram: xarray.Dataset) -> Any:
-    from simulations.figures import report_figure
-    from simulations.positional.data import explicit_transformer as figures_data
-    from simulations.positional.figures import explicit_transformer as figures
-
     return report_figure(
         "generalizing-without-association",
         "Theorem 3.2: generalizing without patch association",

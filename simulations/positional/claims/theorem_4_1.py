@@ -4,15 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import asdict
+from typing import Any, NamedTuple
 
+from dynamics import Problem
+from dynamics.positional.labelling import label_error
+from simulations.figures import report_figure
+from simulations.positional import runs
+from simulations.positional import theorem_4_1 as theorem
+from simulations.positional.data import attention_matrix as attention_matrix_data
+from simulations.positional.data import loss_and_error as loss_and_error_data
+from simulations.positional.data import theorem_hypotheses as theorem_hypotheses_data
+from simulations.positional.figures import attention_matrix, loss_and_error, theorem_hypotheses
+from simulations.positional.runs import describe, or_word, place
+from simulations.positional.theorem_4_1 import (
+    HORIZONS,
+    SUFFICIENT,
+    Conclusions,
+    Hypotheses,
+    decreasing,
+)
 from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import Measured, Row, measured_at
-
-if TYPE_CHECKING:
-    from dynamics import Problem
-    from simulations.positional.theorem_4_1 import Conclusions, Hypotheses
-
 
 _LABEL_ERROR = "error of f* itself, P[y f* <= 0]"
 
@@ -29,8 +42,6 @@ class Inside(NamedTuple):
     @property
     def failing(self) -> str:
         """What the theorem says and the run does not, "" if nothing."""
-        from simulations.positional.theorem_4_1 import SUFFICIENT, decreasing
-
         for power, found in self.at.items():
             if power >= SUFFICIENT and found.failing:
                 return f"{found.failing} at time d^{power}"
@@ -52,11 +63,6 @@ class Outside(NamedTuple):
 
 def run(context: Context) -> Outcome:
     """Judge the problems inside the hypotheses, and show the named ones outside as they are."""
-    from dataclasses import asdict
-
-    from simulations.positional import runs
-    from simulations.positional import theorem_4_1 as theorem
-
     candidates = theorem.paper_problems(context.quick)
     named = _named(context.quick)
     inside: dict[Problem, Inside] = {}
@@ -90,9 +96,6 @@ def judge(
 
     The theorem is about d going to infinity, so a failure at these sizes does not refute it.
     """
-    from simulations.positional.runs import describe
-    from simulations.positional.theorem_4_1 import HORIZONS, SUFFICIENT
-
     failing = {problem: one.failing for problem, one in inside.items() if one.failing}
     growing = _growing(inside)
     worst = max(
@@ -122,8 +125,6 @@ def judge(
 
 def _growing(inside: Mapping[Problem, Inside]) -> list[tuple[Problem, Problem]]:
     """Return neighbours in D, all else scaled alike, between which a bound or the risk grows."""
-    from simulations.positional.theorem_4_1 import SUFFICIENT
-
     found = []
     for problem, one in inside.items():
         density = problem.q * problem.D
@@ -142,9 +143,6 @@ def _growing(inside: Mapping[Problem, Inside]) -> list[tuple[Problem, Problem]]:
 
 
 def _inside(problem: Problem, met: Hypotheses) -> Inside:
-    from simulations.positional import runs
-    from simulations.positional import theorem_4_1 as theorem
-
     path = theorem.flow(problem, theorem.TOLERANCE)
     absent = theorem.without_association(path)
     return Inside(
@@ -157,10 +155,6 @@ def _inside(problem: Problem, met: Hypotheses) -> Inside:
 
 
 def _outside(problem: Problem, met: Hypotheses, tolerance: float) -> Outside:
-    from dynamics.positional.labelling import label_error
-    from simulations.positional import runs
-    from simulations.positional import theorem_4_1 as theorem
-
     path, population = runs.flow(problem, tolerance), runs.population(problem, tolerance)
     floor = label_error(problem)
     final = path.final
@@ -176,8 +170,6 @@ def _outside(problem: Problem, met: Hypotheses, tolerance: float) -> Outside:
 def _numbers(
     inside: Mapping[Problem, Inside], outside: Mapping[Problem, Outside]
 ) -> list[Measured]:
-    from simulations.positional.runs import or_word, place
-
     measured: list[Measured] = []
     for problem, one in inside.items():
         at = place(problem)
@@ -216,8 +208,6 @@ def _numbers(
 
 
 def _named(quick: bool) -> tuple[Problem, ...]:
-    from simulations.positional import runs
-
     if quick:
         return runs.BASE, runs.WIDE, runs.CROWDED, runs.TINY
     return (
@@ -228,14 +218,6 @@ def _named(quick: bool) -> tuple[Problem, ...]:
 def _figures(
     inside: Mapping[Problem, Inside], outside: Mapping[Problem, Outside], context: Context
 ) -> list[Any]:
-    from simulations.figures import report_figure
-    from simulations.positional import runs
-    from simulations.positional import theorem_4_1 as theorem
-    from simulations.positional.data import attention_matrix as attention_matrix_data
-    from simulations.positional.data import loss_and_error as loss_and_error_data
-    from simulations.positional.data import theorem_hypotheses as theorem_hypotheses_data
-    from simulations.positional.figures import attention_matrix, loss_and_error, theorem_hypotheses
-
     tolerance = runs.tolerance(context.quick)
     base, crowded = (runs.observed(one, tolerance) for one in (runs.BASE, runs.CROWDED))
     return [

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import asdict
 
+from simulations.figures import report_figure
+from simulations.positional import partial_transfer as partial
+from simulations.positional import transfer_runs as transfer
+from simulations.positional.data import partial_transfer as partial_transfer_data
+from simulations.positional.figures import partial_transfer
+from simulations.positional.partial_transfer import Shared
+from simulations.positional.transfer_statistics import SEEDS, Sweep, group_interval
 from simulations.reproduction.claim import Claim, Context, Figure, Headline, Outcome, Verdict
 from simulations.reproduction.measured import Measured, Row, measured_at, spread
-
-if TYPE_CHECKING:
-    from simulations.positional.partial_transfer import Shared
-    from simulations.positional.transfer_statistics import Sweep
 
 #: Test error that counts as transfer: that of Theorem 5.1.
 TOLERANCE = 0.025
@@ -23,12 +26,6 @@ SETTLED = 1.5
 
 def run(context: Context) -> Outcome:
     """Fine-tune v where some sets have changed, and compare with the mixture of the two ends."""
-    from dataclasses import asdict
-
-    from simulations.positional import partial_transfer as partial
-    from simulations.positional import transfer_runs as transfer
-    from simulations.positional.transfer_statistics import SEEDS
-
     found = partial.sweeps(context.quick, context.seed, context.progress, context.scratch)
     points = measure(found, context.seed)
     verdict, summary = judge(points)
@@ -67,9 +64,6 @@ def run(context: Context) -> Outcome:
 
 def measure(found: dict[float, Sweep], seed: int) -> list[Shared]:
     """Return what the runs say for every share, from 1 down to 0."""
-    from simulations.positional import partial_transfer as partial
-    from simulations.positional.transfer_statistics import group_interval
-
     problem = found[1.0].problem
     last = found[1.0].sizes[-1]
     known, none = (found[share].by_group(last) for share in (1.0, 0.0))
@@ -118,10 +112,6 @@ def judge(points: Sequence[Shared]) -> tuple[Verdict, str]:
 
 
 def _figure(found: dict[float, Sweep], points: Sequence[Shared]) -> Figure:
-    from simulations.figures import report_figure
-    from simulations.positional.data import partial_transfer as partial_transfer_data
-    from simulations.positional.figures import partial_transfer
-
     problem = found[1.0].problem
     return report_figure(
         "transfer-partial",
