@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
+from string import ascii_lowercase
 from typing import Any
 
 import matplotlib
@@ -130,6 +131,12 @@ def panel_letter(ax: Axes, letter: str) -> None:
                 textcoords="offset points", fontsize=10, annotation_clip=False)  # fmt: skip
 
 
+def panel_letters(axes: Iterable[Axes]) -> None:
+    """Write (a), (b), ... beside these panels."""
+    for ax, letter in zip(axes, ascii_lowercase):
+        panel_letter(ax, letter)
+
+
 def signed_log(ax: Axes, name: str, threshold: float, values: Any, most: int = 4) -> None:
     """Show values of both signs on one axis (``x`` or ``y``), linear up to ``threshold``.
 
@@ -155,8 +162,7 @@ def signed_log(ax: Axes, name: str, threshold: float, values: Any, most: int = 4
 
 def log_time(ax: Axes, times: Any, first: float = 1e-2, label: bool = True) -> None:
     """Show flow time on a logarithmic axis from ``first`` to the last time."""
-    ax.set_xscale("log")
-    ax.set_xlim(first, float(np.max(times)))
+    ax.set(xscale="log", xlim=(first, float(np.max(times))))
     if label:
         ax.set_xlabel(TIME)
 

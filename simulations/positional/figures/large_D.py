@@ -32,8 +32,7 @@ def draw_events(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
                 shown = row["risk_after_rise"].where(row["rise_ends"] == ended)
                 filled = points | {"fillstyle": "full" if ended else "none"}
                 risks.plot(data["D"], shown, **filled)
-        times.set_yscale("log")
-        times.set_title(rf"$qD={one}$")
+        times.set(yscale="log", title=rf"$qD={one}$")
         risks.set_yscale("log")
     rows[0, 0].set_ylabel("$T_1$ (learning rate × steps)")
     rows[1, 0].set_ylabel(r"risk when the rise of $\alpha$ ends")
@@ -57,8 +56,7 @@ def draw_ends(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
                 artists[f"{name} {scaling} {one}"] = errors.plot(
                     data["D"], row[name], **(look | {"fillstyle": fill})
                 )[0]
-        times.set_yscale("log")
-        times.set_title(rf"$qD={one}$")
+        times.set(yscale="log", title=rf"$qD={one}$")
         errors.set_yscale("log")
     rows[0, 0].set_ylabel("flow time until risk $10^{-3}$")
     rows[1, 0].set_ylabel(r"test error $P[yF\leq 0]$")
