@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from dynamics.masked import MaskedProblem
+import numpy as np
+import xarray
+
+from dynamics.masked import MaskedProblem, MaskedTrajectory
 from dynamics.masked.best_positional_attention import best, quadratic
 from simulations.figures import report_figure
 from simulations.masked import runs
-from simulations.masked.data import positional as masked_positional_data
 from simulations.masked.figures import positional as masked_positional
 from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import Measured, measured_at
@@ -240,9 +243,27 @@ def _figure(problem: MaskedProblem, best: float, by_K: list[list[float]]) -> Any
         "clusters, each with its own random partition of 36 patches (points: partitions; line: "
         "their mean); FP attention leaves nothing.",
         masked_positional.draw,
-        masked_positional_data.gather(flows, best, by_K),
+        gather_positional(flows, best, by_K),
         (7.4, 3.7),
     )
+
+
+def gather_positional(
+    flows: Mapping[str, MaskedTrajectory], best: float, by_K: Sequence[Sequence[float]]
+) -> xarray.Dataset:
+    """Return loss above the floor over its start of each run, and the optimum by K."""
+    width = max(run.time.size for run in flows.values())
+    data = np.full((2, len(flows), width), np.nan)
+    for number, run in enumerate(flows.values()):
+        data[0, number, : run.time.size] = run.time
+        data[1, number, : run.time.size] = run.excess / run.excess[0]
+    run = next(iter(flows.values()))
+    return xarray.Dataset(
+        {"time": (("run", "record"), data[0]), "left": (("run", "record"), data[1]),
+         "by_K": (("K", "seed"), np.array(by_K))},
+        coords={"run": list(flows), "K": np.arange(1, len(by_K) + 1)},
+        attrs={"best": float((best - run.floor[0]) / run.excess[0])},
+    )  # fmt: skip
 
 
 def _finding(outcome: Outcome) -> str:

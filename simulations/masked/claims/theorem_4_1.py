@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
+import xarray
 
 from dynamics import gradient_flow
+from dynamics.core.schedule import thinned
 from dynamics.masked import MaskedPopulation, MaskedProblem
 from dynamics.masked.events import find_events
 from simulations.figures import report_figure
 from simulations.masked import runs
-from simulations.masked.data import convergence as masked_convergence_data
 from simulations.masked.figures import convergence as masked_convergence
 from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.fits import Exponent, exponent
 from simulations.reproduction.measured import Measured, interval, measured_at
 
+_RECORDS = 250
 #: Loss above its floor over E[z^2], and mean of (1 - a_n)^2 in every cluster, to be reached.
 EPS = 1e-4
 #: Uncertainty of an exponent that is called measured, relative to the exponent predicted.
@@ -237,9 +240,24 @@ def _figure(curves: dict[str, tuple[np.ndarray, ...]]) -> Any:
         "cluster, masks that hide the whole area aside. Dashed: the accuracy asked for. All masks "
         "are enumerated up to P = 12; larger P are mean-field counts.",
         masked_convergence.draw,
-        masked_convergence_data.gather(curves, EPS),
+        gather_convergence(curves, EPS),
         (7.4, 4.6),
     )
+
+
+def gather_convergence(curves: Mapping[str, tuple[np.ndarray, ...]], eps: float) -> xarray.Dataset:
+    """Return (time, excess, shortfall) of each run, dims (run, record)."""
+    data = np.full((3, len(curves), _RECORDS), np.nan)
+    for number, columns in enumerate(curves.values()):
+        index = thinned(columns[0].size, _RECORDS)
+        for row, values in enumerate(columns):
+            data[row, number, : index.size] = values[index]
+    return xarray.Dataset(
+        {name: (("run", "record"), data[row])
+         for row, name in enumerate(("time", "excess", "shortfall"))},
+        coords={"run": list(curves)},
+        attrs={"eps": eps},
+    )  # fmt: skip
 
 
 def _finding(outcome: Outcome) -> str:

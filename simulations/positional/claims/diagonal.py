@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import NamedTuple
 
 import numpy as np
+import xarray
 
 from dynamics import Population, Problem, Trajectory, gradient_descent, gradient_flow
 from dynamics.core.crossing import first_passage
@@ -17,8 +18,8 @@ from dynamics.positional.labelling import label_error
 from dynamics.positional.oracle import descent as full
 from simulations.figures import report_figure
 from simulations.positional import runs
-from simulations.positional.data import diagonal as diagonal_data
 from simulations.positional.figures import diagonal
+from simulations.positional.figures.diagonal import FIRST, KINDS, NAMES, POINTS
 from simulations.positional.runs import describe, or_word, place
 from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import Measured, Row, measured_at
@@ -105,7 +106,7 @@ def run(context: Context) -> Outcome:
         "association is where it is positive; linear within 0.1 of zero. At larger sizes both "
         "curves end above zero.",
         diagonal.draw,
-        diagonal_data.gather(
+        gather_diagonal(
             {
                 runs.describe(problem): paths[problem]
                 for problem in _shown(context)
@@ -309,6 +310,22 @@ def _against_full_matrix(problem: Problem, steps: int, seed: int) -> float:
         raise RuntimeError(f"reduced descent stopped early: {reduced.message}")
     four: np.ndarray = np.column_stack([matrix.states(), matrix.diagonal()])
     return max(float(np.abs(reduced.states - four).max()), matrix.leakage())
+
+
+def gather_diagonal(paths: Mapping[str, tuple[Trajectory, Trajectory]]) -> xarray.Dataset:
+    """Return the order parameters (problem, kind, point) at times (problem, point)."""
+    times = np.array([np.geomspace(FIRST, pair[0].time[-1], POINTS) for pair in paths.values()])
+    states = np.array([
+        [[(*path.at(float(time)), path.problem.beta)[:4] for time in row] for path in pair]
+        for row, pair in zip(times, paths.values())
+    ])  # fmt: skip
+    columns = {
+        name: (("problem", "kind", "point"), states[..., index]) for index, name in enumerate(NAMES)
+    }
+    return xarray.Dataset(
+        columns | {"time": (("problem", "point"), times)},
+        coords={"problem": list(paths), "kind": list(KINDS)},
+    )
 
 
 def _finding(outcome: Outcome) -> str:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import NamedTuple
 
 import numpy as np
+import xarray
 from scipy.special import softmax
 
 from dynamics import Problem
 from dynamics.positional.samples.partitions import same_set, set_of
 from simulations.figures import report_figure
-from simulations.positional.data import grid_sets as grid_sets_data
 from simulations.positional.figures import grid_sets
 from simulations.positional.training_runs import Setting, Training, trained
 from simulations.positional.transfer_statistics import group_interval
@@ -144,8 +145,25 @@ def _figure(settings: dict[str, Setting], runs: dict[str, Training]) -> Figure:
         "diagonal entry left out (grey). Right: the rows of all patches, each drawn as a small "
         "grid at the place of its patch, as in Figure 1a. The first of five runs each.",
         grid_sets.draw,
-        grid_sets_data.gather(runs),
+        gather_grid_sets(runs),
         (9.5, 6.0),
+    )
+
+
+def gather_grid_sets(runs: Mapping[str, Training]) -> xarray.Dataset:
+    """Return owner (layout, patch) and A (layout, patch, other_patch)."""
+    owners = []
+    for run in runs.values():
+        owner = np.empty(run.A.shape[0], dtype=int)
+        for index, patches in enumerate(run.partition):
+            owner[patches] = index
+        owners.append(owner)
+    return xarray.Dataset(
+        {
+            "owner": (("layout", "patch"), np.stack(owners)),
+            "A": (("layout", "patch", "other_patch"), np.stack([run.A for run in runs.values()])),
+        },
+        coords={"layout": list(runs)},
     )
 
 

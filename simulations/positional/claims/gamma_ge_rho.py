@@ -11,7 +11,7 @@ import numpy as np
 import xarray
 from scipy import stats
 
-from dynamics import Problem
+from dynamics import Problem, Trajectory
 from simulations.figures import report_figure
 from simulations.positional import runs
 from simulations.positional import theorem_4_1 as theorem
@@ -25,14 +25,15 @@ from simulations.positional.courses import (
     draw,
     searched,
 )
-from simulations.positional.data import gamma_rho_condition as gamma_rho_condition_data
-from simulations.positional.data import gamma_rho_violation as gamma_rho_violation_data
 from simulations.positional.data import phase_portrait as phase_portrait_data
 from simulations.positional.figures import gamma_rho_condition, gamma_rho_violation, phase_portrait
+from simulations.positional.figures.gamma_rho_condition import ALPHA
 from simulations.positional.runs import describe, or_word, place
+from simulations.positional.symmetric_line import line_drift
 from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import Measured, interval, measured_at
 
+_TIMES = np.geomspace(1e-3, runs.HORIZON, 401)
 #: Seeds, and problems drawn of each: with q << 1 as Assumption 2 asks, and beyond.
 SEEDS, QUICK_SEEDS = 5, 2
 #: Problems drawn for each seed, with q << 1 and beyond.
@@ -239,7 +240,7 @@ def _figures(named: dict[Problem, Course], every: list[Course], context: Context
             "Where the curve dips below zero the claim gamma >= rho fails. The vertical scale is "
             "logarithmic on both sides of zero, linear within 1e-6.",
             gamma_rho_violation.draw,
-            gamma_rho_violation_data.gather([runs.flow(problem, tolerance) for problem in shown]),
+            gather_gamma_rho_violation([runs.flow(problem, tolerance) for problem in shown]),
             (7.0, 3.4),
         ),
         report_figure(
@@ -250,10 +251,44 @@ def _figures(named: dict[Problem, Course], every: list[Course], context: Context
             "(b) Worst violation in named and random problems against the largest alpha of Event "
             "I, in units of the alpha at which the balance turns.",
             gamma_rho_condition.draw,
-            gamma_rho_condition_data.gather(shown, every),
+            gather_gamma_rho_condition(shown, every),
             (7.0, 3.4),
         ),
     ]
+
+
+def gather_gamma_rho_violation(paths: Sequence[Trajectory]) -> xarray.Dataset:
+    """Return gamma - rho (problem, time)."""
+    differences = [[state[1] - state[2] for state in map(path.at, _TIMES)] for path in paths]
+    return xarray.Dataset(
+        {"difference": (("problem", "time"), np.array(differences))},
+        coords={"problem": [runs.describe(path.problem) for path in paths], "time": _TIMES},
+    )
+
+
+def gather_gamma_rho_condition(
+    problems: Sequence[Problem], courses: Sequence[Any]
+) -> xarray.Dataset:
+    """Return the balance of the drift (problem, alpha) and violation against ratio (case)."""
+    names = [runs.describe(problem) for problem in problems]
+    return xarray.Dataset(
+        {
+            "balance": (
+                ("problem", "alpha"),
+                [[_balance(problem, alpha) for alpha in ALPHA] for problem in problems],
+            ),
+            "start": ("problem", [problem.initial_state.alpha for problem in problems]),
+            "settled": ("problem", [runs.quasi_steady_alpha(p, 1e-5) for p in problems]),
+            "ratio": ("case", [one.ratio for one in courses]),
+            "worst": ("case", [one.worst for one in courses]),
+        },
+        coords={"problem": names, "alpha": ALPHA},
+    )
+
+
+def _balance(problem: Problem, alpha: float) -> float:
+    drift = line_drift(problem, alpha)
+    return drift.total / (drift.signal_wins - drift.outvoted)
 
 
 def _finding(outcome: Outcome) -> str:

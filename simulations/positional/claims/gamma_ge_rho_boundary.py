@@ -6,6 +6,7 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+import xarray
 
 from dynamics import Population, SlowManifold, State, Status, gradient_flow
 from simulations.figures import report_figure
@@ -16,7 +17,6 @@ from simulations.positional.association_boundary import (
     leaves_upwards,
     limit_boundary,
 )
-from simulations.positional.data import association_boundary as figures_data
 from simulations.positional.figures import association_boundary as figures
 from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import Measured, Value, measured_at
@@ -103,7 +103,7 @@ def run(context: Context) -> Outcome:
                 "as D grows; there is no limit at fixed qD. (b) At p = 5 and fixed nu it fails "
                 "below a curve that has a limit (Skellam sums).",
                 figures.draw,
-                figures_data.gather(panels),
+                gather_association_boundary(panels),
                 (7.4, 4.4),
             ),
         ),
@@ -210,6 +210,35 @@ def _panels(context: Context) -> list[Panel]:
     densities, betas = np.geomspace(0.06, 10.0, 6 * fine), np.linspace(0.02, 0.24, 5 * fine)
     cells = measure(quintic[10_000], densities, betas, lines[1e4], tick)
     return [*panels, Panel(quintic[10_000], r"$\nu=0.01$", lines, cells)]
+
+
+def gather_association_boundary(panels: list[Any]) -> xarray.Dataset:
+    """Return the curves (padded with nan) and the measured cells of each panel."""
+    curves = max(len(panel.curves) for panel in panels)
+    points = max([len(curve) for panel in panels for curve in panel.curves.values()] + [1])
+    cells = max(len(panel.cells) for panel in panels)
+    lines = np.full((len(panels), curves, points, 2), np.nan)
+    sizes = np.zeros((len(panels), curves))
+    dots = np.full((len(panels), cells, 4), np.nan)
+    for k, panel in enumerate(panels):
+        for m, (D, curve) in enumerate(panel.curves.items()):
+            lines[k, m, : len(curve)] = curve[:, -2:]
+            sizes[k, m] = D
+        rows = [(c.density, c.beta, c.holds, c.near) for c in panel.cells]
+        dots[k, : len(rows)] = np.array(rows, float).reshape(-1, 4)
+    return xarray.Dataset(
+        {
+            "curve": (("panel", "size", "point", "coordinate"), lines),
+            "D": (("panel", "size"), sizes),
+            "cell": (("panel", "dot", "field"), dots),
+        },
+        coords={
+            "p": ("panel", [panel.family.p for panel in panels]),
+            "C": ("panel", [panel.family.C for panel in panels]),
+            "measured_D": ("panel", [panel.family.D for panel in panels]),
+            "scaling": ("panel", [panel.scaling for panel in panels]),
+        },
+    )
 
 
 def _finding(outcome: Outcome) -> str:

@@ -7,10 +7,12 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+import xarray
+
 from dynamics import Problem
 from dynamics.positional.labelling import label_error
 from simulations.figures import report_figure
-from simulations.positional.data import labelling_function as labelling_function_data
 from simulations.positional.figures import labelling_function
 from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import Measured, Value, measured_at
@@ -191,8 +193,32 @@ def _figure(found: Mapping[tuple[Law, int], Course]) -> Any:
         "D, -log P / log D, at q = C/D, C^2/D, C^3/D (light to dark): d^(-omega(1)) needs it to "
         "grow without bound, dotted: C - 1, its limit at fixed C.",
         labelling_function.draw,
-        labelling_function_data.gather({(law.name, k): one for (law, k), one in found.items()}),
+        gather_labelling_function({(law.name, k): one for (law, k), one in found.items()}),
         (7.0, 3.8),
+    )
+
+
+def gather_labelling_function(found: Mapping[tuple[str, int], Any]) -> xarray.Dataset:
+    """Return errors, sizes and exponents (law, k, place); nan where there is no such D."""
+    laws = list(dict.fromkeys(law for law, _ in found))
+    ks = sorted({k for _, k in found})
+    places = max(len(one.D) for one in found.values())
+
+    def table(values: Any) -> tuple[tuple[str, ...], np.ndarray]:
+        filled = np.full((len(laws), len(ks), places), np.nan)
+        for (law, k), one in found.items():
+            column = values(one)
+            filled[laws.index(law), ks.index(k), places - len(column) :] = column
+        return ("law", "k", "place"), filled
+
+    return xarray.Dataset(
+        {
+            "D": table(lambda one: one.D),
+            "C": table(lambda one: one.C),
+            "error": table(lambda one: one.errors),
+            "exponent": table(lambda one: one.exponents),
+        },
+        coords={"law": laws, "k": ks},
     )
 
 

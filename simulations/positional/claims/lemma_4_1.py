@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
 import xarray
 
+from dynamics.positional.oracle import descent as full
 from dynamics.positional.oracle.descent import FullTrajectory
+from dynamics.positional.samples.partitions import same_set, set_of
 from simulations.figures import report_figure
 from simulations.positional import runs
-from simulations.positional.data import three_values as three_values_data
 from simulations.positional.figures import three_values
 from simulations.positional.runs import describe
 from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
@@ -93,7 +95,7 @@ def _distinct(proofs: list[Proof], kind: str) -> int:
 
 
 def _figure(path: FullTrajectory) -> Any:
-    data: xarray.Dataset = three_values_data.gather(path)
+    data: xarray.Dataset = gather_three_values(path)
     return report_figure(
         "three-values",
         "Lemma 4.1: the attention matrix keeps three values",
@@ -103,6 +105,22 @@ def _figure(path: FullTrajectory) -> Any:
         three_values.draw,
         data,
         (7.0, 3.0),
+    )
+
+
+def gather_three_values(path: full.FullTrajectory) -> xarray.Dataset:
+    """Return entries of A (step, entry) with their kind, and their distance from three values."""
+    kind = np.where(same_set(set_of(path.problem, path.partition)), "gamma", "rho")
+    np.fill_diagonal(kind, "beta")
+    entries = path.A.reshape(len(path.step), -1)
+    spread = {}
+    for name in ("gamma", "rho", "beta"):
+        chosen = entries[:, kind.ravel() == name]
+        centre = chosen.mean(axis=1, keepdims=True) if name != "beta" else path.problem.beta
+        spread[f"spread_{name}"] = ("step", np.abs(chosen - centre).max(axis=1))
+    return xarray.Dataset(
+        {"A": (("step", "entry"), entries), "kind": ("entry", kind.ravel()), **spread},
+        coords={"step": path.step},
     )
 
 

@@ -15,8 +15,6 @@ from dynamics.core.schedule import thinned
 from simulations.figures import report_figure
 from simulations.positional import runs
 from simulations.positional import theorem_4_1 as theorem
-from simulations.positional.data import lemma_4_3_factor as lemma_4_3_factor_data
-from simulations.positional.data import lemma_4_3_scaling as lemma_4_3_scaling_data
 from simulations.positional.figures import lemma_4_3_factor, lemma_4_3_scaling
 from simulations.positional.increments import increments, lemma_factors
 from simulations.positional.runs import describe, place
@@ -26,6 +24,8 @@ from simulations.reproduction.measured import Measured, Row, measured_at
 from simulations.reproduction.proofs import decided
 from symbolic.positional import lemma_4_3
 
+_COLUMNS = ("least", "greatest", "rho_constant")
+_TIMES = np.concatenate([[0.0], np.geomspace(1e-2, 1e8, 301)])
 #: polylog(d) is read as (log d)^k and its inverse with this k.
 DEGREE = 2
 #: The factors are followed to flow time d^LAST, where P[f* F <= 0] is below 1/d (theorem-4.1).
@@ -227,7 +227,7 @@ def _figure(series: list[xarray.Dataset]) -> Any:
         "increment of gamma (colours) where it is positive, and (grey) E[s(-F)], which explains "
         "its fall. (c) Size of the rho increment relative to that of gamma.",
         lemma_4_3_factor.draw,
-        lemma_4_3_factor_data.gather(series),
+        gather_lemma_4_3_factor(series),
         (7.0, 6.4),
     )
 
@@ -241,8 +241,27 @@ def _scaling_figure(factors: Sequence[Factor]) -> Any:
         "alpha^p Gamma G^(p-1) in the increment of gamma; (b) the constant of the |rho| "
         f"inequality. Shaded: between (log d)^-{DEGREE} and (log d)^{DEGREE}.",
         lemma_4_3_scaling.draw,
-        lemma_4_3_scaling_data.gather(factors, DEGREE),
+        gather_lemma_4_3_scaling(factors, DEGREE),
         (7.0, 3.4),
+    )
+
+
+def gather_lemma_4_3_factor(series: Sequence[xarray.Dataset]) -> xarray.Dataset:
+    """Return the increments of all problems on common times, (problem, time)."""
+    shared = [one.interp(time=_TIMES, kwargs={"fill_value": "extrapolate"}) for one in series]
+    names = [one.attrs["problem"] for one in series]
+    return xarray.concat(shared, dim="problem", combine_attrs="drop").assign_coords(problem=names)
+
+
+def gather_lemma_4_3_scaling(factors: Sequence[Any], degree: int) -> xarray.Dataset:
+    """Return the factors (case) with d and qD, and the degree k of (log d)^k."""
+    return xarray.Dataset(
+        {name: ("case", [getattr(one, name) for one in factors]) for name in _COLUMNS}
+        | {
+            "d": ("case", [one.d for one in factors]),
+            "qD": ("case", [one.features for one in factors]),
+        },
+        attrs={"degree": degree},
     )
 
 

@@ -7,6 +7,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+import xarray
 from scipy import optimize
 
 from dynamics import Problem
@@ -14,7 +16,6 @@ from dynamics.positional.labelling import label_error
 from simulations.figures import report_figure
 from simulations.positional import runs
 from simulations.positional import theorem_4_1 as theorem
-from simulations.positional.data import theorem_regime as theorem_regime_data
 from simulations.positional.figures import theorem_regime
 from simulations.positional.theorem_4_1 import Conclusions
 from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
@@ -291,8 +292,44 @@ def _figure(
         "triangle: below), for nu = 1/D, beta = log log D and for fixed nu, beta = 1. Dashed: qD = "
         "C^2; grey line: where f* itself errs by 1/d; shaded: hypotheses on the data.",
         theorem_regime.draw,
-        theorem_regime_data.gather(reached, named),
+        gather_theorem_regime(reached, named),
         (7.0, 3.6),
+    )
+
+
+def gather_theorem_regime(
+    reached: Mapping[tuple[float, float], Any], edges: Sequence[tuple[str, int, Any]]
+) -> xarray.Dataset:
+    """Return the map (nu, density) and the boundary (scaling, D); nan where there is none."""
+    nus, densities = (sorted({key[axis] for key in reached}) for axis in (0, 1))
+    scalings = list(dict.fromkeys(name for name, _, _ in edges))
+    sizes = sorted({D for _, D, _ in edges})
+    known = {(name, D): edge for name, D, edge in edges}
+
+    def cells(value: Any) -> tuple[tuple[str, str], list[list[float]]]:
+        return ("nu", "density"), [[value(reached[nu, x]) for x in densities] for nu in nus]
+
+    def boundary(name: str) -> tuple[tuple[str, str], list[list[float]]]:
+        return ("scaling", "D"), [
+            [getattr(known[key], name) if (key := (scaling, D)) in known else np.nan
+             for D in sizes] for scaling in scalings
+        ]  # fmt: skip
+
+    def limit(name: str) -> tuple[str, list[float]]:
+        return "D", [next(getattr(e, name) for _, size, e in edges if size == D) for D in sizes]
+
+    return xarray.Dataset(
+        {
+            "excess": cells(lambda one: one.disagreement / one.small),
+            "association": cells(lambda one: float(one.associates)),
+            "inside": cells(lambda one: float(not one.failing)),
+            "boundary": boundary("middle"),
+            "boundary_inside": boundary("inside"),
+            "boundary_outside": boundary("outside"),
+            "label_limit": limit("label"),
+            "hypotheses_limit": limit("met"),
+        },
+        coords={"nu": nus, "density": densities, "scaling": scalings, "D": sizes},
     )
 
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
 import numpy as np
+import xarray
 
-from dynamics import Problem, SlowManifold
+from dynamics import Problem, SlowManifold, Trajectory
 from dynamics.core.crossing import first_passage
 from simulations.figures import report_figure
 from simulations.positional import runs
-from simulations.positional.data import symmetry_breaking as symmetry_breaking_data
 from simulations.positional.figures import symmetry_breaking
 from simulations.positional.runs import describe
 from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
@@ -130,8 +131,20 @@ def _figure(base: Problem, flows: dict[float, Any], rate: float) -> Any:
         "beta = 0 it is zero up to rounding and below the frame. Dashed: growth at the largest "
         "eigenvalue of the saddle, for the smallest beta.",
         symmetry_breaking.draw,
-        symmetry_breaking_data.gather(flows, rate),
+        gather_symmetry_breaking(flows, rate),
         (7.0, 3.4),
+    )
+
+
+def gather_symmetry_breaking(flows: Mapping[float, Trajectory], rate: float) -> xarray.Dataset:
+    """Return gamma - rho (beta, time) and the growth rate at the saddle."""
+    horizon = min(float(path.time[-1]) for path in flows.values())
+    times = np.geomspace(1e0, horizon, 301)
+    rows = [[state[1] - state[2] for state in map(path.at, times)] for path in flows.values()]
+    return xarray.Dataset(
+        {"difference": (("beta", "time"), np.array(rows))},
+        coords={"beta": list(flows), "time": times},
+        attrs={"rate": rate},
     )
 
 

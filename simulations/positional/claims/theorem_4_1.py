@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
-from dynamics import Problem
+import numpy as np
+import xarray
+
+from dynamics import Problem, State, Trajectory, attention
 from dynamics.positional.labelling import label_error
+from dynamics.positional.samples.partitions import set_of, three_valued
 from simulations.figures import report_figure
 from simulations.positional import runs
 from simulations.positional import theorem_4_1 as theorem
-from simulations.positional.data import attention_matrix as attention_matrix_data
-from simulations.positional.data import loss_and_error as loss_and_error_data
-from simulations.positional.data import theorem_hypotheses as theorem_hypotheses_data
 from simulations.positional.figures import attention_matrix, loss_and_error, theorem_hypotheses
 from simulations.positional.runs import describe, or_word, place
 from simulations.positional.theorem_4_1 import (
     HORIZONS,
+    LABEL_POWER,
+    MUCH_LESS,
     SUFFICIENT,
     Conclusions,
     Hypotheses,
@@ -27,6 +30,7 @@ from simulations.positional.theorem_4_1 import (
 from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import Measured, Row, measured_at
 
+_TIMES = np.geomspace(1e-2, runs.HORIZON, 301)
 _LABEL_ERROR = "error of f* itself, P[y f* <= 0]"
 
 
@@ -230,7 +234,7 @@ def _figures(
             f"1/d^{theorem.LABEL_POWER} against q; shaded: both within the hypotheses. Crosses: "
             "the named problems, all of which miss some hypothesis (in the shaded area: qD < C).",
             theorem_hypotheses.draw,
-            theorem_hypotheses_data.gather(inside, outside),
+            gather_theorem_hypotheses(inside, outside),
             (7.0, 3.6),
         ),
         report_figure(
@@ -240,7 +244,7 @@ def _figures(
             f"contiguous blocks, at time 0 and at flow time {runs.HORIZON:.0e}. Shared logarithmic "
             "colour scale.",
             attention_matrix.draw,
-            attention_matrix_data.gather(base),
+            gather_attention_matrix(base),
             (7.0, 3.5),
         ),
         report_figure(
@@ -250,10 +254,82 @@ def _figures(
             "hypotheses. Dashed: the error of f* itself, which counts its ties as errors. Dotted: "
             "the best error of any rule, which decides them by a coin.",
             loss_and_error.draw,
-            loss_and_error_data.gather([base, crowded]),
+            gather_loss_and_error([base, crowded]),
             (7.0, 3.4),
         ),
     ]
+
+
+def gather_attention_matrix(run: Trajectory) -> xarray.Dataset:
+    """Return S (moment, row, column) with contiguous sets, at the first and the last record."""
+    problem = run.problem
+    moments = [run.states[0], run.states[-1]]
+    return xarray.Dataset(
+        {
+            "S": (
+                ("moment", "row", "column"),
+                np.stack([softmax_matrix(problem, State(*row.tolist())) for row in moments]),
+            ),
+            "G": ("moment", [attention(problem, State(*row.tolist())).G for row in moments]),
+        },
+        coords={"moment": ["before", "after"], "time": ("moment", run.time[[0, -1]])},
+        attrs={"C": problem.C},
+    )
+
+
+def softmax_matrix(problem: Problem, state: State) -> np.ndarray:
+    """Return S (D, D) on the invariant manifold, sets being contiguous blocks."""
+    Lambda, Gamma, Xi, _ = attention(problem, state)
+    return three_valued(set_of(problem), Gamma, Xi, Lambda)
+
+
+def gather_loss_and_error(paths: Sequence[Trajectory]) -> xarray.Dataset:
+    """Return risk and test error (problem, time), and both floors (problem)."""
+    floors = [label_error(path.problem) for path in paths]
+
+    def along(column: str) -> list[np.ndarray]:
+        logs = [np.log(np.maximum(getattr(path, column), 1e-300)) for path in paths]
+        return [np.exp(np.interp(_TIMES, path.time, log)) for path, log in zip(paths, logs)]
+
+    return xarray.Dataset(
+        {
+            "loss": (("problem", "time"), along("loss")),
+            "test_error": (("problem", "time"), along("test_error")),
+            "labelling_error": ("problem", [floor.error for floor in floors]),
+            "best_error": ("problem", [floor.error - floor.ties / 2 for floor in floors]),
+        },
+        coords={"problem": [runs.describe(path.problem) for path in paths], "time": _TIMES},
+    )
+
+
+def gather_theorem_hypotheses(
+    inside: Mapping[Any, Any], outside: Mapping[Any, Any]
+) -> xarray.Dataset:
+    """Return the bound on P[f* F <= 0] (problem, power) and the place of every problem."""
+    powers = list(next(iter(inside.values())).at)
+
+    def place(found: Mapping[Any, Any]) -> tuple[list[float], list[float]]:
+        excess = [one.hypotheses.label_error * p.dimension**LABEL_POWER for p, one in found.items()]
+        return [p.q for p in found], excess
+
+    (q, excess), (q_outside, excess_outside) = place(inside), place(outside)
+    return xarray.Dataset(
+        {
+            "disagreement": (
+                ("problem", "power"),
+                [[one.at[power].disagreement for power in powers] for one in inside.values()],
+            ),
+            "D": ("problem", [p.D for p in inside]),
+            "qD": ("problem", [round(p.q * p.D, 9) for p in inside]),
+            "q": ("problem", q),
+            "label_excess": ("problem", excess),
+            "q_outside": ("other", q_outside),
+            "label_excess_outside": ("other", excess_outside),
+        },
+        coords={"power": powers, "problem": [runs.describe(p) for p in inside],
+                "other": [runs.describe(p) for p in outside]},
+        attrs={"label_power": LABEL_POWER, "much_less": MUCH_LESS},
+    )  # fmt: skip
 
 
 def _finding(outcome: Outcome) -> str:

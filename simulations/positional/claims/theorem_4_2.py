@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+import xarray
 
 from dynamics.positional.baselines.linear_models import uniform_error
 from dynamics.positional.labelling import label_error
 from simulations.figures import report_figure
 from simulations.positional import sample_sizes, training_runs
-from simulations.positional.data import sample_sizes as sample_sizes_data
 from simulations.positional.data import training as training_data
 from simulations.positional.figures import sample_sizes as sample_sizes_figure
 from simulations.positional.figures import training
@@ -264,8 +264,27 @@ def _figure_of_scan(scan: Scan) -> Figure:
         "factor 1.41, at which all rows associate at some step up to 300. The exponents are fitted "
         "to the means, with 95% intervals from runs drawn again.",
         sample_sizes_figure.draw,
-        sample_sizes_data.gather(scan),
+        gather_sample_sizes(scan),
         (9.0, 3.8),
+    )
+
+
+def gather_sample_sizes(scan: Scan) -> xarray.Dataset:
+    """Return steps (N, run) and samples (D, other_run) with the exponents and their intervals."""
+    return xarray.Dataset(
+        {
+            "first": (("N", "run"), scan.first),
+            "lost": (("N", "run"), scan.timed),
+            "censored": (("N", "run"), np.isinf(scan.lost).astype(np.int8)),
+            "needed": (("D", "other_run"), np.minimum(scan.needed, scan.most)),
+            "growth": ("bound", list(scan.growth)),
+            "growth_of_need": ("bound", list(scan.growth_of_need)),
+        },
+        coords={
+            "N": list(scan.loss.sizes),
+            "D": list(scan.need.sizes),
+            "bound": ["fit", "low", "high"],
+        },
     )
 
 

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import xarray
 
 from simulations.figures import report_figure
 from simulations.positional import partial_transfer as partial
 from simulations.positional import transfer_runs as transfer
-from simulations.positional.data import partial_transfer as partial_transfer_data
 from simulations.positional.figures import partial_transfer
-from simulations.positional.partial_transfer import Shared
+from simulations.positional.partial_transfer import Shared, hard_attention, least
 from simulations.positional.transfer_statistics import SEEDS, Sweep, group_interval
 from simulations.reproduction.claim import Claim, Context, Figure, Headline, Outcome, Verdict
 from simulations.reproduction.measured import Measured, Row, measured_at, spread
 
+_LINE = 41
 #: Test error that counts as transfer: that of Theorem 5.1.
 TOLERANCE = 0.025
 #: Largest deviation from the straight line, as a share of what the line spans.
@@ -125,9 +129,30 @@ def _figure(found: dict[float, Sweep], points: Sequence[Shared]) -> Figure:
         "kept sets alone, exact. (c) Samples until the error has settled (at most "
         f"{SETTLED} times its floor), and for a mean error of {TOLERANCE}, where reached.",
         partial_transfer.draw,
-        partial_transfer_data.gather(found, points),
+        gather_partial_transfer(found, points),
         (10.5, 3.9),
     )
+
+
+def gather_partial_transfer(
+    found: Mapping[float, Sweep], points: Sequence[Shared]
+) -> xarray.Dataset:
+    """Return errors (share, size, run), floors and samples with their ends, and exact lines."""
+    sweeps = list(found.values())
+    problem = sweeps[0].problem
+    known = np.arange(problem.L + 1) / problem.L
+    data: dict[str, Any] = {"error": (("share", "size", "run"), [one.errors for one in sweeps])}
+    for name in ("floor", "needed", "settled"):
+        data[name] = (("share", "end"), [list(getattr(point, name)) for point in points])
+    line = np.linspace(0.0, 1.0, _LINE)
+    data["hard"] = ("place", hard_attention(problem, line))
+    data["least"] = ("known", least(problem, known))
+    return xarray.Dataset(
+        data,
+        coords={"share": list(found), "size": list(sweeps[0].sizes), "place": line,
+                "known": known, "end": ["value", "low", "high"]},
+        attrs={"D": problem.D},
+    )  # fmt: skip
 
 
 def _finding(outcome: Outcome) -> str:
