@@ -36,18 +36,6 @@ from dynamics.core.checks import require, whole
 from dynamics.core.errors import ParameterError
 from dynamics.core.placed import BLOCK, ROUNDING, Form, against
 
-__all__ = [
-    "Locality",
-    "Measure",
-    "attention_locality",
-    "distances",
-    "encoding_locality",
-    "locality",
-    "neighbours",
-    "similarity",
-    "without_class_token",
-]
-
 NULLS = ("permutation", "ring")
 
 #: How far the sum of a row of attention may be from 1: half precision is allowed.

@@ -50,6 +50,23 @@ def number(text: str) -> int | float:
         ) from None
 
 
+def pair(flag: str, text: str) -> tuple[str, str]:
+    """Read NAME=VALUE; what the name and the value may be is decided elsewhere."""
+    name, _, value = (part.strip() for part in text.partition("="))
+    if not name or not value:
+        raise BadInput(f"{flag} {text} is not allowed: it must be NAME=VALUE, such as nu=0.01")
+    return name, value
+
+
+def assignment(flag: str, text: str) -> tuple[str, int | float | str]:
+    """Read NAME=VALUE, a value that is no number as a word."""
+    name, value = pair(flag, text)
+    try:
+        return name, number(value)
+    except argparse.ArgumentTypeError:
+        return name, value
+
+
 def refuse_to_replace(flag: str, file: Path, *, force: bool) -> None:
     """Raise BadInput if a file to write is there; ``force`` replaces regular files alone."""
     from dynamics.core.files import FileError, obstacle

@@ -287,12 +287,6 @@ class Masked(Theory):
             "horizon": horizon_of(case),
         }
 
-    def cases(self, **fixed: Any) -> Any:
-        """Return a strategy of values: small problems, shrinking towards the simplest."""
-        from simulations.masked.cases import values
-
-        return values(fixed)
-
     def flags(self, case: Case) -> dict[str, Any]:
         """Return the fields of the problem, and of the rest what is not the default."""
         problem, settings = case.problem, case.settings

@@ -298,12 +298,6 @@ class Positional(Theory):
         }
         return found | {"horizon": horizon_of(case)}
 
-    def cases(self, **fixed: Any) -> Any:
-        """Return a strategy of values: small problems, shrinking towards the simplest."""
-        from simulations.positional.cases import values
-
-        return values(fixed)
-
     def flags(self, case: Case) -> dict[str, Any]:
         """Return the fields of the problem, and of start and method what is not the default."""
         problem, settings = case.problem, case.settings

@@ -247,12 +247,6 @@ class Shallow(Theory):
         numbers = {name: float(getattr(problem, name)) for name in named}
         return numbers | {"horizon": horizon_of(case)}
 
-    def cases(self, **fixed: Any) -> Any:
-        """Return a strategy of values: small problems, shrinking towards the simplest."""
-        from simulations.shallow.cases import values
-
-        return values(fixed)
-
     def flags(self, case: Case) -> dict[str, Any]:
         """Return the fields of the problem, and the margin if it is not the default."""
         found = {name: getattr(case.problem, name) for name in _FIELDS}
