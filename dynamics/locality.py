@@ -23,8 +23,6 @@ null moves them around the centre only, each in its ring: what comes from all pa
 being blank, as in images of digits, stays in that null.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """How the command line reads numbers, and the help text around them."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """`patchdyn claims`: what can be checked."""
 
-from __future__ import annotations
-
 import argparse
 import shutil
 import textwrap

@@ -1,7 +1,5 @@
 """`patchdyn theory`: a theory in one file, derived and checked."""
 
-from __future__ import annotations
-
 import argparse
 from dataclasses import replace
 from pathlib import Path

@@ -3,8 +3,6 @@
 Nothing global is changed: :func:`styled` draws inside a style context.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable, Iterable, Sequence

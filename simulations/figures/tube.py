@@ -1,7 +1,5 @@
 """A tube over time: its radius, and the gap between gamma and rho."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -6,8 +6,6 @@ the unmasked patches there. With several clusters these are of the first one, an
 what is missing of it are those of the worst.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from types import MappingProxyType

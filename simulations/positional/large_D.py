@@ -1,7 +1,5 @@
 """Flows in the paper's own regime, q = poly(C)/D, for D up to a million: shared by three claims."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cache

@@ -1,7 +1,5 @@
 """Problems, populations and trajectories that several claims look at, computed once per process."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

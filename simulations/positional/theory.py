@@ -4,8 +4,6 @@ The outcomes of a run are those of Section 4.1: when the events happen, what is 
 was violated on the way.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Mapping
 from types import MappingProxyType

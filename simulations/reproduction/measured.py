@@ -1,7 +1,5 @@
 """A number that a claim measured: its name, its place, its value."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

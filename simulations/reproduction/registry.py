@@ -6,8 +6,6 @@ put its id into ``CLAIMS`` there. A room that is no theory may hold experiments 
 module as literals and is read from the source, so that listing the claims imports no solver.
 """
 
-from __future__ import annotations
-
 import ast
 from dataclasses import fields, replace
 from importlib import import_module

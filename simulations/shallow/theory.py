@@ -4,8 +4,6 @@ Observables are those of one symmetric state: attention on label-relevant tokens
 the two numbers of the theory of concentration, the logit of an irrelevant query and the gap.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """What a claim about a stated theory measures: its reduction, held against the paper and oracle."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

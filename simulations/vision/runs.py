@@ -6,23 +6,18 @@ of the images, parameters, batches, masks and permutation of its own, from the s
 its number.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from simulations.vision.data import load
+from simulations.reproduction.claim import Context
+from simulations.vision.data import ImageSet, load
 from simulations.vision.models import Model
 from simulations.vision.patches import restored, shuffled
 from simulations.vision.tasks import Settings
-
-if TYPE_CHECKING:
-    from simulations.reproduction.claim import Context
-    from simulations.vision.data import ImageSet
 
 #: What is done to the patches: nothing, one permutation for all images, or one for each.
 IMAGE, CELLS, EACH = "order of the image", "one permutation", "another permutation per image"

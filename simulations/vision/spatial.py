@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import expit
 
 from dynamics.core.adam import adam, at_rest
 from dynamics.core.checks import require
-
-if TYPE_CHECKING:
-    from simulations.vision.data import ImageSet
+from simulations.vision.data import ImageSet
 
 #: Samples on which errors are measured.
 _TESTED = 20_000

@@ -1,7 +1,5 @@
 """A derivation as data: its equations, what decides each, and the function that proves them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any

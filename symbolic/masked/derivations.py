@@ -1,7 +1,5 @@
 """What `patchdyn derive masked-...` shows: equations and proofs of the second theory."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

@@ -1,7 +1,5 @@
 """What `patchdyn derive` shows: the equations of each step and the proof that goes with them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

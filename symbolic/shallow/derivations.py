@@ -1,7 +1,5 @@
 """What `patchdyn derive shallow-...` shows: equations and proofs of the third theory."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

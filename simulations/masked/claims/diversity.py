@@ -1,7 +1,5 @@
 """Huang et al., Section 6: the attention diversity metric on trained masked models."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 from typing import Any

@@ -1,7 +1,5 @@
 """Huang et al., Lemma 5.2: how the position-position correlations move."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Huang et al., Section 5.4: a negative gap, or a patch in the global area, and one phase."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Huang et al., Section 3.1: positional attention alone cannot do what FP attention does."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any

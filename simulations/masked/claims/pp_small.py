@@ -1,7 +1,5 @@
 """Huang et al., Section 5: position-position correlations stay small."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

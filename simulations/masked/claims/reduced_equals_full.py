@@ -1,7 +1,5 @@
 """The reduction to a handful of correlations per patch: against the d x d model, step by step."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any

@@ -1,7 +1,5 @@
 """Huang et al.: how ratio, switch and times scale with the number of patches."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The reduction with one partition, from one file: derived for all areas and masks."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Huang et al., Theorem 4.1: the loss goes to its floor, and how long that takes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass

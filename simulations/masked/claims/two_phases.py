@@ -1,7 +1,5 @@
 """Huang et al., Sections 5.2 and 5.3: two phases of a local patch if the gap is positive."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """The difference between reduced and d x d descent of masked image modelling."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

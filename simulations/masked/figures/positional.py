@@ -1,7 +1,5 @@
 """Training positions alone against training features: what is left of the loss."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import xarray

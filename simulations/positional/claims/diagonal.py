@@ -1,7 +1,5 @@
 """Simplification 3.1 freezes the diagonal of A: of the dynamics, does that lose generality?"""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import asdict

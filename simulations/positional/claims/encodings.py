@@ -1,7 +1,5 @@
 """Simplification 3.1: A is trained in place of P. What if P itself is, with A = P^T P?"""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Events I, II and III of Section 4.1: when they happen, and where they do not."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """When the three events happen as D grows, and whether alpha rises until the risk is small."""
 
-from __future__ import annotations
-
 from dynamics import Population, gradient_flow
 from dynamics.positional.events import find_events
 from simulations.figures import report_figure

@@ -1,7 +1,5 @@
 """The expectation in (P): enumeration, Fourier and sampling against each other, and their cost."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Figure 1b: sets on the grid of an image, localized and not, and what training finds of them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import NamedTuple

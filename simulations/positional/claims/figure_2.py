@@ -1,7 +1,5 @@
 """Figure 2: on Gaussian patches a transformer generalizes, but P^T P need not show the sets."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple

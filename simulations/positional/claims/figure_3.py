@@ -1,7 +1,5 @@
 """Figure 3: a data point on the grid whose label the majority of its features contradicts."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import asdict
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Figure 4: mask, learned A, test error and cosine of a training run on finite samples."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import NamedTuple

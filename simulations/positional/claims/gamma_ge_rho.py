@@ -1,7 +1,5 @@
 """gamma >= rho for all times: where it holds, where it fails, and the condition that decides."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict

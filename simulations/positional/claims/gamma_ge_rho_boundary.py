@@ -1,7 +1,5 @@
 """The exact boundary of gamma >= rho, followed by continuation, over measured flows."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """gamma >= rho is forward invariant on a box: proved or refuted in ball arithmetic."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, NamedTuple

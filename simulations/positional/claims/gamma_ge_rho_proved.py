@@ -1,7 +1,5 @@
 """gamma > rho along whole trajectories, proved: a tube around each, and a floor of the loss."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import NamedTuple

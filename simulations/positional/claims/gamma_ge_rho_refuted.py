@@ -1,7 +1,5 @@
 """gamma >= rho is false in general: counterexamples that are theorems, not numerical findings."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import NamedTuple

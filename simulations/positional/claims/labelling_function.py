@@ -1,7 +1,5 @@
 """Definition 2.1: how fast P[y f* <= 0] falls with D, exactly, and for which sizes of a set."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence

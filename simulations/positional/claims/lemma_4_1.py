@@ -1,7 +1,5 @@
 """Lemma 4.1: the attention matrix keeps three values."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from typing import Any
 

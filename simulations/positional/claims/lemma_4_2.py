@@ -1,7 +1,5 @@
 """Lemma 4.2: v stays in span(w*), and what happens to a v that starts beside it."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import asdict
 from typing import Any

@@ -1,7 +1,5 @@
 """Lemma 4.3: the increments of gamma and rho, and what their polylog(d) stands for."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict

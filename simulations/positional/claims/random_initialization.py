@@ -1,7 +1,5 @@
 """Section 3: A_ij(0) = 0 stands for a random draw of size sigma_A / sqrt(D). Does it matter?"""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Section 4.2: the realistic process follows the idealized one, and at which rate in N."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from typing import Any, NamedTuple
 

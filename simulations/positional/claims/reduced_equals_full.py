@@ -1,7 +1,5 @@
 """The reduction to three scalars: reduced descent against full-matrix descent, step by step."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any

@@ -1,7 +1,5 @@
 """The regime of Theorem 4.1: where all its conclusions hold at finite D, and how far it reaches."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The scaling theory behind the paper's regime: branches of alpha*, T1, and why alpha jumps."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """sigma_A > 0 starts patch association: without it nothing breaks the symmetry of the patches."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """Lemmas 4.1 and 4.2 from one file: stated in thirty lines, derived for all D and C."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

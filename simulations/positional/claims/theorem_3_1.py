@@ -1,7 +1,5 @@
 """Theorem 3.1: generalized linear models err with probability at least 1/8. Where they do."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple

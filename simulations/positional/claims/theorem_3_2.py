@@ -1,7 +1,5 @@
 """Theorem 3.2: a transformer that generalizes although no row attends to its own set."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple

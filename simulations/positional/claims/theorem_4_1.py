@@ -1,7 +1,5 @@
 """Theorem 4.1: patch association and generalization at the end of training."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """Theorem 4.1 in its own regime: q = poly(C)/D, nu = 1/poly(D), with D up to a million."""
 
-from __future__ import annotations
-
 import math
 
 from simulations.figures import report_figure

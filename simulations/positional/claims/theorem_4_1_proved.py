@@ -1,7 +1,5 @@
 """Theorem 4.1 at finite size, proved: where the flow ends, what it has learned, for how long."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import asdict

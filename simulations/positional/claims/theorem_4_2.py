@@ -1,7 +1,5 @@
 """Theorem 4.2: patch association and generalization from finite samples, and who causes which."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Theorem 5.1: with a pre-trained A kept fixed, a few samples suffice for a new feature."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

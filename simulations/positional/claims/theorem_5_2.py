@@ -1,7 +1,5 @@
 """Theorem 5.2: without patch association many samples are needed, and where few suffice."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import NamedTuple

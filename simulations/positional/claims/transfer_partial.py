@@ -1,7 +1,5 @@
 """Section 5 beyond its theorems: transfer when only some of the sets are shared."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """The softmax of the attention matrix at the start and at the end of a run."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

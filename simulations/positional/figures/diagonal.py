@@ -1,7 +1,5 @@
 """Attention logits with the diagonal of A frozen and trained."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import xarray

@@ -1,7 +1,5 @@
 """Theorem 3.2: scores that avoid the own sets, their error, and what a Gram matrix can do."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

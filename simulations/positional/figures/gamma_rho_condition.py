@@ -1,7 +1,5 @@
 """The sign of d(gamma - rho)/dt on gamma = rho, and whether it decides gamma >= rho."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The error of the labelling function against D: its size, and as a power of D."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

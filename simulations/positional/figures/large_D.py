@@ -1,7 +1,5 @@
 """Flows for D up to a million: when the events happen, and what is reached."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Lemma 4.3's factor along time, for several problems."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import xarray

@@ -1,7 +1,5 @@
 """Generalized linear models of Theorem 3.1: error against qD/C^2, against k, and other weights."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

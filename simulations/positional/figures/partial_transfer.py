@@ -1,7 +1,5 @@
 """Test error against samples and share of sets kept between pre-training and fine-tuning."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

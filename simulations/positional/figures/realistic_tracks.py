@@ -1,7 +1,5 @@
 """Distance of training on N samples from training on the population, against N."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import xarray

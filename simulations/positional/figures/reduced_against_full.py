@@ -1,7 +1,5 @@
 """The difference between reduced and full-matrix descent, at machine precision."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The scaling theory of many patches beside measurements: branches, jumps, relative differences."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Training from other starts of the scores: random draws, and encodings P trained themselves."""
 
-from __future__ import annotations
-
 import textwrap
 from typing import Any
 

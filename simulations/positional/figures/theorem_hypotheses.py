@@ -1,7 +1,5 @@
 """Theorem 4.1: the conclusion on problems inside its hypotheses, and where problems lie."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Where the conclusions of Theorem 4.1 hold: a map, and its boundary against D."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Lemma 4.1 watched: all entries of A along full-matrix descent, and their spread."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Training on finite samples: Figure 4's panels, and the control behind Theorem 4.2."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

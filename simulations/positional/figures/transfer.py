@@ -1,7 +1,5 @@
 """Test error against the number of samples of a new feature, and the samples needed against D."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

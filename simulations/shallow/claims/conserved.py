@@ -1,7 +1,5 @@
 """What the gradient flow of the shallow transformer conserves, from its gradient alone."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

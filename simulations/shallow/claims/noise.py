@@ -6,8 +6,6 @@ that norm in a random direction, in dimension 2M. For sigma it is :math:`W_V\mu_
 disturbs. Directions are the same at every value of a knob.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

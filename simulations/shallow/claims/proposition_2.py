@@ -1,7 +1,5 @@
 """Proposition 2: attention concentrates on relevant tokens; how far, how fast, and when not."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The reduction of SGD to attention logits and value products: against the full matrices."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Theorem 1 and Proposition 1, the number of samples: exponents -2 and -4, and in which regime."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import comb
 from typing import Any

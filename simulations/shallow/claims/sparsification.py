@@ -1,7 +1,5 @@
 """Token sparsification: which tokens to remove, at two levels of noise."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

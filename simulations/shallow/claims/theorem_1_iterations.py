@@ -1,7 +1,5 @@
 """Theorem 1, the number of iterations: T = Theta(1 / (alpha_* eta)), against no attention."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

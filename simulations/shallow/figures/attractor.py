@@ -1,7 +1,5 @@
 """Where attention ends over alpha_* and eta_KQ/eta, and how often in a wrong attractor."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

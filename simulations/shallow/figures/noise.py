@@ -1,7 +1,5 @@
 """Samples that suffice along errors of the start and noise of the tokens, and test errors."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The difference between SGD on counts and on tokens, and the drift of what the flow conserves."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

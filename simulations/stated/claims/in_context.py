@@ -1,7 +1,5 @@
 """Linear attention that learns to regress in context: one drop, a staircase, ends and plateaus."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """An induction head: 19 numbers of two layers, the three that make it, and when they emerge."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Softmax attention that learns to look up a feature: two phases and their times in K and N."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A teacher that averages over groups: two numbers learn it, and the loss falls like 1/t."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Losses of in-context regression: one drop, or a staircase."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import xarray

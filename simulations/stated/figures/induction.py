@@ -1,7 +1,5 @@
 """When an induction head emerges: three numbers alone, and among all 19."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Locality of encodings by augmentation, and similarities with shifts and without."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Positional against vanilla attention: training losses and test errors by data set."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

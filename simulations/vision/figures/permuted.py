@@ -1,7 +1,5 @@
 """Figure 5: errors on permuted images, the images, and encodings that follow the permutation."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """P^T P and attention after training on data with sets, patches sorted by set."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Encodings of a grid of patches: cosines tile by tile, and the grid along two components."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
