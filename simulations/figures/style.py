@@ -112,9 +112,14 @@ def line(ax: Axes, quantity: str, x: Any, y: Any, **options: Any) -> Any:
 
 
 def pretty(name: str) -> str:
-    """Return the name of a problem, such as ``"D=64, nu=0.01"``, in mathematical type."""
+    """Return the name of a problem, such as ``"D=64, nu=0.01"``, in mathematical type.
+
+    Where there are words in it, as it is.
+    """
     greek = {"nu": r"\nu", "beta": r"\beta", "tau": r"\tau", "kappa": r"\kappa"}
     pairs = [part.split("=") for part in name.split(", ")]
+    if any(len(pair) != 2 for pair in pairs):
+        return name
     return ", ".join(rf"${greek.get(symbol, symbol)}={value}$" for symbol, value in pairs)
 
 

@@ -10,9 +10,8 @@ import xarray
 from dynamics import gradient_descent
 from dynamics.masked import MaskedPopulation, MaskedProblem
 from dynamics.masked import oracle as full
-from simulations.figures import report_figure
+from simulations.figures import against_full, report_figure
 from simulations.masked import runs
-from simulations.masked.figures import against_full as masked_against_full
 from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import Measured, measured_at
 
@@ -93,7 +92,7 @@ def _figure(curves: dict[str, np.ndarray]) -> Any:
         "Largest difference between descent on the correlations of one patch and descent on the "
         "full matrix Q with every mask written out, at every step, from Q = 0. Dashed: the "
         "tolerance; dotted: the unit of rounding.",
-        masked_against_full.draw,
+        against_full.draw,
         gather_against_full(curves, TOLERANCE),
         (7.0, 3.6),
     )

@@ -8,9 +8,8 @@ import numpy as np
 import xarray
 
 from dynamics import Problem, gradient_descent
-from simulations.figures import report_figure
+from simulations.figures import against_full, report_figure
 from simulations.positional import runs
-from simulations.positional.figures import reduced_against_full
 from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import Measured, measured_at
 
@@ -91,7 +90,7 @@ def _figure(differences: dict[str, np.ndarray]) -> Any:
         "Largest difference in (alpha, gamma, rho) between descent on three scalars and descent on "
         "the D x D matrix and v, at every step, from the same start. Dashed: the tolerance; "
         "dotted: the unit of rounding.",
-        reduced_against_full.draw,
+        against_full.draw,
         gather_reduced_against_full(differences, TOLERANCE),
         (7.0, 3.4),
     )
