@@ -18,6 +18,7 @@ from simulations.vision.data import ImageSet, load
 from simulations.vision.models import Model
 from simulations.vision.patches import restored, shuffled
 from simulations.vision.tasks import Settings
+from simulations.vision.training import held_out, start, task_of, train
 
 #: What is done to the patches: nothing, one permutation for all images, or one for each.
 IMAGE, CELLS, EACH = "order of the image", "one permutation", "another permutation per image"
@@ -142,8 +143,6 @@ def _cost(plan: Plan) -> float:
 
 
 def _trained(context: Context, plan: Plan, number: int, progress: Any) -> Run:
-    from simulations.vision.training import start, task_of, train
-
     images, seed = image_set(plan.data, context.seed, number), 1000 * context.seed + number
     rng = np.random.default_rng(np.random.SeedSequence(context.seed, spawn_key=(number,)))
     task = task_of(images, plan.model, plan.settings)
@@ -193,8 +192,6 @@ def mean_of_visible(seed: int) -> float:
 
     The images and masks are those that the first run is tested on.
     """
-    from simulations.vision.training import held_out, task_of
-
     plan = photographs("position", 1)
     images = image_set(plan.data, seed, 0)
     task = task_of(images, plan.model, plan.settings)
