@@ -5,6 +5,8 @@ counts the signal set and every random set that happens to look like one. When r
 negated signal sets, :math:`f^*` itself is wrong.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import numpy as np
