@@ -23,8 +23,6 @@ null moves them around the centre only, each in its ring: what comes from all pa
 being blank, as in images of digits, stays in that null.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -35,18 +33,6 @@ from scipy.stats import rankdata
 from dynamics.core.checks import require, whole
 from dynamics.core.errors import ParameterError
 from dynamics.core.placed import BLOCK, ROUNDING, Form, against
-
-__all__ = [
-    "Locality",
-    "Measure",
-    "attention_locality",
-    "distances",
-    "encoding_locality",
-    "locality",
-    "neighbours",
-    "similarity",
-    "without_class_token",
-]
 
 NULLS = ("permutation", "ring")
 

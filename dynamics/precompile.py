@@ -4,8 +4,6 @@ With names, such as ``fourier enumeration``, only what these need. Numba keeps t
 disk. The gradient of the Fourier method, which takes longest, compiles beside the others.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor

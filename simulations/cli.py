@@ -4,8 +4,6 @@ Importing this module loads argparse and nothing of weight; each command imports
 it runs.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import os

@@ -1,7 +1,5 @@
 """Progress for a person: a live display on a terminal, plain lines elsewhere."""
 
-from __future__ import annotations
-
 import contextlib
 import sys
 from collections.abc import Callable, Iterator

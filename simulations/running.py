@@ -1,7 +1,5 @@
 """Reading the settings of a solver, alike in every theory, and the numerical error of a run."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

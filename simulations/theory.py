@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from simulations.theories import room
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -167,9 +169,12 @@ class Theory(ABC):
     def describe(self, case: Case) -> dict[str, float]:
         """Return the constants of a case."""
 
-    @abstractmethod
     def cases(self, **fixed: Any) -> Any:
-        """Return a Hypothesis strategy of values that `build` accepts, the simplest first."""
+        """Return a Hypothesis strategy of values that `build` accepts, the simplest first.
+
+        That of the module ``cases`` beside the theory; what is fixed is taken as it is.
+        """
+        return room(self.name, "cases").values(fixed)
 
     @abstractmethod
     def flags(self, case: Case) -> Mapping[str, Any]:

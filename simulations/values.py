@@ -1,7 +1,5 @@
 """Reading the values of a case: kinds, defaults, and aliases of which one may be given."""
 
-from __future__ import annotations
-
 import numbers
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

@@ -5,8 +5,6 @@ if a committed file is not what would be written. This file is the bridge betwee
 and the compiled solvers, which do not import each other.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence

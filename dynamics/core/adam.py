@@ -1,7 +1,5 @@
 """Adam in NumPy: nothing to compile, and no slower than compiled at some ten thousand numbers."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

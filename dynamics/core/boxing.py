@@ -7,8 +7,6 @@ that compiled code does not look at, and the process dies of a segmentation faul
 loaded once is looked up in C, and a named tuple is made as ``tuple.__new__`` makes it.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

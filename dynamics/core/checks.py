@@ -1,7 +1,5 @@
 """Checks of arguments: one clear sentence that names the parameter, its value, what is allowed."""
 
-from __future__ import annotations
-
 import math
 import numbers
 from typing import Any

@@ -1,7 +1,5 @@
 """Curves given by n - 1 equations in n unknowns, followed by pseudo-arclength continuation."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

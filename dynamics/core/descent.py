@@ -1,7 +1,5 @@
 """Gradient descent on a population risk: the loop, written once for every theory."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Callable

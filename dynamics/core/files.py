@@ -4,8 +4,6 @@ Nothing that is not a regular file is ever replaced, and of what killed runs lef
 with the name that is made here are removed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

@@ -1,7 +1,5 @@
 """The gradient flow of any theory: gradient descent with a vanishing learning rate."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Stiff integration of an ordinary differential equation, step by step, with dense output."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from bisect import bisect_left

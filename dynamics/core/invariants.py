@@ -1,7 +1,5 @@
 """Invariants of the learning dynamics as named objects that a trajectory can be asked about."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

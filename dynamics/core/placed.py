@@ -1,7 +1,5 @@
 """Sums over pairs of patches, where these are and where they are put at random."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -12,8 +12,6 @@ plan for that state: where it is not, the loop asks :meth:`dynamics.core.risk.Ri
 another. A plan is a value: nothing that is evaluated changes it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

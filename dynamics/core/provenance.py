@@ -1,7 +1,5 @@
 """Where a result comes from: version, commit and the versions of the numerical libraries."""
 
-from __future__ import annotations
-
 import subprocess
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version

@@ -3,8 +3,6 @@
 Gradient descent, its flow and the records they leave know a theory only through :class:`Risk`.
 """
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence

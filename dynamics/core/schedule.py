@@ -1,7 +1,5 @@
 """Which steps of a run are recorded, and which records of a long one are kept."""
 
-from __future__ import annotations
-
 import numpy as np
 
 

@@ -12,11 +12,10 @@ The weight on p itself costs nothing, so the others sum to at most 1, and by con
 is constant on the cells of the common refinement.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.optimize import minimize
 
 from dynamics.core.errors import ParameterError
 from dynamics.masked.problem import MaskedProblem
@@ -78,8 +77,6 @@ def best(problem: MaskedProblem) -> Best:
     ParameterError
         Without explicit partitions: cells that hold a patch on average may hold none.
     """
-    from scipy.optimize import minimize
-
     if problem.partitions is None:
         raise ParameterError("problem is not allowed: its partitions must be given explicitly")
     form = quadratic(problem)

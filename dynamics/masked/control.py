@@ -1,7 +1,5 @@
 """How far two ways of summing over scenarios are apart: what estimates the error of a method."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Attention diversity (Huang et al. 2024, Section 6): do the queries of a head look elsewhere?"""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -6,8 +6,6 @@ with p's own feature grows (phase II); otherwise the latter grows from the start
 global area has no rival there, and its own correlation leads if it moves faster than all others.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -7,8 +7,6 @@ gives each area its attention, and the area form (`symbolic.masked.area_form`) t
 derivatives. All K clusters are padded to the same shapes with empty cells.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

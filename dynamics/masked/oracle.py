@@ -5,8 +5,6 @@ structure: Q is a dense matrix, every mask is written out, and the gradient is t
 reconstruction loss. Coordinates: positions e_0 .. e_{P-1}, then the features v_{k,m} in order.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb

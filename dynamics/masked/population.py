@@ -1,7 +1,5 @@
 """The patch loss of masked image modelling behind one door, whichever method computes it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Tables of scenarios: every count exactly, a random sample, or the mean counts; and the scales."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """The trajectory of a query patch's correlations, and what the paper says about every run."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar
 

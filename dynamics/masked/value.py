@@ -1,7 +1,5 @@
 """What one evaluation of the masked risk returns, whichever method computed it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

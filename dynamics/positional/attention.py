@@ -1,7 +1,5 @@
 """Attention weights on the invariant manifold (Jelassi et al. 2022, Section 4.1)."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -12,8 +12,6 @@ needed: the state (alpha, gamma, rho, beta) has the loss and the gradient of (al
 rho - b) at the frozen diagonal ``problem.beta``, b = beta - ``problem.beta``.
 """
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 

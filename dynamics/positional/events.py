@@ -4,8 +4,6 @@ The paper describes them in words; each is given here one definition that can be
 paper's wording beside it.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

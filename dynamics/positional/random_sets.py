@@ -6,8 +6,6 @@ patches: :func:`sum_of_signs`, and with certified errors
 :mod:`dynamics.positional.population.fourier.set_law`.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -4,11 +4,9 @@ Event I ends when alpha arrives there; everything after is, to first order in th
 time scales, a flow in the plane (gamma, rho).
 """
 
-from __future__ import annotations
-
 import math
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import optimize
@@ -16,12 +14,10 @@ from scipy.interpolate import CubicHermiteSpline
 
 from dynamics.core.checks import finite, require
 from dynamics.core.integrate import Path, check_method, integrate
+from dynamics.core.risk import Risk
 from dynamics.core.trajectory import assemble
 from dynamics.positional.problem import State
-
-if TYPE_CHECKING:
-    from dynamics.core.risk import Risk
-    from dynamics.positional.trajectory import ReducedTrajectory
+from dynamics.positional.trajectory import ReducedTrajectory
 
 
 class Drift(NamedTuple):

@@ -1,7 +1,5 @@
 """The trajectory of the three scalars (alpha, gamma, rho), and what the paper says about it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar
 

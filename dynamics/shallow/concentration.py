@@ -8,8 +8,6 @@ h = l = 0 until the hinge stops it at p h = 1. The odds x = p/(1-p) solve x + lo
 log(alpha/(1-alpha)) + alpha/(1-alpha) + rho h^2/2 (``patchdyn derive shallow-concentration``).
 """
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 

@@ -1,20 +1,16 @@
 """Samples as counts of tokens per pattern: checked, drawn, and enumerated with their chances."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from itertools import product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dynamics.core.checks import require, whole
 from dynamics.core.errors import ParameterError
 from dynamics.shallow.kernels import Samples
-
-if TYPE_CHECKING:
-    from dynamics.shallow.problem import ShallowProblem
+from dynamics.shallow.problem import ShallowProblem
 
 MOST_CELLS = 10**6
 

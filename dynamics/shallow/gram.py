@@ -1,7 +1,5 @@
 """The Gram form of the dynamics, closed and independent of the widths of all matrices."""
 
-from __future__ import annotations
-
 import numpy as np
 
 

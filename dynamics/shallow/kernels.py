@@ -6,8 +6,6 @@ that every inner loop runs along the neurons. Runs that share nothing may go sid
 threads.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -5,8 +5,6 @@ structure: tokens are vectors of any kind, the softmax runs over tokens, and eve
 the gradient of the hinge loss written out by the chain rule.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The gradient in the numbers of a symmetric state, compiled for the descent loop."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

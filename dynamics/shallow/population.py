@@ -1,7 +1,5 @@
 """Population hinge loss of the shallow transformer by enumeration of counts, tau = 0."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

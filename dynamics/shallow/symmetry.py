@@ -6,8 +6,6 @@ k1, kk, kl (k, l irrelevant and different). Neurons with a > 0 along pattern 1 (
 2 (``U``) and along k (``I``) have 3, 3 and 4 numbers; the exchange gives those with a < 0.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 

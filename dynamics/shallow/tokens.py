@@ -3,22 +3,18 @@
 The network sees its weights through ``A = W_K^T W_Q`` and ``H = W_O W_V`` on tokens of dimension d.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dynamics.core.checks import finite, require, whole
 from dynamics.core.trajectory import Status
 from dynamics.shallow.data import numbers, sample
+from dynamics.shallow.problem import ShallowProblem
 from dynamics.shallow.training import History, checked_batches, off_the_kink
-
-if TYPE_CHECKING:
-    from dynamics.shallow.problem import ShallowProblem
 
 _BLOCK = 40_000  # entries of P at a time in means over samples
 REMOVABLE = ("irrelevant", "noisiest", "random", "relevant")

@@ -4,8 +4,6 @@ The reduction: ``A = K^T Q`` and ``H = W_O V`` are all that the network sees of 
 sample is its key fractions f, query fractions s and label y.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple

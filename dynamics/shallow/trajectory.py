@@ -1,7 +1,5 @@
 """A run of the shallow transformer's population dynamics, and what the flow conserves."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """What the population of the shallow transformer knows at a state."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 

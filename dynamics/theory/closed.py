@@ -4,8 +4,6 @@ Decided at states drawn at random, by the singular values, or the differences, o
 vanish. Nothing here knows of a group: it is held against the one that was stated.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Every configuration of the data of a stated theory, one after another, with its chance."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product

@@ -7,8 +7,6 @@ kind and how many elements of each kind it holds; N larger elements are a multis
 chance N! prod w^k / k!, w the chance of a type and k how often it occurs.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ data written out one configuration after another, and the gradient by going back
 of the expression. What is symmetric is found from the group's generators, entry by entry.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise

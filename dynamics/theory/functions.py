@@ -1,7 +1,5 @@
 """The functions that an emitted kernel calls, without overflow."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

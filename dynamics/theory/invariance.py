@@ -4,8 +4,6 @@ What is written in the language of `symbolic.theory` is invariant by constructio
 anything. Each question is decided at one state, to rounding, and refused with one sentence.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The emitted function of a stated theory: as plain Python, and compiled."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any

@@ -5,8 +5,6 @@ of a sum, before it is written. Where that is small it is left out and its chanc
 that the chance of all that is left out is bounded without being enumerated.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

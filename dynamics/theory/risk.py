@@ -1,7 +1,5 @@
 """The risk of a stated theory, as the solvers descend it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

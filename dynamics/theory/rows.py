@@ -1,7 +1,5 @@
 """Rows of data that families share, so that what depends on a row alone is computed once."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -6,8 +6,6 @@ of `dynamics.theory.functions`, defined by their formula. A ball holds the exact
 precision it is computed in; too little precision makes it wide, never wrong.
 """
 
-from __future__ import annotations
-
 import ast
 import math
 from collections.abc import Callable, Sequence

@@ -5,8 +5,6 @@ A command module offers ``NAME``, ``HELP`` (one line), ``add_arguments(parser)``
 them. A new command is a module here and its name in ``COMMANDS``.
 """
 
-from __future__ import annotations
-
 COMMANDS = (
     "reproduce", "claims", "derive", "run", "prove", "sweep", "map", "falsify", "report", "vision",
     "theory", "explore",

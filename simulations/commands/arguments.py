@@ -1,7 +1,5 @@
 """How the command line reads numbers, and the help text around them."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from fractions import Fraction
@@ -48,6 +46,23 @@ def number(text: str) -> int | float:
         raise argparse.ArgumentTypeError(
             f"{text!r} is not allowed: it must be a number such as 64, 1e-3 or 2/64"
         ) from None
+
+
+def pair(flag: str, text: str) -> tuple[str, str]:
+    """Read NAME=VALUE; what the name and the value may be is decided elsewhere."""
+    name, _, value = (part.strip() for part in text.partition("="))
+    if not name or not value:
+        raise BadInput(f"{flag} {text} is not allowed: it must be NAME=VALUE, such as nu=0.01")
+    return name, value
+
+
+def assignment(flag: str, text: str) -> tuple[str, int | float | str]:
+    """Read NAME=VALUE, a value that is no number as a word."""
+    name, value = pair(flag, text)
+    try:
+        return name, number(value)
+    except argparse.ArgumentTypeError:
+        return name, value
 
 
 def refuse_to_replace(flag: str, file: Path, *, force: bool) -> None:

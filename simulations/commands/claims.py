@@ -1,10 +1,9 @@
 """`patchdyn claims`: what can be checked."""
 
-from __future__ import annotations
-
 import argparse
 import shutil
 import textwrap
+from dataclasses import fields
 from itertools import groupby
 
 from simulations.commands import DONE
@@ -30,23 +29,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Print the claims."""
     from simulations.files.as_json import to_json
-    from simulations.reproduction.registry import claim_ids, load
+    from simulations.reproduction.claim import Words
+    from simulations.reproduction.registry import claim_ids, words
 
-    claims = [load(claim) for claim in claim_ids()]
+    claims = [words(claim) for claim in claim_ids()]
     if args.json:
-        keys = (
-            "place",
-            "statement",
-            "measures",
-            "criterion",
-            "quick_note",
-            "thorough_note",
-            "depends",
-        )
-        listed = [{"claim": c.id, "paper": c.paper.name if c.paper else ""} for c in claims]
-        for entry, claim in zip(listed, claims):
-            entry |= {key: getattr(claim, key) for key in keys}
-        print(to_json(listed))
+        told = [field.name for field in fields(Words) if field.name not in ("id", "paper")]
+        print(to_json([
+            {"claim": claim.id, "paper": claim.paper.name if claim.paper else ""}
+            | {name: getattr(claim, name) for name in told}
+            for claim in claims
+        ]))  # fmt: skip
         return DONE
     width = min(max(shutil.get_terminal_size().columns, 40), 100)
     for paper, chapter in groupby(claims, key=lambda claim: claim.paper):

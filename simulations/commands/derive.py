@@ -1,7 +1,5 @@
 """`patchdyn derive`: the paper's argument, symbolically."""
 
-from __future__ import annotations
-
 import argparse
 
 from simulations.commands import DONE, BadInput

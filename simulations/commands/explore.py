@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from simulations import theories
 from simulations.commands import DONE, FAILED, BadInput
-from simulations.commands.arguments import EXIT_CODES, number
+from simulations.commands.arguments import EXIT_CODES, number, pair
 
 if TYPE_CHECKING:
     from simulations.explorer.server import Explorer
@@ -132,12 +132,7 @@ def _beginning(system: str | None, pairs: list[str]) -> View:
     """Return what a page shows at first; refused as the page would refuse it."""
     from simulations.explorer.state import View, case
 
-    texts = {}
-    for pair in pairs:
-        name, equals, text = pair.partition("=")
-        if not (name and equals):
-            raise BadInput(f"--at {pair} is not allowed: it must be NAME=VALUE, such as nu=0.01")
-        texts[name.strip()] = text.strip()
+    texts = dict(pair("--at", text) for text in pairs)
     view = View(system or theories.DEFAULT, texts)
     case(theories.load(view.system), texts)
     return view

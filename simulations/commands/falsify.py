@@ -8,7 +8,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from simulations.commands import DONE, INTERRUPTED, BadInput
-from simulations.commands.arguments import EXIT_CODES, number
+from simulations.commands.arguments import EXIT_CODES, assignment, number
 from simulations.theories import DEFAULT
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def _search(args: argparse.Namespace) -> int:
             system=args.system,
             budget=60 if args.budget is None else args.budget,
             seed=args.seed,
-            fixed=dict(map(_assignment, args.fix)),
+            fixed=dict(assignment("--fix", text) for text in args.fix),
             horizon=args.horizon,
             progress=None if bar is None else (lambda fraction, _: bar(fraction)),
         )
@@ -132,17 +132,6 @@ def _certify(args: argparse.Namespace) -> int:
         record, text = theory.certify(args.conjecture, args.box or "", precision, bar)
     print(to_json(record) if args.json else text)
     return DONE
-
-
-def _assignment(text: str) -> tuple[str, Any]:
-    """Read NAME=VALUE; what the value may be is decided by the system."""
-    name, equals, value = text.partition("=")
-    if not equals or not name.strip() or not value.strip():
-        raise BadInput(f"--fix {text} is not allowed: it must be NAME=VALUE")
-    try:
-        return name.strip(), number(value.strip())
-    except argparse.ArgumentTypeError:
-        return name.strip(), value.strip()
 
 
 def as_record(report: Report) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simulations.commands import DONE, BadInput
-from simulations.commands.arguments import EXIT_CODES, number
+from simulations.commands.arguments import EXIT_CODES, assignment
 
 if TYPE_CHECKING:
     from simulations.maps import Map, Sweep
@@ -56,7 +56,7 @@ def execute(args: argparse.Namespace) -> int:
         from simulations import theories
 
         theories.from_file(args.theory)
-    at = dict(map(_assignment, args.at))
+    at = dict(assignment("--at", text) for text in args.at)
     try:
         sweep = read(args.folder)
     except StoreError as refusal:
@@ -68,16 +68,6 @@ def execute(args: argparse.Namespace) -> int:
     if args.json:
         raise BadInput("--json is not allowed without --at for every axis: it prints one cell")
     return _draw_maps(sweep, at, args)
-
-
-def _assignment(text: str) -> tuple[str, Any]:
-    name, sign, value = text.partition("=")
-    if not sign:
-        raise BadInput(f"--at {text} is not allowed: it must be NAME=VALUE, such as nu=0.01")
-    try:
-        return name.strip(), number(value.strip())
-    except argparse.ArgumentTypeError:
-        return name.strip(), value.strip()  # an axis of words; elsewhere refused
 
 
 def _draw_maps(sweep: Sweep, at: dict[str, Any], args: argparse.Namespace) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from simulations import theories
 from simulations.commands import DONE, FAILED, BadInput
-from simulations.commands.arguments import EXIT_CODES, number
+from simulations.commands.arguments import EXIT_CODES, number, refuse_to_replace
 
 if TYPE_CHECKING:
     from simulations.validated import Proof
@@ -78,7 +78,9 @@ def _prove(args: argparse.Namespace) -> int:
     from simulations.files.as_json import to_json
     from simulations.validated import conclusions, prove, write_certificate
 
-    _refuse_existing(args)
+    for flag, file in (("--out", args.out), ("--plot", args.plot)):
+        if file is not None:
+            refuse_to_replace(flag, file, force=args.force)
     given = _given(args)
     problem, options = _asked(given)
     with progress_bar("prove") as bar:
@@ -151,14 +153,6 @@ def _unfinished(out: Path) -> Path:
 def _share(time: float, end: float) -> float:
     """Return the fraction done on a logarithmic clock."""
     return math.log1p(1e3 * time) / math.log1p(1e3 * end)
-
-
-def _refuse_existing(args: argparse.Namespace) -> None:
-    for flag, file in (("--out", args.out), ("--plot", args.plot)):
-        if file is not None and file.exists() and not args.force:
-            raise BadInput(
-                f"{flag} {file} exists: choose another name, or overwrite it with --force"
-            )
 
 
 def as_text(proof: Proof) -> str:

@@ -1,14 +1,12 @@
 """`patchdyn theory`: a theory in one file, derived and checked."""
 
-from __future__ import annotations
-
 import argparse
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from simulations.commands import DONE, FAILED, BadInput
-from simulations.commands.arguments import EXIT_CODES, Parser
+from simulations.commands.arguments import EXIT_CODES, Parser, number, pair
 
 HELP = "derive, check and run a theory that is stated in one file"
 DESCRIPTION = """\
@@ -121,13 +119,13 @@ def _run(args: argparse.Namespace) -> int:
 
     theory = theories.from_file(args.file)
     flags = []
-    for pair in args.run:
-        name, equals, value = pair.partition("=")
+    for text in args.run:
+        name, equals, value = text.partition("=")
         parameter = theory.parameter(name)
         if not equals or parameter is None:
             known = ", ".join(one.name for one in theory.parameters)
             raise BadInput(
-                f"--run {pair} is not allowed: it must be NAME=VALUE with one of {known}"
+                f"--run {text} is not allowed: it must be NAME=VALUE with one of {known}"
             )
         flags.append(f"{parameter.flag}={value}")
     json = ["--json"] if args.json else []
@@ -172,15 +170,11 @@ def _begin(name: str) -> int:
 
 
 def _values(pairs: list[str]) -> dict[str, float]:
-    from simulations.commands.arguments import number
-
     values: dict[str, float] = {}
-    for pair in pairs:
-        name, equals, text = pair.partition("=")
-        if not (name and equals):
-            raise BadInput(f"--at {pair} is not allowed: it must be NAME=VALUE")
+    for text in pairs:
+        name, value = pair("--at", text)
         try:
-            values[name] = number(text)
+            values[name] = number(value)
         except argparse.ArgumentTypeError as refusal:
-            raise BadInput(f"--at {pair}: {refusal}") from None
+            raise BadInput(f"--at {text}: {refusal}") from None
     return values

@@ -1,7 +1,5 @@
 """The fields and sliders of the parameters: what is typed is the truth, a slider types for you."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

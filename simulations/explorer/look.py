@@ -4,8 +4,6 @@ First the course: order parameters, loss, invariants and attention; then what ta
 the risk: test errors, events, and the field of the portrait.
 """
 
-from __future__ import annotations
-
 import contextlib
 import math
 import time

@@ -1,7 +1,5 @@
 """The regime map of a sweep as a Bokeh figure: what `simulations.maps` says, cell by cell."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

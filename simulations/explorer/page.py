@@ -1,7 +1,5 @@
 """The page: parameters at the left, what becomes of their run at the right, one session a tab."""
 
-from __future__ import annotations
-
 import contextlib
 import queue
 from collections.abc import Callable

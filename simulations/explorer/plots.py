@@ -1,7 +1,5 @@
 """The panels of the page as Bokeh figures, each with what shows something new in it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The door of the explorer: a web server for pages of this machine alone."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 from collections.abc import Callable

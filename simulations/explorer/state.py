@@ -3,8 +3,6 @@
 Nothing that is typed or linked is evaluated: parameters are read as the command line reads them.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 from collections.abc import Iterable, Mapping

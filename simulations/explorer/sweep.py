@@ -1,7 +1,5 @@
 """The map of a sweep above the run of one of its cells."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from html import escape

@@ -1,7 +1,5 @@
 """What the page says in words: status, outcomes, invariants of a run, as HTML that is escaped."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Mapping

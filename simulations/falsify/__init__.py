@@ -11,8 +11,6 @@
         assert_holds("gamma >= rho", run)
 """
 
-from __future__ import annotations
-
 from simulations.falsify.check import assert_holds, check
 from simulations.falsify.grammar import ConjectureError, parse
 from simulations.falsify.search import Report, falsify

@@ -1,7 +1,5 @@
 """A conjecture on a run at hand, for tests of one's own."""
 
-from __future__ import annotations
-
 from dynamics import Risk, Trajectory
 from simulations.falsify.trial import Conjecture, Result, Trial
 from simulations.theories import DEFAULT, load

@@ -9,8 +9,6 @@ and the calls in :data:`FUNCTIONS`. Every part of a conjecture is either a numbe
 mixing the two is an error at the place where it happens.
 """
 
-from __future__ import annotations
-
 import difflib
 import math
 import re

@@ -5,8 +5,6 @@ A comparison a <= b is violated by a - b; ``and`` takes the larger violation, ``
 whose interval holds 0 means that the numerical error does not let one tell.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 
 from simulations.falsify.bounded import Bounded, joined, pick

@@ -1,7 +1,5 @@
 """The search for a counterexample: Hypothesis draws problems, steers by the violation, shrinks."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections import Counter

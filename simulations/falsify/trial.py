@@ -1,7 +1,5 @@
 """One conjecture against one run: where it is violated most, and whether beyond the error."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace

@@ -6,16 +6,13 @@ of the same name in the folder ``data`` of the theory, or by the claim itself. S
 drawn again from the NetCDF file beside it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import matplotlib.figure
+import xarray
 
 from simulations.reproduction.claim import Figure
-
-if TYPE_CHECKING:
-    import matplotlib.figure
-    import xarray
 
 
 def report_figure(

@@ -1,7 +1,5 @@
 """One run of any theory against log time: its order parameters, and its risk."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

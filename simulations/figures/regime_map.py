@@ -1,7 +1,5 @@
 """A regime map: a heat map over two parameters with contours, boundaries, and cells apart."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

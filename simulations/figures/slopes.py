@@ -1,7 +1,5 @@
 """Slopes of every entry of a full model, beside those derived for its order parameters."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

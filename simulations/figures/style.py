@@ -3,12 +3,11 @@
 Nothing global is changed: :func:`styled` draws inside a style context.
 """
 
-from __future__ import annotations
-
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
+from string import ascii_lowercase
 from typing import Any
 
 import matplotlib
@@ -113,9 +112,14 @@ def line(ax: Axes, quantity: str, x: Any, y: Any, **options: Any) -> Any:
 
 
 def pretty(name: str) -> str:
-    """Return the name of a problem, such as ``"D=64, nu=0.01"``, in mathematical type."""
+    """Return the name of a problem, such as ``"D=64, nu=0.01"``, in mathematical type.
+
+    Where there are words in it, as it is.
+    """
     greek = {"nu": r"\nu", "beta": r"\beta", "tau": r"\tau", "kappa": r"\kappa"}
     pairs = [part.split("=") for part in name.split(", ")]
+    if any(len(pair) != 2 for pair in pairs):
+        return name
     return ", ".join(rf"${greek.get(symbol, symbol)}={value}$" for symbol, value in pairs)
 
 
@@ -128,6 +132,12 @@ def panel_letter(ax: Axes, letter: str) -> None:
     """Write (a), (b), ... to the left of the upper left corner."""
     ax.annotate(f"({letter})", (0.0, 1.0), xycoords="axes fraction", xytext=(-30, 5),
                 textcoords="offset points", fontsize=10, annotation_clip=False)  # fmt: skip
+
+
+def panel_letters(axes: Iterable[Axes]) -> None:
+    """Write (a), (b), ... beside these panels."""
+    for ax, letter in zip(axes, ascii_lowercase):
+        panel_letter(ax, letter)
 
 
 def signed_log(ax: Axes, name: str, threshold: float, values: Any, most: int = 4) -> None:
@@ -155,8 +165,7 @@ def signed_log(ax: Axes, name: str, threshold: float, values: Any, most: int = 4
 
 def log_time(ax: Axes, times: Any, first: float = 1e-2, label: bool = True) -> None:
     """Show flow time on a logarithmic axis from ``first`` to the last time."""
-    ax.set_xscale("log")
-    ax.set_xlim(first, float(np.max(times)))
+    ax.set(xscale="log", xlim=(first, float(np.max(times))))
     if label:
         ax.set_xlabel(TIME)
 

@@ -1,7 +1,5 @@
 """A tube over time: its radius, and the gap between gamma and rho."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -29,8 +27,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         radius = later["radius"].sel(parameter=name).values
         label, colour = LABELS.get(name, name), COLOURS.get(name)
         artists[name] = above.plot(time, radius, label=label, color=colour)[0]
-    above.set_yscale("log")
-    above.set_ylabel("radius of the tube")
+    above.set(yscale="log", ylabel="radius of the tube")
     above.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     low, high = (later["gap"].sel(end=end).values for end in ("low", "high"))
     artists["gap"] = below.fill_between(time, low, high, color=COLOURS["gamma - rho"])

@@ -1,7 +1,5 @@
 """Values as JSON that any parser reads. It imports nothing, so that light commands stay light."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import asdict, is_dataclass

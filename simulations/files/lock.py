@@ -1,7 +1,5 @@
 """One writer at a time: the lock of a folder, let go when its process ends, however it ends."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What a result depends on besides its parameters: code, libraries, interpreter."""
 
-from __future__ import annotations
-
 import hashlib
 import platform
 from functools import cache

@@ -1,7 +1,5 @@
 """A folder of results made under one stamp: known by its manifest, one writer at a time."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Mapping
 from pathlib import Path

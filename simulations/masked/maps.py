@@ -1,18 +1,12 @@
 """Regime maps of masked image modelling: one phase or two, over the exponents of the areas."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
+import xarray
 
+from dynamics.masked import MaskedProblem
 from simulations.maps import Map, Overlay, Sweep, cases_of
-
-if TYPE_CHECKING:
-    import xarray
-
-    from dynamics.masked import MaskedProblem
 
 
 def _of_problem(sweep: Sweep, plane: xarray.Dataset, number: str) -> np.ndarray:

@@ -1,7 +1,5 @@
 """Partitions of patches as one word: ``0-3/4,5/6-7``, the next cluster after a colon."""
 
-from __future__ import annotations
-
 import re
 from itertools import groupby
 

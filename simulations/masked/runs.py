@@ -1,13 +1,12 @@
 """Problems, runs and oracles of masked image modelling that several claims look at, cached."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
+from scipy.integrate import quad
 
 from dynamics import gradient_flow
 from dynamics.core.trajectory import Status
@@ -15,7 +14,7 @@ from dynamics.masked import MaskedPopulation, MaskedProblem, MaskedTrajectory
 from dynamics.masked import oracle as full
 from dynamics.masked.events import MaskedEvents, find_events, projected_positions
 from simulations.masked.theory import natural_horizon
-from simulations.reproduction.claim import Value
+from simulations.reproduction.measured import Value
 
 RTOL = 1e-9
 #: Mean of (1 - a_n)^2 up to which runs are followed.
@@ -171,8 +170,6 @@ def one_phase_time(problem: MaskedProblem) -> float:
     :math:`\frac K{mz^4}\int_{a(0)}^{1/2}\frac{da}{a^2(1-a)^3}`, a(0) the share of p's area among
     all patches, times 1 - m.
     """
-    from scipy.integrate import quad
-
     masked = problem.masked / problem.P
     start = math.log((1.0 - masked) * problem.own_size() / problem.P)
     integral = quad(lambda u: math.exp(-u) / (1.0 - math.exp(u)) ** 3, start, math.log(0.5))[0]

@@ -1,7 +1,5 @@
 """Hypothesis strategy for problems of masked image modelling."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import reject

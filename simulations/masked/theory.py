@@ -6,8 +6,6 @@ the unmasked patches there. With several clusters these are of the first one, an
 what is missing of it are those of the worst.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -286,12 +284,6 @@ class Masked(Theory):
             "is_global": float(problem.roles[0] == "global"),
             "horizon": horizon_of(case),
         }
-
-    def cases(self, **fixed: Any) -> Any:
-        """Return a strategy of values: small problems, shrinking towards the simplest."""
-        from simulations.masked.cases import values
-
-        return values(fixed)
 
     def flags(self, case: Case) -> dict[str, Any]:
         """Return the fields of the problem, and of the rest what is not the default."""

@@ -14,8 +14,6 @@ These two equations in alpha, qD/C^2 and beta are followed by continuation. For 
 fixed qD the counts are Poisson and both depend on T alone.
 """
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
 from typing import NamedTuple

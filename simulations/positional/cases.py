@@ -1,7 +1,5 @@
 """Hypothesis strategy of small problems of the positional system, for searches."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

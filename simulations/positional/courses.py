@@ -1,7 +1,5 @@
 """gamma - rho along flows of named problems and of drawn ones, and the condition at their start."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Lemma 4.3 along a trajectory: exact increments, leading terms, and the lemma's own factors."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Flows in the paper's own regime, q = poly(C)/D, for D up to a million: shared by three claims."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cache
@@ -17,8 +15,8 @@ from dynamics.positional.events import Events, find_events
 from dynamics.positional.labelling import LabelError, label_error
 from dynamics.positional.large_D import time_to_lead
 from dynamics.positional.slow_manifold import largest_stable_learning_rate
-from simulations.reproduction.claim import Measured, Value, measured_at
 from simulations.reproduction.fits import power
+from simulations.reproduction.measured import Measured, Value, measured_at
 
 C = 4
 SIZES = (1_000, 10_000, 100_000, 1_000_000)

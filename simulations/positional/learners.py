@@ -1,7 +1,5 @@
 """Learners of a downstream task, and the densities of random features they are compared at."""
 
-from __future__ import annotations
-
 #: Learners: v on A pre-trained on samples; v on A as initialized; v on uniform attention; a linear
 #: classifier of all D d numbers; A and v together; v on A of the idealized process; a learner that
 #: looks for the sets by coincidences (`dynamics.positional.baselines.set_finder`).

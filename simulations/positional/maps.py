@@ -1,16 +1,12 @@
 """Regime maps of positional attention: what Section 4.1 says about each point of a plane."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
+import xarray
 
 from simulations.maps import Map, Overlay, Sweep, cases_of
-
-if TYPE_CHECKING:
-    import xarray
+from simulations.positional.symmetric_line import line_drift
 
 #: Smallest excess of the test error that is drawn; below, it is the error of the expectation.
 LEAST_EXCESS = 1e-6
@@ -56,8 +52,6 @@ def _balance(sweep: Sweep, plane: xarray.Dataset) -> np.ndarray:
 
     The start, and the quasi-steady value that alpha reaches before the attention moves.
     """
-    from simulations.positional.symmetric_line import line_drift
-
     settled = plane["alpha_star"].values.ravel()
     field = np.full(settled.size, math.nan)
     for index, case in enumerate(cases_of(sweep, plane)):

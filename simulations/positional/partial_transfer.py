@@ -1,7 +1,5 @@
 """Fine-tuning where only a share of the sets is that of the pre-training (Section 5)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path

@@ -1,11 +1,10 @@
 """Trajectories enclosed for the claims about what is proved, once per process; trained beside."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import NamedTuple
 
 import numpy as np
+from scipy.integrate import solve_ivp
 
 from dynamics import Population, Problem, gradient_descent, gradient_flow
 from dynamics.positional.oracle import descent as full_model
@@ -112,8 +111,6 @@ def full_flow(proof: Proof, seed: int) -> Beside:
 
     Every entry is integrated for itself, the diagonal apart (Simplification 3.1).
     """
-    from scipy.integrate import solve_ivp
-
     problem = proof.problem
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(problem.D, problem.C)))
     w_star = runs.random_direction(rng, problem.dimension)

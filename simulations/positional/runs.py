@@ -1,7 +1,5 @@
 """Problems, populations and trajectories that several claims look at, computed once per process."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np
@@ -10,7 +8,7 @@ from dynamics import Population, Problem, SlowManifold, State, Trajectory, gradi
 from dynamics.core.trajectory import Status
 from dynamics.positional.events import Events, find_events
 from dynamics.positional.oracle import descent as full_model
-from simulations.reproduction.claim import Value
+from simulations.reproduction.measured import Value
 
 #: Flow time (learning rate x steps) up to which the named problems are followed.
 HORIZON = 1e8

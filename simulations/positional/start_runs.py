@@ -24,8 +24,8 @@ from dynamics.positional.samples import (
 )
 from dynamics.positional.samples.encodings import initial_encodings, train_encodings
 from simulations.positional.training_runs import HELD_OUT_SEED, SMALL, Window, window
-from simulations.reproduction.claim import Row, interval
 from simulations.reproduction.intervals import of_mean
+from simulations.reproduction.measured import Row, interval
 
 #: What is drawn: every A_ij by itself, N(0, (scale beta)^2 / D); or encodings P and A = P^T P;
 #: or P = sqrt(beta) I, whose A has zeros off the diagonal.

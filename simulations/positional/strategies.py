@@ -1,7 +1,5 @@
 """Hypothesis strategies for problems and states of positional attention; everything is small."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import reject

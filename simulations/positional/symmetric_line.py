@@ -29,8 +29,6 @@ two parts nearly cancel, rounding decides the sign;
 :mod:`simulations.positional.invariance.certified` proves signs.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

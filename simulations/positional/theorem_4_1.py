@@ -4,8 +4,6 @@ The theorem is about d going to infinity. Its asymptotic words are given here on
 a finite problem meets or misses; d = D by Simplification 3.1.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from functools import cache

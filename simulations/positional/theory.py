@@ -4,8 +4,6 @@ The outcomes of a run are those of Section 4.1: when the events happen, what is 
 was violated on the way.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -297,12 +295,6 @@ class Positional(Theory):
             name: float(getattr(settings["initial"], field)) for name, field in _START.items()
         }
         return found | {"horizon": horizon_of(case)}
-
-    def cases(self, **fixed: Any) -> Any:
-        """Return a strategy of values: small problems, shrinking towards the simplest."""
-        from simulations.positional.cases import values
-
-        return values(fixed)
 
     def flags(self, case: Case) -> dict[str, Any]:
         """Return the fields of the problem, and of start and method what is not the default."""

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,9 +37,7 @@ from dynamics.positional.samples import (
     train,
 )
 from dynamics.positional.samples.partitions import set_of, three_valued
-
-if TYPE_CHECKING:
-    from simulations.reproduction.claim import Context
+from simulations.reproduction.claim import Context
 
 #: Seed of the held-out samples: the same ones for every run of a problem.
 HELD_OUT_SEED = 1

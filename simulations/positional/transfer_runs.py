@@ -5,8 +5,6 @@ trained on N~ fresh samples; run ``number`` has the same seed whatever the learn
 group of runs with pre-training and held-out samples of its own (`transfer_statistics.SEEDS`).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict

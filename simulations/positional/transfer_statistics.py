@@ -5,8 +5,6 @@ which has pre-training data, downstream data and held-out samples of its own. In
 bootstrap intervals draw groups again, then runs within them; shares of failures are binomial.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import NamedTuple

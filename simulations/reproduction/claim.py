@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from simulations.reproduction.measured import Measured, Value
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -63,77 +64,8 @@ class Figure:
     size: tuple[float, float] = (7.0, 4.2)
 
 
-Value = float | int | str | bool
-
 #: A finding has at most so many characters.
 FINDING = 120
-
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
-
-
-@dataclass(frozen=True)
-class Measured:
-    """One number that a claim measured.
-
-    Attributes
-    ----------
-    name
-        Short stable identifier, such as ``"largest_deviation"``.
-    label
-        What people read, the same for all numbers of the name.
-    at
-        The problem or regime it belongs to, such as ``{"D": 64, "qD": 2}``; empty if the claim as a
-        whole.
-    value
-        The number, or a word where there is none.
-    unit
-        Such as ``"flow time"`` or ``"steps"``; empty for a pure number.
-
-    Raises
-    ------
-    ValueError
-        If the name is no identifier.
-    """
-
-    name: str
-    label: str
-    at: Mapping[str, Value]
-    value: Value
-    unit: str = ""
-
-    def __post_init__(self) -> None:
-        if not _NAME.fullmatch(self.name):
-            raise ValueError(
-                f"name = {self.name!r}: a measured number is named by letters, digits and _"
-            )
-
-
-#: Name, label and value, then the unit where there is one.
-Row = tuple[str, str, Value] | tuple[str, str, Value, str]
-
-
-def measured_at(at: Mapping[str, Value], *rows: Row) -> list[Measured]:
-    """Return the numbers of one place."""
-    return [Measured(name, label, at, value, *unit) for name, label, value, *unit in rows]
-
-
-def interval(name: str, label: str, low: Value, high: Value, unit: str = "") -> list[Row]:
-    """Return the rows ``NAME_low`` and ``NAME_high`` of the two ends of an interval."""
-    return [
-        (f"{name}_low", f"{label}, lower end", low, unit),
-        (f"{name}_high", f"{label}, upper end", high, unit),
-    ]
-
-
-def spread(name: str, label: str, found: Iterable[Value], unit: str = "") -> list[Row]:
-    """Return the rows of a value and of the two ends of its interval, given in this order."""
-    value, low, high = found
-    return [(name, label, value, unit), *interval(name, label, low, high, unit)]
-
-
-def in_words(value: Value, digits: str = ".2g") -> str:
-    """Return a number as it is formatted, a word as it is."""
-    return value if isinstance(value, str) else format(value, digits)
 
 
 @dataclass(frozen=True)
@@ -271,9 +203,9 @@ class Context:
         return "quick" if self.quick else "thorough" if self.thorough else "full"
 
 
-@dataclass(frozen=True)
-class Claim:
-    """A statement of the paper that this package can check.
+@dataclass(frozen=True, kw_only=True)
+class Words:
+    """What a claim says of itself: in its module all of it stands as literals.
 
     Attributes
     ----------
@@ -288,13 +220,6 @@ class Claim:
     criterion
         What decides the verdict and where it comes from: written from the statement, before the
         run.
-    headline
-        The number that is told first.
-    finding
-        What was found, in one sentence of at most `FINDING` characters: written from the measured
-        numbers, so that it cannot disagree with them.
-    run
-        Measures; raises only if it cannot.
     quick_note
         How ``--quick`` differs.
     thorough_note
@@ -302,7 +227,33 @@ class Claim:
     depends
         What the measurement trusts.
     paper
-        Where the statement comes from; ``None``: the registry fills in the paper of its theory.
+        Where the statement comes from; the registry fills it in.
+    """
+
+    id: str
+    place: str
+    statement: str
+    measures: str
+    criterion: str = ""
+    quick_note: str = ""
+    thorough_note: str = ""
+    depends: str = ""
+    paper: Paper | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim(Words):
+    """A statement of the paper that this package can check.
+
+    Attributes
+    ----------
+    run
+        Measures; raises only if it cannot.
+    headline
+        The number that is told first.
+    finding
+        What was found, in one sentence of at most `FINDING` characters: written from the measured
+        numbers, so that it cannot disagree with them.
     shares
         Claims with the same word here look at the same cached runs and are run by one process.
     alone_if_quick
@@ -310,17 +261,8 @@ class Claim:
         the runs again takes less than waiting for the others.
     """
 
-    id: str
-    place: str
-    statement: str
-    measures: str
     run: Callable[[Context], Outcome]
-    quick_note: str = ""
-    depends: str = ""
-    paper: Paper | None = None
-    shares: str = ""
-    alone_if_quick: bool = False
-    thorough_note: str = ""
-    criterion: str = ""
     headline: Headline | None = None
     finding: Callable[[Outcome], str] | None = None
+    shares: str = ""
+    alone_if_quick: bool = False

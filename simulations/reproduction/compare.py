@@ -11,8 +11,6 @@ A number may change by as much as it is uncertain:
 Wall times (unit ``s``) may be anything.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Power laws: fitted exponents, and exponents in the limit of a large parameter."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Intervals at 95 % for what is measured over a few runs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

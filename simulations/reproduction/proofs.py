@@ -1,13 +1,8 @@
 """What a claim says about the proofs of a derivation."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-from simulations.reproduction.claim import Measured, Outcome, measured_at
-
-if TYPE_CHECKING:
-    from symbolic.core.proof import Proof
+from simulations.reproduction.claim import Outcome
+from simulations.reproduction.measured import Measured, measured_at
+from symbolic.core.proof import Proof
 
 
 def decided(proofs: list[Proof]) -> list[Measured]:

@@ -1,7 +1,5 @@
 """What is stored of a claim that was run: the shape that the report relies on."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Run claims, side by side if asked, store each at once, and keep the report up to date."""
 
-from __future__ import annotations
-
 import io
 import json
 import time

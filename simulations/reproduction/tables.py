@@ -1,7 +1,5 @@
 """Measured numbers as tables: a row for each problem, a column for each quantity."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ nothing is computed twice; a quick one may prefer not to wait (`Claim.alone_if_q
 returns does not depend on the number of processes: it depends on its own seed only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Hypothesis strategy of small problems of the shallow transformer, for searches."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Regime maps of the shallow transformer: where attention ends, and how long learning takes."""
 
-from __future__ import annotations
-
 from simulations.maps import Map, Sweep
 
 MAPS = (

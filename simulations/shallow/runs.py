@@ -1,7 +1,5 @@
 """Starts and runs that the claims share: random weights, descent until a loss, runs in threads."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor

@@ -1,9 +1,8 @@
 """Hypothesis strategy for problems of the shallow transformer."""
 
-from __future__ import annotations
-
 from typing import Any
 
+from hypothesis import reject
 from hypothesis import strategies as st
 
 from dynamics.shallow import ShallowProblem
@@ -20,8 +19,6 @@ def shallow_problems(draw: st.DrawFn, where: str | None = None, **fixed: Any) ->
     ``where`` keeps the problems that satisfy a statement over the constants of the system
     ``shallow``, such as ``"alpha_confusion > 0"``.
     """
-    from hypothesis import reject
-
     for _ in range(1 if where is None else ATTEMPTS):
         drawn = draw(values(fixed))
         problem = ShallowProblem(**{name: x for name, x in drawn.items() if name not in _TRAIN})

@@ -4,8 +4,6 @@ Observables are those of one symmetric state: attention on label-relevant tokens
 the two numbers of the theory of concentration, the logit of an irrelevant query and the gap.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Mapping
@@ -246,12 +244,6 @@ class Shallow(Theory):
         problem, named = case.problem, [one.name for one in CONSTANTS if one.name != "horizon"]
         numbers = {name: float(getattr(problem, name)) for name in named}
         return numbers | {"horizon": horizon_of(case)}
-
-    def cases(self, **fixed: Any) -> Any:
-        """Return a strategy of values: small problems, shrinking towards the simplest."""
-        from simulations.shallow.cases import values
-
-        return values(fixed)
 
     def flags(self, case: Case) -> dict[str, Any]:
         """Return the fields of the problem, and the margin if it is not the default."""

@@ -1,7 +1,5 @@
 """How many digits of a derived risk and gradient are proved, at the start and late in training."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

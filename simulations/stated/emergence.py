@@ -1,7 +1,5 @@
 """An induction head: what its two layers keep, and when three numbers, or all 19, emerge."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """What a claim about a stated theory measures: its reduction, held against the paper and oracle."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +8,7 @@ import numpy as np
 import sympy as sp
 import xarray
 
-from simulations.reproduction.claim import Measured, measured_at
+from simulations.reproduction.measured import Measured, measured_at
 from simulations.stated.findings import Findings, examine
 from symbolic.theory import Theory
 

@@ -1,7 +1,5 @@
 """What a stated theory is found to be: its order parameters, held against the full model."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product

@@ -1,7 +1,5 @@
 """The full model of a stated theory: every entry, held against the derived reduction."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What a theory states about its data, as numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from collections.abc import Sequence as List
 from math import comb

@@ -1,7 +1,5 @@
 """What the full model's gradient says of the manifold that is stated, at small sizes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 

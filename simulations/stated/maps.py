@@ -1,7 +1,5 @@
 """Regime maps of a stated theory: where each order parameter ends, and the risk."""
 
-from __future__ import annotations
-
 from simulations.maps import Map, Sweep, outcome_map
 
 #: Outcomes that tell of a run rather than of the theory.

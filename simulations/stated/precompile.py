@@ -1,7 +1,5 @@
 """Compile the risk of a theory in a file: `python -m simulations.stated.precompile FILE.py`."""
 
-from __future__ import annotations
-
 import sys
 
 from simulations.stated.theory import StatedTheory

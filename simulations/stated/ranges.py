@@ -6,8 +6,6 @@ under the weights, at most a quarter of the product of both widths (Popoviciu). 
 a mean over data, a chance of at most r, is at most r times the bound.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple

@@ -1,20 +1,14 @@
 """What a file states, as claims of a report: its reduction, and each of its conjectures."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 
+import xarray
+
+from simulations.falsify import falsify
 from simulations.figures import one_run, report_figure
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Figure,
-    Outcome,
-    Paper,
-    Verdict,
-    measured_at,
-)
+from simulations.reproduction.claim import Claim, Context, Figure, Outcome, Paper, Verdict
+from simulations.reproduction.measured import measured_at
 from simulations.stated.findings import AGREES, examine
 from simulations.stated.theory import StatedTheory
 from simulations.theory import Theory
@@ -77,8 +71,6 @@ def _reduction(theory: StatedTheory, context: Context) -> Outcome:
 
 
 def _one_run(theory: StatedTheory) -> Figure:
-    import xarray
-
     case = theory.build({})
     run = theory.solve(case)
     data = xarray.Dataset(
@@ -94,8 +86,6 @@ def _one_run(theory: StatedTheory) -> Figure:
 
 
 def _conjecture(theory: StatedTheory, text: str, context: Context) -> Outcome:
-    from simulations.falsify import falsify
-
     budget = QUICK_BUDGET if context.quick else BUDGET
     report = falsify(
         text, system=theory, budget=budget, seed=context.seed, horizon=theory.horizon,

@@ -1,7 +1,5 @@
 """A stated theory made ready to run: derived, compiled, its data laid out."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

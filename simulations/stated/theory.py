@@ -5,8 +5,6 @@ Names of orbits that are no identifiers become words: ``Upsilon[global to local]
 ``Upsilon_global_to_local``.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 import re

@@ -12,8 +12,6 @@ share no code: `Entries`, all 28 d^2 of them, for one turn of the inputs after a
 alone, for any N.
 """
 
-from __future__ import annotations
-
 from functools import cached_property
 from itertools import product
 from typing import Any

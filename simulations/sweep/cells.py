@@ -1,7 +1,5 @@
 """One cell of a sweep: a pure function of its values, whoever computes it and when."""
 
-from __future__ import annotations
-
 import math
 import os
 import signal

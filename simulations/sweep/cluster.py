@@ -4,8 +4,6 @@ Tasks are pure and return their rows: a worker that dies loses nothing but time,
 scheduler gives its tasks to another, and nothing is written twice.
 """
 
-from __future__ import annotations
-
 import contextlib
 import logging
 from collections.abc import Iterator, Mapping, Sequence

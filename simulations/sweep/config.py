@@ -19,8 +19,6 @@
 Instead of ``[grid]``, tables ``[[list]]`` give the cells one by one.
 """
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import json

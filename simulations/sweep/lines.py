@@ -1,7 +1,5 @@
 """Where a key stands in a TOML text, for error messages; the parser itself does not tell."""
 
-from __future__ import annotations
-
 import re
 
 _HEADER = re.compile(r"\s*(\[\[?)\s*([^\]]+?)\s*\]\]?\s*(#.*)?$")

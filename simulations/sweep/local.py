@@ -4,8 +4,6 @@ A process computes one cell at a time: one that dies costs one cell, which is co
 that kills its process again and again is given up with status ``failed``.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """How far a sweep is and how long it will take, for a terminal or for a log."""
 
-from __future__ import annotations
-
 import sys
 from collections import Counter
 from time import monotonic

@@ -1,11 +1,11 @@
 """A sweep from its configuration to its labelled result, whoever computes the cells."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
+
+import xarray
 
 from simulations import theories
 from simulations.sweep.cells import Row, compile_kernels, measure_cell
@@ -16,9 +16,6 @@ from simulations.sweep.progress import Progress
 from simulations.sweep.stamp import stamp
 from simulations.sweep.store import SweepStore, labelled
 from simulations.theory import Theory
-
-if TYPE_CHECKING:
-    import xarray
 
 Block = tuple[int, list[Row]]
 

@@ -1,7 +1,5 @@
 """Checkpoints of a training run: arrays alone, never pickled, and the run they belong to."""
 
-from __future__ import annotations
-
 import hashlib
 import zipfile
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """A small convolutional network, as a plain parameter tree: what Section 6 compares with."""
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 from typing import Any

@@ -1,23 +1,18 @@
 """Positional against vanilla attention on one data set: presets, what is measured, what is kept."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray
 
 from dynamics.core.checks import require
 from dynamics.locality import Locality, attention_locality, locality, similarity
+from simulations.vision.data import ImageSet
 from simulations.vision.patches import grid_of
 from simulations.vision.tasks import Settings
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from simulations.vision.data import ImageSet
-    from simulations.vision.training import Trained
+from simulations.vision.training import Trained
 
 
 class Preset(NamedTuple):

@@ -1,20 +1,15 @@
 """Training on permuted patches: the same run, if P(0) is permuted along (Section 6, Figure 5a)."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.experimental
 import numpy as np
 
+from simulations.vision.data import ImageSet
 from simulations.vision.models import Model
 from simulations.vision.tasks import Settings
 from simulations.vision.training import start, task_of, trajectory
-
-if TYPE_CHECKING:
-    from simulations.vision.data import ImageSet
-
 
 #: Its name and place changed with JAX 0.8.
 _double: Any = (jax if hasattr(jax, "enable_x64") else jax.experimental).enable_x64

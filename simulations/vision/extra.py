@@ -1,7 +1,5 @@
 """The optional extra of this room: whether it is installed, and what a claim says if it is not."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import wraps
 from importlib.util import find_spec

@@ -1,7 +1,5 @@
 """What is read off encodings and images beside their locality."""
 
-from __future__ import annotations
-
 import numpy as np
 
 

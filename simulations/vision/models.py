@@ -6,8 +6,6 @@ The parameters are a dictionary of arrays, so that any optimizer works on them a
 over a leading axis.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Images as patches, row by row, and permutations of the patches."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

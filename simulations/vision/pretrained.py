@@ -16,8 +16,6 @@ transformers (``attn_implementation="eager"``)::
 All but `position_table` is in `dynamics.locality`.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterable

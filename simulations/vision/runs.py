@@ -6,23 +6,19 @@ of the images, parameters, batches, masks and permutation of its own, from the s
 its number.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from simulations.vision.data import load
+from simulations.reproduction.claim import Context
+from simulations.vision.data import ImageSet, load
 from simulations.vision.models import Model
 from simulations.vision.patches import restored, shuffled
 from simulations.vision.tasks import Settings
-
-if TYPE_CHECKING:
-    from simulations.reproduction.claim import Context
-    from simulations.vision.data import ImageSet
+from simulations.vision.training import held_out, start, task_of, train
 
 #: What is done to the patches: nothing, one permutation for all images, or one for each.
 IMAGE, CELLS, EACH = "order of the image", "one permutation", "another permutation per image"
@@ -147,8 +143,6 @@ def _cost(plan: Plan) -> float:
 
 
 def _trained(context: Context, plan: Plan, number: int, progress: Any) -> Run:
-    from simulations.vision.training import start, task_of, train
-
     images, seed = image_set(plan.data, context.seed, number), 1000 * context.seed + number
     rng = np.random.default_rng(np.random.SeedSequence(context.seed, spawn_key=(number,)))
     task = task_of(images, plan.model, plan.settings)
@@ -198,8 +192,6 @@ def mean_of_visible(seed: int) -> float:
 
     The images and masks are those that the first run is tested on.
     """
-    from simulations.vision.training import held_out, task_of
-
     plan = photographs("position", 1)
     images = image_set(plan.data, seed, 0)
     task = task_of(images, plan.model, plan.settings)

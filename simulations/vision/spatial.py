@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import expit
+from scipy.stats import rankdata
 
 from dynamics.core.adam import adam, at_rest
 from dynamics.core.checks import require
-
-if TYPE_CHECKING:
-    from simulations.vision.data import ImageSet
+from simulations.vision.data import Images, ImageSet
 
 #: Samples on which errors are measured.
 _TESTED = 20_000
@@ -177,8 +176,6 @@ def association(maps: np.ndarray, sets: np.ndarray) -> float:
 
 def auc(maps: np.ndarray, sets: np.ndarray) -> float:
     """Return the probability that an entry within a set exceeds one across sets."""
-    from scipy.stats import rankdata
-
     same, apart = sets[:, None] == sets, ~np.eye(len(sets), dtype=bool)
     within, across = maps[same & apart], maps[~same]
     ranks = rankdata(np.concatenate([within, across]))[: within.size].sum()
@@ -190,8 +187,6 @@ def as_images(data: Spatial, seed: int, count: int) -> tuple[ImageSet, np.ndarra
 
     Patches are single pixels; so that ViTs are trained on them as on any images.
     """
-    from simulations.vision.data import Images, ImageSet
-
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(data.D, 1)))
     sets, feature = data.sets(rng), unit(data.d, rng)
 

@@ -1,7 +1,5 @@
 """What a model learns from images: to tell classes, or patches that are masked."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 

@@ -1,13 +1,11 @@
 """Training of seeds side by side, with checkpoints, and what is read off a trained model."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -15,12 +13,10 @@ import numpy as np
 from dynamics.core.adam import Moments, adam, at_rest, clipped
 from dynamics.core.checks import require
 from simulations.vision.checkpoint import Checkpoint, fingerprint
+from simulations.vision.data import Images, ImageSet
 from simulations.vision.models import Model, Shape, Tree, initial
 from simulations.vision.patches import grid_of
 from simulations.vision.tasks import Batch, Settings, Task, batch, loss, score
-
-if TYPE_CHECKING:
-    from simulations.vision.data import Images, ImageSet
 
 _CHECKPOINT_SECONDS = 30.0
 _SHOWN = 256

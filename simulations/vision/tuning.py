@@ -6,19 +6,15 @@ claim uses. :data:`simulations.vision.runs.RATES` holds what was chosen; digits 
 shifts share a rate, of the least sum of both errors.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from simulations.vision.runs import STEPS_OF_CNN, image_set, photographs, plans_of_comparison
-
-if TYPE_CHECKING:
-    from simulations.vision.runs import Plan
+from simulations.vision.runs import STEPS_OF_CNN, Plan, image_set, photographs, plans_of_comparison
+from simulations.vision.training import train
 
 #: Rates that are tried, a factor of two apart.
 TRIED = (0.0025, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16)
@@ -57,8 +53,6 @@ def tune(
 
 
 def _error(plan: Plan, rate: float, seed: int) -> float:
-    from simulations.vision.training import train
-
     images = image_set(plan.data, 0, seed)
     settings = replace(plan.settings, rate=rate)
     try:

@@ -1,9 +1,8 @@
 """A derivation as data: its equations, what decides each, and the function that proves them."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import sympy as sp
 
@@ -56,3 +55,17 @@ class Derivation:
     prove: Callable[[], list[Proof]]
     notation: Notation = field(default_factory=Notation)
     emitted: Callable[[], str] | None = None
+
+
+def titled(
+    titles: Mapping[str, tuple[str, str]],
+    name: str,
+    statement: str | None,
+    equations: Iterable[Equation],
+    prove: Callable[[], list[Proof]],
+    **rest: Any,
+) -> Derivation:
+    """Return a derivation with the title and the place that the contents of a theory give it."""
+    title, place = titles[name]
+    text = " ".join((statement or "").split())
+    return Derivation(name, title, place, text, tuple(equations), prove, **rest)

@@ -1,7 +1,5 @@
 """What a derivation displays, held against the model: each equation by name, and what it lacks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 

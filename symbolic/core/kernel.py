@@ -1,7 +1,5 @@
 """A scalar kernel as data: arguments, named steps, results; and the functions they may call."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

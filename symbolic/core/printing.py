@@ -1,7 +1,5 @@
 """Derivations as text, as a LaTeX document, and as Python functions."""
 
-from __future__ import annotations
-
 import re
 import textwrap
 

@@ -1,7 +1,5 @@
 """The record of a proof by exact evaluation: what was compared, how often, and what failed."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any

@@ -8,8 +8,6 @@ A formula is the longest stretch of symbols, numbers, operators and brackets wit
 that holds a symbol or an operator. Words inside the brackets of a function stay words there.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from itertools import zip_longest

@@ -1,7 +1,5 @@
 """Kernels as Python source: one emitted module for each target of a theory."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path

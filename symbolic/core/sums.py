@@ -8,8 +8,6 @@ taken as independent unknowns. A zero found in this way is a zero for every leng
 of the entries.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import sympy as sp

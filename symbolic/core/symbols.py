@@ -4,8 +4,6 @@
 ``x_name`` stands for e^{name/tau} as an unknown of its own (`symbolic.core.zero`).
 """
 
-from __future__ import annotations
-
 import sympy as sp
 
 p = sp.Symbol("p", integer=True, odd=True, positive=True)

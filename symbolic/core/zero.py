@@ -12,8 +12,6 @@ a random point with probability at most d/m, m the inverse of the greatest proba
 value is a disproof.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

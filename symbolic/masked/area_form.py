@@ -7,8 +7,6 @@ gbar the sum of a_m g_m. For any key q with attention s_q the softmax gives
 -d loss / d Upsilon_q = s_q (gbar - g_m) if q is unmasked, in area m, and s_q gbar if it is masked.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,30 +1,18 @@
 """What `patchdyn derive masked-...` shows: equations and proofs of the second theory."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
+from functools import partial
 
 import sympy as sp
 
-from symbolic.core.derivation import Derivation, Equation
-from symbolic.core.proof import Proof, decide_all
+from symbolic.core.derivation import Derivation, Equation, titled
+from symbolic.core.proof import decide_all
 from symbolic.core.source import source
 from symbolic.masked import all_sizes, area_form, displays, kernels, lemma_5_1, lemma_5_2, reduction
 from symbolic.masked import symbols as sym
 from symbolic.masked.contents import TITLES
 
-
-def derivation(
-    name: str,
-    statement: str | None,
-    equations: list[Equation],
-    prove: Callable[[], list[Proof]],
-    emitted: Callable[[], str] | None = None,
-) -> Derivation:
-    """Return a derivation with the title and the place that the contents give it."""
-    title, place = TITLES[name]
-    text = " ".join((statement or "").split())
-    return Derivation(name, title, place, text, tuple(equations), prove, emitted=emitted)
+derivation = partial(titled, TITLES)
 
 
 def _area_form(name: str) -> Derivation:
@@ -93,7 +81,7 @@ def _kernels(name: str) -> Derivation:
     claims = kernels.identities()
     return derivation(name, kernels.__doc__, equations, lambda: [
         decide_all("Kernels", claims), all_sizes.prove_hessian()],
-        lambda: source(kernels.TARGETS[0]))  # fmt: skip
+        emitted=lambda: source(kernels.TARGETS[0]))  # fmt: skip
 
 
 BUILDERS: dict[str, Callable[[str], Derivation]] = {

@@ -4,8 +4,6 @@ Query p lies in the second area, the first is the global one; r is the attention
 attentions sum to 1. The two equations of the reduction are held against a count of masks.
 """
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import sympy as sp

@@ -4,8 +4,6 @@
 it lacks is a sum of small terms and keeps its digits.
 """
 
-from __future__ import annotations
-
 import sympy as sp
 
 from symbolic.core.kernel import Kernel

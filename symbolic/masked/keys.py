@@ -11,8 +11,6 @@ the first derivatives of the loss, y_s = sum_i w_i B_is, and a_m gather the unma
 the two logits gives what each cell adds, and `identities` puts the pieces together again.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from itertools import combinations_with_replacement
 

@@ -11,8 +11,6 @@ masked, is the lemma's alpha. The form is proved for every P, any areas and any 
 sizes and random rational points.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from fractions import Fraction

@@ -7,8 +7,6 @@ of p's own area gain. Proved for every P, any areas and any mask in `symbolic.ma
 checked here from the raw loss with numbered entries, at small sizes and random rational points.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from fractions import Fraction

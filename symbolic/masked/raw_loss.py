@@ -12,8 +12,6 @@ monomials are algebraically independent of each other and of b, z and Q, so each
 unknown of its own: what holds for them holds for the exponentials, and the other way round.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Sequence
 from fractions import Fraction

@@ -12,8 +12,6 @@ M masked patches. What cannot be removed is the loss where all of p's area is ma
 C(P - C_n, M - C_n) / C(P, M).
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator, Sequence
 from fractions import Fraction

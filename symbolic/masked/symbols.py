@@ -5,8 +5,6 @@ lacks, ``copies`` the number of equal areas that share ``a``; ``g`` is the deriv
 one image in ``a`` and ``g_mean`` its average over all keys, weighted by attention.
 """
 
-from __future__ import annotations
-
 import sympy as sp
 
 z, a, rest, copies = sp.symbols("z a rest copies", positive=True)

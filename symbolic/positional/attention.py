@@ -4,8 +4,6 @@ With A_ii = beta, A_ij = gamma inside a set and rho between sets, every row of S
 holds Lambda once, Gamma C - 1 times and Xi D - C times. Everything is exact for symbolic C, D, tau.
 """
 
-from __future__ import annotations
-
 import sympy as sp
 
 from symbolic.positional.symbols import (

@@ -1,13 +1,11 @@
 """What `patchdyn derive` shows: the equations of each step and the proof that goes with them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 
 import sympy as sp
 
-from symbolic.core.derivation import Derivation, Equation, Notation
+from symbolic.core.derivation import Derivation, Equation, Notation, titled
 from symbolic.core.proof import Proof, decide_all
 from symbolic.core.source import source
 from symbolic.positional import (
@@ -40,11 +38,9 @@ def derivation(
     prove: Callable[[], list[Proof]],
     emitted: Callable[[], str] | None = None,
 ) -> Derivation:
-    """Return a derivation with the title and the place that the contents give it."""
-    title, place = TITLES[name]
-    text = " ".join((statement or "").split())
-    shown = tuple(replace(one, ground=ground(name, one.name) or one.ground) for one in equations)
-    return Derivation(name, title, place, text, shown, prove, NOTATION, emitted)
+    """Return a derivation whose equations say what decides them."""
+    shown = [replace(one, ground=ground(name, one.name) or one.ground) for one in equations]
+    return titled(TITLES, name, statement, shown, prove, notation=NOTATION, emitted=emitted)
 
 
 def _attention(name: str) -> Derivation:

@@ -15,8 +15,6 @@ Proved for symbolic D, C and odd p from the weights, and from the D x D model wi
 entries of A free at small sizes.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from fractions import Fraction

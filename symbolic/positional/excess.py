@@ -6,8 +6,6 @@ Per set the sum of an affine function of (s, n) is affine in n alone, C k_0 + n 
 D/C sets, whose n sum to T, it is D k_0 + T k_1.
 """
 
-from __future__ import annotations
-
 import sympy as sp
 
 from symbolic.core.displays import Displays, at_points

@@ -26,8 +26,6 @@ negative, D (D-C) (rho' h)^2 <= h ell: rho < beta lasts at least for the time `u
 Decided for symbolic D and C, the activation by its values; the sign of F from the D x D model.
 """
 
-from __future__ import annotations
-
 import random
 
 import sympy as sp

@@ -8,8 +8,6 @@ invariant manifold or w* is built in. Coordinates are chosen so that w* is the f
 X_j = (s_j, xi_j2, ..., xi_jd), with symbolic s_j and noise xi_jk orthogonal to w*.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction

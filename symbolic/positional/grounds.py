@@ -4,8 +4,6 @@ An equation is a definition, or it names the identities that decide it, in the w
 ledger. An identity of another derivation is written ``derivation: identity``.
 """
 
-from __future__ import annotations
-
 DEFINITION = "by definition"
 
 _EXCHANGES = "pairs of one set", "pairs of different sets", "two orbits of the exchanges"

@@ -13,8 +13,6 @@ chain rule through their eight derivatives, to first order in Delta gamma and De
     N = Lambda + (C-1) Gamma e^{Delta gamma/tau} + (D-C) Xi e^{Delta rho/tau}.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache

@@ -4,8 +4,6 @@ Algebra is not arithmetic: each kernel names the steps that keep its rounding er
 `identities` shows that these steps are the same functions as the plain formulas.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from itertools import permutations
 

@@ -26,8 +26,6 @@ y^p (C + R (C-1)^(1-p)) to F. This may have the opposite sign of T: the argument
 ratio fails, and alpha can have several quasi-steady values between which it jumps.
 """
 
-from __future__ import annotations
-
 import sympy as sp
 
 from symbolic.core.displays import Displays, at_points

@@ -15,8 +15,6 @@ comparison passes one point with a probability of at most
 `symbolic.positional.reduction.error_bound`.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 

@@ -10,8 +10,6 @@ here by other means: the full model with numbered entries, at small sizes and ra
 (`symbolic.positional.lemma_4_1` says with which error).
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from fractions import Fraction

@@ -15,8 +15,6 @@ exact to the leading increment. The linear part nu of the activation moves neith
 its shares cancel over the sets.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import sympy as sp

@@ -9,8 +9,6 @@ act(x) = x^p + nu x. The signal set has s = 1 and n = C. (Label +1; Jelassi et a
 4.1. The closed forms are derived here; the paper states only their leading orders, in Lemma 4.3.)
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import sympy as sp

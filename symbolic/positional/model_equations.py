@@ -6,8 +6,6 @@ With rows S_ij of a softmax and margins O_i, F = sum_i act(O_i), and for one dat
     dL/dv = -kappa y s(-yF) sum_i act'(O_i) sum_j S_ij X_j.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import sympy as sp

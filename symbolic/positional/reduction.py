@@ -11,8 +11,6 @@ which a pattern has a probability that depends on its multiset only (`symbolic.p
 tests that of the paper).
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field

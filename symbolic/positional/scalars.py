@@ -5,8 +5,6 @@ compares what is emitted with sums over patches of unspecified number, with deri
 the words of the lemma.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import sympy as sp

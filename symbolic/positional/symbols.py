@@ -8,8 +8,6 @@ patches and ``R = T - C`` its sum outside the signal set; a set of type ``(a, b)
 coefficients +1 and ``b`` coefficients -1. The label is +1 unless ``y`` is written.
 """
 
-from __future__ import annotations
-
 import sympy as sp
 
 from symbolic.core.symbols import p as p

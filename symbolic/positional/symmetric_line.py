@@ -18,8 +18,6 @@ Proved from the reduced gradients for symbolic D, C and odd p, the mean by enume
 the whole from the D x D model at small sizes.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -7,8 +7,6 @@ odd in X for odd p, so the data (X, y) and (-X, -y) give the same gradient and y
 diagonal.
 """
 
-from __future__ import annotations
-
 import random
 from fractions import Fraction
 from typing import Any

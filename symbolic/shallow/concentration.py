@@ -13,8 +13,6 @@ alpha e^(rho h^2/2), so that the time tends to T_small as alpha falls. Without a
 alpha.
 """
 
-from __future__ import annotations
-
 import sympy as sp
 
 from symbolic.core.proof import Ledger, Proof, decide_all

@@ -1,24 +1,15 @@
 """What `patchdyn derive shallow-...` shows: equations and proofs of the third theory."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
+from functools import partial
 
 import sympy as sp
 
-from symbolic.core.derivation import Derivation, Equation
-from symbolic.core.proof import Proof
+from symbolic.core.derivation import Derivation, Equation, titled
 from symbolic.shallow import concentration, gram, reduction, scalars
 from symbolic.shallow.contents import TITLES
 
-
-def _derivation(
-    name: str, statement: str | None, equations: list[Equation], prove: Callable[[], list[Proof]]
-) -> Derivation:
-    """Return a derivation with the title and the place that the contents give it."""
-    title, place = TITLES[name]
-    return Derivation(name, title, place, " ".join((statement or "").split()),
-                      tuple(equations), prove)  # fmt: skip
+_derivation = partial(titled, TITLES)
 
 
 def _shown(name: str, left: sp.Expr | str, right: sp.Expr, note: str = "") -> Equation:

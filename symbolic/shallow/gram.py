@@ -10,8 +10,6 @@ spectrum of X stays. A finite step multiplies by 1 - eta^2 Omega^2 under every t
 drift over a fixed time is of order eta.
 """
 
-from __future__ import annotations
-
 import sympy as sp
 
 from symbolic.core.proof import Ledger, Proof

@@ -8,8 +8,6 @@ of SGD on the hinge loss moves each matrix along the gradient of y F where yF < 
 direction D in H and G in A. Only the U-parts of W_V, W_K and W_Q move, each as if it were all.
 """
 
-from __future__ import annotations
-
 import sympy as sp
 
 from symbolic.core.proof import Ledger, Proof

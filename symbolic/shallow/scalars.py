@@ -8,8 +8,6 @@ is the mean number of entries that a symmetry fixes. A random permutation of n t
 points and C_2 exchanged pairs, E[X] = E[X (X - 1)] = 1 and E[C_2] = 1/2 from n = 2 on.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from itertools import permutations, product
 

@@ -5,8 +5,6 @@ holds for all of them. Two traces are one where a word is a rotation of the othe
 transpose, as tr(XY) = tr(YX) and tr(X^T) = tr(X).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """What a theory's file may get wrong: one sentence, with the file and the line it is about."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import NamedTuple

@@ -10,8 +10,6 @@ Softmax is a primitive: a weight is e^(score - top) over the sum of these, ``top
 of an element that there is, so that nothing overflows and what is smallest keeps its digits.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial

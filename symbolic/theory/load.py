@@ -1,7 +1,5 @@
 """Reading a theory from its file."""
 
-from __future__ import annotations
-
 import runpy
 from pathlib import Path
 

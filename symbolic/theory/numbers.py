@@ -1,7 +1,5 @@
 """Sizes and constants of a theory: symbols, and what their values may be."""
 
-from __future__ import annotations
-
 import keyword
 import math
 import re

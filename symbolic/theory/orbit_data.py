@@ -5,8 +5,6 @@ alike, ``count[f]`` of them, each holding ``n[f, c]`` elements of kind ``c``. A 
 for every source on that set. Sets that are not inside another lie in a family of their own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import product

@@ -5,8 +5,6 @@ are the same. A tuple is built index by index, and an index that is new among k 
 set of n has n - k ways: multiplicities are polynomials in the sizes, for all sizes at once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ the data, once; what many configurations share, once for all of them (`symbolic.
 The names of a user's file never begin with an underscore; those of the emitted code do.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ The derivative of softmax weights is written in differences, p_j sum_k p_k (x_j'
 weight is nearly 1 nothing cancels, so that no digits are lost late in training.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from symbolic.theory.expression import Node, multiply, node

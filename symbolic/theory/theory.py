@@ -1,7 +1,5 @@
 """A theory as it is stated: sizes, parameters, data, loss; and what is derived from it."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ Written so where u is a number, data or an indicator, for which u + x_j can be 0
 derivative, whose weights sum to 0.
 """
 
-from __future__ import annotations
-
 from functools import reduce
 
 from symbolic.theory.expression import Node, multiply, node

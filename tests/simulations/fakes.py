@@ -7,15 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import xarray
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Figure,
-    Headline,
-    Outcome,
-    Verdict,
-    measured_at,
-)
+from simulations.reproduction.claim import Claim, Context, Figure, Headline, Outcome, Verdict
+from simulations.reproduction.measured import measured_at
 
 
 def figure(name: str = "line") -> Figure:
@@ -84,7 +77,9 @@ def claim(name: str, *, finding: str = "", headline: Headline | None = None, **o
 def fake_registry(*claims: Claim) -> SimpleNamespace:
     """What stands in for the module ``simulations.reproduction.registry``."""
     known = {claim.id: claim for claim in claims}
-    return SimpleNamespace(claim_ids=lambda: tuple(known), load=known.__getitem__)
+    return SimpleNamespace(
+        claim_ids=lambda: tuple(known), load=known.__getitem__, words=known.__getitem__
+    )
 
 
 def changed(theory, **methods):

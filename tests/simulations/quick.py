@@ -6,7 +6,8 @@ from dataclasses import replace
 from functools import cache
 
 from simulations.files.as_json import plain
-from simulations.reproduction.claim import FINDING, Claim, Context, Figure, Measured, Outcome
+from simulations.reproduction.claim import FINDING, Claim, Context, Figure, Outcome
+from simulations.reproduction.measured import Measured
 from simulations.reproduction.registry import load
 
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from simulations.reproduction.claim import Measured, Outcome, Verdict, measured_at, spread
+from simulations.reproduction.claim import Outcome, Verdict
+from simulations.reproduction.measured import Measured, measured_at, spread
 
 
 def outcome(*measured):

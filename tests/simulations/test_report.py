@@ -9,8 +9,9 @@ import pytest
 
 from simulations.display import PlainDisplay
 from simulations.files.store import StoreError
-from simulations.reproduction.claim import Context, Headline, Outcome, Verdict, measured_at
+from simulations.reproduction.claim import Context, Headline, Outcome, Verdict
 from simulations.reproduction.folder import ReportFolder
+from simulations.reproduction.measured import measured_at
 from simulations.reproduction.record import is_record
 from simulations.reproduction.registry import claim_ids, load
 from simulations.reproduction.report import MEANING, rerun, show, write_report

@@ -10,8 +10,9 @@ from dataclasses import replace
 import pytest
 
 from simulations.display import PlainDisplay
-from simulations.reproduction.claim import Claim, Context, Outcome, Verdict, measured_at
+from simulations.reproduction.claim import Claim, Context, Outcome, Verdict
 from simulations.reproduction.folder import ReportFolder
+from simulations.reproduction.measured import measured_at
 from simulations.reproduction.run import reproduce
 from simulations.reproduction.workers import grouped
 
@@ -41,7 +42,9 @@ def interrupt_parent(context: Context) -> Outcome:
 
 
 def named(name: str, run=tell_process, shares: str = "") -> Claim:
-    return Claim(name, "place", "statement", "measures", run, shares=shares)
+    return Claim(
+        id=name, place="place", statement="statement", measures="measures", run=run, shares=shares
+    )
 
 
 def run(path, claims, workers=2, **options):

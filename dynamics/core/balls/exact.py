@@ -1,7 +1,5 @@
 """Between floats and Arb: a float is the number it is, and what comes back is rounded outwards."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from typing import Any

@@ -10,8 +10,6 @@ A middle or radius that is not finite says nothing about the number; whoever com
 refuse it.
 """
 
-from __future__ import annotations
-
 import math
 
 from dynamics.core.jit import kernel

@@ -1,7 +1,5 @@
 """The curve that a tube is put around: collocation in floats. Nothing is claimed of it."""
 
-from __future__ import annotations
-
 from typing import Protocol
 
 import numpy as np

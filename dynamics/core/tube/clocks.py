@@ -8,8 +8,6 @@ learning rate eta, :math:`w_{n+1}\le gw_n+\eta b` with :math:`g\ge|1+\eta J|`, g
 bounds them in between.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any, ClassVar

@@ -18,8 +18,6 @@ is bounded exists on. For descent the same holds by induction over the steps. On
 during may take the place of bar, as often as one likes.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from flint import arb

@@ -8,8 +8,6 @@ eigenvectors B of the Jacobian in the metric of the flow, B^-1 enclosed. There t
 diagonal, and from part to part only |B'^-1 B|, nearly a rotation by a small angle, is paid.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol

@@ -1,7 +1,5 @@
 """Polynomials on [-1, 1] with Arb coefficients, and the series that hold all their derivatives."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

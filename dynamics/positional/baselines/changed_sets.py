@@ -12,8 +12,6 @@ Here both errors are computed exactly for uniform attention to one set per row (
 scores) and ``v = alpha w*``: :math:`F = C\sum_u\mathrm{act}(\kappa\alpha n_u/C)`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

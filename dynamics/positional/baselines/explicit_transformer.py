@@ -16,8 +16,6 @@ this is impossible: for the ``i`` of largest ``|p_i|``,
 C largest, unless C other patches tie with it by ``p_j = p_i``. `twin_gram` uses the two ways out.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterator

@@ -19,8 +19,6 @@ trained with the logistic loss by Adam on fresh samples. Three ways to make the 
 Gradients are written by hand; all arrays are NumPy's.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -23,8 +23,6 @@ inequality gives equal shares, which uniform weights attain. Hence :func:`gaussi
 For the discrete ``s_j`` other weights can be a little better, because they break ties.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from typing import NamedTuple

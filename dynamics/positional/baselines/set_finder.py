@@ -7,8 +7,6 @@ Knowing C, but neither sets nor feature, it ends with block attention to the set
 such learner can do is in `dynamics.positional.baselines.set_knowledge`.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

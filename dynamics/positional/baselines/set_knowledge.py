@@ -21,8 +21,6 @@ it is the majority of the features: the uniform linear model is the best of all 
 rule's needs a fixed share of the sets, hence N of order ``L = D/C``: the power of D is one.
 """
 
-from __future__ import annotations
-
 import math
 from functools import cache
 from typing import NamedTuple

@@ -5,8 +5,6 @@ set has ``n = y C``; the others are independent. Statistics that add up over the
 labelling function or the output of block attention, have a joint law that is a convolution power.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

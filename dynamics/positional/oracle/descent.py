@@ -4,8 +4,6 @@ The oracle for the reduced dynamics (Lemmas 4.1 and 4.2). It shares no code with
 none of their symmetries; `full_expectation` says what is exact.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The saved state of a run: written whole or not at all, and refused unless whole and its own."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

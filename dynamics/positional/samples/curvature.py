@@ -1,7 +1,5 @@
 """Second derivatives of the empirical risk (E), and the largest learning rate that is stable."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Samples of the distribution of Assumption 1, whole or reduced to what the model sees of them."""
 
-from __future__ import annotations
-
 import math
 import os
 from typing import Any

@@ -5,8 +5,6 @@ diagonal and all, so that A stays symmetric and positive semidefinite and every 
 row and its column.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

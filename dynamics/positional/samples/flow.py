@@ -1,7 +1,5 @@
 """The gradient flow of the empirical risk (E), by a stiff integrator, at small sizes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Empirical risk (E) and its exact gradient, the data read from memory once per evaluation."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import os

@@ -1,7 +1,5 @@
 """Test error of a model on fresh samples, from scalar projections instead of d-dimensional data."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 

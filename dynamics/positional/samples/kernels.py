@@ -5,8 +5,6 @@ threads of their own, and must give the same bits whatever the number of threads
 columns have their rows filled up with zeros to whole vectors, a width written ``wide``.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Partitions of the patches into L sets of C: squares of a grid, at random, or as given."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Compile the kernels of (E) once, in both precisions."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from dynamics.positional.problem import Problem

@@ -5,8 +5,6 @@ overlap, and on its ends, than on arithmetic. These functions leave nothing to c
 results stays in registers while the data pass by, in an order that nothing can change.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numba

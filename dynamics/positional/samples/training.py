@@ -1,7 +1,5 @@
 """Full-batch gradient descent on the empirical risk (E): the realistic process."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict

@@ -11,8 +11,6 @@ trusted: the multisets are distinct, all I > 0, and for every k
 .. math:: \sum_{\text{multisets with }k\text{ features}} I = \binom Nk 2^k .
 """
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
 from typing import NamedTuple

@@ -4,8 +4,6 @@ The images with at most K features are summed; of all others the loss is bounded
 :mod:`dynamics.positional.validated.tail` and the test error by their probability.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

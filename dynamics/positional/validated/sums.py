@@ -4,8 +4,6 @@ For each total sum T the contribution of a set type to a quantity is tabulated o
 empty set. A state is a short sparse dot product; 64 of them are handled side by side.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

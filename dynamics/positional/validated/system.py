@@ -1,7 +1,5 @@
 """The reduced dynamics as a system of which tubes can be proved."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache

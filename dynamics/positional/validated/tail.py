@@ -7,8 +7,6 @@ probabilities are exact (Arb, rounded up); given N = k the moments of
 largest alpha of the box. No Jacobian of g is needed.
 """
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
 

@@ -1,25 +1,21 @@
 """Huang et al., Section 6: the attention diversity metric on trained masked models."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Headline,
-    Measured,
-    Outcome,
-    Verdict,
-    measured_at,
-)
+import numpy as np
+import xarray
 
-if TYPE_CHECKING:
-    import numpy as np
-
-    from dynamics.masked import MaskedProblem
+from dynamics import gradient_flow
+from dynamics.masked import MaskedPopulation, MaskedProblem
+from dynamics.masked.best_positional_attention import best
+from dynamics.masked.diversity import attention_diversity
+from simulations.figures import report_figure
+from simulations.masked import runs
+from simulations.masked.figures import diversity as masked_diversity
+from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.measured import Measured, measured_at
 
 SIDE, TOP = 14, 10  # the grid of ViT-B/16, and the keys per query of the paper
 SEEDS = 10  # of ties and masks
@@ -54,9 +50,6 @@ class Maps:
 
 def run(context: Context) -> Outcome:
     """Train all queries of a grid with two clusters, and measure their maps and those beside."""
-    import numpy as np
-    import xarray
-
     drawn = 1 if context.quick else 5
     found: dict[str, Maps] = {}
     for number in range(drawn):
@@ -106,10 +99,6 @@ def problem_of(seed: int, query: int = 0) -> MaskedProblem:
     The left half is global in the first cluster, the lower half in the second; strips of 4 and 5
     and of 3 and 4 patches in random order make six local areas each (information gap about .2).
     """
-    import numpy as np
-
-    from dynamics.masked import MaskedProblem
-
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(14,)))
     row, column = np.divmod(np.arange(SIDE**2), SIDE)
     partitions = []
@@ -127,13 +116,6 @@ def model(seed: int) -> tuple[np.ndarray, np.ndarray]:
 
     Queries of one cell of the common refinement learn the same: one flow each.
     """
-    import numpy as np
-
-    from dynamics import gradient_flow
-    from dynamics.masked import MaskedPopulation
-    from dynamics.masked.best_positional_attention import best
-    from simulations.masked import runs
-
     rows, weights = [], []
     known: dict[tuple[int, ...], tuple[np.ndarray, np.ndarray]] = {}
     for p in range(SIDE**2):
@@ -153,8 +135,6 @@ def model(seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 def maps_of(seed: int, k: int) -> Maps:
     """Return metric and locality of all kinds of maps on an image of cluster k."""
-    import numpy as np
-
     P = SIDE**2
     partitions = problem_of(seed).partitions
     assert partitions is not None
@@ -186,15 +166,11 @@ def maps_of(seed: int, k: int) -> Maps:
 
 
 def _metric(logits: np.ndarray) -> float:
-    from dynamics.masked.diversity import attention_diversity
-
     return float(attention_diversity(logits, n=TOP))
 
 
 def judge(found: dict[str, Maps]) -> tuple[Verdict, str]:
     """Return the verdict: trained maps are more diverse than collapsed ones, and local."""
-    import numpy as np
-
     collapsed = [name for name, one in found.items() if not one.diverse]
     loose = [name for name, one in found.items() if not one.local]
     if not found or collapsed or loose:
@@ -216,9 +192,6 @@ def judge(found: dict[str, Maps]) -> tuple[Verdict, str]:
 
 
 def _figure(data: Any) -> Any:
-    from simulations.figures import report_figure
-    from simulations.masked.figures import diversity as masked_diversity
-
     return report_figure(
         "masked-diversity",
         "Attention diversity of trained masked models",

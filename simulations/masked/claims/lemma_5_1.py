@@ -1,13 +1,17 @@
 """Huang et al., Lemma 5.1: how the feature-position correlations move."""
 
-from __future__ import annotations
+from dataclasses import asdict
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
-
-from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict, measured_at
-
-if TYPE_CHECKING:
-    from simulations.masked.runs import Speeds
+from simulations.figures import report_figure
+from simulations.masked import runs
+from simulations.masked.data import speeds as masked_speeds_data
+from simulations.masked.figures import speeds as masked_speeds
+from simulations.masked.runs import Speeds
+from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.measured import measured_at
+from simulations.reproduction.proofs import decided, share_decided
+from symbolic.masked import lemma_5_1
 
 #: Rounding of sums over 70 masks is 1e-15; a wrong factor gives 1e-3 or more.
 TOLERANCE = 1e-13
@@ -19,12 +23,6 @@ SEEDS = 5
 
 def run(context: Context) -> Outcome:
     """Decide the identities exactly, compare with the oracle, look at the signs along flows."""
-    from dataclasses import asdict
-
-    from simulations.masked import runs
-    from simulations.reproduction.proofs import decided
-    from symbolic.masked import lemma_5_1
-
     proofs = lemma_5_1.prove_all(quick=context.quick)
     context.progress(0.3)
     compared = runs.agreements(1 if context.quick else 4, context.seed, SEEDS)
@@ -108,10 +106,6 @@ def judge(
 
 
 def _figure(courses: dict[str, Speeds]) -> Any:
-    from simulations.figures import report_figure
-    from simulations.masked.data import speeds as masked_speeds_data
-    from simulations.masked.figures import speeds as masked_speeds
-
     return report_figure(
         "masked-feature-speeds",
         "Lemma 5.1: speeds of the feature-position correlations",
@@ -126,8 +120,6 @@ def _figure(courses: dict[str, Speeds]) -> Any:
 
 
 def _finding(outcome: Outcome) -> str:
-    from simulations.reproduction.proofs import share_decided
-
     own = outcome.number("own_speed")
     rise = max(outcome.number("rise_random"), *outcome.values("rise"))
     return (

@@ -1,13 +1,19 @@
 """Huang et al., Lemma 5.2: how the position-position correlations move."""
 
-from __future__ import annotations
+from dataclasses import asdict
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
+import numpy as np
 
-from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict, measured_at
-
-if TYPE_CHECKING:
-    from simulations.masked.runs import Speeds
+from simulations.figures import report_figure
+from simulations.masked import runs
+from simulations.masked.data import speeds as masked_speeds_data
+from simulations.masked.figures import speeds as masked_speeds
+from simulations.masked.runs import Speeds
+from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.measured import measured_at
+from simulations.reproduction.proofs import decided, share_decided
+from symbolic.masked import lemma_5_2
 
 #: Rounding of sums over 70 masks is 1e-15; a wrong factor gives 1e-3 or more.
 TOLERANCE = 1e-13
@@ -17,12 +23,6 @@ SEEDS = 5
 
 def run(context: Context) -> Outcome:
     """Decide the identities exactly, compare with the oracle, compare speeds along flows."""
-    from dataclasses import asdict
-
-    from simulations.masked import runs
-    from simulations.reproduction.proofs import decided
-    from symbolic.masked import lemma_5_2
-
     proofs = lemma_5_2.prove_all(quick=context.quick)
     compared = runs.agreements(1 if context.quick else 4, context.seed, SEEDS)
     context.progress(0.4)
@@ -56,8 +56,6 @@ def run(context: Context) -> Outcome:
 
 def greatest_share(course: Speeds) -> float:
     """Return the greatest |projected PP speed| of an area over the fastest FP speed then."""
-    import numpy as np
-
     fastest = np.abs(course.features).max(axis=1)
     return float((np.nanmax(np.abs(course.positions), axis=1) / fastest).max())
 
@@ -79,10 +77,6 @@ def judge(
 
 
 def _figure(courses: dict[str, Speeds]) -> Any:
-    from simulations.figures import report_figure
-    from simulations.masked.data import speeds as masked_speeds_data
-    from simulations.masked.figures import speeds as masked_speeds
-
     return report_figure(
         "masked-position-speeds",
         "Lemma 5.2: position-position correlations move slowly",
@@ -96,8 +90,6 @@ def _figure(courses: dict[str, Speeds]) -> Any:
 
 
 def _finding(outcome: Outcome) -> str:
-    from simulations.reproduction.proofs import share_decided
-
     share = max(outcome.values("share"))
     return (
         f"{share_decided(outcome)}; position correlations move at most {share:.2g} times as "

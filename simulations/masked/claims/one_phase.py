@@ -1,22 +1,17 @@
 """Huang et al., Section 5.4: a negative gap, or a patch in the global area, and one phase."""
 
-from __future__ import annotations
+from dataclasses import asdict, dataclass
+from typing import Any
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+import numpy as np
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Headline,
-    Measured,
-    Outcome,
-    Verdict,
-    measured_at,
-)
-
-if TYPE_CHECKING:
-    from dynamics.masked import MaskedProblem
+from dynamics.masked import MaskedProblem
+from simulations.figures import report_figure
+from simulations.masked import runs
+from simulations.masked.data import course as masked_course_data
+from simulations.masked.figures import course as masked_course
+from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.measured import Measured, measured_at
 
 #: Largest other correlation over Phi_n when p has learned.
 CLOSE_TO_ZERO = 0.1
@@ -38,10 +33,6 @@ class Lead:
 
 def run(context: Context) -> Outcome:
     """Follow patches with a negative gap, and patches in the global area."""
-    from dataclasses import asdict
-
-    from simulations.masked import runs
-
     sizes = (10**6,) if context.quick else (10**6, 10**9, 10**12)
     found: dict[str, Lead] = {}
     measured: list[Measured] = []
@@ -72,10 +63,6 @@ def run(context: Context) -> Outcome:
 
 def lead_of(problem: MaskedProblem) -> Lead:
     """Return the numbers of one run."""
-    import numpy as np
-
-    from simulations.masked import runs
-
     events, run, speeds = runs.events(problem), runs.flow(problem), runs.speeds(problem)
     rest = np.abs(np.delete(speeds.features, speeds.own, axis=1)).max(axis=1)
     until = run.time <= events.learned.time
@@ -108,10 +95,6 @@ def judge(found: dict[str, Lead]) -> tuple[Verdict, str]:
 
 
 def _figure(problems: list[MaskedProblem]) -> Any:
-    from simulations.figures import report_figure
-    from simulations.masked.data import course as masked_course_data
-    from simulations.masked.figures import course as masked_course
-
     return report_figure(
         "masked-one-phase",
         "One phase: negative information gap, and the global area",

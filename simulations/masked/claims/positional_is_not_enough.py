@@ -1,22 +1,19 @@
 """Huang et al., Section 3.1: positional attention alone cannot do what FP attention does."""
 
-from __future__ import annotations
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+import numpy as np
+import xarray
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Headline,
-    Measured,
-    Outcome,
-    Verdict,
-    measured_at,
-)
-
-if TYPE_CHECKING:
-    from dynamics.masked import MaskedProblem
+from dynamics.masked import MaskedProblem, MaskedTrajectory
+from dynamics.masked.best_positional_attention import best, quadratic
+from simulations.figures import report_figure
+from simulations.masked import runs
+from simulations.masked.figures import positional as masked_positional
+from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.measured import Measured, measured_at
 
 #: Duality gap of the best positional attention, relative to its loss.
 GAP = 1e-6
@@ -57,10 +54,6 @@ class Comparison:
 
 def run(context: Context) -> Outcome:
     """Optimise positional attention, and train positions alone, features alone, and both."""
-    from dataclasses import asdict
-
-    from simulations.masked import runs
-
     seeds = range(context.seed, context.seed + (2 if context.quick else 5))
     problems = [runs.ONE_CLUSTER, *(shuffled((6, 3, 3), 2, seed) for seed in seeds), runs.GRID]
     if not context.quick:
@@ -114,9 +107,6 @@ def run(context: Context) -> Outcome:
 
 def compare(problem: MaskedProblem) -> Comparison:
     """Return the losses of one problem."""
-    from dynamics.masked.best_positional_attention import best
-    from simulations.masked import runs
-
     flows = {moving: runs.flow(problem, moving=moving, horizon=HORIZON)
              for moving in ("positions", "features", "all")}  # fmt: skip
     optimum = best(problem)
@@ -133,8 +123,6 @@ def shuffled(sizes: tuple[int, ...], K: int, seed: int) -> MaskedProblem:
 
     p's areas differ; the first partition is contiguous and p its last patch.
     """
-    from dynamics.masked import MaskedProblem
-
     for draw in range(10**4):
         problem = MaskedProblem.from_sizes(
             *[sizes] * K, seed=1000 * seed + draw, query=sum(sizes) - 1
@@ -167,8 +155,6 @@ class Pair:
 
 def equal_sizes(seeds: int, first: int) -> dict[str, Pair]:
     """Return the comparison for p alone, a quarter and half of the patches masked."""
-    from dynamics.masked.best_positional_attention import best, quadratic
-
     drawn = [shuffled(SIZES, 2, first + seed) for seed in range(seeds)]
     common = [_common(problem) for problem in drawn]
     found = {}
@@ -197,9 +183,6 @@ def by_clusters(most: int, seeds: int) -> list[list[float]]:
 
     K = 1, 2, ... random partitions of 36 patches into areas of 12, 6, 6, 6, 6.
     """
-    from dynamics.masked import MaskedProblem
-    from dynamics.masked.best_positional_attention import best, quadratic
-
     values = []
     for K in range(1, most + 1):
         row = []
@@ -246,11 +229,6 @@ def _left(one: Comparison) -> float:
 
 
 def _figure(problem: MaskedProblem, best: float, by_K: list[list[float]]) -> Any:
-    from simulations.figures import report_figure
-    from simulations.masked import runs
-    from simulations.masked.data import positional as masked_positional_data
-    from simulations.masked.figures import positional as masked_positional
-
     flows = {moving: runs.flow(problem, moving=moving, horizon=HORIZON)
              for moving in ("positions", "features", "all")}  # fmt: skip
     return report_figure(
@@ -263,9 +241,27 @@ def _figure(problem: MaskedProblem, best: float, by_K: list[list[float]]) -> Any
         "clusters, each with its own random partition of 36 patches (points: partitions; line: "
         "their mean); FP attention leaves nothing.",
         masked_positional.draw,
-        masked_positional_data.gather(flows, best, by_K),
+        gather_positional(flows, best, by_K),
         (7.4, 3.7),
     )
+
+
+def gather_positional(
+    flows: Mapping[str, MaskedTrajectory], best: float, by_K: Sequence[Sequence[float]]
+) -> xarray.Dataset:
+    """Return loss above the floor over its start of each run, and the optimum by K."""
+    width = max(run.time.size for run in flows.values())
+    data = np.full((2, len(flows), width), np.nan)
+    for number, run in enumerate(flows.values()):
+        data[0, number, : run.time.size] = run.time
+        data[1, number, : run.time.size] = run.excess / run.excess[0]
+    run = next(iter(flows.values()))
+    return xarray.Dataset(
+        {"time": (("run", "record"), data[0]), "left": (("run", "record"), data[1]),
+         "by_K": (("K", "seed"), np.array(by_K))},
+        coords={"run": list(flows), "K": np.arange(1, len(by_K) + 1)},
+        attrs={"best": float((best - run.floor[0]) / run.excess[0])},
+    )  # fmt: skip
 
 
 def _finding(outcome: Outcome) -> str:

@@ -1,23 +1,18 @@
 """Huang et al., Section 5: position-position correlations stay small."""
 
-from __future__ import annotations
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
+import numpy as np
+import xarray
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Headline,
-    Measured,
-    Outcome,
-    Verdict,
-    interval,
-    measured_at,
-)
-
-if TYPE_CHECKING:
-    from simulations.masked.runs import Regime
-    from simulations.reproduction.fits import Exponent
+from dynamics.masked.events import projected_positions
+from simulations.figures import report_figure
+from simulations.masked import runs
+from simulations.masked.figures import positions as masked_positions
+from simulations.masked.runs import Regime
+from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.fits import Exponent, exponent
+from simulations.reproduction.measured import Measured, interval, measured_at
 
 #: Uncertainty of an exponent that is called measured, relative to the exponent predicted.
 RESOLUTION = 0.1
@@ -27,12 +22,6 @@ SEEDS = 5
 
 def run(context: Context) -> Outcome:
     """Measure projected position correlations when p has learned, over decades of P."""
-    import numpy as np
-    import xarray
-
-    from simulations.masked import runs
-    from simulations.reproduction.fits import exponent
-
     sizes = np.array((runs.SMALL_P, *(10**e for e in range(6, 37, 10 if context.quick else 6))))
     regimes = (runs.WIDE_GAP, runs.NARROW_GAP, runs.NEGATIVE_GAP)
     measured: list[Measured] = []
@@ -89,11 +78,6 @@ def run(context: Context) -> Outcome:
 
 def correlations(regime: Regime, P: int) -> tuple[float, float]:
     """Return the greatest |Upsilon| projected on an area, and Phi_n, when p has learned."""
-    import numpy as np
-
-    from dynamics.masked.events import projected_positions
-    from simulations.masked import runs
-
     problem = regime.problem(P)
     state = np.asarray(runs.events(problem).learned.state)
     own = problem.layout.clusters[0].own_slot
@@ -102,11 +86,6 @@ def correlations(regime: Regime, P: int) -> tuple[float, float]:
 
 def sampled_share(regime: Regime, seed: int) -> float:
     """Return max |Upsilon| / Phi_n when p has learned, with random masks instead of mean counts."""
-    import numpy as np
-
-    from dynamics.masked.events import projected_positions
-    from simulations.masked import runs
-
     run, events = runs.sampled(regime, seed)
     state = np.asarray(events.learned.state if events.learned.happens else run.final)
     own = run.problem.layout.clusters[0].own_slot
@@ -115,8 +94,6 @@ def sampled_share(regime: Regime, seed: int) -> float:
 
 def judge(fits: dict[Regime, Exponent], share: float, sampled: float) -> tuple[Verdict, str]:
     """Return the verdict: the share falls as P^(-kappa_s); how large it is at P = 1024 is told."""
-    from simulations.masked import runs
-
     slopes = ", ".join(f"{fit.last:.4f} for -{regime.kappa_s:g}" for regime, fit in fits.items())
     text = (
         f"max |Upsilon| / Phi_n falls with exponents {slopes}; small, but not negligible at "
@@ -129,10 +106,6 @@ def judge(fits: dict[Regime, Exponent], share: float, sampled: float) -> tuple[V
 
 
 def _figure(data: Any) -> Any:
-    from simulations.figures import report_figure
-    from simulations.masked import runs
-    from simulations.masked.figures import positions as masked_positions
-
     return report_figure(
         "masked-pp-small",
         "Position-position correlations stay small",

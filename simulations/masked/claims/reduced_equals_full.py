@@ -1,23 +1,19 @@
 """The reduction to a handful of correlations per patch: against the d x d model, step by step."""
 
-from __future__ import annotations
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
+import numpy as np
+import xarray
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Headline,
-    Measured,
-    Outcome,
-    Verdict,
-    measured_at,
-)
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from dynamics.masked import MaskedProblem
+from dynamics import gradient_descent
+from dynamics.masked import MaskedPopulation, MaskedProblem
+from dynamics.masked import oracle as full
+from simulations.figures import against_full, report_figure
+from simulations.masked import runs
+from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.measured import Measured, measured_at
 
 #: Rounding over 500 steps at entries of order 1 is 1e-14 or less.
 TOLERANCE = 1e-12
@@ -26,10 +22,6 @@ STEPS, LEARNING_RATE = 500, 3.0
 
 def run(context: Context) -> Outcome:
     """Run both from Q = 0 and compare every correlation at every step."""
-    from dataclasses import asdict
-
-    from simulations.masked import runs
-
     problems = runs.ORACLE_PROBLEMS[: 2 if context.quick else 3]
     curves: dict[str, np.ndarray] = {}
     measured: list[Measured] = []
@@ -71,12 +63,6 @@ def run(context: Context) -> Outcome:
 
 def compare(problem: MaskedProblem) -> tuple[np.ndarray, dict[str, float], float]:
     """Return |difference| by step, what the d x d run violates, and how far it went."""
-    import numpy as np
-
-    from dynamics import gradient_descent
-    from dynamics.masked import MaskedPopulation
-    from dynamics.masked import oracle as full
-
     oracle = full.gradient_descent(problem, learning_rate=LEARNING_RATE, steps=STEPS)
     run = gradient_descent(
         MaskedPopulation(problem), learning_rate=LEARNING_RATE, steps=STEPS,
@@ -100,19 +86,24 @@ def judge(worst: float, still: float, spread: float, moved: float) -> tuple[Verd
 
 
 def _figure(curves: dict[str, np.ndarray]) -> Any:
-    from simulations.figures import report_figure
-    from simulations.masked.data import against_full as masked_against_full_data
-    from simulations.masked.figures import against_full as masked_against_full
-
     return report_figure(
         "masked-reduced-against-full",
         "A handful of correlations against the d x d matrix",
         "Largest difference between descent on the correlations of one patch and descent on the "
         "full matrix Q with every mask written out, at every step, from Q = 0. Dashed: the "
         "tolerance; dotted: the unit of rounding.",
-        masked_against_full.draw,
-        masked_against_full_data.gather(curves, TOLERANCE),
+        against_full.draw,
+        gather_against_full(curves, TOLERANCE),
         (7.0, 3.6),
+    )
+
+
+def gather_against_full(curves: Mapping[str, np.ndarray], tolerance: float) -> xarray.Dataset:
+    """Return |reduced - full| (problem, step)."""
+    return xarray.Dataset(
+        {"difference": (("problem", "step"), np.stack(list(curves.values())))},
+        coords={"problem": list(curves)},
+        attrs={"tolerance": tolerance},
     )
 
 

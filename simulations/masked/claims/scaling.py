@@ -1,26 +1,21 @@
 """Huang et al.: how ratio, switch and times scale with the number of patches."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Headline,
-    Measured,
-    Outcome,
-    Verdict,
-    interval,
-    measured_at,
-)
+import numpy as np
+import xarray
 
-if TYPE_CHECKING:
-    from dynamics.masked import MaskedProblem
-    from simulations.masked.runs import Regime
-    from simulations.reproduction.fits import Exponent
+from dynamics.masked import MaskedProblem
+from dynamics.masked.events import find_events
+from simulations.figures import report_figure
+from simulations.masked import runs
+from simulations.masked.figures import scaling as masked_scaling
+from simulations.masked.runs import Regime
+from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.fits import Exponent, exponent
+from simulations.reproduction.measured import Measured, interval, measured_at
 
 #: Uncertainty of an exponent that is called measured, relative to the exponent predicted.
 RESOLUTION = 0.1
@@ -63,11 +58,6 @@ class Ratio:
 
 def run(context: Context) -> Outcome:
     """Fit exponents over decades of P in the mean-field limit."""
-    import numpy as np
-    import xarray
-
-    from simulations.masked import runs
-
     sizes = runs.decades(context.quick)
     P = np.array(sizes, float)
     regimes = (*runs.TWO_PHASES, runs.NEGATIVE_GAP, runs.IN_GLOBAL, runs.IN_SMALL_GLOBAL)
@@ -135,9 +125,6 @@ _FINAL: dict[str, dict[str, float]] = {
 
 def _laws(regime: Regime, P: Any, series: Any) -> list[Law]:
     """Return what the theory predicts for a regime."""
-    from simulations.masked import runs
-    from simulations.reproduction.fits import exponent
-
     laws = []
     if regime.query == "local":
         laws.append(Law(_RATIO, regime.name, exponent(P, series[0]),
@@ -156,9 +143,6 @@ def final_stage(**changes: float) -> Ratio:
     With S = (1 - a_n)^2 it leaves out a factor a_n^2 in dS/dt, which makes it longer by
     4 sqrt(1e-6), and position correlations, which help by 1/(z^2 C_n).
     """
-    from dynamics.masked.events import find_events
-    from simulations.masked import runs
-
     problem = runs.WIDE_GAP.problem(10**8, **changes)
     run, population = runs.flow(problem, 1e-6), runs.population(problem)
     early, late = (find_events(run, population, eps=e).learned.time for e in (1e-4, 1e-6))
@@ -173,8 +157,6 @@ def one_phase_ratio(problem: MaskedProblem) -> Ratio:
     The integral leaves out the other correlations; to first order they change the speed by as much
     as they move relative to Phi_n: the rival at the start, positions 1/(z^2 C_n).
     """
-    from simulations.masked import runs
-
     events = runs.events(problem)
     positions = 1.0 / (problem.z_low**2 * problem.own_size())
     return Ratio(events.found.time / runs.one_phase_time(problem),
@@ -216,9 +198,6 @@ def judge(
 
 
 def _figure(data: Any) -> Any:
-    from simulations.figures import report_figure
-    from simulations.masked.figures import scaling as masked_scaling
-
     return report_figure(
         "masked-scaling",
         "Scaling with the number of patches",

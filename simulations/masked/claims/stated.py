@@ -1,13 +1,17 @@
 """The reduction with one partition, from one file: derived for all areas and masks."""
 
-from __future__ import annotations
+from pathlib import Path
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
+import numpy as np
 
+from simulations.figures import report_figure
+from simulations.figures import slopes as slopes_figure
 from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
-
-if TYPE_CHECKING:
-    from simulations.stated.evidence import Evidence
+from simulations.stated import evidence
+from simulations.stated.evidence import Evidence
+from symbolic import masked
+from symbolic.theory import load_theory
 
 #: G, C, N and M at which every entry and every mask is written out. Where G = C the global area is
 #: a local one like the others: a control, with fewer values.
@@ -18,16 +22,6 @@ TOLERANCE = 1e-11
 
 def run(context: Context) -> Outcome:
     """Derive the theory, and hold it against the full model at drawn sizes."""
-    from pathlib import Path
-
-    import numpy as np
-
-    from simulations.figures import report_figure
-    from simulations.figures import slopes as slopes_figure
-    from simulations.stated import evidence
-    from symbolic import masked
-    from symbolic.theory import load_theory
-
     theory = load_theory(Path(masked.__file__).parent / "stated.py")
     rng = np.random.default_rng(np.random.SeedSequence(context.seed, spawn_key=(16,)))
     sizes = SIZES[:2] if context.quick else SIZES

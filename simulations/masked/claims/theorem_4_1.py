@@ -1,29 +1,26 @@
 """Huang et al., Theorem 4.1: the loss goes to its floor, and how long that takes."""
 
-from __future__ import annotations
-
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Headline,
-    Measured,
-    Outcome,
-    Verdict,
-    interval,
-    measured_at,
-)
+import numpy as np
+import xarray
 
-if TYPE_CHECKING:
-    import numpy as np
+from dynamics import gradient_flow
+from dynamics.core.schedule import thinned
+from dynamics.masked import MaskedPopulation, MaskedProblem
+from dynamics.masked.events import find_events
+from simulations.figures import report_figure
+from simulations.masked import runs
+from simulations.masked.figures import convergence as masked_convergence
+from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.fits import Exponent, exponent
+from simulations.reproduction.measured import Measured, interval, measured_at
 
-    from dynamics.masked import MaskedProblem
-    from simulations.reproduction.fits import Exponent
-
+_RECORDS = 250
 #: Loss above its floor over E[z^2], and mean of (1 - a_n)^2 in every cluster, to be reached.
 EPS = 1e-4
 #: Uncertainty of an exponent that is called measured, relative to the exponent predicted.
@@ -75,10 +72,6 @@ class Rate:
 
 def run(context: Context) -> Outcome:
     """Follow exact small problems and large ones to EPS; fit the times to P, U/L and eps."""
-    from dataclasses import asdict
-
-    from simulations.masked import runs
-
     found: dict[str, End] = {}
     measured: list[Measured] = []
     problems = _problems(context.quick)
@@ -112,8 +105,6 @@ def run(context: Context) -> Outcome:
 
 
 def _problems(quick: bool) -> list[MaskedProblem]:
-    from simulations.masked import runs
-
     problems = [runs.ONE_CLUSTER, runs.TWO_CLUSTERS, runs.WIDE_GAP.problem(),
                 runs.NEGATIVE_GAP.problem(), runs.IN_GLOBAL.problem()]  # fmt: skip
     if not quick:
@@ -130,9 +121,6 @@ def last_stage(problem: MaskedProblem, eps: float) -> float:
 
 def end_of(problem: MaskedProblem) -> End:
     """Return where a run is after all areas were found and the last stage had twice its time."""
-    from dynamics.masked.events import find_events
-    from simulations.masked import runs
-
     run, population = runs.flow(problem, FOLLOWED), runs.population(problem)
     clusters = range(problem.K)
     founds = [find_events(run, population, cluster=k, eps=EPS).found.time for k in clusters]
@@ -146,11 +134,6 @@ def end_of(problem: MaskedProblem) -> End:
 
 def rates_of(context: Context) -> tuple[list[Rate], list[Measured]]:
     """Return the exponents of the time in P for each U/L, and of the last stage in 1/eps."""
-    import numpy as np
-
-    from simulations.masked import runs
-    from simulations.reproduction.fits import exponent
-
     local = 1.0 - runs.NARROW_GAP.kappa_s
     rates: list[Rate] = []
     rows: list[Measured] = []
@@ -195,11 +178,6 @@ def _interval(found: Exponent) -> str:
 @cache
 def time_to_find(P: int, spread: float) -> float:
     """Return the time to attention 1/2 with z in [1, spread], on six Gauss-Legendre points."""
-    from dynamics import gradient_flow
-    from dynamics.masked import MaskedPopulation
-    from dynamics.masked.events import find_events
-    from simulations.masked import runs
-
     problem = runs.NARROW_GAP.problem(P, z_high=spread if spread > 1.0 else None)
     nodes = NODES if spread > 1.0 else None
     horizon = runs.natural_horizon(problem, 1e-2)
@@ -210,9 +188,6 @@ def time_to_find(P: int, spread: float) -> float:
 
 def times_to(problem: MaskedProblem) -> list[float]:
     """Return the times at which (1 - a_n)^2 has fallen to each eps in every cluster."""
-    from dynamics.masked.events import find_events
-    from simulations.masked import runs
-
     run, population = runs.flow(problem, TAIL[-1]), runs.population(problem)
 
     def learned(eps: float) -> float:
@@ -255,10 +230,6 @@ def judge(found: dict[str, End], rates: list[Rate]) -> tuple[Verdict, str]:
 
 
 def _figure(curves: dict[str, tuple[np.ndarray, ...]]) -> Any:
-    from simulations.figures import report_figure
-    from simulations.masked.data import convergence as masked_convergence_data
-    from simulations.masked.figures import convergence as masked_convergence
-
     return report_figure(
         "masked-convergence",
         "The loss goes to its floor and attention to the area",
@@ -267,9 +238,24 @@ def _figure(curves: dict[str, tuple[np.ndarray, ...]]) -> Any:
         "cluster, masks that hide the whole area aside. Dashed: the accuracy asked for. All masks "
         "are enumerated up to P = 12; larger P are mean-field counts.",
         masked_convergence.draw,
-        masked_convergence_data.gather(curves, EPS),
+        gather_convergence(curves, EPS),
         (7.4, 4.6),
     )
+
+
+def gather_convergence(curves: Mapping[str, tuple[np.ndarray, ...]], eps: float) -> xarray.Dataset:
+    """Return (time, excess, shortfall) of each run, dims (run, record)."""
+    data = np.full((3, len(curves), _RECORDS), np.nan)
+    for number, columns in enumerate(curves.values()):
+        index = thinned(columns[0].size, _RECORDS)
+        for row, values in enumerate(columns):
+            data[row, number, : index.size] = values[index]
+    return xarray.Dataset(
+        {name: (("run", "record"), data[row])
+         for row, name in enumerate(("time", "excess", "shortfall"))},
+        coords={"run": list(curves)},
+        attrs={"eps": eps},
+    )  # fmt: skip
 
 
 def _finding(outcome: Outcome) -> str:

@@ -1,26 +1,21 @@
 """Huang et al., Sections 5.2 and 5.3: two phases of a local patch if the gap is positive."""
 
-from __future__ import annotations
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+import numpy as np
+import xarray
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Headline,
-    Measured,
-    Outcome,
-    Verdict,
-    interval,
-    measured_at,
-)
-
-if TYPE_CHECKING:
-    import xarray
-
-    from dynamics.masked import MaskedProblem
-    from simulations.maps import Sweep
+from dynamics.masked import MaskedProblem
+from simulations.figures import regime_map, report_figure
+from simulations.maps import Sweep, draw_data
+from simulations.masked import runs
+from simulations.masked.data import course as masked_course_data
+from simulations.masked.figures import course as masked_course
+from simulations.masked.maps import MAPS
+from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.measured import Measured, interval, measured_at
+from simulations.sweep.run import compute, grid
 
 #: |Phi_1| at the switch over everything else then; Phi_n afterwards over what Phi_1 still does.
 LEAD = 3.0
@@ -62,10 +57,6 @@ class Cells(NamedTuple):
 
 def run(context: Context) -> Outcome:
     """Follow local patches with a positive gap, and count phases over a plane of exponents."""
-    from dataclasses import asdict
-
-    from simulations.masked import runs
-
     problems = _problems(context.quick)
     measured: list[Measured] = []
     found = {}
@@ -107,8 +98,6 @@ def run(context: Context) -> Outcome:
 
 
 def _problems(quick: bool) -> list[MaskedProblem]:
-    from simulations.masked import runs
-
     sizes = (10**6, 10**12) if quick else (10**6, 10**9, 10**12)
     problems = [regime.problem(P) for regime in runs.TWO_PHASES for P in sizes]
     if not quick:
@@ -121,8 +110,6 @@ def _problems(quick: bool) -> list[MaskedProblem]:
 
 def _with_random_masks(context: Context) -> list[Measured]:
     """Return phases and Phi_1 at the switch at a size where counts fluctuate, and in mean field."""
-    from simulations.masked import runs
-
     regime = runs.WIDE_GAP
     seeds = range(context.seed, context.seed + SEEDS)
     drawn = [runs.sampled(regime, seed)[1] for seed in seeds]
@@ -140,8 +127,6 @@ def _with_random_masks(context: Context) -> list[Measured]:
 
 def phases_of(problem: MaskedProblem) -> Phases:
     """Return the numbers of one run."""
-    from simulations.masked import runs
-
     events, run = runs.events(problem), runs.flow(problem)
     areas = problem.layout.clusters[0]
     moments = [run.at(event.time) for event in (events.switch, events.learned)]
@@ -158,11 +143,6 @@ def phases_of(problem: MaskedProblem) -> Phases:
 
 def exponents(quick: bool, progress: Any = None) -> Sweep:
     """Return the runs of a local patch over (kappa_c, kappa_s), P = 10^6."""
-    import numpy as np
-
-    from simulations.maps import Sweep
-    from simulations.sweep.run import compute, grid
-
     across, up = (4, 5) if quick else (11, 12)
     axes = {
         "kappa_c": np.linspace(0.5, 0.97, up).round(4).tolist(),
@@ -200,10 +180,6 @@ def judge(found: dict[str, Phases], cells: Cells) -> tuple[Verdict, str]:
 
 
 def _course_figure(problems: list[MaskedProblem]) -> Any:
-    from simulations.figures import report_figure
-    from simulations.masked.data import course as masked_course_data
-    from simulations.masked.figures import course as masked_course
-
     return report_figure(
         "masked-two-phases",
         "Two phases of a local patch",
@@ -218,10 +194,6 @@ def _course_figure(problems: list[MaskedProblem]) -> Any:
 
 
 def _map_figure(sweep: Sweep) -> Any:
-    from simulations.figures import regime_map, report_figure
-    from simulations.maps import draw_data
-    from simulations.masked.maps import MAPS
-
     one = next(one for one in MAPS if one.name == "global-falls")
     return report_figure(
         "masked-regimes",

@@ -1,1 +1,1 @@
-"""What the figures show, computed: one module each, named like the figure that draws it."""
+"""What figures show, where a claim does not gather it itself: modules named like the figure."""

@@ -1,16 +1,15 @@
 """What is drawn in ``figures/course.py``."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray
 
-if TYPE_CHECKING:
-    from dynamics.masked import MaskedProblem
+from dynamics.masked import MaskedProblem
+from simulations.masked import runs
 from simulations.masked.figures.course import NAMES
+from simulations.masked.runs import Regime, describe
+from simulations.masked.theory import THEORY
 
 
 def gather(
@@ -20,9 +19,6 @@ def gather(
 
     Each run is shown until that many times the moment at which it has learned.
     """
-    from simulations.masked import runs
-    from simulations.masked.theory import THEORY
-
     parts = []
     moments: dict[str, list[float]] = {name: [] for name in ("switch", "learned", "law")}
     for problem in problems:
@@ -48,8 +44,6 @@ def gather(
 
 
 def _title(problem: MaskedProblem) -> str:
-    from simulations.masked.runs import Regime, describe
-
     if problem.kappa_c is None or problem.kappa_s is None:
         return describe(problem)
     return Regime(problem.kappa_c, problem.kappa_s, problem.roles[0]).name

@@ -1,17 +1,12 @@
 """What is drawn in ``figures/speeds.py``."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray
 
 from dynamics.core.schedule import thinned
-
-if TYPE_CHECKING:
-    from simulations.masked.runs import Speeds
+from simulations.masked.runs import Speeds
 
 _RECORDS = 300
 

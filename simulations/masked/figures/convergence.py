@@ -1,7 +1,5 @@
 """Loss above its floor and missing attention along runs, on logarithmic axes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import xarray

@@ -1,7 +1,5 @@
 """Correlations and attention of one query patch along runs of masked image modelling."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The attention diversity metric of several kinds of attention maps, and their locality."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

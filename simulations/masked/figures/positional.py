@@ -1,12 +1,10 @@
 """Training positions alone against training features: what is left of the loss."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import xarray
 
-from simulations.figures.style import COLOURS, REFERENCE, TIME, panel_letter, styled
+from simulations.figures.style import COLOURS, REFERENCE, TIME, panel_letters, styled
 
 _LOOK = {
     "positions": ("Upsilon_n", "-", r"positions alone ($\Upsilon$)"),
@@ -39,6 +37,5 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     artists["by K"] = right.plot(data["K"], data["by_K"].mean("seed"), "-", color=colour)[0]
     right.set(xlabel="clusters $K$", ylabel="left by the best positional attention",
               ylim=(0.0, 1.0), xticks=data["K"].values)  # fmt: skip
-    for letter, ax in zip("ab", (left, right)):
-        panel_letter(ax, letter)
+    panel_letters((left, right))
     return artists

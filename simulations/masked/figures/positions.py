@@ -1,7 +1,5 @@
 """Position-position correlations against the number of patches."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Numbers of masked image modelling against the number of patches, with predicted exponents."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Speeds of feature-position and position-position correlations along a run."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

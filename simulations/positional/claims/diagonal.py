@@ -1,27 +1,26 @@
 """Simplification 3.1 freezes the diagonal of A: of the dynamics, does that lose generality?"""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import asdict
+from typing import NamedTuple
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Headline,
-    Measured,
-    Outcome,
-    Row,
-    Verdict,
-    measured_at,
-)
+import numpy as np
+import xarray
 
-if TYPE_CHECKING:
-    import numpy as np
-
-    from dynamics import Population, Problem, Trajectory
-    from dynamics.positional.diagonal import DiagonalPopulation
+from dynamics import Population, Problem, Trajectory, gradient_descent, gradient_flow
+from dynamics.core.crossing import first_passage
+from dynamics.core.trajectory import Status
+from dynamics.positional.diagonal import DiagonalPopulation
+from dynamics.positional.labelling import label_error
+from dynamics.positional.oracle import descent as full
+from simulations.figures import report_figure
+from simulations.positional import runs
+from simulations.positional.figures import diagonal
+from simulations.positional.figures.diagonal import FIRST, KINDS, NAMES, POINTS
+from simulations.positional.runs import describe, or_word, place
+from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.measured import Measured, Row, measured_at
 
 #: Reduced against full-matrix descent: rounding of hundreds of steps at entries of order 1.
 TOLERANCE = 1e-12
@@ -78,13 +77,6 @@ class Compared(NamedTuple):
 
 def run(context: Context) -> Outcome:
     """Follow every problem with the diagonal frozen and trained; check the fourth parameter."""
-    from dataclasses import asdict
-
-    from simulations.figures import report_figure
-    from simulations.positional import runs
-    from simulations.positional.data import diagonal as diagonal_data
-    from simulations.positional.figures import diagonal
-
     tolerance = POPULATION_TOLERANCE
     problems = _problems(context)
     compared, paths = {}, {}
@@ -112,7 +104,7 @@ def run(context: Context) -> Outcome:
         "association is where it is positive; linear within 0.1 of zero. At larger sizes both "
         "curves end above zero.",
         diagonal.draw,
-        diagonal_data.gather(
+        gather_diagonal(
             {
                 runs.describe(problem): paths[problem]
                 for problem in _shown(context)
@@ -140,8 +132,6 @@ def judge(compared: Mapping[Problem, Compared], difference: float) -> tuple[Verd
     FAILS where they differ in a problem that meets the hypotheses, or where the reduced descent is
     not that of the full matrix.
     """
-    from simulations.positional.runs import describe
-
     inside = {problem: one for problem, one in compared.items() if one.meets}
     outside = {problem: one for problem, one in compared.items() if not one.meets}
     agree = sum(one.same for one in inside.values())
@@ -181,9 +171,6 @@ def judge(compared: Mapping[Problem, Compared], difference: float) -> tuple[Verd
 
 def _problems(context: Context) -> dict[Problem, float]:
     """Return the problems with their horizons (time = learning rate x steps)."""
-    from dynamics import Problem
-    from simulations.positional import runs
-
     papers_own = [(1_000, 4), (1_000, 16), (10_000, 4), (10_000, 16), (100_000, 4)]
     named = [runs.TINY, runs.CROWDED, runs.MANY_FEATURES, runs.DENSE_REGIMES[0], runs.BASE,
              runs.WIDE]  # fmt: skip
@@ -207,8 +194,6 @@ def _shown(context: Context) -> tuple[Problem, ...]:
 
 def _oracle_problems() -> tuple[Problem, ...]:
     """Return problems that the full matrix enumerates: tau, kappa, C and p of all kinds."""
-    from dynamics import Problem
-
     return (
         Problem(D=8, C=2, q=0.3, temperature=1.3, output_scale=5.0, beta=0.7),
         Problem(D=9, C=3, q=0.3),
@@ -218,10 +203,6 @@ def _oracle_problems() -> tuple[Problem, ...]:
 
 def _pair(problem: Problem, tolerance: float, horizon: float) -> tuple[Trajectory, Trajectory]:
     """Return the flows with a frozen and with a trained diagonal."""
-    from dynamics import gradient_flow
-    from dynamics.core.trajectory import Status
-    from simulations.positional import runs
-
     frozen = runs.flow(problem, tolerance, horizon)
     trained = gradient_flow(_populations(problem, tolerance)[1], horizon=horizon)
     if trained.status is not Status.COMPLETED:
@@ -234,16 +215,11 @@ def _pair(problem: Problem, tolerance: float, horizon: float) -> tuple[Trajector
 
 def _populations(problem: Problem, tolerance: float) -> tuple[Population, DiagonalPopulation]:
     """Return the risks with a frozen and with a trained diagonal."""
-    from dynamics.positional.diagonal import DiagonalPopulation
-    from simulations.positional import runs
-
     frozen = runs.population(problem, tolerance)
     return frozen, DiagonalPopulation(frozen)
 
 
 def _compare(problem: Problem, paths: tuple[Trajectory, Trajectory], tolerance: float) -> Compared:
-    from dynamics.positional.labelling import label_error
-
     floor = label_error(problem).error
     meets = floor <= 1.0 / problem.D and problem.q <= SPARSE
     risks = _populations(problem, tolerance)
@@ -253,10 +229,6 @@ def _compare(problem: Problem, paths: tuple[Trajectory, Trajectory], tolerance: 
 
 def _ending(path: Trajectory, population: Population | DiagonalPopulation, floor: float) -> Ending:
     """Evaluate a run; times and the largest violation come from its dense output."""
-    import numpy as np
-
-    from dynamics.core.crossing import first_passage
-
     end = float(path.time[-1])
     times = np.unique([*path.time[1:], *np.geomspace(1e-4, end, 2000)])
     states = np.array([_four(path, float(time)) for time in times])
@@ -292,8 +264,6 @@ def _four(path: Trajectory, time: float) -> tuple[float, ...]:
 
 def _numbers(problem: Problem, one: Compared) -> list[Measured]:
     """Return what the report shows of a problem."""
-    from simulations.positional.runs import or_word, place
-
     at = place(problem)
     rows: list[Row] = [
         ("meets", "meets the hypotheses", one.meets),
@@ -320,13 +290,6 @@ def _numbers(problem: Problem, one: Compared) -> list[Measured]:
 
 def _against_full_matrix(problem: Problem, steps: int, seed: int) -> float:
     """Return the largest difference of the four parameters, and of A from four values."""
-    import numpy as np
-
-    from dynamics import gradient_descent
-    from dynamics.positional.diagonal import DiagonalPopulation
-    from dynamics.positional.oracle import descent as full
-    from simulations.positional import runs
-
     population = DiagonalPopulation(runs.population(problem, 1e-12))
     start = population.problem.initial_state
     rate = runs.STABLE_FRACTION * population.largest_stable_learning_rate(start)
@@ -345,6 +308,22 @@ def _against_full_matrix(problem: Problem, steps: int, seed: int) -> float:
         raise RuntimeError(f"reduced descent stopped early: {reduced.message}")
     four: np.ndarray = np.column_stack([matrix.states(), matrix.diagonal()])
     return max(float(np.abs(reduced.states - four).max()), matrix.leakage())
+
+
+def gather_diagonal(paths: Mapping[str, tuple[Trajectory, Trajectory]]) -> xarray.Dataset:
+    """Return the order parameters (problem, kind, point) at times (problem, point)."""
+    times = np.array([np.geomspace(FIRST, pair[0].time[-1], POINTS) for pair in paths.values()])
+    states = np.array([
+        [[(*path.at(float(time)), path.problem.beta)[:4] for time in row] for path in pair]
+        for row, pair in zip(times, paths.values())
+    ])  # fmt: skip
+    columns = {
+        name: (("problem", "kind", "point"), states[..., index]) for index, name in enumerate(NAMES)
+    }
+    return xarray.Dataset(
+        columns | {"time": (("problem", "point"), times)},
+        coords={"problem": list(paths), "kind": list(KINDS)},
+    )
 
 
 def _finding(outcome: Outcome) -> str:

@@ -1,22 +1,27 @@
 """Simplification 3.1: A is trained in place of P. What if P itself is, with A = P^T P?"""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Figure,
-    Headline,
-    Outcome,
-    Verdict,
-    measured_at,
+from simulations.figures import report_figure
+from simulations.positional.data import starts as figures_data
+from simulations.positional.figures import starts as figures
+from simulations.positional.start_runs import (
+    ENCODINGS,
+    IDENTITY,
+    RATE,
+    RATE_A,
+    RATE_P,
+    SAMPLES,
+    Followed,
+    Start,
+    Summary,
+    followed,
+    problem_of,
 )
-
-if TYPE_CHECKING:
-    from simulations.positional.start_runs import Followed, Start, Summary
+from simulations.reproduction.claim import Claim, Context, Figure, Headline, Outcome, Verdict
+from simulations.reproduction.intervals import of_mean
+from simulations.reproduction.measured import measured_at
 
 #: Largest ratio of the mean test errors, P trained over A trained, that counts as the same error.
 TOLERANCE = 2.0
@@ -36,8 +41,6 @@ class Plan(NamedTuple):
 
 def starts() -> dict[str, Start]:
     """Return how each of the compared runs starts and what it trains."""
-    from simulations.positional.start_runs import ENCODINGS, IDENTITY, Start
-
     return {
         P_DRAWN: Start(ENCODINGS, trains_P=True),
         P_IDENTITY: Start(IDENTITY, trains_P=True),
@@ -48,8 +51,6 @@ def starts() -> dict[str, Start]:
 
 def run(context: Context) -> Outcome:
     """Train P and A on the same samples; read Top_C off P^T P and off A."""
-    from simulations.positional.start_runs import Summary, followed, problem_of
-
     plan = _plan(context)
     runs: dict[tuple[int, str], list[Followed]] = {}
     total, done = sum(D**4 for D in plan.sizes) * len(starts()) * plan.runs, 0
@@ -79,8 +80,6 @@ def run(context: Context) -> Outcome:
 
 def judge(found: Mapping[tuple[int, str], Summary]) -> tuple[Verdict, str]:
     """Compare P from its draw with A from 0 at every D; see the claim's criterion."""
-    from simulations.reproduction.intervals import of_mean
-
     verdicts, parts = [], []
     for D in sorted({D for D, _ in found}):
         drawn, identity = found[D, P_DRAWN], found[D, P_IDENTITY]
@@ -116,11 +115,6 @@ def _plan(context: Context) -> Plan:
 
 
 def _figure(plan: Plan, runs: Mapping[tuple[int, str], list[Followed]]) -> Figure:
-    from simulations.figures import report_figure
-    from simulations.positional.data import starts as figures_data
-    from simulations.positional.figures import starts as figures
-    from simulations.positional.start_runs import RATE, RATE_A, RATE_P, SAMPLES
-
     D = plan.sizes[-1] if plan.sizes[-1] <= 32 else 32
     courses = {name: runs[D, name] for name in starts()}
     return report_figure(

@@ -1,25 +1,20 @@
 """Events I, II and III of Section 4.1: when they happen, and where they do not."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict
+from typing import Any
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Headline,
-    Measured,
-    Outcome,
-    Row,
-    Verdict,
-    measured_at,
-)
-
-if TYPE_CHECKING:
-    from dynamics import Problem
-    from dynamics.positional.events import Events
+from dynamics import Problem
+from dynamics.positional.events import Events, attention_leads
+from simulations.figures import report_figure
+from simulations.positional import runs
+from simulations.positional import theorem_4_1 as theorem
+from simulations.positional.data import order_parameters as order_parameters_data
+from simulations.positional.figures import order_parameters
+from simulations.positional.runs import or_word
+from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.measured import Measured, Row, measured_at
 
 #: Flow times eta T up to which |rho| is compared with gamma, for the named regimes; the events
 #: themselves are sought up to the last.
@@ -30,12 +25,6 @@ D = 1024
 
 def run(context: Context) -> Outcome:
     """Locate the events on the flow of each named regime."""
-    from dataclasses import asdict
-
-    from dynamics.positional.events import attention_leads
-    from simulations.positional import runs
-    from simulations.positional import theorem_4_1 as theorem
-
     problems = _problems(context.quick)
     tolerances = {problem: runs.tolerance(context.quick, problem) for problem in problems}
     found = {}
@@ -85,8 +74,6 @@ def run(context: Context) -> Outcome:
 
 
 def _leads(time: float) -> Row:
-    from simulations.positional.runs import or_word
-
     return "T1_by_horizon", "II: T1 within a horizon", or_word(time, "never"), "flow time"
 
 
@@ -133,14 +120,10 @@ def _sensitivity(leads_at: Mapping[Problem, Sequence[float]]) -> str:
 
 
 def _problems(quick: bool) -> tuple[Problem, ...]:
-    from simulations.positional import runs
-
     return (runs.BASE, runs.WIDE, runs.CROWDED) if quick else runs.REGIMES + runs.DENSE_REGIMES
 
 
 def _shown(quick: bool) -> tuple[Problem, ...]:
-    from simulations.positional import runs
-
     return (runs.BASE,) if quick else (runs.BASE, runs.MANY_FEATURES)
 
 
@@ -151,11 +134,6 @@ def _definitions(found: Mapping[Problem, Events]) -> dict[str, str]:
 
 
 def _figure(problem: Problem, tolerance: float) -> Any:
-    from simulations.figures import report_figure
-    from simulations.positional import runs
-    from simulations.positional.data import order_parameters as order_parameters_data
-    from simulations.positional.figures import order_parameters
-
     base = problem == runs.BASE
     return report_figure(
         "order-parameters" if base else "order-parameters-second-rise",

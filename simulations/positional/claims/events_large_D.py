@@ -1,31 +1,19 @@
 """When the three events happen as D grows, and whether alpha rises until the risk is small."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Headline,
-    Measured,
-    Outcome,
-    Verdict,
-    measured_at,
-)
-
-if TYPE_CHECKING:
-    from simulations.positional.large_D import Case, Run
+from dynamics import Population, gradient_flow
+from dynamics.positional.events import find_events
+from simulations.figures import report_figure
+from simulations.positional import large_D as large
+from simulations.positional.data import large_D as figures_data
+from simulations.positional.figures import large_D as figures
+from simulations.positional.large_D import FIXED, LOSS_GOAL, TOLERANCE, Case, Run
+from simulations.positional.runs import or_word
+from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.measured import Measured, measured_at
 
 
 def run(context: Context) -> Outcome:
     """Collect T0, T1 and the second rise for every scaling, qD and D; fit exponents in D."""
-    from simulations.figures import report_figure
-    from simulations.positional import large_D as large
-    from simulations.positional.data import large_D as figures_data
-    from simulations.positional.figures import large_D as figures
-    from simulations.positional.runs import or_word
-
     found = large.follow_all(large.cases(context.quick, context.thorough), context.progress)
     measured: list[Measured] = []
     for case, one in found.items():
@@ -83,10 +71,6 @@ def run(context: Context) -> Outcome:
 
 def longer_horizon() -> list[Measured]:
     """Return T1 at D = 10^5, qD = 4, nu = 1/D for runs that go on beyond the goal for the risk."""
-    from dynamics import Population, gradient_flow
-    from dynamics.positional.events import find_events
-    from simulations.positional.large_D import TOLERANCE, Case
-
     case = Case("nu=1/D", 3, 4, 100_000)
     measured: list[Measured] = []
     for horizon in (3e8, 1e9, 3e9):
@@ -103,8 +87,6 @@ def longer_horizon() -> list[Measured]:
 
 def judge(found: dict[Case, Run]) -> tuple[Verdict, str]:
     """Return HOLDS if all three events happen at the paper's scalings, until the risk is small."""
-    from simulations.positional.large_D import FIXED, LOSS_GOAL
-
     inside = {case: one for case, one in found.items() if case.scaling != FIXED}
     leads = [one for one in inside.values() if one.events.T1.happens]
     rises = {case: one for case, one in inside.items() if one.events.onset.happens}
@@ -130,8 +112,6 @@ def judge(found: dict[Case, Run]) -> tuple[Verdict, str]:
 
 
 def _finding(outcome: Outcome) -> str:
-    from simulations.positional.large_D import FIXED
-
     rises = [one for one in outcome.numbers("onset") if one.at["scaling"] != FIXED]
     again = [one for one in rises if isinstance(one.value, float)]
     growth = max(outcome.values("exponent", of="T1", scaling="nu=1/D"))

@@ -1,23 +1,17 @@
 """The expectation in (P): enumeration, Fourier and sampling against each other, and their cost."""
 
-from __future__ import annotations
+from dataclasses import asdict
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
+import numpy as np
+import xarray
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Headline,
-    Measured,
-    Outcome,
-    Row,
-    Value,
-    Verdict,
-    measured_at,
-)
-
-if TYPE_CHECKING:
-    import xarray
+from dynamics import Problem, State
+from simulations.figures import report_figure
+from simulations.positional.data import time_to_equal_error as time_to_equal_error_data
+from simulations.positional.figures import time_to_equal_error
+from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.measured import Measured, Row, Value, measured_at
 
 #: Tolerance of the reference values, computed by the Fourier method.
 REFERENCE = 1e-11
@@ -30,11 +24,6 @@ SIGMAS = 3.0
 
 def run(context: Context) -> Outcome:
     """Measure error, bound and wall time of one gradient by every method."""
-    from dataclasses import asdict
-
-    from dynamics import Problem, State
-    from simulations.positional.data import time_to_equal_error as time_to_equal_error_data
-
     state = State(*STATE)
     problems = [Problem(D=64, C=4, q=qD / 64) for qD in FEATURES]
     tolerances = (1e-2, 1e-6, 1e-10) if context.quick else (1e-1, 1e-2, 1e-4, 1e-6, 1e-8, 1e-10)
@@ -88,8 +77,6 @@ def judge(panels: list[xarray.Dataset]) -> tuple[Verdict, str]:
 
 def _fastest(data: xarray.Dataset, method: str, error: float) -> float:
     """Return the least seconds of a gradient whose bound, relative, is below ``error``."""
-    import numpy as np
-
     good = (data["method"] == method) & data["measured"] & (data["bound"] <= error)
     return float(data["seconds"].where(good).min()) if bool(good.any()) else float(np.nan)
 
@@ -133,10 +120,6 @@ def _numbers(data: xarray.Dataset) -> list[Measured]:
 
 
 def _figure(panels: list[xarray.Dataset]) -> Any:
-    from simulations.figures import report_figure
-    from simulations.positional.data import time_to_equal_error as time_to_equal_error_data
-    from simulations.positional.figures import time_to_equal_error
-
     return report_figure(
         "time-to-equal-error",
         "Time to equal error of the three methods",

@@ -1,24 +1,21 @@
 """Figure 1b: sets on the grid of an image, localized and not, and what training finds of them."""
 
-from __future__ import annotations
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import NamedTuple
 
-from typing import TYPE_CHECKING, NamedTuple
+import numpy as np
+import xarray
+from scipy.special import softmax
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Figure,
-    Headline,
-    Measured,
-    Outcome,
-    Row,
-    Verdict,
-    measured_at,
-    spread,
-)
-
-if TYPE_CHECKING:
-    from simulations.positional.training_runs import Setting, Training
+from dynamics import Problem
+from dynamics.positional.samples.partitions import same_set, set_of
+from simulations.figures import report_figure
+from simulations.positional.figures import grid_sets
+from simulations.positional.training_runs import Setting, Training, trained
+from simulations.positional.transfer_statistics import group_interval
+from simulations.reproduction.claim import Claim, Context, Figure, Headline, Outcome, Verdict
+from simulations.reproduction.measured import Measured, Row, measured_at, spread
 
 #: Level at which the paper cuts similarities, scaled to -1 .. 1, in Figure 1a.
 CUT = 0.55
@@ -42,13 +39,6 @@ class Found(NamedTuple):
 
 def run(context: Context) -> Outcome:
     """Train on images whose sets are squares, and whose sets are not contiguous."""
-    from dataclasses import asdict
-
-    import numpy as np
-
-    from simulations.positional.training_runs import trained
-    from simulations.positional.transfer_statistics import group_interval
-
     settings = _settings(context.quick)
     runs: dict[str, Training] = {}
     found: dict[str, list[Found]] = {}
@@ -92,10 +82,6 @@ def judge(found: dict[str, list[Found]]) -> tuple[Verdict, str]:
 
     FAILS if surely fewer than half do in one of them. Surely: with the 95 % interval over runs.
     """
-    import numpy as np
-
-    from simulations.positional.transfer_statistics import group_interval
-
     parts, shares = [], []
     for layout, several in found.items():
         share = group_interval(np.array([one.recovered for one in several]))
@@ -118,11 +104,6 @@ def judge(found: dict[str, list[Found]]) -> tuple[Verdict, str]:
 
 def look(setting: Setting, run: Training) -> Found:
     """Return what the learned A of a run says about the sets."""
-    import numpy as np
-    from scipy.special import softmax
-
-    from dynamics.positional.samples.partitions import same_set, set_of
-
     problem = setting.problem
     D = problem.D
     same = same_set(set_of(problem, run.partition))
@@ -143,9 +124,6 @@ def look(setting: Setting, run: Training) -> Found:
 
 
 def _settings(quick: bool) -> dict[str, Setting]:
-    from dynamics import Problem
-    from simulations.positional.training_runs import Setting
-
     D, N, steps, rate = (16, 4000, 60, 50.0) if quick else (64, 12_000, 120, 128.0)
     problem = Problem(D=D, C=4, q=8 / D, nu=0.1, beta=1.5, output_scale=1.0)
     return {
@@ -155,10 +133,6 @@ def _settings(quick: bool) -> dict[str, Setting]:
 
 
 def _figure(settings: dict[str, Setting], runs: dict[str, Training]) -> Figure:
-    from simulations.figures import report_figure
-    from simulations.positional.data import grid_sets as grid_sets_data
-    from simulations.positional.figures import grid_sets
-
     problem = settings["squares"].problem
     return report_figure(
         "figure-1b",
@@ -169,8 +143,25 @@ def _figure(settings: dict[str, Setting], runs: dict[str, Training]) -> Figure:
         "diagonal entry left out (grey). Right: the rows of all patches, each drawn as a small "
         "grid at the place of its patch, as in Figure 1a. The first of five runs each.",
         grid_sets.draw,
-        grid_sets_data.gather(runs),
+        gather_grid_sets(runs),
         (9.5, 6.0),
+    )
+
+
+def gather_grid_sets(runs: Mapping[str, Training]) -> xarray.Dataset:
+    """Return owner (layout, patch) and A (layout, patch, other_patch)."""
+    owners = []
+    for run in runs.values():
+        owner = np.empty(run.A.shape[0], dtype=int)
+        for index, patches in enumerate(run.partition):
+            owner[patches] = index
+        owners.append(owner)
+    return xarray.Dataset(
+        {
+            "owner": (("layout", "patch"), np.stack(owners)),
+            "A": (("layout", "patch", "other_patch"), np.stack([run.A for run in runs.values()])),
+        },
+        coords={"layout": list(runs)},
     )
 
 

@@ -1,26 +1,20 @@
 """Figure 2: on Gaussian patches a transformer generalizes, but P^T P need not show the sets."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import asdict
+from typing import Any, NamedTuple
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Headline,
-    Measured,
-    Outcome,
-    Row,
-    Verdict,
-    interval,
-    measured_at,
-)
+import numpy as np
+import xarray
 
-if TYPE_CHECKING:
-    import xarray
-
-    from simulations.positional.data.gaussian_patches import Architecture
+from dynamics.positional.baselines.gaussian_patches import Student, Task, linear_level
+from simulations.figures import report_figure
+from simulations.positional.data import gaussian_patches as figures_data
+from simulations.positional.data.gaussian_patches import Architecture
+from simulations.positional.figures import gaussian_patches as figures
+from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.intervals import of_mean
+from simulations.reproduction.measured import Measured, Row, interval, measured_at
 
 #: A test error below this share of the linear level counts as small.
 SMALL = 0.5
@@ -50,10 +44,6 @@ class Trained(NamedTuple):
 
 def run(context: Context) -> Outcome:
     """Train every architecture and look at P^T P."""
-    from dataclasses import asdict
-
-    from simulations.positional.data import gaussian_patches as figures_data
-
     architectures = _architectures(context.quick, context.thorough, context.seed)
     records = 15 if context.quick else 30
     data = figures_data.gather(architectures, _BATCH, records, context.progress)
@@ -97,9 +87,6 @@ def judge(trained: Sequence[Trained]) -> tuple[Verdict, str]:
 
 def _architectures(quick: bool, thorough: bool, seed: int) -> list[Architecture]:
     """Return the students: the two of the figure first; three if quick, else five or all."""
-    from dynamics.positional.baselines.gaussian_patches import Student, Task
-    from simulations.positional.data.gaussian_patches import Architecture
-
     own, shared = Task(_D, _C, _d, False), Task(_D, _C, _d, True)
 
     def heads(count: int) -> Student:
@@ -151,11 +138,6 @@ def _summarize(data: xarray.Dataset, name: str) -> Trained:
 
 
 def _numbers(data: xarray.Dataset) -> list[Measured]:
-    import numpy as np
-
-    from dynamics.positional.baselines.gaussian_patches import linear_level
-    from simulations.reproduction.intervals import of_mean
-
     level = linear_level(_D // _C, np.random.default_rng(0), 500_000)
     measured = measured_at({"L": _D // _C}, ("linear_level", "linear level", level))
     kinds = {
@@ -187,9 +169,6 @@ def _numbers(data: xarray.Dataset) -> list[Measured]:
 
 
 def _figure(data: xarray.Dataset, quick: bool) -> Any:
-    from simulations.figures import report_figure
-    from simulations.positional.figures import gaussian_patches as figures
-
     kept = "Quick run: three of five architectures, fewer steps and seeds. " if quick else ""
     return report_figure(
         "gaussian-patches",

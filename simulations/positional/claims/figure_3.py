@@ -1,12 +1,22 @@
 """Figure 3: a data point on the grid whose label the majority of its features contradicts."""
 
-from __future__ import annotations
-
 import math
+from dataclasses import asdict
 from typing import NamedTuple
 
-from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict, measured_at
+import numpy as np
+import xarray
 
+from dynamics import Problem
+from dynamics.positional.baselines.linear_models import uniform_error
+from dynamics.positional.samples.data import labelling_function, sample
+from dynamics.positional.samples.partitions import set_of, squares
+from simulations.figures import report_figure
+from simulations.positional.figures import data_point
+from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.measured import measured_at
+
+_MAX_DRAWS = 10_000
 #: Standard errors by which the share of such points may miss its exact probability.
 SIGMAS = 4.0
 
@@ -25,16 +35,8 @@ class Point(NamedTuple):
 
 def run(context: Context) -> Outcome:
     """Draw data points until the figure's situation occurs, and count how often it does."""
-    from dataclasses import asdict
-
-    from dynamics import Problem
-    from dynamics.positional.baselines.linear_models import uniform_error
-    from simulations.figures import report_figure
-    from simulations.positional.data import data_point as data_point_data
-    from simulations.positional.figures import data_point
-
     problem = Problem(D=64, C=4, q=0.35, d=16)
-    data = data_point_data.gather(problem, context.seed)
+    data = gather_data_point(problem, context.seed)
     exact = uniform_error(problem).wrong
     share = float(data.attrs["outvoted"])
     spread = math.sqrt(exact * (1.0 - exact) / data.attrs["images"])
@@ -91,6 +93,39 @@ def judge(point: Point) -> tuple[Verdict, str]:
     if right and abs(point.deviation) <= SIGMAS:
         return Verdict.HOLDS, text
     return Verdict.FAILS, text
+
+
+def gather_data_point(problem: Problem, seed: int) -> xarray.Dataset:
+    """Draw data points until one with y = +1 has more patches "-1" than "+1"; return it.
+
+    X (D, d) on a square grid, sets being squares. ``draws`` counts the data points with y = +1
+    that were drawn, ``outvoted`` is their share with more "-1" than "+1" among `_MAX_DRAWS`.
+    """
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(36,)))
+    sets = squares(problem)
+    w = rng.normal(size=problem.dimension)
+    w /= np.linalg.norm(w)
+    X, y = sample(problem, _MAX_DRAWS, rng, sets, w)
+    X = X[y > 0.0]
+    coefficients = np.rint(X @ w).astype(int)
+    outvoted = coefficients.sum(axis=1) < 0
+    chosen = int(np.argmax(outvoted))
+    s, owner = coefficients[chosen], set_of(problem, sets)
+    whole = [bool(np.all(s[patches] == 1)) for patches in sets]
+    return xarray.Dataset(
+        {"X": (("patch", "entry"), X[chosen]), "coefficient": ("patch", s),
+         "set": ("patch", owner), "w_star": ("entry", w)},
+        attrs={
+            "signal_set": int(np.argmax(whole)),
+            "whole_sets": int(sum(whole)),
+            "f_star": float(labelling_function(problem, X[chosen : chosen + 1], sets, w)[0]),
+            "draws": chosen + 1,
+            "outvoted": float(outvoted.mean()),
+            "images": int(outvoted.size),
+            "residual": float(np.abs(X @ w - coefficients).max()),
+            "C": problem.C,
+        },
+    )  # fmt: skip
 
 
 def _finding(outcome: Outcome) -> str:

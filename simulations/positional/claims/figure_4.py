@@ -1,25 +1,18 @@
 """Figure 4: mask, learned A, test error and cosine of a training run on finite samples."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Figure,
-    Headline,
-    Measured,
-    Outcome,
-    Verdict,
-    in_words,
-    measured_at,
-)
+import numpy as np
 
-if TYPE_CHECKING:
-    from simulations.positional.training_runs import Setting, Training
+from simulations.figures import report_figure
+from simulations.positional import training_runs
+from simulations.positional.data import training as training_data
+from simulations.positional.figures import training
+from simulations.positional.training_runs import LARGE, PUBLIC, SOURCE, Setting, Training
+from simulations.reproduction.claim import Claim, Context, Figure, Headline, Outcome, Verdict
+from simulations.reproduction.measured import Measured, in_words, measured_at
 
 #: Smallest cosine of v and w* at the end that counts as aligned.
 TOLERANCE = 0.98
@@ -51,8 +44,6 @@ class Panels(NamedTuple):
 
 def run(context: Context) -> Outcome:
     """Draw the four panels at the public settings and at a larger problem."""
-    from simulations.positional import training_runs
-
     names = (training_runs.PUBLIC, training_runs.LARGE)
     settings = {
         name: entry
@@ -94,8 +85,6 @@ def run(context: Context) -> Outcome:
 
 def panels(runs: Sequence[Training]) -> Panels:
     """Return what the panels of a setting show."""
-    import numpy as np
-
     associated = [run.window.first for run in runs]
     return Panels(
         matches=all(run.association[-1] == 1.0 for run in runs),
@@ -141,12 +130,6 @@ def judge(found: Sequence[tuple[str, Panels]]) -> tuple[Verdict, str]:
 
 
 def _figure(runs: dict[str, list[Training]], settings: dict[str, tuple[Setting, int]]) -> Figure:
-    from simulations.figures import report_figure
-    from simulations.positional import training_runs
-    from simulations.positional.data import training as training_data
-    from simulations.positional.figures import training
-    from simulations.positional.training_runs import SOURCE
-
     names = "; ".join(
         f"{name}: {training_runs.describe(settings[name][0])}, {len(some)} runs"
         for name, some in runs.items()
@@ -165,8 +148,6 @@ def _figure(runs: dict[str, list[Training]], settings: dict[str, tuple[Setting, 
 
 
 def _finding(outcome: Outcome) -> str:
-    from simulations.positional.training_runs import LARGE, PUBLIC
-
     fall, association, other_fall, other = (
         in_words(outcome.number(what, setting=name), "g")
         for name in (PUBLIC, LARGE)

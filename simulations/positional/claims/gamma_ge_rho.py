@@ -1,28 +1,37 @@
 """gamma >= rho for all times: where it holds, where it fails, and the condition that decides."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import asdict
+from typing import Any, NamedTuple
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Headline,
-    Measured,
-    Outcome,
-    Verdict,
-    interval,
-    measured_at,
+import numpy as np
+import xarray
+from scipy import stats
+
+from dynamics import Problem, Trajectory
+from simulations.figures import report_figure
+from simulations.positional import runs
+from simulations.positional import theorem_4_1 as theorem
+from simulations.positional.courses import (
+    SEARCH_HORIZON,
+    SEARCH_TOLERANCE,
+    SPARSE_TOLERANCE,
+    Course,
+    course,
+    course_of,
+    draw,
+    searched,
 )
+from simulations.positional.data import phase_portrait as phase_portrait_data
+from simulations.positional.figures import gamma_rho_condition, gamma_rho_violation, phase_portrait
+from simulations.positional.figures.gamma_rho_condition import ALPHA
+from simulations.positional.runs import describe, or_word, place
+from simulations.positional.symmetric_line import line_drift
+from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.measured import Measured, interval, measured_at
 
-if TYPE_CHECKING:
-    import xarray
-
-    from dynamics import Problem
-    from simulations.positional.courses import Course
-
+_TIMES = np.geomspace(1e-3, runs.HORIZON, 401)
 #: Seeds, and problems drawn of each: with q << 1 as Assumption 2 asks, and beyond.
 SEEDS, QUICK_SEEDS = 5, 2
 #: Problems drawn for each seed, with q << 1 and beyond.
@@ -54,8 +63,6 @@ class Sample(NamedTuple):
     @property
     def interval(self) -> tuple[float, float]:
         """95 % interval (Clopper and Pearson) of the share of problems where it fails."""
-        from scipy import stats
-
         found = stats.binomtest(sum(self.failures), len(self.courses)).proportion_ci()
         return float(found.low), float(found.high)
 
@@ -71,18 +78,6 @@ class Sample(NamedTuple):
 
 def run(context: Context) -> Outcome:
     """Compare gamma with rho along flows and with the sign of the drift on gamma = rho."""
-    from dataclasses import asdict
-
-    from simulations.positional import runs
-    from simulations.positional import theorem_4_1 as theorem
-    from simulations.positional.courses import (
-        SEARCH_HORIZON,
-        SEARCH_TOLERANCE,
-        SPARSE_TOLERANCE,
-        course,
-        course_of,
-    )
-
     named = {
         problem: course(problem, runs.tolerance(context.quick, problem))
         for problem in _problems(context.quick)
@@ -121,8 +116,6 @@ def judge(
     samples: Sequence[Sample],
 ) -> tuple[Verdict, str]:
     """Return the verdict by the criterion of the claim."""
-    from simulations.positional.runs import describe
-
     every = [*named.values(), *inside.values(), *(one for s in samples for one in s.courses)]
     broken = {problem: one for problem, one in named.items() if not one.observed}
     kept = sum(one.observed for one in inside.values())
@@ -154,8 +147,6 @@ def _numbers(
     samples: Sequence[Sample],
     every: Sequence[Course],
 ) -> list[Measured]:
-    from simulations.positional.runs import or_word, place
-
     measured: list[Measured] = []
     for problem, one in {**named, **inside}.items():
         measured += measured_at(
@@ -202,9 +193,6 @@ def _range(sparse: bool) -> str:
 
 
 def _problems(quick: bool) -> tuple[Problem, ...]:
-    from dynamics import Problem
-    from simulations.positional import runs
-
     started_high = Problem(D=16, C=4, q=0.5, nu=0.09)  # alpha(0) = 0.3
     if quick:
         return runs.BASE, runs.CROWDED, runs.TINY, started_high
@@ -213,10 +201,6 @@ def _problems(quick: bool) -> tuple[Problem, ...]:
 
 def _search(sparse: bool, context: Context) -> Sample:
     """Follow randomly drawn problems; the draw of each depends on its seed and index alone."""
-    import numpy as np
-
-    from simulations.positional.courses import draw, searched
-
     drawn = THOROUGHLY_DRAWN if context.thorough else DRAWN
     number = (QUICK_DRAWN if context.quick else drawn)[sparse]
     seeds = range(context.seed, context.seed + (QUICK_SEEDS if context.quick else SEEDS))
@@ -230,17 +214,6 @@ def _search(sparse: bool, context: Context) -> Sample:
 
 
 def _figures(named: dict[Problem, Course], every: list[Course], context: Context) -> list[Any]:
-    from simulations.figures import report_figure
-    from simulations.positional import runs
-    from simulations.positional.data import gamma_rho_condition as gamma_rho_condition_data
-    from simulations.positional.data import gamma_rho_violation as gamma_rho_violation_data
-    from simulations.positional.data import phase_portrait as phase_portrait_data
-    from simulations.positional.figures import (
-        gamma_rho_condition,
-        gamma_rho_violation,
-        phase_portrait,
-    )
-
     tolerance = runs.tolerance(context.quick)
     shown = [problem for problem in (runs.BASE, runs.CROWDED, runs.TINY) if problem in named]
     portraits: list[xarray.Dataset] = [
@@ -265,7 +238,7 @@ def _figures(named: dict[Problem, Course], every: list[Course], context: Context
             "Where the curve dips below zero the claim gamma >= rho fails. The vertical scale is "
             "logarithmic on both sides of zero, linear within 1e-6.",
             gamma_rho_violation.draw,
-            gamma_rho_violation_data.gather([runs.flow(problem, tolerance) for problem in shown]),
+            gather_gamma_rho_violation([runs.flow(problem, tolerance) for problem in shown]),
             (7.0, 3.4),
         ),
         report_figure(
@@ -276,10 +249,44 @@ def _figures(named: dict[Problem, Course], every: list[Course], context: Context
             "(b) Worst violation in named and random problems against the largest alpha of Event "
             "I, in units of the alpha at which the balance turns.",
             gamma_rho_condition.draw,
-            gamma_rho_condition_data.gather(shown, every),
+            gather_gamma_rho_condition(shown, every),
             (7.0, 3.4),
         ),
     ]
+
+
+def gather_gamma_rho_violation(paths: Sequence[Trajectory]) -> xarray.Dataset:
+    """Return gamma - rho (problem, time)."""
+    differences = [[state[1] - state[2] for state in map(path.at, _TIMES)] for path in paths]
+    return xarray.Dataset(
+        {"difference": (("problem", "time"), np.array(differences))},
+        coords={"problem": [runs.describe(path.problem) for path in paths], "time": _TIMES},
+    )
+
+
+def gather_gamma_rho_condition(
+    problems: Sequence[Problem], courses: Sequence[Any]
+) -> xarray.Dataset:
+    """Return the balance of the drift (problem, alpha) and violation against ratio (case)."""
+    names = [runs.describe(problem) for problem in problems]
+    return xarray.Dataset(
+        {
+            "balance": (
+                ("problem", "alpha"),
+                [[_balance(problem, alpha) for alpha in ALPHA] for problem in problems],
+            ),
+            "start": ("problem", [problem.initial_state.alpha for problem in problems]),
+            "settled": ("problem", [runs.quasi_steady_alpha(p, 1e-5) for p in problems]),
+            "ratio": ("case", [one.ratio for one in courses]),
+            "worst": ("case", [one.worst for one in courses]),
+        },
+        coords={"problem": names, "alpha": ALPHA},
+    )
+
+
+def _balance(problem: Problem, alpha: float) -> float:
+    drift = line_drift(problem, alpha)
+    return drift.total / (drift.signal_wins - drift.outvoted)
 
 
 def _finding(outcome: Outcome) -> str:

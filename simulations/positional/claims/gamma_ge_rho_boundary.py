@@ -1,25 +1,23 @@
 """The exact boundary of gamma >= rho, followed by continuation, over measured flows."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Headline,
-    Measured,
-    Outcome,
-    Value,
-    Verdict,
-    measured_at,
+import numpy as np
+import xarray
+
+from dynamics import Population, SlowManifold, State, Status, gradient_flow
+from simulations.figures import report_figure
+from simulations.positional import association_boundary as exact
+from simulations.positional.association_boundary import (
+    Family,
+    boundary,
+    leaves_upwards,
+    limit_boundary,
 )
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from simulations.positional.association_boundary import Family
+from simulations.positional.figures import association_boundary as figures
+from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.measured import Measured, Value, measured_at
 
 #: Population tolerance of the measured flows, and their horizons by degree: at p = 5 and D = 10^4
 #: gamma - rho grows by 1e-12 and less a unit of time.
@@ -49,13 +47,6 @@ class Panel(NamedTuple):
 
 def run(context: Context) -> Outcome:
     """Follow the boundary for several D and compare it with flows."""
-    import numpy as np
-
-    from simulations.figures import report_figure
-    from simulations.positional import association_boundary as exact
-    from simulations.positional.data import association_boundary as figures_data
-    from simulations.positional.figures import association_boundary as figures
-
     panels = _panels(context)
     measured: list[Measured] = []
     for panel in panels:
@@ -110,7 +101,7 @@ def run(context: Context) -> Outcome:
                 "as D grows; there is no limit at fixed qD. (b) At p = 5 and fixed nu it fails "
                 "below a curve that has a limit (Skellam sums).",
                 figures.draw,
-                figures_data.gather(panels),
+                gather_association_boundary(panels),
                 (7.4, 4.4),
             ),
         ),
@@ -123,10 +114,6 @@ def measure(family: Family, densities: Any, betas: Any, curve: np.ndarray, tick:
     A flow ends at the first step at which gamma < rho: what comes later decides nothing. Its loss
     is not asked for, so that no other step is recorded.
     """
-    import numpy as np
-
-    from dynamics import Population, SlowManifold, State, Status, gradient_flow
-    from simulations.positional.association_boundary import leaves_upwards
 
     def fails(state: State) -> bool:
         return state.rho - state.gamma > 10.0 * ATOL
@@ -192,10 +179,6 @@ def _right(cell: Cell) -> bool:
 
 
 def _panels(context: Context) -> list[Panel]:
-    import numpy as np
-
-    from simulations.positional.association_boundary import Family, boundary, limit_boundary
-
     fine = 2 if context.thorough else 1
     sizes = (16, 32) if context.quick else (16, 32, 64, 128)
     families = {D: Family(D, 2, 3, float(D) ** -2) for D in sizes}
@@ -225,6 +208,35 @@ def _panels(context: Context) -> list[Panel]:
     densities, betas = np.geomspace(0.06, 10.0, 6 * fine), np.linspace(0.02, 0.24, 5 * fine)
     cells = measure(quintic[10_000], densities, betas, lines[1e4], tick)
     return [*panels, Panel(quintic[10_000], r"$\nu=0.01$", lines, cells)]
+
+
+def gather_association_boundary(panels: list[Any]) -> xarray.Dataset:
+    """Return the curves (padded with nan) and the measured cells of each panel."""
+    curves = max(len(panel.curves) for panel in panels)
+    points = max([len(curve) for panel in panels for curve in panel.curves.values()] + [1])
+    cells = max(len(panel.cells) for panel in panels)
+    lines = np.full((len(panels), curves, points, 2), np.nan)
+    sizes = np.zeros((len(panels), curves))
+    dots = np.full((len(panels), cells, 4), np.nan)
+    for k, panel in enumerate(panels):
+        for m, (D, curve) in enumerate(panel.curves.items()):
+            lines[k, m, : len(curve)] = curve[:, -2:]
+            sizes[k, m] = D
+        rows = [(c.density, c.beta, c.holds, c.near) for c in panel.cells]
+        dots[k, : len(rows)] = np.array(rows, float).reshape(-1, 4)
+    return xarray.Dataset(
+        {
+            "curve": (("panel", "size", "point", "coordinate"), lines),
+            "D": (("panel", "size"), sizes),
+            "cell": (("panel", "dot", "field"), dots),
+        },
+        coords={
+            "p": ("panel", [panel.family.p for panel in panels]),
+            "C": ("panel", [panel.family.C for panel in panels]),
+            "measured_D": ("panel", [panel.family.D for panel in panels]),
+            "scaling": ("panel", [panel.scaling for panel in panels]),
+        },
+    )
 
 
 def _finding(outcome: Outcome) -> str:

@@ -1,24 +1,23 @@
 """gamma >= rho is forward invariant on a box: proved or refuted in ball arithmetic."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from fractions import Fraction
+from typing import Any, NamedTuple
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Headline,
-    Measured,
-    Outcome,
-    Row,
-    Verdict,
-    measured_at,
+import numpy as np
+
+from simulations.figures import report_figure
+from simulations.positional.data import certified_map as certified_map_data
+from simulations.positional.figures import certified_map
+from simulations.positional.invariance.box import Box, Witness, read_box
+from simulations.positional.invariance.certified import (
+    Answer,
+    Certificate,
+    certify,
+    population_drift,
 )
-
-if TYPE_CHECKING:
-    from simulations.positional.invariance.box import Box, Witness
-    from simulations.positional.invariance.certified import Certificate
+from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.measured import Measured, Row, measured_at
 
 #: Population gradients check the certificates up to this alpha: far beyond, F exceeds a double.
 MOST_ALPHA = 1.0
@@ -57,12 +56,6 @@ def boxes(D: int) -> dict[str, str]:
 
 def run(context: Context) -> Outcome:
     """Certify the boxes, check them with the population gradient, and map (alpha, qD)."""
-    from simulations.figures import report_figure
-    from simulations.positional.data import certified_map as certified_map_data
-    from simulations.positional.figures import certified_map
-    from simulations.positional.invariance.box import read_box
-    from simulations.positional.invariance.certified import certify
-
     D = 16 if context.quick else 64
     points = 3 if context.quick else 12
     texts = boxes(D)
@@ -137,10 +130,6 @@ def judge(results: Mapping[str, Checked]) -> tuple[Verdict, str]:
 
 def _check(certificate: Certificate, points: int, seed: int) -> Checked:
     """Compare a certificate with the population gradient, which shares no code with it."""
-    import numpy as np
-
-    from simulations.positional.invariance.certified import Answer, population_drift
-
     if certificate.witness is not None:
         drift, error = population_drift(certificate.witness)
         return Checked(certificate, 1, drift, int(drift > error))
@@ -156,9 +145,6 @@ def _check(certificate: Certificate, points: int, seed: int) -> Checked:
 
 def _draw(box: Box, rng: Any) -> Witness:
     """Return a point of the box, uniform; q and nu are not 0, alpha is at most `MOST_ALPHA`."""
-    from fractions import Fraction
-
-    from simulations.positional.invariance.box import Witness
 
     def within(name: str, least: float = 0.0, most: float = 1.0) -> Fraction:
         low, high = box.ends(name)

@@ -1,25 +1,18 @@
 """gamma > rho along whole trajectories, proved: a tube around each, and a floor of the loss."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import asdict
+from typing import NamedTuple
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Headline,
-    Measured,
-    Outcome,
-    Verdict,
-    interval,
-    measured_at,
-)
-
-if TYPE_CHECKING:
-    from dynamics import Problem
-    from simulations.positional.proved_runs import Beside
-    from simulations.validated import Proof
+from dynamics import Problem
+from dynamics.positional.validated.outcomes import floor
+from simulations.figures import report_figure, tube
+from simulations.positional import proved_runs, runs
+from simulations.positional.proved_runs import Beside
+from simulations.positional.runs import describe, or_word, place
+from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.measured import Measured, interval, measured_at
+from simulations.validated import Proof
 
 
 class Judged(NamedTuple):
@@ -38,11 +31,6 @@ class Judged(NamedTuple):
 
 def run(context: Context) -> Outcome:
     """Enclose the flows and judge what follows."""
-    from dataclasses import asdict
-
-    from simulations.figures import report_figure, tube
-    from simulations.positional import proved_runs, runs
-
     problems = (proved_runs.SQUARE, *(() if context.quick else (runs.BASE,)))
     found = {}
     for number, problem in enumerate(problems, start=1):
@@ -73,17 +61,12 @@ def run(context: Context) -> Outcome:
 
 def judged(problem: Problem, quick: bool) -> Judged:
     """Return what is proved of a flow, and a solver's run beside it."""
-    from dynamics.positional.validated.outcomes import floor
-    from simulations.positional import proved_runs
-
     proof = proved_runs.flow(problem, quick)
     return Judged(proof, proved_runs.reduced_flow(problem, quick), floor(problem))
 
 
 def judge(found: Mapping[Problem, Judged]) -> tuple[Verdict, str]:
     """Return HOLDS if gamma > rho is proved for all t > 0 of every flow."""
-    from simulations.positional.runs import describe
-
     outside = [problem for problem, one in found.items() if not one.beside.inside]
     if outside:
         return Verdict.FAILS, f"A solver's run leaves the tube at {describe(outside[0])}."
@@ -105,8 +88,6 @@ def judge(found: Mapping[Problem, Judged]) -> tuple[Verdict, str]:
 
 
 def _numbers(found: Mapping[Problem, Judged]) -> list[Measured]:
-    from simulations.positional.runs import or_word, place
-
     measured: list[Measured] = []
     for problem, one in found.items():
         proof = one.proof

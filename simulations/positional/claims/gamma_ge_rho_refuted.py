@@ -1,24 +1,17 @@
 """gamma >= rho is false in general: counterexamples that are theorems, not numerical findings."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import asdict
+from typing import NamedTuple
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Headline,
-    Measured,
-    Outcome,
-    Verdict,
-    measured_at,
-)
-
-if TYPE_CHECKING:
-    from dynamics import Problem
-    from simulations.positional.proved_runs import Beside
-    from simulations.validated import Proof
+from dynamics import Problem
+from simulations.figures import report_figure, tube
+from simulations.positional import proved_runs, runs
+from simulations.positional.proved_runs import Beside
+from simulations.positional.runs import describe, or_word, place
+from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.measured import Measured, measured_at
+from simulations.validated import Proof
 
 
 class Refuted(NamedTuple):
@@ -35,11 +28,6 @@ class Refuted(NamedTuple):
 
 def run(context: Context) -> Outcome:
     """Enclose the flows and read off when gamma < rho."""
-    from dataclasses import asdict
-
-    from simulations.figures import report_figure, tube
-    from simulations.positional import proved_runs, runs
-
     found = {}
     for number, problem in enumerate(problems(), start=1):
         proof = proved_runs.flow(problem, context.quick)
@@ -70,15 +58,11 @@ def run(context: Context) -> Outcome:
 
 def problems() -> tuple[Problem, ...]:
     """Return the problem that fails longest, the simplest that does, and one at qD = C^2."""
-    from simulations.positional import proved_runs, runs
-
     return runs.CROWDED, proved_runs.SIMPLEST, proved_runs.SQUARE_OF_FOUR
 
 
 def judge(found: Mapping[Problem, Refuted]) -> tuple[Verdict, str]:
     """Return a finding if gamma < rho is proved somewhere along every flow."""
-    from simulations.positional.runs import describe
-
     outside = [problem for problem, one in found.items() if not one.beside.inside]
     if outside:
         return Verdict.FAILS, f"A solver's run leaves the tube at {describe(outside[0])}."
@@ -95,8 +79,6 @@ def judge(found: Mapping[Problem, Refuted]) -> tuple[Verdict, str]:
 
 
 def _numbers(found: Mapping[Problem, Refuted]) -> list[Measured]:
-    from simulations.positional.runs import or_word, place
-
     measured: list[Measured] = []
     for problem, one in found.items():
         proof = one.proof

@@ -1,25 +1,19 @@
 """Definition 2.1: how fast P[y f* <= 0] falls with D, exactly, and for which sizes of a set."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Headline,
-    Measured,
-    Outcome,
-    Value,
-    Verdict,
-    measured_at,
-)
+import numpy as np
+import xarray
 
-if TYPE_CHECKING:
-    from dynamics import Problem
+from dynamics import Problem
+from dynamics.positional.labelling import label_error
+from simulations.figures import report_figure
+from simulations.positional.figures import labelling_function
+from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.measured import Measured, Value, measured_at
 
 #: Exponents k of q = C^k / D.
 DENSITIES = (1, 2, 3)
@@ -79,8 +73,6 @@ class Course(NamedTuple):
 
 def problem_of(law: Law, k: int, D: float) -> Problem | None:
     """Return the problem with about D patches, sets by ``law`` and q = C^k / D (None: q > 0.5)."""
-    from dynamics import Problem
-
     C = law.size(D)
     whole = C * math.floor(D / C * (1.0 + 1e-12))
     q = C**k / whole
@@ -89,8 +81,6 @@ def problem_of(law: Law, k: int, D: float) -> Problem | None:
 
 def course(law: Law, k: int, decades: tuple[float, float]) -> Course:
     """Return the exact errors along half decades of D, from the first D with q <= 0.5 on."""
-    from dynamics.positional.labelling import label_error
-
     low, high = decades
     grid = [10.0 ** (low + i / 2) for i in range(round(2 * (high - low)) + 1)]
     problems = [one for D in grid if (one := problem_of(law, k, D)) is not None]
@@ -193,10 +183,6 @@ def _shown(values: Sequence[float]) -> str:
 
 
 def _figure(found: Mapping[tuple[Law, int], Course]) -> Any:
-    from simulations.figures import report_figure
-    from simulations.positional.data import labelling_function as labelling_function_data
-    from simulations.positional.figures import labelling_function
-
     return report_figure(
         "labelling-function",
         "Definition 2.1: how fast the labelling function becomes right",
@@ -205,8 +191,32 @@ def _figure(found: Mapping[tuple[Law, int], Course]) -> Any:
         "D, -log P / log D, at q = C/D, C^2/D, C^3/D (light to dark): d^(-omega(1)) needs it to "
         "grow without bound, dotted: C - 1, its limit at fixed C.",
         labelling_function.draw,
-        labelling_function_data.gather({(law.name, k): one for (law, k), one in found.items()}),
+        gather_labelling_function({(law.name, k): one for (law, k), one in found.items()}),
         (7.0, 3.8),
+    )
+
+
+def gather_labelling_function(found: Mapping[tuple[str, int], Any]) -> xarray.Dataset:
+    """Return errors, sizes and exponents (law, k, place); nan where there is no such D."""
+    laws = list(dict.fromkeys(law for law, _ in found))
+    ks = sorted({k for _, k in found})
+    places = max(len(one.D) for one in found.values())
+
+    def table(values: Any) -> tuple[tuple[str, ...], np.ndarray]:
+        filled = np.full((len(laws), len(ks), places), np.nan)
+        for (law, k), one in found.items():
+            column = values(one)
+            filled[laws.index(law), ks.index(k), places - len(column) :] = column
+        return ("law", "k", "place"), filled
+
+    return xarray.Dataset(
+        {
+            "D": table(lambda one: one.D),
+            "C": table(lambda one: one.C),
+            "error": table(lambda one: one.errors),
+            "exponent": table(lambda one: one.exponents),
+        },
+        coords={"law": laws, "k": ks},
     )
 
 

@@ -1,16 +1,23 @@
 """Lemma 4.1: the attention matrix keeps three values."""
 
-from __future__ import annotations
+from dataclasses import asdict
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
+import numpy as np
+import xarray
 
-from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict, measured_at
-
-if TYPE_CHECKING:
-    import xarray
-
-    from dynamics.positional.oracle.descent import FullTrajectory
-    from symbolic.core.proof import Proof
+from dynamics.positional.oracle import descent as full
+from dynamics.positional.oracle.descent import FullTrajectory
+from dynamics.positional.samples.partitions import same_set, set_of
+from simulations.figures import report_figure
+from simulations.positional import runs
+from simulations.positional.figures import three_values
+from simulations.positional.runs import describe
+from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.measured import measured_at
+from simulations.reproduction.proofs import decided, share_decided
+from symbolic.core.proof import Proof
+from symbolic.positional import lemma_4_1
 
 #: Rounding of a thousand steps with entries of order 1; an error of the reduction is far larger.
 TOLERANCE = 1e-12
@@ -27,12 +34,6 @@ _KEPT = {
 
 def run(context: Context) -> Outcome:
     """Prove the induction step exactly and watch it on full-matrix descent."""
-    from dataclasses import asdict
-
-    from simulations.positional import runs
-    from simulations.reproduction.proofs import decided
-    from symbolic.positional import lemma_4_1
-
     proofs = lemma_4_1.prove_all(quick=context.quick)
     context.progress(0.5)
     steps = 300 if context.quick else 1000
@@ -92,12 +93,7 @@ def _distinct(proofs: list[Proof], kind: str) -> int:
 
 
 def _figure(path: FullTrajectory) -> Any:
-    from simulations.figures import report_figure
-    from simulations.positional.data import three_values as three_values_data
-    from simulations.positional.figures import three_values
-    from simulations.positional.runs import describe
-
-    data: xarray.Dataset = three_values_data.gather(path)
+    data: xarray.Dataset = gather_three_values(path)
     return report_figure(
         "three-values",
         "Lemma 4.1: the attention matrix keeps three values",
@@ -110,9 +106,23 @@ def _figure(path: FullTrajectory) -> Any:
     )
 
 
-def _finding(outcome: Outcome) -> str:
-    from simulations.reproduction.proofs import share_decided
+def gather_three_values(path: full.FullTrajectory) -> xarray.Dataset:
+    """Return entries of A (step, entry) with their kind, and their distance from three values."""
+    kind = np.where(same_set(set_of(path.problem, path.partition)), "gamma", "rho")
+    np.fill_diagonal(kind, "beta")
+    entries = path.A.reshape(len(path.step), -1)
+    spread = {}
+    for name in ("gamma", "rho", "beta"):
+        chosen = entries[:, kind.ravel() == name]
+        centre = chosen.mean(axis=1, keepdims=True) if name != "beta" else path.problem.beta
+        spread[f"spread_{name}"] = ("step", np.abs(chosen - centre).max(axis=1))
+    return xarray.Dataset(
+        {"A": (("step", "entry"), entries), "kind": ("entry", kind.ravel()), **spread},
+        coords={"step": path.step},
+    )
 
+
+def _finding(outcome: Outcome) -> str:
     worst = outcome.number("largest_violation")
     return f"{share_decided(outcome)}; the D x D matrix keeps its three values to {worst:.1e}."
 

@@ -1,37 +1,31 @@
 """Lemma 4.2: v stays in span(w*), and what happens to a v that starts beside it."""
 
-from __future__ import annotations
+import math
+from dataclasses import asdict
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
+import numpy as np
+import xarray
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Headline,
-    Measured,
-    Outcome,
-    Verdict,
-    measured_at,
-)
+from dynamics import Problem, State
+from dynamics.positional.oracle import descent as full
+from simulations.figures import report_figure
+from simulations.positional import runs
+from simulations.positional.figures import span_stability
+from simulations.positional.runs import describe, or_word, place
+from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.measured import Measured, measured_at
+from simulations.reproduction.proofs import decided, share_decided
+from symbolic.positional import lemma_4_2
 
-if TYPE_CHECKING:
-    from dynamics import Problem
-
+_HORIZON = 1e4
+_SIZE = 1e-5  # of the component beside the span, relative to alpha: within the noise expansion
 #: |v_perp| / |v| after a thousand steps of rounding; noise entering v would be of order 1.
 TOLERANCE = 1e-12
 
 
 def run(context: Context) -> Outcome:
     """Prove the induction step, watch it, and measure the response to a small v_perp."""
-    from dataclasses import asdict
-
-    import numpy as np
-
-    from dynamics import Problem
-    from simulations.positional import runs
-    from simulations.reproduction.proofs import decided
-    from symbolic.positional import lemma_4_2
-
     proofs = lemma_4_2.prove_all()
     context.progress(0.3)
     steps = 300 if context.quick else 1000
@@ -77,17 +71,11 @@ def run(context: Context) -> Outcome:
 
 
 def _response(problem: Problem, context: Context) -> Any:
-    from simulations.positional.data import span_stability as span_stability_data
-
-    return span_stability_data.gather(
-        problem, points=40 if context.quick else 120, seed=context.seed
-    )
+    return gather_span_stability(problem, points=40 if context.quick else 120, seed=context.seed)
 
 
 def _numbers(problem: Problem, data: Any) -> list[Measured]:
     """Return the numbers of the response at one problem."""
-    from simulations.positional.runs import or_word, place
-
     rates, alpha = data["rate"].values, data["alpha"].values
     largest = int(data["growth"].values.argmax())
     return measured_at(
@@ -108,8 +96,6 @@ def _turns(data: Any) -> float:
 
 def _first_negative(times: Any, rates: Any) -> float:
     """Return when the rate turns negative, linear between the times looked at; inf if never."""
-    import math
-
     for index, rate in enumerate(rates):
         if rate < 0.0:
             if index == 0:
@@ -120,10 +106,6 @@ def _first_negative(times: Any, rates: Any) -> float:
 
 
 def _figure(problem: Problem, data: Any) -> Any:
-    from simulations.figures import report_figure
-    from simulations.positional.figures import span_stability
-    from simulations.positional.runs import describe
-
     return report_figure(
         "span-stability",
         "Lemma 4.2: is span(w*) attracting?",
@@ -136,9 +118,42 @@ def _figure(problem: Problem, data: Any) -> Any:
     )
 
 
-def _finding(outcome: Outcome) -> str:
-    from simulations.reproduction.proofs import share_decided
+def gather_span_stability(problem: Problem, points: int, seed: int = 0) -> xarray.Dataset:
+    r"""Return the rate :math:`-\langle\partial_v L,u\rangle/\epsilon` at v = alpha w* + epsilon u.
 
+    ``growth`` is the factor by which the component has grown, the exponential of the integral.
+    """
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(problem.D,)))
+    w_star = runs.random_direction(rng, problem.dimension)
+    u = rng.normal(size=problem.dimension)
+    u -= (u @ w_star) * w_star
+    u /= np.linalg.norm(u)
+    model = full.FullPopulation(problem, w_star)
+    flow = runs.flow(problem, 1e-10, _HORIZON)
+    times = np.concatenate([[0.0], np.geomspace(1e-4, _HORIZON, points)])
+    rates, alphas, own = [], [], []
+    for time in times:
+        state = State(*flow.at(float(time)))
+        A, v = full.embed(problem, state, w_star)
+        size = _SIZE * state.alpha
+        dv = model.evaluate(A, v + size * u).dv
+        rates.append(-(dv @ u) / size)
+        own.append(-(dv @ w_star) / state.alpha)
+        alphas.append(state.alpha)
+    rate = np.array(rates)
+    integral = np.concatenate([[0.0], np.cumsum(np.diff(times) * (rate[1:] + rate[:-1]) / 2)])
+    return xarray.Dataset(
+        {
+            "rate": ("time", rate, {"long_name": "d log|v_perp| / dt"}),
+            "alpha_rate": ("time", np.array(own), {"long_name": "d log(alpha) / dt"}),
+            "growth": ("time", np.exp(integral)),
+            "alpha": ("time", np.array(alphas)),
+        },
+        coords={"time": times},
+    )
+
+
+def _finding(outcome: Outcome) -> str:
     leak, start = outcome.number("largest_leak"), max(outcome.values("start_rate"))
     return (
         f"{share_decided(outcome)}; v leaves span(w*) by {leak:.0e}; a deviation grows at rate "

@@ -1,28 +1,29 @@
 """Lemma 4.3: the increments of gamma and rho, and what their polylog(d) stands for."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import asdict
+from typing import Any, NamedTuple
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Headline,
-    Measured,
-    Outcome,
-    Row,
-    Verdict,
-    measured_at,
-)
+import numpy as np
+import xarray
 
-if TYPE_CHECKING:
-    import xarray
+from dynamics import Population, Problem
+from dynamics.core.schedule import thinned
+from simulations.figures import report_figure
+from simulations.positional import runs
+from simulations.positional import theorem_4_1 as theorem
+from simulations.positional.figures import lemma_4_3_factor, lemma_4_3_scaling
+from simulations.positional.increments import increments, lemma_factors
+from simulations.positional.runs import describe, place
+from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.fits import power
+from simulations.reproduction.measured import Measured, Row, measured_at
+from simulations.reproduction.proofs import decided
+from symbolic.positional import lemma_4_3
 
-    from dynamics import Problem
-
-
+_COLUMNS = ("least", "greatest", "rho_constant")
+_TIMES = np.concatenate([[0.0], np.geomspace(1e-2, 1e8, 301)])
 #: polylog(d) is read as (log d)^k and its inverse with this k.
 DEGREE = 2
 #: The factors are followed to flow time d^LAST, where P[f* F <= 0] is below 1/d (theorem-4.1).
@@ -50,14 +51,6 @@ class Factor(NamedTuple):
 
 def run(context: Context) -> Outcome:
     """Decide the identities of the leading terms and measure the factors along flows."""
-    from dataclasses import asdict
-
-    from simulations.positional import runs
-    from simulations.positional import theorem_4_1 as theorem
-    from simulations.positional.increments import increments
-    from simulations.reproduction.proofs import decided
-    from symbolic.positional import lemma_4_3
-
     proof = lemma_4_3.prove()
     context.progress(0.1)
     problems = _problems(context.quick)
@@ -145,8 +138,6 @@ def judge(
     )
     negative = [problem for problem, s in data.items() if float(s["gamma_factor"].min()) <= 0.0]
     if negative:
-        from simulations.positional.runs import describe
-
         worst = min(negative, key=lambda p: float(data[p]["gamma_factor"].min()))
         text += (
             f". Gamma's factor is negative in {len(negative)} of {len(data)} named problems, worst "
@@ -171,20 +162,11 @@ def _by_density(factors: Sequence[Factor]) -> dict[float, list[Factor]]:
 
 def exponent(factors: Sequence[Factor], name: str) -> float:
     """Return the least-squares slope of log |value| against log d."""
-    from simulations.reproduction.fits import power
-
     return power([one.d for one in factors], [abs(getattr(one, name)) for one in factors])
 
 
 def _factor(problem: Problem) -> Factor:
     """Measure along the flow to d^LAST, at records and at its end."""
-    import numpy as np
-
-    from dynamics import Population
-    from dynamics.core.schedule import thinned
-    from simulations.positional import theorem_4_1 as theorem
-    from simulations.positional.increments import lemma_factors
-
     path = theorem.flow(problem, theorem.TOLERANCE)
     end = theorem.horizon(problem, LAST)
     times = path.time[path.time < end]
@@ -206,8 +188,6 @@ def _rho_over_gamma(series: xarray.Dataset) -> float:
 
 
 def _problems(quick: bool) -> tuple[Problem, ...]:
-    from simulations.positional import runs
-
     if quick:
         return runs.BASE, runs.WIDE, runs.CROWDED
     return (
@@ -216,8 +196,6 @@ def _problems(quick: bool) -> tuple[Problem, ...]:
 
 
 def _numbers(problem: Problem, series: xarray.Dataset) -> list[Measured]:
-    from simulations.positional.runs import place
-
     columns = (
         ("gamma_ratio", "gamma: exact over leading increment", series["gamma_ratio"]),
         ("rho_ratio", "rho: exact over leading increment", series["rho_ratio"]),
@@ -239,10 +217,6 @@ def _numbers(problem: Problem, series: xarray.Dataset) -> list[Measured]:
 
 
 def _figure(series: list[xarray.Dataset]) -> Any:
-    from simulations.figures import report_figure
-    from simulations.positional.data import lemma_4_3_factor as lemma_4_3_factor_data
-    from simulations.positional.figures import lemma_4_3_factor
-
     return report_figure(
         "lemma-4-3-factor",
         "Lemma 4.3: what polylog(d) stands for",
@@ -251,16 +225,12 @@ def _figure(series: list[xarray.Dataset]) -> Any:
         "increment of gamma (colours) where it is positive, and (grey) E[s(-F)], which explains "
         "its fall. (c) Size of the rho increment relative to that of gamma.",
         lemma_4_3_factor.draw,
-        lemma_4_3_factor_data.gather(series),
+        gather_lemma_4_3_factor(series),
         (7.0, 6.4),
     )
 
 
 def _scaling_figure(factors: Sequence[Factor]) -> Any:
-    from simulations.figures import report_figure
-    from simulations.positional.data import lemma_4_3_scaling as lemma_4_3_scaling_data
-    from simulations.positional.figures import lemma_4_3_scaling
-
     return report_figure(
         "lemma-4-3-scaling",
         "Lemma 4.3: is it polylog(d)?",
@@ -269,8 +239,27 @@ def _scaling_figure(factors: Sequence[Factor]) -> Any:
         "alpha^p Gamma G^(p-1) in the increment of gamma; (b) the constant of the |rho| "
         f"inequality. Shaded: between (log d)^-{DEGREE} and (log d)^{DEGREE}.",
         lemma_4_3_scaling.draw,
-        lemma_4_3_scaling_data.gather(factors, DEGREE),
+        gather_lemma_4_3_scaling(factors, DEGREE),
         (7.0, 3.4),
+    )
+
+
+def gather_lemma_4_3_factor(series: Sequence[xarray.Dataset]) -> xarray.Dataset:
+    """Return the increments of all problems on common times, (problem, time)."""
+    shared = [one.interp(time=_TIMES, kwargs={"fill_value": "extrapolate"}) for one in series]
+    names = [one.attrs["problem"] for one in series]
+    return xarray.concat(shared, dim="problem", combine_attrs="drop").assign_coords(problem=names)
+
+
+def gather_lemma_4_3_scaling(factors: Sequence[Any], degree: int) -> xarray.Dataset:
+    """Return the factors (case) with d and qD, and the degree k of (log d)^k."""
+    return xarray.Dataset(
+        {name: ("case", [getattr(one, name) for one in factors]) for name in _COLUMNS}
+        | {
+            "d": ("case", [one.d for one in factors]),
+            "qD": ("case", [one.features for one in factors]),
+        },
+        attrs={"degree": degree},
     )
 
 

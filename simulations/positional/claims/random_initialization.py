@@ -1,23 +1,27 @@
 """Section 3: A_ij(0) = 0 stands for a random draw of size sigma_A / sqrt(D). Does it matter?"""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Figure,
-    Headline,
-    Outcome,
-    Verdict,
-    measured_at,
+from dynamics import Problem
+from simulations.figures import report_figure
+from simulations.positional.data import starts as starts_data
+from simulations.positional.figures import starts
+from simulations.positional.start_runs import (
+    ENCODINGS,
+    RATE,
+    RATE_A,
+    SAMPLES,
+    Followed,
+    Start,
+    Summary,
+    followed,
+    on_population,
+    problem_of,
 )
-
-if TYPE_CHECKING:
-    from dynamics import Problem
-    from simulations.positional.start_runs import Followed, Summary
+from simulations.positional.training_runs import SMALL
+from simulations.reproduction.claim import Claim, Context, Figure, Headline, Outcome, Verdict
+from simulations.reproduction.measured import measured_at
 
 #: Largest ratio of the mean test errors, draw over zero, that counts as the same error.
 TOLERANCE = 2.0
@@ -39,16 +43,12 @@ class Plan(NamedTuple):
     @property
     def exact(self) -> Problem:
         """The problem of the population's runs, qD = C."""
-        from simulations.positional.training_runs import SMALL
-
         D, C = self.population
         return SMALL.replace(D=D, C=C, q=C / D)
 
 
 def run(context: Context) -> Outcome:
     """Train from zero and from draws of several sizes, on samples and on the population."""
-    from simulations.positional.start_runs import Summary
-
     plan = _plan(context)
     runs = _trained(plan, context)
     found = {name: Summary.of(some) for name, some in runs.items()}
@@ -102,14 +102,6 @@ def _plan(context: Context) -> Plan:
 
 def _trained(plan: Plan, context: Context) -> dict[tuple[str, float | str], list[Followed]]:
     """Return the runs by place (D or the population) and scale of the draw."""
-    from simulations.positional.start_runs import (
-        ENCODINGS,
-        Start,
-        followed,
-        on_population,
-        problem_of,
-    )
-
     jobs: list[tuple[str, float | str, int]] = [(f"D = {plan.D}", c, plan.D) for c in plan.scales]
     jobs += [(f"D = {plan.D}", FROM_P, plan.D)]
     jobs += [(f"D = {D}", c, D) for D in plan.others for c in (0.0, 1.0)]
@@ -132,11 +124,6 @@ def _trained(plan: Plan, context: Context) -> dict[tuple[str, float | str], list
 
 
 def _figure(plan: Plan, runs: Mapping[tuple[str, float | str], list[Followed]]) -> Figure:
-    from simulations.figures import report_figure
-    from simulations.positional.data import starts as starts_data
-    from simulations.positional.figures import starts
-    from simulations.positional.start_runs import RATE, RATE_A, SAMPLES
-
     main = f"D = {plan.D}"
     exact = plan.exact
     courses = {

@@ -1,27 +1,22 @@
 """Section 4.2: the realistic process follows the idealized one, and at which rate in N."""
 
-from __future__ import annotations
+from dataclasses import asdict
+from typing import Any, NamedTuple
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+import numpy as np
+import xarray
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Figure,
-    Headline,
-    Measured,
-    Outcome,
-    Value,
-    Verdict,
-    measured_at,
-    spread,
-)
-
-if TYPE_CHECKING:
-    import numpy as np
-    import xarray
-
-    from dynamics import Problem
+from dynamics import Problem
+from dynamics.positional.oracle.descent import FullPopulation
+from dynamics.positional.samples import initial_weights, sample, train
+from simulations.figures import report_figure
+from simulations.positional.figures import realistic_tracks
+from simulations.positional.runs import describe
+from simulations.positional.training_runs import idealized, three_values
+from simulations.reproduction import intervals
+from simulations.reproduction.claim import Claim, Context, Figure, Headline, Outcome, Verdict
+from simulations.reproduction.intervals import of_mean
+from simulations.reproduction.measured import Measured, Value, measured_at, spread
 
 #: A distance falls with N if its exponent is below this, half way from 0 to the -1/2 of a mean.
 TOLERANCE = -0.25
@@ -52,10 +47,6 @@ class Paths(NamedTuple):
 
 def run(context: Context) -> Outcome:
     """Run the three processes, compare them at two moments, fit the exponents in N."""
-    from dataclasses import asdict
-
-    from simulations.reproduction.intervals import of_mean
-
     plan = _plan(context.quick)
     data = _distances(plan, context)
     slopes = {
@@ -131,8 +122,6 @@ def _told(exponent: tuple[float, float, float]) -> str:
 
 
 def _plan(quick: bool) -> Plan:
-    from dynamics import Problem
-
     if quick:
         small = Problem(D=8, C=2, q=2 / 8, nu=0.1, output_scale=1.0, d=16)
         return Plan(small, 0.3, 8.0, 60, 20, (500, 2000, 8000), 3, 1e-4)
@@ -142,11 +131,6 @@ def _plan(quick: bool) -> Plan:
 
 def _distances(plan: Plan, context: Context) -> xarray.Dataset:
     """Return the distances (other, moment, N, run) and the course of alpha at the largest N."""
-    import numpy as np
-    import xarray
-
-    from simulations.positional.training_runs import idealized
-
     problem = plan.problem
     moments = (plan.early, plan.steps)
     others = (SEMI, SAME, PAPER, SHIFTED)
@@ -202,10 +186,6 @@ def _distances(plan: Plan, context: Context) -> xarray.Dataset:
 
 
 def _paths(problem: Problem, trajectory: Any) -> Paths:
-    import numpy as np
-
-    from simulations.positional.training_runs import three_values
-
     scale = trajectory.problem.kappa / problem.kappa
     matrices = [three_values(problem, *pair) for pair in zip(trajectory.gamma, trajectory.rho)]
     return Paths(trajectory.alpha * scale, np.stack(matrices))
@@ -215,11 +195,6 @@ def _semi_realistic(
     plan: Plan, rng: np.random.Generator
 ) -> tuple[tuple[np.ndarray, np.ndarray], Paths]:
     """Return a random start and descent on the population risk from it, without symmetry."""
-    import numpy as np
-
-    from dynamics.positional.oracle.descent import FullPopulation
-    from dynamics.positional.samples import initial_weights
-
     problem = plan.problem
     A, v = start = initial_weights(problem, rng, plan.omega)
     population = FullPopulation(problem, np.eye(1, problem.dimension)[0], None)
@@ -237,10 +212,6 @@ def _realistic(
     plan: Plan, N: int, rng: np.random.Generator, start: tuple[np.ndarray, np.ndarray]
 ) -> tuple[Paths, np.ndarray]:
     """Return descent on N samples from that start, and the norm of v across w* at every step."""
-    import numpy as np
-
-    from dynamics.positional.samples import sample, train
-
     X, y = sample(plan.problem, N, rng, dtype=np.float32)
     history = train(
         plan.problem, X, y,
@@ -274,8 +245,6 @@ def _exponent(values: xarray.DataArray) -> tuple[float, float, float]:
 
     A run has the same start at every N, so that runs are drawn again whole.
     """
-    from simulations.reproduction import intervals
-
     table = values.transpose("N", "run").values
     sizes = values["N"].values
     return (
@@ -285,10 +254,6 @@ def _exponent(values: xarray.DataArray) -> tuple[float, float, float]:
 
 
 def _figure(data: xarray.Dataset, plan: Plan) -> Figure:
-    from simulations.figures import report_figure
-    from simulations.positional.figures import realistic_tracks
-    from simulations.positional.runs import describe
-
     return report_figure(
         "realistic-tracks-idealized",
         "Distance of the realistic process from the idealized one against N",

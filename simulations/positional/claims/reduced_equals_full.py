@@ -1,23 +1,17 @@
 """The reduction to three scalars: reduced descent against full-matrix descent, step by step."""
 
-from __future__ import annotations
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
+import numpy as np
+import xarray
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Headline,
-    Measured,
-    Outcome,
-    Verdict,
-    measured_at,
-)
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from dynamics import Problem
+from dynamics import Problem, gradient_descent
+from simulations.figures import against_full, report_figure
+from simulations.positional import runs
+from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.measured import Measured, measured_at
 
 #: A thousand steps of rounding at entries of order 1 give 1e-13 or less; a wrong multiplicity,
 #: temperature or output scale gives 1e-3 or more.
@@ -27,10 +21,6 @@ STEPS = 1000
 
 def run(context: Context) -> Outcome:
     """Run both from the same start and compare alpha, gamma and rho at every step."""
-    from dataclasses import asdict
-
-    from simulations.positional import runs
-
     worst = 0.0
     differences: dict[str, np.ndarray] = {}
     measured: list[Measured] = []
@@ -68,8 +58,6 @@ def run(context: Context) -> Outcome:
 
 
 def _problems() -> tuple[Problem, ...]:
-    from dynamics import Problem
-
     return (
         Problem(D=8, C=2, q=0.3, temperature=1.3, output_scale=5.0),
         Problem(D=9, C=3, q=0.3),
@@ -82,11 +70,6 @@ def _compare(problem: Problem, context: Context) -> tuple[list[np.ndarray], Any]
 
     The reduced run knows neither the feature nor the sets, so one serves all draws.
     """
-    import numpy as np
-
-    from dynamics import gradient_descent
-    from simulations.positional import runs
-
     reduced = gradient_descent(
         runs.population(problem, 1e-12),
         learning_rate=runs.safe_learning_rate(problem),
@@ -101,19 +84,26 @@ def _compare(problem: Problem, context: Context) -> tuple[list[np.ndarray], Any]
 
 
 def _figure(differences: dict[str, np.ndarray]) -> Any:
-    from simulations.figures import report_figure
-    from simulations.positional.data import reduced_against_full as reduced_against_full_data
-    from simulations.positional.figures import reduced_against_full
-
     return report_figure(
         "reduced-against-full",
         "Reduced against full-matrix descent",
         "Largest difference in (alpha, gamma, rho) between descent on three scalars and descent on "
         "the D x D matrix and v, at every step, from the same start. Dashed: the tolerance; "
         "dotted: the unit of rounding.",
-        reduced_against_full.draw,
-        reduced_against_full_data.gather(differences, TOLERANCE),
+        against_full.draw,
+        gather_reduced_against_full(differences, TOLERANCE),
         (7.0, 3.4),
+    )
+
+
+def gather_reduced_against_full(
+    differences: Mapping[str, np.ndarray], tolerance: float
+) -> xarray.Dataset:
+    """Return |reduced - full| (problem, step, parameter)."""
+    return xarray.Dataset(
+        {"difference": (("problem", "step", "parameter"), np.stack(list(differences.values())))},
+        coords={"problem": list(differences), "parameter": ["alpha", "gamma", "rho"]},
+        attrs={"tolerance": tolerance},
     )
 
 

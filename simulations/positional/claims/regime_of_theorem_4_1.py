@@ -1,26 +1,24 @@
 """The regime of Theorem 4.1: where all its conclusions hold at finite D, and how far it reaches."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Headline,
-    Measured,
-    Outcome,
-    Verdict,
-    in_words,
-    measured_at,
-)
+import numpy as np
+import xarray
+from scipy import optimize
 
-if TYPE_CHECKING:
-    from dynamics import Problem
-    from simulations.positional.theorem_4_1 import Conclusions
+from dynamics import Problem
+from dynamics.positional.labelling import label_error
+from simulations.figures import report_figure
+from simulations.positional import runs
+from simulations.positional import theorem_4_1 as theorem
+from simulations.positional.figures import theorem_regime
+from simulations.positional.theorem_4_1 import Conclusions
+from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.fits import power
+from simulations.reproduction.measured import Measured, in_words, measured_at
 
 C = 4
 #: The boundary is sought between the density where f* itself errs by 1/d and this fraction of it.
@@ -45,8 +43,6 @@ class Scaling(NamedTuple):
 
     def problem(self, D: int, density: float) -> Problem:
         """Return the problem with this qD/C^2."""
-        from dynamics import Problem
-
         q = density * C**2 / D
         if self.paper:
             return Problem.parametrization_3_1(D, C, q=q)
@@ -106,9 +102,6 @@ def limit(D: int, allowed: float) -> float:
 
     Exact: monotone in q, to a relative accuracy of 1e-9.
     """
-    from scipy import optimize
-
-    from dynamics.positional.labelling import label_error
 
     def excess(density: float) -> float:
         return label_error(PAPER.problem(D, density)).error - allowed
@@ -170,9 +163,6 @@ def _reach(scaling: Scaling, D: int, density: float, tolerance: float) -> tuple[
     A run that ended early is judged by its last state: what is learned there stays learned, and
     what is not counts as failing.
     """
-    from simulations.positional import runs
-    from simulations.positional import theorem_4_1 as theorem
-
     problem = scaling.problem(D, density)
     path = theorem.flow(problem, tolerance, RTOL, 2)
     end = theorem.horizon(problem)
@@ -182,8 +172,6 @@ def _reach(scaling: Scaling, D: int, density: float, tolerance: float) -> tuple[
 
 def _edge(scaling: Scaling, D: int, chosen: Plan) -> tuple[Edge, int]:
     """Return the boundary at one D and nu, and how many runs ended early."""
-    from simulations.positional import theorem_4_1 as theorem
-
     early = 0
 
     def fails(density: float) -> str:
@@ -236,8 +224,6 @@ def judge(edges: Mapping[tuple[Scaling, int], Edge]) -> tuple[Verdict, str]:
 
 def exponent(along: Mapping[int, Edge]) -> float:
     """Return the least-squares slope of log(boundary) against log D."""
-    from simulations.reproduction.fits import power
-
     return power(list(along), [edge.middle for edge in along.values()])
 
 
@@ -291,10 +277,6 @@ def _figure(
     reached: Mapping[tuple[float, float], Conclusions],
     edges: Mapping[tuple[Scaling, int], Edge],
 ) -> Any:
-    from simulations.figures import report_figure
-    from simulations.positional.data import theorem_regime as theorem_regime_data
-    from simulations.positional.figures import theorem_regime
-
     named: Sequence[tuple[str, int, Edge]] = [
         (scaling.name, size, edge) for (scaling, size), edge in edges.items()
     ]
@@ -308,8 +290,44 @@ def _figure(
         "triangle: below), for nu = 1/D, beta = log log D and for fixed nu, beta = 1. Dashed: qD = "
         "C^2; grey line: where f* itself errs by 1/d; shaded: hypotheses on the data.",
         theorem_regime.draw,
-        theorem_regime_data.gather(reached, named),
+        gather_theorem_regime(reached, named),
         (7.0, 3.6),
+    )
+
+
+def gather_theorem_regime(
+    reached: Mapping[tuple[float, float], Any], edges: Sequence[tuple[str, int, Any]]
+) -> xarray.Dataset:
+    """Return the map (nu, density) and the boundary (scaling, D); nan where there is none."""
+    nus, densities = (sorted({key[axis] for key in reached}) for axis in (0, 1))
+    scalings = list(dict.fromkeys(name for name, _, _ in edges))
+    sizes = sorted({D for _, D, _ in edges})
+    known = {(name, D): edge for name, D, edge in edges}
+
+    def cells(value: Any) -> tuple[tuple[str, str], list[list[float]]]:
+        return ("nu", "density"), [[value(reached[nu, x]) for x in densities] for nu in nus]
+
+    def boundary(name: str) -> tuple[tuple[str, str], list[list[float]]]:
+        return ("scaling", "D"), [
+            [getattr(known[key], name) if (key := (scaling, D)) in known else np.nan
+             for D in sizes] for scaling in scalings
+        ]  # fmt: skip
+
+    def limit(name: str) -> tuple[str, list[float]]:
+        return "D", [next(getattr(e, name) for _, size, e in edges if size == D) for D in sizes]
+
+    return xarray.Dataset(
+        {
+            "excess": cells(lambda one: one.disagreement / one.small),
+            "association": cells(lambda one: float(one.associates)),
+            "inside": cells(lambda one: float(not one.failing)),
+            "boundary": boundary("middle"),
+            "boundary_inside": boundary("inside"),
+            "boundary_outside": boundary("outside"),
+            "label_limit": limit("label"),
+            "hypotheses_limit": limit("met"),
+        },
+        coords={"nu": nus, "density": densities, "scaling": scalings, "D": sizes},
     )
 
 

@@ -1,21 +1,28 @@
 """The scaling theory behind the paper's regime: branches of alpha*, T1, and why alpha jumps."""
 
-from __future__ import annotations
+from typing import Any, NamedTuple
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+import numpy as np
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Headline,
-    Outcome,
-    Row,
-    Verdict,
-    measured_at,
+from dynamics.core.continuation import folds
+from dynamics.positional.large_D import (
+    Limit,
+    branch,
+    first_fold,
+    linear_constant,
+    power_constant,
+    quasi_steady,
 )
-
-if TYPE_CHECKING:
-    from simulations.positional.large_D import Run
+from simulations.figures import report_figure
+from simulations.positional import large_D as large
+from simulations.positional.data import scaling as scaling_data
+from simulations.positional.figures import scaling
+from simulations.positional.large_D import FIXED, Case, Run
+from simulations.positional.runs import or_word
+from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.measured import Row, measured_at
+from simulations.reproduction.proofs import decided
+from symbolic.positional import large_D
 
 #: Agreement asked of alpha* and T1 from D = 10^5 on; of the G at a jump, where 1/G is neglected.
 AGREEMENT, JUMP_AGREEMENT = 0.02, 0.05
@@ -38,14 +45,6 @@ class Jump(NamedTuple):
 
 def run(context: Context) -> Outcome:
     """Compare alpha*, T1 and the jumps of alpha with the limit of many patches."""
-    from dynamics.positional.large_D import Limit, linear_constant, power_constant
-    from simulations.figures import report_figure
-    from simulations.positional import large_D as large
-    from simulations.positional.data import scaling as scaling_data
-    from simulations.positional.figures import scaling
-    from simulations.positional.runs import or_word
-    from simulations.reproduction.proofs import decided
-
     wanted = [*large.cases(context.quick, context.thorough), *large.degree_cases(context.quick)]
     found = large.follow_all(wanted, context.progress)
     proof = _proof()
@@ -119,8 +118,6 @@ def run(context: Context) -> Outcome:
 
 def differences(found: Run) -> Differences:
     """Return how far alpha* and T1 of a flow are from the limit."""
-    from dynamics.positional.large_D import Limit, quasi_steady
-
     problem = found.path.problem
     alpha = quasi_steady(Limit.of(problem), problem.D, problem.nu)
     return Differences(
@@ -134,10 +131,6 @@ def jump(found: Run) -> Jump:
     The flow has left once alpha is twice its value at the fold, after T1; without a fold, once
     alpha grows by half between records over which G grows by less than a tenth.
     """
-    import numpy as np
-
-    from dynamics.positional.large_D import Limit, first_fold
-
     path = found.path
     fold = first_fold(Limit.of(path.problem), path.problem.D, path.problem.nu)
     later = path.time > found.events.T1.time
@@ -152,11 +145,6 @@ def jump(found: Run) -> Jump:
 
 def turning_points(limit: Any) -> int:
     """Return how often nu turns along the curve of quasi-steady alpha at gamma = rho = 0."""
-    import numpy as np
-
-    from dynamics.core.continuation import folds
-    from dynamics.positional.large_D import branch
-
     found = branch(limit, np.linspace(-30.0, 30.0, 241))
     return int(folds(np.log(np.stack([found.nu_hat, found.a], axis=1)), 0).size)
 
@@ -188,15 +176,11 @@ def judge(apart: dict[Any, Differences], jumps: dict[Any, Jump], proof: Any) -> 
 
 
 def _proof() -> Any:
-    from symbolic.positional import large_D
-
     return large_D.prove()
 
 
 def _shown(quick: bool) -> list[Any]:
     """Return the flows whose jumps are drawn."""
-    from simulations.positional.large_D import FIXED, Case
-
     if quick:
         return [Case("nu=1/D", 3, 4, 10_000)]
     return [

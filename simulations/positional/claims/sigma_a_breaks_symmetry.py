@@ -1,22 +1,21 @@
 """sigma_A > 0 starts patch association: without it nothing breaks the symmetry of the patches."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any, NamedTuple
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Headline,
-    Outcome,
-    Row,
-    Verdict,
-    measured_at,
-)
+import numpy as np
+import xarray
 
-if TYPE_CHECKING:
-    from dynamics import Problem
+from dynamics import Problem, SlowManifold, Trajectory
+from dynamics.core.crossing import first_passage
+from simulations.figures import report_figure
+from simulations.positional import runs
+from simulations.positional.figures import symmetry_breaking
+from simulations.positional.runs import describe
+from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.measured import Row, measured_at
 
 #: At sigma_A = 0 symmetry is exact in exact arithmetic: rounding alone may break it.
 TOLERANCE = 1e-12
@@ -38,13 +37,6 @@ class Breaking(NamedTuple):
 
 def run(context: Context) -> Outcome:
     """Follow the flow at beta = 0 and at small beta > 0, and linearize about the saddle."""
-    from dataclasses import asdict
-
-    import numpy as np
-
-    from dynamics import SlowManifold
-    from simulations.positional import runs
-
     tolerance = max(runs.tolerance(context.quick), 1e-6)
     base = runs.BASE
     betas = (0.0, *(_QUICK_BETAS if context.quick else _BETAS))
@@ -106,10 +98,6 @@ def judge(found: dict[float, Breaking], rate: float) -> tuple[Verdict, str]:
 
 
 def _breaking(path: Any) -> Breaking:
-    import numpy as np
-
-    from dynamics.core.crossing import first_passage
-
     difference = path.gamma - path.rho
     passage = first_passage(path, lambda state: state.gamma - state.rho, STARTED)
     started = math.inf if math.isnan(passage) else passage
@@ -127,8 +115,6 @@ def _growth_rate(time: Any, difference: Any, beta: float) -> float:
     There its growth is exponential, at the rate of the saddle; below, the push of beta itself makes
     it linear in time.
     """
-    import numpy as np
-
     small = (difference > 10.0 * max(beta, 1e-6)) & (difference < 1e-2)
     if small.sum() < 3:
         return math.nan
@@ -136,11 +122,6 @@ def _growth_rate(time: Any, difference: Any, beta: float) -> float:
 
 
 def _figure(base: Problem, flows: dict[float, Any], rate: float) -> Any:
-    from simulations.figures import report_figure
-    from simulations.positional.data import symmetry_breaking as symmetry_breaking_data
-    from simulations.positional.figures import symmetry_breaking
-    from simulations.positional.runs import describe
-
     return report_figure(
         "symmetry-breaking",
         "sigma_A breaks the symmetry",
@@ -148,8 +129,20 @@ def _figure(base: Problem, flows: dict[float, Any], rate: float) -> Any:
         "beta = 0 it is zero up to rounding and below the frame. Dashed: growth at the largest "
         "eigenvalue of the saddle, for the smallest beta.",
         symmetry_breaking.draw,
-        symmetry_breaking_data.gather(flows, rate),
+        gather_symmetry_breaking(flows, rate),
         (7.0, 3.4),
+    )
+
+
+def gather_symmetry_breaking(flows: Mapping[float, Trajectory], rate: float) -> xarray.Dataset:
+    """Return gamma - rho (beta, time) and the growth rate at the saddle."""
+    horizon = min(float(path.time[-1]) for path in flows.values())
+    times = np.geomspace(1e0, horizon, 301)
+    rows = [[state[1] - state[2] for state in map(path.at, times)] for path in flows.values()]
+    return xarray.Dataset(
+        {"difference": (("beta", "time"), np.array(rows))},
+        coords={"beta": list(flows), "time": times},
+        attrs={"rate": rate},
     )
 
 

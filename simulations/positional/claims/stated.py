@@ -1,13 +1,17 @@
 """Lemmas 4.1 and 4.2 from one file: stated in thirty lines, derived for all D and C."""
 
-from __future__ import annotations
+from pathlib import Path
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
+import numpy as np
 
+from simulations.figures import report_figure
+from simulations.figures import slopes as slopes_figure
 from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
-
-if TYPE_CHECKING:
-    from simulations.stated.evidence import Evidence
+from simulations.stated import evidence
+from simulations.stated.evidence import Evidence
+from symbolic import positional
+from symbolic.theory import load_theory
 
 #: Sizes at which every entry and every image is written out.
 SIZES = ((4, 2), (6, 2), (6, 3), (8, 4), (8, 2))
@@ -17,14 +21,6 @@ TOLERANCE = 1e-11
 
 def run(context: Context) -> Outcome:
     """Derive the theory, and hold it against the full model at drawn problems."""
-    from pathlib import Path
-
-    from simulations.figures import report_figure
-    from simulations.figures import slopes as slopes_figure
-    from simulations.stated import evidence
-    from symbolic import positional
-    from symbolic.theory import load_theory
-
     theory = load_theory(Path(positional.__file__).parent / "stated.py")
     places = drawn(context.seed, SIZES[1:3] if context.quick else SIZES)
     found = evidence.gather(theory, places, orders, lambda D, C: [])
@@ -51,8 +47,6 @@ def orders(D: Any, C: Any) -> dict[str, Any]:
 
 def drawn(seed: int, sizes: tuple[tuple[int, int], ...]) -> list[dict[str, Any]]:
     """Return problems of these sizes, their constants drawn."""
-    import numpy as np
-
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(16,)))
     return [
         {

@@ -1,24 +1,17 @@
 """Theorem 3.1: generalized linear models err with probability at least 1/8. Where they do."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Headline,
-    Measured,
-    Outcome,
-    Value,
-    Verdict,
-    measured_at,
-)
+import numpy as np
+import xarray
 
-if TYPE_CHECKING:
-    import xarray
+from simulations.figures import report_figure
+from simulations.positional.data import linear_models as linear_models_data
+from simulations.positional.figures import linear_models
+from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.measured import Measured, Value, measured_at
 
 LEVEL = 0.125
 #: Standard errors by which a sampled error may miss the exact one.
@@ -51,8 +44,6 @@ class Evidence(NamedTuple):
 
 def run(context: Context) -> Outcome:
     """Measure uniform weights exactly, other weights by proof or search, and base 3."""
-    from simulations.positional.data import linear_models as linear_models_data
-
     sizes = _QUICK_SIZES if context.quick else _SIZES
     images = 20_000 if context.quick else 100_000
     curves = linear_models_data.gather_curves(sizes, _RATIOS, images, context.seed)
@@ -112,8 +103,6 @@ def judge(found: Evidence) -> tuple[Verdict, str]:
 def _evidence(
     curves: xarray.Dataset, powers: xarray.Dataset, weights: xarray.Dataset, decoded: xarray.Dataset
 ) -> Evidence:
-    import numpy as np
-
     scaled = (curves["critical"] * (1.0 - curves["C"] / curves["D"])).values
     deviations = np.concatenate([curves["deviation"].values.ravel(), decoded["deviation"].values])
     worst = int(np.argmax(decoded["exact"].values))
@@ -195,10 +184,6 @@ def _or_never(value: Any) -> float | str:
 def _figure(
     curves: xarray.Dataset, powers: xarray.Dataset, weights: xarray.Dataset, decoded: xarray.Dataset
 ) -> Any:
-    from simulations.figures import report_figure
-    from simulations.positional.data import linear_models as linear_models_data
-    from simulations.positional.figures import linear_models
-
     return report_figure(
         "generalized-linear-models",
         "Theorem 3.1: where generalized linear models err with probability 1/8",

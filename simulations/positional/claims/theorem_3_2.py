@@ -1,25 +1,17 @@
 """Theorem 3.2: a transformer that generalizes although no row attends to its own set."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Headline,
-    Measured,
-    Outcome,
-    Row,
-    Value,
-    Verdict,
-    measured_at,
-)
+import numpy as np
+import xarray
 
-if TYPE_CHECKING:
-    import xarray
+from simulations.figures import report_figure
+from simulations.positional.data import explicit_transformer as figures_data
+from simulations.positional.figures import explicit_transformer as figures
+from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.measured import Measured, Row, Value, measured_at
 
 #: Largest difference between enumerated error and the exact error of the limit.
 TOLERANCE = 1e-10
@@ -54,8 +46,6 @@ class Evidence(NamedTuple):
 
 def run(context: Context) -> Outcome:
     """Enumerate small problems, convolve large ones, sample, and attack the Gram matrix."""
-    from simulations.positional.data import explicit_transformer as figures_data
-
     small = _QUICK_SMALL if context.quick else _SMALL
     large = _QUICK_LARGE if context.quick else _LARGE
     images = 50_000 if context.quick else 200_000
@@ -110,8 +100,6 @@ def judge(found: Evidence) -> tuple[Verdict, str]:
 
 
 def _evidence(small: xarray.Dataset, large: xarray.Dataset, gram: xarray.Dataset) -> Evidence:
-    import numpy as np
-
     next_set = small.sel(rule="next set")
     gaps = abs(small["enumerated"] - small["limit"]).sel(rule=["own set", "next set"])
     scaled = large.isel(case=large["scaled"].values)
@@ -182,10 +170,6 @@ def _place(case: Case) -> dict[str, Value]:
 
 
 def _figure(large: xarray.Dataset, gram: xarray.Dataset) -> Any:
-    from simulations.figures import report_figure
-    from simulations.positional.data import explicit_transformer as figures_data
-    from simulations.positional.figures import explicit_transformer as figures
-
     return report_figure(
         "generalizing-without-association",
         "Theorem 3.2: generalizing without patch association",

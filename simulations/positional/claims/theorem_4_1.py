@@ -1,27 +1,34 @@
 """Theorem 4.1: patch association and generalization at the end of training."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, NamedTuple
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Headline,
-    Measured,
-    Outcome,
-    Row,
-    Verdict,
-    measured_at,
+import numpy as np
+import xarray
+
+from dynamics import Problem, State, Trajectory, attention
+from dynamics.positional.labelling import label_error
+from dynamics.positional.samples.partitions import set_of, three_valued
+from simulations.figures import report_figure
+from simulations.positional import runs
+from simulations.positional import theorem_4_1 as theorem
+from simulations.positional.figures import attention_matrix, loss_and_error, theorem_hypotheses
+from simulations.positional.runs import describe, or_word, place
+from simulations.positional.theorem_4_1 import (
+    HORIZONS,
+    LABEL_POWER,
+    MUCH_LESS,
+    SUFFICIENT,
+    Conclusions,
+    Hypotheses,
+    decreasing,
 )
+from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.measured import Measured, Row, measured_at
 
-if TYPE_CHECKING:
-    from dynamics import Problem
-    from simulations.positional.theorem_4_1 import Conclusions, Hypotheses
-
-
+_TIMES = np.geomspace(1e-2, runs.HORIZON, 301)
 _LABEL_ERROR = "error of f* itself, P[y f* <= 0]"
 
 
@@ -37,8 +44,6 @@ class Inside(NamedTuple):
     @property
     def failing(self) -> str:
         """What the theorem says and the run does not, "" if nothing."""
-        from simulations.positional.theorem_4_1 import SUFFICIENT, decreasing
-
         for power, found in self.at.items():
             if power >= SUFFICIENT and found.failing:
                 return f"{found.failing} at time d^{power}"
@@ -60,11 +65,6 @@ class Outside(NamedTuple):
 
 def run(context: Context) -> Outcome:
     """Judge the problems inside the hypotheses, and show the named ones outside as they are."""
-    from dataclasses import asdict
-
-    from simulations.positional import runs
-    from simulations.positional import theorem_4_1 as theorem
-
     candidates = theorem.paper_problems(context.quick)
     named = _named(context.quick)
     inside: dict[Problem, Inside] = {}
@@ -98,9 +98,6 @@ def judge(
 
     The theorem is about d going to infinity, so a failure at these sizes does not refute it.
     """
-    from simulations.positional.runs import describe
-    from simulations.positional.theorem_4_1 import HORIZONS, SUFFICIENT
-
     failing = {problem: one.failing for problem, one in inside.items() if one.failing}
     growing = _growing(inside)
     worst = max(
@@ -130,8 +127,6 @@ def judge(
 
 def _growing(inside: Mapping[Problem, Inside]) -> list[tuple[Problem, Problem]]:
     """Return neighbours in D, all else scaled alike, between which a bound or the risk grows."""
-    from simulations.positional.theorem_4_1 import SUFFICIENT
-
     found = []
     for problem, one in inside.items():
         density = problem.q * problem.D
@@ -150,9 +145,6 @@ def _growing(inside: Mapping[Problem, Inside]) -> list[tuple[Problem, Problem]]:
 
 
 def _inside(problem: Problem, met: Hypotheses) -> Inside:
-    from simulations.positional import runs
-    from simulations.positional import theorem_4_1 as theorem
-
     path = theorem.flow(problem, theorem.TOLERANCE)
     absent = theorem.without_association(path)
     return Inside(
@@ -165,10 +157,6 @@ def _inside(problem: Problem, met: Hypotheses) -> Inside:
 
 
 def _outside(problem: Problem, met: Hypotheses, tolerance: float) -> Outside:
-    from dynamics.positional.labelling import label_error
-    from simulations.positional import runs
-    from simulations.positional import theorem_4_1 as theorem
-
     path, population = runs.flow(problem, tolerance), runs.population(problem, tolerance)
     floor = label_error(problem)
     final = path.final
@@ -184,8 +172,6 @@ def _outside(problem: Problem, met: Hypotheses, tolerance: float) -> Outside:
 def _numbers(
     inside: Mapping[Problem, Inside], outside: Mapping[Problem, Outside]
 ) -> list[Measured]:
-    from simulations.positional.runs import or_word, place
-
     measured: list[Measured] = []
     for problem, one in inside.items():
         at = place(problem)
@@ -224,8 +210,6 @@ def _numbers(
 
 
 def _named(quick: bool) -> tuple[Problem, ...]:
-    from simulations.positional import runs
-
     if quick:
         return runs.BASE, runs.WIDE, runs.CROWDED, runs.TINY
     return (
@@ -236,14 +220,6 @@ def _named(quick: bool) -> tuple[Problem, ...]:
 def _figures(
     inside: Mapping[Problem, Inside], outside: Mapping[Problem, Outside], context: Context
 ) -> list[Any]:
-    from simulations.figures import report_figure
-    from simulations.positional import runs
-    from simulations.positional import theorem_4_1 as theorem
-    from simulations.positional.data import attention_matrix as attention_matrix_data
-    from simulations.positional.data import loss_and_error as loss_and_error_data
-    from simulations.positional.data import theorem_hypotheses as theorem_hypotheses_data
-    from simulations.positional.figures import attention_matrix, loss_and_error, theorem_hypotheses
-
     tolerance = runs.tolerance(context.quick)
     base, crowded = (runs.observed(one, tolerance) for one in (runs.BASE, runs.CROWDED))
     return [
@@ -256,7 +232,7 @@ def _figures(
             f"1/d^{theorem.LABEL_POWER} against q; shaded: both within the hypotheses. Crosses: "
             "the named problems, all of which miss some hypothesis (in the shaded area: qD < C).",
             theorem_hypotheses.draw,
-            theorem_hypotheses_data.gather(inside, outside),
+            gather_theorem_hypotheses(inside, outside),
             (7.0, 3.6),
         ),
         report_figure(
@@ -266,7 +242,7 @@ def _figures(
             f"contiguous blocks, at time 0 and at flow time {runs.HORIZON:.0e}. Shared logarithmic "
             "colour scale.",
             attention_matrix.draw,
-            attention_matrix_data.gather(base),
+            gather_attention_matrix(base),
             (7.0, 3.5),
         ),
         report_figure(
@@ -276,10 +252,82 @@ def _figures(
             "hypotheses. Dashed: the error of f* itself, which counts its ties as errors. Dotted: "
             "the best error of any rule, which decides them by a coin.",
             loss_and_error.draw,
-            loss_and_error_data.gather([base, crowded]),
+            gather_loss_and_error([base, crowded]),
             (7.0, 3.4),
         ),
     ]
+
+
+def gather_attention_matrix(run: Trajectory) -> xarray.Dataset:
+    """Return S (moment, row, column) with contiguous sets, at the first and the last record."""
+    problem = run.problem
+    moments = [run.states[0], run.states[-1]]
+    return xarray.Dataset(
+        {
+            "S": (
+                ("moment", "row", "column"),
+                np.stack([softmax_matrix(problem, State(*row.tolist())) for row in moments]),
+            ),
+            "G": ("moment", [attention(problem, State(*row.tolist())).G for row in moments]),
+        },
+        coords={"moment": ["before", "after"], "time": ("moment", run.time[[0, -1]])},
+        attrs={"C": problem.C},
+    )
+
+
+def softmax_matrix(problem: Problem, state: State) -> np.ndarray:
+    """Return S (D, D) on the invariant manifold, sets being contiguous blocks."""
+    Lambda, Gamma, Xi, _ = attention(problem, state)
+    return three_valued(set_of(problem), Gamma, Xi, Lambda)
+
+
+def gather_loss_and_error(paths: Sequence[Trajectory]) -> xarray.Dataset:
+    """Return risk and test error (problem, time), and both floors (problem)."""
+    floors = [label_error(path.problem) for path in paths]
+
+    def along(column: str) -> list[np.ndarray]:
+        logs = [np.log(np.maximum(getattr(path, column), 1e-300)) for path in paths]
+        return [np.exp(np.interp(_TIMES, path.time, log)) for path, log in zip(paths, logs)]
+
+    return xarray.Dataset(
+        {
+            "loss": (("problem", "time"), along("loss")),
+            "test_error": (("problem", "time"), along("test_error")),
+            "labelling_error": ("problem", [floor.error for floor in floors]),
+            "best_error": ("problem", [floor.error - floor.ties / 2 for floor in floors]),
+        },
+        coords={"problem": [runs.describe(path.problem) for path in paths], "time": _TIMES},
+    )
+
+
+def gather_theorem_hypotheses(
+    inside: Mapping[Any, Any], outside: Mapping[Any, Any]
+) -> xarray.Dataset:
+    """Return the bound on P[f* F <= 0] (problem, power) and the place of every problem."""
+    powers = list(next(iter(inside.values())).at)
+
+    def place(found: Mapping[Any, Any]) -> tuple[list[float], list[float]]:
+        excess = [one.hypotheses.label_error * p.dimension**LABEL_POWER for p, one in found.items()]
+        return [p.q for p in found], excess
+
+    (q, excess), (q_outside, excess_outside) = place(inside), place(outside)
+    return xarray.Dataset(
+        {
+            "disagreement": (
+                ("problem", "power"),
+                [[one.at[power].disagreement for power in powers] for one in inside.values()],
+            ),
+            "D": ("problem", [p.D for p in inside]),
+            "qD": ("problem", [round(p.q * p.D, 9) for p in inside]),
+            "q": ("problem", q),
+            "label_excess": ("problem", excess),
+            "q_outside": ("other", q_outside),
+            "label_excess_outside": ("other", excess_outside),
+        },
+        coords={"power": powers, "problem": [runs.describe(p) for p in inside],
+                "other": [runs.describe(p) for p in outside]},
+        attrs={"label_power": LABEL_POWER, "much_less": MUCH_LESS},
+    )  # fmt: skip
 
 
 def _finding(outcome: Outcome) -> str:

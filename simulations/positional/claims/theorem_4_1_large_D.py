@@ -1,22 +1,14 @@
 """Theorem 4.1 in its own regime: q = poly(C)/D, nu = 1/poly(D), with D up to a million."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Headline,
-    Measured,
-    Outcome,
-    Verdict,
-    measured_at,
-)
-
-if TYPE_CHECKING:
-    from simulations.positional.large_D import Case, Run
+from simulations.figures import report_figure
+from simulations.positional import large_D as large
+from simulations.positional.data import large_D as figures_data
+from simulations.positional.figures import large_D as figures
+from simulations.positional.large_D import FIXED, LOSS_GOAL, Case, Run
+from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.measured import Measured, measured_at
 
 #: 1{F <= 0} <= log(1 + e^-F) / log 2: a run that reaches the goal for the risk errs at most so.
 ERROR_GOAL = 1e-3 / math.log(2.0)
@@ -24,11 +16,6 @@ ERROR_GOAL = 1e-3 / math.log(2.0)
 
 def run(context: Context) -> Outcome:
     """Follow the flow for every scaling of nu, qD and D, and look at its end."""
-    from simulations.figures import report_figure
-    from simulations.positional import large_D as large
-    from simulations.positional.data import large_D as figures_data
-    from simulations.positional.figures import large_D as figures
-
     ends = large.follow_all(large.cases(context.quick, context.thorough), context.progress)
     measured: list[Measured] = []
     for case, found in ends.items():
@@ -71,7 +58,6 @@ def run(context: Context) -> Outcome:
 
 def judge(ends: dict[Case, Run]) -> tuple[Verdict, str]:
     """Return HOLDS if all flows at the paper's scalings associate and reach risk and error."""
-    from simulations.positional.large_D import FIXED, LOSS_GOAL
 
     def complete(found: Run) -> bool:
         small = found.test_error <= ERROR_GOAL
@@ -94,8 +80,6 @@ def judge(ends: dict[Case, Run]) -> tuple[Verdict, str]:
 
 
 def _ending(found: Run) -> str:
-    from simulations.positional.large_D import LOSS_GOAL
-
     if found.learned:
         return f"risk below {LOSS_GOAL:g}"
     endings = {
@@ -106,8 +90,6 @@ def _ending(found: Run) -> str:
 
 
 def _finding(outcome: Outcome) -> str:
-    from simulations.positional.large_D import FIXED, LOSS_GOAL
-
     flows = [one for one in outcome.numbers("test_error") if one.at["scaling"] != FIXED]
     done = [
         one

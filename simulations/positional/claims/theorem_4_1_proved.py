@@ -1,28 +1,19 @@
 """Theorem 4.1 at finite size, proved: where the flow ends, what it has learned, for how long."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import asdict
+from typing import NamedTuple
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Figure,
-    Headline,
-    Measured,
-    Outcome,
-    Row,
-    Verdict,
-    interval,
-    measured_at,
-)
-
-if TYPE_CHECKING:
-    from dynamics import Problem
-    from simulations.positional.proved_runs import Beside
-    from simulations.validated import Proof
+from dynamics import Problem
+from dynamics.positional.labelling import label_error
+from simulations.figures import report_figure, tube
+from simulations.positional import proved_runs, runs
+from simulations.positional.proved_runs import Beside
+from simulations.positional.runs import describe, or_word, place
+from simulations.reproduction.claim import Claim, Context, Figure, Headline, Outcome, Verdict
+from simulations.reproduction.measured import Measured, Row, interval, measured_at
+from simulations.validated import Proof
 
 
 class Learned(NamedTuple):
@@ -54,11 +45,6 @@ class Learned(NamedTuple):
 
 def run(context: Context) -> Outcome:
     """Enclose the flows; train full and reduced beside two tubes."""
-    from dataclasses import asdict
-
-    from dynamics.positional.labelling import label_error
-    from simulations.positional import proved_runs, runs
-
     found = {}
     every = (proved_runs.SQUARE, runs.BASE, proved_runs.SQUARE_OF_FOUR)
     problems = every[:1] if context.quick else every
@@ -91,8 +77,6 @@ def run(context: Context) -> Outcome:
 
 def _trained(context: Context) -> dict[str, Beside]:
     """Train full matrices and three scalars, by flow and by descent, beside the same two tubes."""
-    from simulations.positional import proved_runs, runs
-
     rate = runs.safe_learning_rate(proved_runs.SMALL)
     flow, descent = (
         proved_runs.flow(proved_runs.SMALL, context.quick),
@@ -111,8 +95,6 @@ def _trained(context: Context) -> dict[str, Beside]:
 
 def judge(found: Mapping[Problem, Learned], trained: Mapping[str, Beside]) -> tuple[Verdict, str]:
     """Return HOLDS if all conclusions are proved at the end of every tube, else a finding."""
-    from simulations.positional.runs import describe
-
     outside = [name for name, one in trained.items() if not one.inside]
     if outside:
         return Verdict.FAILS, f"Training leaves its tube: {'; '.join(outside)}."
@@ -146,8 +128,6 @@ def _lasting(proof: Proof) -> str:
 
 
 def _numbers(found: Mapping[Problem, Learned], trained: Mapping[str, Beside]) -> list[Measured]:
-    from simulations.positional.runs import or_word, place
-
     measured: list[Measured] = []
     for problem, one in found.items():
         proof = one.proof
@@ -179,9 +159,6 @@ def _numbers(found: Mapping[Problem, Learned], trained: Mapping[str, Beside]) ->
 
 
 def _figure(proof: Proof) -> Figure:
-    from simulations.figures import report_figure, tube
-    from simulations.positional import runs
-
     return report_figure(
         "theorem-4.1-proved",
         "A trajectory proved",

@@ -1,28 +1,25 @@
 """Theorem 4.2: patch association and generalization from finite samples, and who causes which."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import replace
+from typing import NamedTuple
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Figure,
-    Headline,
-    Measured,
-    Outcome,
-    Row,
-    Value,
-    Verdict,
-    measured_at,
-    spread,
-)
+import numpy as np
+import xarray
 
-if TYPE_CHECKING:
-    from simulations.positional.sample_sizes import Scan
-    from simulations.positional.training_runs import Setting, Training
+from dynamics.positional.baselines.linear_models import uniform_error
+from dynamics.positional.labelling import label_error
+from simulations.figures import report_figure
+from simulations.positional import sample_sizes, training_runs
+from simulations.positional.data import training as training_data
+from simulations.positional.figures import sample_sizes as sample_sizes_figure
+from simulations.positional.figures import training
+from simulations.positional.sample_sizes import Scan
+from simulations.positional.training_runs import LARGE, SOURCE, Setting, Training
+from simulations.reproduction.claim import Claim, Context, Figure, Headline, Outcome, Verdict
+from simulations.reproduction.intervals import of_mean
+from simulations.reproduction.measured import Measured, Row, Value, measured_at, spread
 
 #: Largest P[f* F <= 0] that counts as o(1), in units of the exact error of uniform attention.
 TOLERANCE = 0.25
@@ -66,10 +63,6 @@ class Ending(NamedTuple):
 
 def run(context: Context) -> Outcome:
     """Train on samples of every setting, put A back for the control, vary the samples."""
-    import numpy as np
-
-    from simulations.positional import sample_sizes, training_runs
-
     settings = training_runs.settings(context.quick, context.thorough)
     runs = training_runs.all_trained(_part(context, 0.0, 0.7))
     setting = settings[training_runs.LARGE][0]
@@ -103,8 +96,6 @@ def run(context: Context) -> Outcome:
 
 def _part(context: Context, start: float, end: float) -> Context:
     """Return the context of a part of the work, whose progress goes from start to end."""
-    from dataclasses import replace
-
     return replace(
         context, progress=lambda fraction: context.progress(start + (end - start) * fraction)
     )
@@ -112,11 +103,6 @@ def _part(context: Context, start: float, end: float) -> Context:
 
 def ending(runs: Sequence[Training], setting: Setting) -> Ending:
     """Return what the runs of a setting reached."""
-    import numpy as np
-
-    from dynamics.positional.baselines.linear_models import uniform_error
-    from dynamics.positional.labelling import label_error
-
     problem = setting.problem
     association = np.array([run.association for run in runs])
     error = np.array([run.history.test_error for run in runs])
@@ -188,8 +174,6 @@ def numbers_of_scan(scan: Scan) -> list[Measured]:
 
 def _span(name: str, label: str, found: Sequence[float]) -> list[Row]:
     """Return least, greatest, mean and interval, and in how many runs it came (not: inf or nan)."""
-    from simulations.reproduction.intervals import of_mean
-
     finite = [one for one in found if math.isfinite(one)]
     rows: list[Row] = [
         (f"{name}_runs", f"{label}: runs in which it is", len(finite)),
@@ -250,12 +234,6 @@ def _told(name: str, end: Ending) -> str:
 
 
 def _figure(runs: dict[str, list[Training]], settings: dict[str, tuple[Setting, int]]) -> Figure:
-    from simulations.figures import report_figure
-    from simulations.positional import training_runs
-    from simulations.positional.data import training as training_data
-    from simulations.positional.figures import training
-    from simulations.positional.training_runs import SOURCE
-
     names = "; ".join(f"{name}: {training_runs.describe(settings[name][0])}" for name in runs)
     return report_figure(
         "theorem-4-2-control",
@@ -272,10 +250,6 @@ def _figure(runs: dict[str, list[Training]], settings: dict[str, tuple[Setting, 
 
 
 def _figure_of_scan(scan: Scan) -> Figure:
-    from simulations.figures import report_figure
-    from simulations.positional.data import sample_sizes as sample_sizes_data
-    from simulations.positional.figures import sample_sizes
-
     loss, need = scan.loss, scan.need
     return report_figure(
         "theorem-4-2-samples",
@@ -287,15 +261,32 @@ def _figure_of_scan(scan: Scan) -> Figure:
         f"{loss.horizon}. (b) C={loss.problem.C}, qD={need.qD:g}: the smallest N, of a grid with "
         "factor 1.41, at which all rows associate at some step up to 300. The exponents are fitted "
         "to the means, with 95% intervals from runs drawn again.",
-        sample_sizes.draw,
-        sample_sizes_data.gather(scan),
+        sample_sizes_figure.draw,
+        gather_sample_sizes(scan),
         (9.0, 3.8),
     )
 
 
-def _finding(outcome: Outcome) -> str:
-    from simulations.positional.training_runs import LARGE
+def gather_sample_sizes(scan: Scan) -> xarray.Dataset:
+    """Return steps (N, run) and samples (D, other_run) with the exponents and their intervals."""
+    return xarray.Dataset(
+        {
+            "first": (("N", "run"), scan.first),
+            "lost": (("N", "run"), scan.timed),
+            "censored": (("N", "run"), np.isinf(scan.lost).astype(np.int8)),
+            "needed": (("D", "other_run"), np.minimum(scan.needed, scan.most)),
+            "growth": ("bound", list(scan.growth)),
+            "growth_of_need": ("bound", list(scan.growth_of_need)),
+        },
+        coords={
+            "N": list(scan.loss.sizes),
+            "D": list(scan.need.sizes),
+            "bound": ["fit", "low", "high"],
+        },
+    )
 
+
+def _finding(outcome: Outcome) -> str:
     runs, once, lost, error, control = (
         outcome.number(name, setting=LARGE)
         for name in ("runs", "once", "lost_runs", "test_error", "control")

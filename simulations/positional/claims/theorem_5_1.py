@@ -1,27 +1,26 @@
 """Theorem 5.1: with a pre-trained A kept fixed, a few samples suffice for a new feature."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Figure,
-    Headline,
-    Measured,
-    Outcome,
-    Value,
-    Verdict,
-    in_words,
-    measured_at,
-    spread,
+from dynamics.positional.labelling import label_error
+from simulations.figures import report_figure
+from simulations.positional import transfer_runs as transfer
+from simulations.positional.data import transfer as transfer_data
+from simulations.positional.figures import transfer as transfer_figure
+from simulations.positional.learners import IDEALIZED, MIDDLE, PRETRAINED, SCRATCH, UNIFORM
+from simulations.positional.transfer_runs import Entry
+from simulations.positional.transfer_statistics import (
+    FAILED,
+    Interval,
+    Sweep,
+    binomial_interval,
+    exponent_interval,
+    or_never,
+    plainly,
 )
-
-if TYPE_CHECKING:
-    from simulations.positional.transfer_runs import Entry
-    from simulations.positional.transfer_statistics import Interval, Sweep
+from simulations.reproduction.claim import Claim, Context, Figure, Headline, Outcome, Verdict
+from simulations.reproduction.measured import Measured, Value, in_words, measured_at, spread
 
 #: Test error that counts as the theorem's o(1) at these sizes: a third of the best linear rule's.
 TOLERANCE = 0.025
@@ -66,10 +65,6 @@ class Needed(NamedTuple):
 
 def run(context: Context) -> Outcome:
     """Fine-tune v on few samples at growing D; compare with learners without pre-training."""
-    from simulations.positional import transfer_runs as transfer
-    from simulations.positional.learners import IDEALIZED, MIDDLE, PRETRAINED, SCRATCH, UNIFORM
-    from simulations.positional.transfer_statistics import exponent_interval
-
     learners = (PRETRAINED, IDEALIZED, UNIFORM, SCRATCH)
     wanted = [
         entry
@@ -104,10 +99,6 @@ def run(context: Context) -> Outcome:
 
 
 def _judged(entry: Entry, sweep: Sweep, curves: dict[Entry, Sweep]) -> Judged:
-    from dynamics.positional.labelling import label_error
-    from simulations.positional import transfer_runs as transfer
-    from simulations.positional.transfer_statistics import FAILED, binomial_interval
-
     (size,) = entry.sizes
     (curve,) = (
         other for one, other in curves.items() if (one.learner, one.D) == (entry.learner, entry.D)
@@ -129,8 +120,6 @@ def _numbers(
     powers: dict[str, Interval],
     curves: dict[Entry, Sweep],
 ) -> list[Measured]:
-    from simulations.positional.transfer_statistics import or_never
-
     measured: list[Measured] = []
     for point in points:
         measured += measured_at(
@@ -173,8 +162,6 @@ def judge(
     ``P[y f* <= 0]``, is at most `TOLERANCE`. FAILS if at some D the lower end is above it even with
     log^2 D samples; otherwise a finding.
     """
-    from simulations.positional.transfer_statistics import plainly
-
     told = "; ".join(
         f"{point.error.value:.4f} ({point.error.low:.4f} to {point.error.high:.4f}) with "
         f"{point.samples} at D = {point.D} ({point.learner}, share of failed runs "
@@ -209,10 +196,6 @@ def judge(
 
 
 def _figure(found: dict[Entry, Sweep], seed: int) -> Figure:
-    from simulations.figures import report_figure
-    from simulations.positional.data import transfer as transfer_data
-    from simulations.positional.figures import transfer
-
     return report_figure(
         "theorem-5-1",
         "Transfer to a new feature with a pre-trained A",
@@ -222,15 +205,13 @@ def _figure(found: dict[Entry, Sweep], seed: int) -> Figure:
         f"{TOLERANCE} against D with 95 % intervals (groups of runs and runs drawn again), also "
         "with A of the idealized process; dotted: log D; arrows: not reached with the most "
         "samples tried.",
-        transfer.draw_few_samples,
+        transfer_figure.draw_few_samples,
         transfer_data.gather(found, TOLERANCE, seed),
         (9.0, 3.9),
     )
 
 
 def _finding(outcome: Outcome) -> str:
-    from simulations.positional.learners import PRETRAINED, SCRATCH
-
     worst = max(outcome.values("error"))
     pretrained, scratch = (
         in_words(outcome.numbers("needed", learner=name)[-1].value, ".3g")

@@ -1,29 +1,21 @@
 """Theorem 5.2: without patch association many samples are needed, and where few suffice."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Figure,
-    Headline,
-    Measured,
-    Outcome,
-    Value,
-    Verdict,
-    in_words,
-    measured_at,
-    spread,
-)
-
-if TYPE_CHECKING:
-    from dynamics import Problem
-    from simulations.positional.transfer_runs import Entry
-    from simulations.positional.transfer_statistics import Interval, Sweep
+from dynamics import Problem
+from dynamics.positional.baselines.linear_models import uniform_error
+from dynamics.positional.baselines.set_knowledge import coupon_collector, least_samples
+from simulations.figures import report_figure
+from simulations.positional import transfer_runs as transfer
+from simulations.positional.data import transfer as transfer_data
+from simulations.positional.figures import transfer as transfer_figure
+from simulations.positional.learners import FINDER, IDEALIZED, PRETRAINED
+from simulations.positional.transfer_runs import Entry
+from simulations.positional.transfer_statistics import Interval, Sweep, exponent_interval, or_never
+from simulations.reproduction.claim import Claim, Context, Figure, Headline, Outcome, Verdict
+from simulations.reproduction.measured import Measured, Value, in_words, measured_at, spread
 
 #: Mean test errors to be reached: below every linear rule's at qD = 8; and a coarse one.
 FINE, COARSE = 0.025, 0.05
@@ -55,11 +47,6 @@ class Need(NamedTuple):
 
 def run(context: Context) -> Outcome:
     """Train every learner on samples of a new feature and compare what they need."""
-    from dynamics.positional.baselines.set_knowledge import coupon_collector
-    from simulations.positional import transfer_runs as transfer
-    from simulations.positional.learners import IDEALIZED
-    from simulations.positional.transfer_statistics import or_never
-
     wanted = [
         entry
         for entry in transfer.entries(context.quick, context.thorough)
@@ -111,8 +98,6 @@ def run(context: Context) -> Outcome:
 
 
 def _by_seed(at: dict[str, Value], needed: Sequence[float]) -> list[Measured]:
-    from simulations.positional.transfer_statistics import or_never
-
     return [
         one
         for group, samples in enumerate(needed, start=1)
@@ -130,15 +115,10 @@ def threshold_of(qD: float) -> float:
 
 def limits(problem: Problem, threshold: float) -> tuple[float, int]:
     """Return the linear rule's error and the samples without which none gets below a threshold."""
-    from dynamics.positional.baselines.linear_models import uniform_error
-    from dynamics.positional.baselines.set_knowledge import least_samples
-
     return uniform_error(problem).coin, least_samples(problem, threshold)
 
 
 def _needs(found: dict[Entry, Sweep], seed: int) -> list[Need]:
-    from simulations.positional.transfer_statistics import Interval, exponent_interval
-
     groups: dict[tuple[str, float], list[Sweep]] = {}
     for entry, sweep in found.items():
         groups.setdefault((entry.learner, entry.qD), []).append(sweep)
@@ -164,8 +144,6 @@ def judge(needs: Sequence[Need]) -> tuple[Verdict, str]:
     the exact bound. A finding if one needs few above the linear rule's error, where random features
     are too few to need the sets, or if it cannot be said.
     """
-    from simulations.positional.learners import FINDER, PRETRAINED
-
     without = [need for need in needs if need.learner != PRETRAINED]
     few = [need for need in without if need.few]
     reached = [need for need in without if math.isfinite(need.samples.value)]
@@ -204,10 +182,6 @@ def _sentence(need: Need) -> str:
 
 
 def _figure(found: dict[Entry, Sweep], seed: int) -> Figure:
-    from simulations.figures import report_figure
-    from simulations.positional.data import transfer as transfer_data
-    from simulations.positional.figures import transfer
-
     return report_figure(
         "theorem-5-2",
         "Samples needed with and without patch association",
@@ -220,15 +194,13 @@ def _figure(found: dict[Entry, Sweep], seed: int) -> Figure:
         "of samples until every set has been the signal set (coupon collector). (f) Mean error at "
         "qD = 8 of the learner that looks for the sets, against samples per set, and the lower "
         "bounds.",
-        transfer.draw_learners,
+        transfer_figure.draw_learners,
         transfer_data.gather(found, COARSE, seed, {8.0: FINE}),
         (11.0, 7.4),
     )
 
 
 def _finding(outcome: Outcome) -> str:
-    from simulations.positional.learners import FINDER, PRETRAINED
-
     last = max(outcome.numbers("needed", learner=FINDER), key=lambda one: int(one.at["D"]))
     D, qD = last.at["D"], float(last.at["qD"])
     own = outcome.numbers("needed", learner=PRETRAINED, D=D, qD=last.at["qD"])

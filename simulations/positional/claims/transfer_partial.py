@@ -1,28 +1,23 @@
 """Section 5 beyond its theorems: transfer when only some of the sets are shared."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Figure,
-    Headline,
-    Measured,
-    Outcome,
-    Row,
-    Verdict,
-    measured_at,
-    spread,
-)
+import numpy as np
+import xarray
 
-if TYPE_CHECKING:
-    from simulations.positional.partial_transfer import Shared
-    from simulations.positional.transfer_statistics import Sweep
+from simulations.figures import report_figure
+from simulations.positional import partial_transfer as partial
+from simulations.positional import transfer_runs as transfer
+from simulations.positional.figures import partial_transfer
+from simulations.positional.partial_transfer import Shared, hard_attention, least
+from simulations.positional.transfer_statistics import SEEDS, Sweep, group_interval
+from simulations.reproduction.claim import Claim, Context, Figure, Headline, Outcome, Verdict
+from simulations.reproduction.measured import Measured, Row, measured_at, spread
 
+_LINE = 41
 #: Test error that counts as transfer: that of Theorem 5.1.
 TOLERANCE = 0.025
 #: Largest deviation from the straight line, as a share of what the line spans.
@@ -33,12 +28,6 @@ SETTLED = 1.5
 
 def run(context: Context) -> Outcome:
     """Fine-tune v where some sets have changed, and compare with the mixture of the two ends."""
-    from dataclasses import asdict
-
-    from simulations.positional import partial_transfer as partial
-    from simulations.positional import transfer_runs as transfer
-    from simulations.positional.transfer_statistics import SEEDS
-
     found = partial.sweeps(context.quick, context.seed, context.progress, context.scratch)
     points = measure(found, context.seed)
     verdict, summary = judge(points)
@@ -77,9 +66,6 @@ def run(context: Context) -> Outcome:
 
 def measure(found: dict[float, Sweep], seed: int) -> list[Shared]:
     """Return what the runs say for every share, from 1 down to 0."""
-    from simulations.positional import partial_transfer as partial
-    from simulations.positional.transfer_statistics import group_interval
-
     problem = found[1.0].problem
     last = found[1.0].sizes[-1]
     known, none = (found[share].by_group(last) for share in (1.0, 0.0))
@@ -128,10 +114,6 @@ def judge(points: Sequence[Shared]) -> tuple[Verdict, str]:
 
 
 def _figure(found: dict[float, Sweep], points: Sequence[Shared]) -> Figure:
-    from simulations.figures import report_figure
-    from simulations.positional.data import partial_transfer as partial_transfer_data
-    from simulations.positional.figures import partial_transfer
-
     problem = found[1.0].problem
     return report_figure(
         "transfer-partial",
@@ -145,9 +127,30 @@ def _figure(found: dict[float, Sweep], points: Sequence[Shared]) -> Figure:
         "kept sets alone, exact. (c) Samples until the error has settled (at most "
         f"{SETTLED} times its floor), and for a mean error of {TOLERANCE}, where reached.",
         partial_transfer.draw,
-        partial_transfer_data.gather(found, points),
+        gather_partial_transfer(found, points),
         (10.5, 3.9),
     )
+
+
+def gather_partial_transfer(
+    found: Mapping[float, Sweep], points: Sequence[Shared]
+) -> xarray.Dataset:
+    """Return errors (share, size, run), floors and samples with their ends, and exact lines."""
+    sweeps = list(found.values())
+    problem = sweeps[0].problem
+    known = np.arange(problem.L + 1) / problem.L
+    data: dict[str, Any] = {"error": (("share", "size", "run"), [one.errors for one in sweeps])}
+    for name in ("floor", "needed", "settled"):
+        data[name] = (("share", "end"), [list(getattr(point, name)) for point in points])
+    line = np.linspace(0.0, 1.0, _LINE)
+    data["hard"] = ("place", hard_attention(problem, line))
+    data["least"] = ("known", least(problem, known))
+    return xarray.Dataset(
+        data,
+        coords={"share": list(found), "size": list(sweeps[0].sizes), "place": line,
+                "known": known, "end": ["value", "low", "high"]},
+        attrs={"D": problem.D},
+    )  # fmt: skip
 
 
 def _finding(outcome: Outcome) -> str:

@@ -1,7 +1,5 @@
 """What is drawn in ``figures/certified_map.py``."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What is drawn in ``figures/explicit_transformer.py``."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What is drawn in ``figures/gaussian_patches.py``."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """What is drawn in ``figures/large_D.py``."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What is drawn in ``figures/linear_models.py``."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

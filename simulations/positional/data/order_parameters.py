@@ -1,7 +1,5 @@
 """What is drawn in ``figures/order_parameters.py``."""
 
-from __future__ import annotations
-
 import xarray
 
 from dynamics import Trajectory

@@ -1,7 +1,5 @@
 """What is drawn in ``figures/scaling.py``."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What is drawn in ``figures/starts.py``."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What is drawn in ``figures/time_to_equal_error.py``."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any

@@ -1,12 +1,11 @@
 """What is drawn in ``figures/training.py``."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 import xarray
 
+from dynamics.positional.labelling import label_error
 from dynamics.positional.samples.partitions import same_set, set_of
 from simulations.positional.training_runs import Setting, Training
 
@@ -49,8 +48,6 @@ def gather(
 
 def best_error(setting: Setting) -> float:
     """Return the error of f* with its ties decided by a coin, nan with noise along w*."""
-    from dynamics.positional.labelling import label_error
-
     if not setting.projected:
         return float("nan")
     floor = label_error(setting.problem)

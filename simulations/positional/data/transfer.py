@@ -1,7 +1,5 @@
 """What is drawn in ``figures/transfer.py``."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

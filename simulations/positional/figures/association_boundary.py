@@ -1,7 +1,5 @@
 """Where gamma >= rho ends: the exact boundary for several D over a measured map."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The softmax of the attention matrix at the start and at the end of a run."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -24,8 +22,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         )
         time = float(one["time"])
         when = "0" if time == 0.0 else rf"10^{{{np.log10(time):.3g}}}"
-        ax.set_title(rf"$t={when}$:  $G={float(one['G']):.3g}$")
-        ax.set_xlabel("patch $j$")
+        ax.set(title=rf"$t={when}$:  $G={float(one['G']):.3g}$", xlabel="patch $j$")
         for spine in ax.spines.values():
             spine.set_visible(False)
     panels[0].set_ylabel("patch $i$")

@@ -1,7 +1,5 @@
 """The plane (alpha, qD), divided into boxes on which the sign of d(gamma - rho)/dt is proved."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import xarray

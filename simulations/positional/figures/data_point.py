@@ -1,7 +1,5 @@
 """Figure 3: one data point on the grid of patches, its sets and its signal set."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Attention logits with the diagonal of A frozen and trained."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import xarray
@@ -12,7 +10,7 @@ from simulations.figures.style import (
     LABELS,
     REFERENCE,
     log_time,
-    panel_letter,
+    panel_letters,
     problem_style,
     styled,
 )
@@ -57,8 +55,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     right.axhline(0.0, **REFERENCE | {"linewidth": 0.6, "linestyle": "-"})
     right.set_ylabel(r"$\min(\beta,\gamma)-\rho$")
     log_time(right, data["time"], first=FIRST)
-    for letter, ax in zip("ab", (left, right)):
-        panel_letter(ax, letter)
+    panel_letters((left, right))
     entries += [
         Line2D([], [], color="#333333", linestyle=_DASHES[kind], label=f"diagonal {kind}")
         for kind in KINDS[::-1]

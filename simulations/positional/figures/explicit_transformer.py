@@ -1,13 +1,11 @@
 """Theorem 3.2: scores that avoid the own sets, their error, and what a Gram matrix can do."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 import xarray
 
-from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letter, styled
+from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letters, styled
 
 RULES = ("own set", "next set", "own set and twin", "uniform weights")
 
@@ -30,8 +28,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         bar.set_label("$A_{ij}$")
     _draw_errors(panels[1, 0], data, artists)
     _draw_margins(panels[1, 1], data, artists)
-    for letter, ax in zip("abcd", panels.flat):
-        panel_letter(ax, letter)
+    panel_letters(panels.flat)
     return artists
 
 

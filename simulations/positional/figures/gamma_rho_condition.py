@@ -1,13 +1,11 @@
 """The sign of d(gamma - rho)/dt on gamma = rho, and whether it decides gamma >= rho."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 import xarray
 
-from simulations.figures.style import REFERENCE, panel_letter, problem_style, styled
+from simulations.figures.style import REFERENCE, panel_letters, problem_style, styled
 
 ALPHA = np.geomspace(1e-2, 1.0, 121)
 _HOLDS = 1e-11  # where problems without a violation are drawn on the logarithmic axis
@@ -42,7 +40,6 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     right.set_xlabel(r"$\max(\alpha(0),\,\alpha^*)\,/\,\alpha_{\mathrm{critical}}$")
     right.set_ylabel(r"largest $\rho-\gamma$")
     right.legend(loc="upper left")
-    panel_letter(left, "a")
-    panel_letter(right, "b")
+    panel_letters((left, right))
     figure.legend(handles=list(artists.values()), loc="outside upper center", ncols=2)
     return artists

@@ -1,7 +1,5 @@
 """gamma - rho along flows, on a scale that shows both signs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import xarray

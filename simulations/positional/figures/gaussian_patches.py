@@ -1,7 +1,5 @@
 """Figure 2: test error on Gaussian patches, and whether P^T P shows the sets."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Sets on the grid of an image, and rows of the learned A drawn on that grid."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The error of the labelling function against D: its size, and as a power of D."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -49,8 +47,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         )  # fmt: skip
     left.set(xscale="log", yscale="log", ylim=(_LEAST, 1.0), xlabel="$D$")
     left.set_ylabel(r"$P[y f^*\leq 0]$ at $q=C^2/D$")
-    right.set(xscale="log", ylim=(0.0, _MOST_POWER), xlabel="$D$")
-    right.set_ylabel(r"$-\log P\,/\,\log D$")
+    right.set(xscale="log", ylim=(0.0, _MOST_POWER), xlabel="$D$", ylabel=r"$-\log P\,/\,\log D$")
     for letter, ax in zip("ab", (left, right)):
         ax.set_xlim(D[0], D[1])
         panel_letter(ax, letter)

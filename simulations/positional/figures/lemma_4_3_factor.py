@@ -1,7 +1,5 @@
 """Lemma 4.3's factor along time, for several problems."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import xarray
@@ -31,8 +29,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     ratio.set_ylabel("exact / leading\nincrement of " + r"$\gamma$")
     factor.set(yscale="log", ylim=(1e-8, 3.0))
     factor.set_ylabel("factor of\n" + r"$\alpha^p\,\Gamma\,G^{p-1}$")
-    share.set(yscale="log", ylim=(1e-3, 1e5))
-    share.set_ylabel(r"$|\Delta\rho|\,/\,|\Delta\gamma|$")
+    share.set(yscale="log", ylim=(1e-3, 1e5), ylabel=r"$|\Delta\rho|\,/\,|\Delta\gamma|$")
     share.axhline(1.0, **REFERENCE)
     for letter, ax in zip("abc", panels):
         log_time(ax, time, label=ax is share)

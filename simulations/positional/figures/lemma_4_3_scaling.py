@@ -1,7 +1,5 @@
 """Lemma 4.3's factors against d, beside the powers of log d that polylog(d) is read as."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,14 +1,12 @@
 """Generalized linear models of Theorem 3.1: error against qD/C^2, against k, and other weights."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 import xarray
 from matplotlib.ticker import NullFormatter
 
-from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letter, styled
+from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letters, styled
 
 
 @styled
@@ -39,8 +37,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     for ax in (ratio, power):
         ax.axhline(data.attrs["level"], **REFERENCE)
     _draw_weights(weights, data, artists)
-    for letter, ax in zip("abc", (ratio, power, weights)):
-        panel_letter(ax, letter)
+    panel_letters((ratio, power, weights))
     return artists
 
 

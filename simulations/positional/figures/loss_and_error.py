@@ -1,7 +1,5 @@
 """Population risk and test error along the flow, with the floors of the test error."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Order parameters and attention weights against log time, the three events shaded."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,13 +1,11 @@
 """Test error against samples and share of sets kept between pre-training and fine-tuning."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 import xarray
 
-from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letter, styled
+from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letters, styled
 
 _MARKERS = "os^vD"
 
@@ -29,8 +27,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
                   title="share of the sets kept", alignment="left")  # fmt: skip
     _floors(middle, data, artists)
     _samples(right, data, artists)
-    for ax, letter in zip((left, middle, right), "abc"):
-        panel_letter(ax, letter)
+    panel_letters((left, middle, right))
     return artists
 
 
@@ -73,7 +70,6 @@ def _samples(ax: Any, data: xarray.Dataset, artists: dict[str, Any]) -> None:
             ax.annotate("", (place, 2.2 * most), (place, most),
                         arrowprops={"arrowstyle": "->", "color": colour})  # fmt: skip
             ax.plot(place, most, marker, color=colour, mfc="white", ms=5)
-    ax.set_yscale("log")
-    ax.set_ylim(0.7, 12.0 * most)
-    ax.set(xlabel="share of the sets kept", ylabel=r"samples $\tilde N$ needed")
+    ax.set(yscale="log", ylim=(0.7, 12.0 * most), xlabel="share of the sets kept")
+    ax.set_ylabel(r"samples $\tilde N$ needed")
     ax.legend(loc="upper right")

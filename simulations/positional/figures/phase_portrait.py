@@ -1,7 +1,5 @@
 """The plane (gamma, rho) on the slow manifold: streamlines, nullclines, the line gamma = rho."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Distance of training on N samples from training on the population, against N."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import xarray
@@ -12,7 +10,7 @@ from simulations.figures.style import (
     LABELS,
     PROBLEM_STYLES,
     REFERENCE,
-    panel_letter,
+    panel_letters,
     styled,
 )
 
@@ -36,11 +34,9 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
             )
         first = float(data["A"].sel(moment=moment).isel(other=0, N=0).mean()) * 0.6
         ax.plot(size, first * (size / size[0]) ** -0.5, **REFERENCE | {"linestyle": ":"})
-        ax.set_xscale("log")
-        ax.set_yscale("log")
+        ax.set(xscale="log", yscale="log")
         ax.xaxis.set_minor_formatter(NullFormatter())
-        ax.set_xlabel("samples $N$")
-        ax.set_title(f"step {int(moment)}")
+        ax.set(xlabel="samples $N$", title=f"step {int(moment)}")
     low = min(ax.get_ylim()[0] for ax in panels[:2])
     high = max(ax.get_ylim()[1] for ax in panels[:2])
     for ax in panels[:2]:
@@ -58,9 +54,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         artists[name] = last.plot(
             early["step"], early[name], color=colour, linestyle=dash, label=word
         )[0]
-    last.set_xlabel("step")
-    last.set_ylabel(LABELS["alpha"])
+    last.set(xlabel="step", ylabel=LABELS["alpha"])
     last.legend(loc="lower right")
-    for ax, letter in zip(panels, "abc"):
-        panel_letter(ax, letter)
+    panel_letters(panels)
     return artists

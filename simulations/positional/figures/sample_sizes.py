@@ -8,7 +8,7 @@ import numpy as np
 import xarray
 from matplotlib.ticker import NullFormatter, ScalarFormatter
 
-from simulations.figures.style import COLOURS, REFERENCE, panel_letter, styled
+from simulations.figures.style import COLOURS, REFERENCE, panel_letters, styled
 
 
 @styled
@@ -43,8 +43,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         low, high = ax.get_ylim()
         ax.set_ylim(low, high * (high / low) ** 0.3)
         ax.legend(loc="upper left")
-    for ax, letter in zip((left, right), "ab"):
-        panel_letter(ax, letter)
+    panel_letters((left, right))
     return artists
 
 

@@ -1,7 +1,5 @@
 """The scaling theory of many patches beside measurements: branches, jumps, relative differences."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -28,18 +26,14 @@ def draw_branches(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
             data["measured_nu_hat"].values[here], data["measured_a"].values[here], _MARKERS[number],
             color=look["color"], markersize=5, fillstyle="none",
         )  # fmt: skip
-    ax.set_xscale("log")
-    ax.set_yscale("log")
-    ax.set_xlim(1e-6, 1e4)
-    ax.set_ylim(3e-5, 2.0)
+    ax.set(xscale="log", yscale="log", xlim=(1e-6, 1e4), ylim=(3e-5, 2.0))
     first = data.isel(limit=0)
     x = np.geomspace(0.3, 1e4, 5)
     ax.plot(x, float(first["linear"]) / x, **REFERENCE)
     ax.axhline(float(first["power"]), **REFERENCE)
     ax.annotate(r"$\alpha^*=a_0D^{-1/p}$", (1.5e-6, float(first["power"]) * 1.12), fontsize=9)
     ax.annotate(r"$\alpha^*=b_0/(\nu D)$", (300.0, 0.02), fontsize=9)
-    ax.set_xlabel(r"$\nu D^{(p-1)/p}$")
-    ax.set_ylabel(r"$\alpha^* D^{1/p}$ at $\gamma=\rho=0$")
+    ax.set(xlabel=r"$\nu D^{(p-1)/p}$", ylabel=r"$\alpha^* D^{1/p}$ at $\gamma=\rho=0$")
     ax.legend(loc="lower left")
     return artists
 
@@ -66,10 +60,7 @@ def draw_jumps(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
                 *row["fold"].values, "o", color="#000000", markersize=6, fillstyle="none",
                 markeredgewidth=1.4, linestyle="none", label="fold",
             )[0]  # fmt: skip
-        ax.set_xscale("log")
-        ax.set_yscale("log")
-        ax.set_xlim(G[0], G[-1])
-        ax.set_ylim(alpha[0], alpha[-1])
+        ax.set(xscale="log", yscale="log", xlim=(G[0], G[-1]), ylim=(alpha[0], alpha[-1]))
         exponent = round(np.log10(float(row["D"])))
         title = rf"$D=10^{exponent}$, $qD={int(row['qD'])}$"
         ax.set_title(title + "\n" + pretty_scaling(str(row["scaling"].values)), fontsize=9.5)
@@ -98,10 +89,7 @@ def draw_differences(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         ax.axhline(0.02, **REFERENCE)
         D = np.array([1e3, 1e6])
         ax.plot(D, 1e3 / D, color="#999999", linewidth=0.9, linestyle=":", label=r"$10^3/D$")
-        ax.set_xscale("log")
-        ax.set_yscale("log")
-        ax.set_title(title)
-        ax.set_xlabel("number of patches $D$")
+        ax.set(xscale="log", yscale="log", title=title, xlabel="number of patches $D$")
         panel_letter(ax, letter)
     axes[0].set_ylabel("|measured / theory − 1|")
     axes[1].legend(loc="lower left")

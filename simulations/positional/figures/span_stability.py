@@ -1,7 +1,5 @@
 """The linear response of full-matrix descent to a component of v beside span(w*)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import xarray

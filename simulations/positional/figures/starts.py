@@ -1,14 +1,12 @@
 """Training from other starts of the scores: random draws, and encodings P trained themselves."""
 
-from __future__ import annotations
-
 import textwrap
 from typing import Any
 
 import numpy as np
 import xarray
 
-from simulations.figures.style import COLOURS, PROBLEM_STYLES, panel_letter, styled
+from simulations.figures.style import COLOURS, PROBLEM_STYLES, panel_letters, styled
 
 
 @styled
@@ -26,16 +24,13 @@ def draw_draws(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
             color=COLOURS["gamma" if name == "best" else "test_error"], alpha=0.6, label=label,
         )[0]  # fmt: skip
     middle.set_xticks(range(len(places)), [_broken(name) for name in places])
-    middle.set_xlim(-0.5, len(places) - 0.5)
-    middle.set_ylim(-0.04, 1.04)
-    middle.set_ylabel("rows associated, $c=1$")
+    middle.set(xlim=(-0.5, len(places) - 0.5), ylim=(-0.04, 1.04), ylabel="rows associated, $c=1$")
     middle.set_xlabel("problem")
     artists |= _errors(right, data)
     figure.legend(
         *_merged(left, middle), loc="outside upper left", ncols=len(data["start"]) + 2,
     )  # fmt: skip
-    for ax, letter in zip((left, middle, right), "abc"):
-        panel_letter(ax, letter)
+    panel_letters((left, middle, right))
     return artists
 
 
@@ -48,14 +43,12 @@ def draw_encodings(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     np.fill_diagonal(off, np.nan)
     artists["A"] = middle.imshow(off, cmap="cividis", interpolation="nearest")
     middle.set_facecolor("#BBBBBB")
-    middle.set_xlabel("patch $j$")
-    middle.set_ylabel("patch $i$")
+    middle.set(xlabel="patch $j$", ylabel="patch $i$")
     bar = figure.colorbar(artists["A"], ax=middle, shrink=0.8, pad=0.03)
     bar.set_label(r"$\langle p_i,p_j\rangle$")
     artists |= _errors(right, data)
     figure.legend(*_merged(left), loc="outside upper left", ncols=4)
-    for ax, letter in zip((left, middle, right), "abc"):
-        panel_letter(ax, letter)
+    panel_letters((left, middle, right))
     return artists
 
 
@@ -67,9 +60,7 @@ def _courses(ax: Any, data: xarray.Dataset) -> dict[str, Any]:
         style = PROBLEM_STYLES[number % len(PROBLEM_STYLES)]
         ax.fill_between(step, values.min(0), values.max(0), color=style["color"], alpha=0.15, lw=0)
         artists[str(name)] = ax.plot(step, values.mean(0), label=_typeset(name), **style)[0]
-    ax.set_ylim(-0.04, 1.04)
-    ax.set_xlim(0, values.shape[1] - 1)
-    ax.set_xlabel("step")
+    ax.set(ylim=(-0.04, 1.04), xlim=(0, values.shape[1] - 1), xlabel="step")
     ax.set_ylabel("rows associated")
     return artists
 
@@ -87,8 +78,7 @@ def _errors(ax: Any, data: xarray.Dataset) -> dict[str, Any]:
     ax.set_xticks(range(len(names)), names)
     ax.set_xlim(-0.6, len(names) - 0.4)
     ax.set_ylim(bottom=0.0)
-    ax.set_xlabel("start")
-    ax.set_ylabel(r"test error $P[yF\leq 0]$")
+    ax.set(xlabel="start", ylabel=r"test error $P[yF\leq 0]$")
     return artists
 
 

@@ -1,7 +1,5 @@
 """How gamma - rho grows from a small sigma_A."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,13 +1,11 @@
 """Theorem 4.1: the conclusion on problems inside its hypotheses, and where problems lie."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 import xarray
 
-from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letter, styled
+from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letters, styled
 
 _MARKERS = {2: "^", 3: "s", 4: "o"}
 
@@ -45,8 +43,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     )
     right.set(xlim=(low, 1.0), ylim=(bottom, right.get_ylim()[1]))
     right.legend(loc="lower right", handlelength=1.0)
-    panel_letter(left, "a")
-    panel_letter(right, "b")
+    panel_letters((left, right))
     drawn = [artist for name, artist in artists.items() if name != "small"]
     figure.legend(handles=drawn, loc="outside upper center", ncols=3)
     return artists

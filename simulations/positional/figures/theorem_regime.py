@@ -1,7 +1,5 @@
 """Where the conclusions of Theorem 4.1 hold: a map, and its boundary against D."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -9,7 +7,7 @@ import xarray
 from matplotlib.colors import LogNorm
 
 from simulations.figures.regime_map import cell_edges
-from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letter, styled
+from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letters, styled
 
 _MARKERS = ("o", "s", "D", "^")
 
@@ -47,12 +45,10 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     ticks = [0.1, 0.2, 0.5, 1, 2, 5, 10]
     right.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
     right.set_yticks([], minor=True)
-    right.set_ylim(bottom, 15)
-    right.set_xlim(sizes[0] / 1.3, sizes[-1] * 1.3)
+    right.set(ylim=(bottom, 15), xlim=(sizes[0] / 1.3, sizes[-1] * 1.3))
     handles = [artist for name, artist in artists.items() if name != "map"]
     figure.legend(handles=handles, loc="outside upper center", ncols=3)
-    panel_letter(left, "a")
-    panel_letter(right, "b")
+    panel_letters((left, right))
     return artists
 
 

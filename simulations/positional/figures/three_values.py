@@ -1,13 +1,11 @@
 """Lemma 4.1 watched: all entries of A along full-matrix descent, and their spread."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 import xarray
 
-from simulations.figures.style import COLOURS, REFERENCE, panel_letter, styled
+from simulations.figures.style import COLOURS, REFERENCE, panel_letters, styled
 
 
 @styled
@@ -34,6 +32,5 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     right.set(xlabel="step of full-matrix descent", ylabel="distance from the three values",
               yscale="log", ylim=(1e-20, 1e-12))  # fmt: skip
     right.legend(loc="upper left")
-    panel_letter(left, "a")
-    panel_letter(right, "b")
+    panel_letters((left, right))
     return artists

@@ -1,7 +1,5 @@
 """Wall time of one gradient against its error: enumeration, Fourier, sampling."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,13 +1,11 @@
 """Training on finite samples: Figure 4's panels, and the control behind Theorem 4.2."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 import xarray
 
-from simulations.figures.style import COLOURS, REFERENCE, panel_letter, styled
+from simulations.figures.style import COLOURS, REFERENCE, panel_letters, styled
 
 _CONTROL = {"color": "#555555", "linestyle": (0, (4, 2)), "linewidth": 1.4}
 
@@ -39,8 +37,7 @@ def draw_figure_4(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         line[3].set_ylim(min(0.0, float(one["cosine"].min()) - 0.03), 1.04)
         for ax in line[:2]:
             ax.set_xticks(ax.get_yticks()[1:-1])
-            ax.set_xlabel("patch $j$")
-            ax.set_ylabel("patch $i$")
+            ax.set(xlabel="patch $j$", ylabel="patch $i$")
         for ax in line[2:]:
             ax.set_xlabel("step")
             ax.set_xscale("symlog", linthresh=1.0, linscale=0.3)
@@ -49,8 +46,7 @@ def draw_figure_4(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         line[3].set_ylabel(r"cosine of $v$ and $w^*$")
         line[2].legend(loc="upper right")
         line[0].set_title(name, loc="left", fontsize=10)
-    for ax, letter in zip(panels.flat, "abcdefgh"):
-        panel_letter(ax, letter)
+    panel_letters(panels.flat)
     return artists
 
 
@@ -65,25 +61,21 @@ def draw_control(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         _band(above, one, "control", "same $v$, A put back", **_CONTROL)
         if np.isfinite(one["best"]) and float(one["best"]) > 1e-4:
             above.axhline(float(one["best"]), label="best possible", **REFERENCE | {"lw": 0.8})
-        above.set_yscale("log")
-        above.set_title(str(one["setting"].values))
+        above.set(yscale="log", title=str(one["setting"].values))
         artists[f"association {number}"] = _band(
             below, one, "association", "rows associated", color=COLOURS["gamma"]
         )
         _band(below, one, "cosine", "cosine", color=COLOURS["alpha"], ls="--")
         below.set_xlabel("step")
         below.set_xscale("symlog", linthresh=1.0, linscale=0.3)
-        below.set_xlim(0.0, float(one["step"].max()))
-        below.set_ylim(-0.04, 1.06)
-    panels[0, 0].set_ylim(1e-3, 1.0)
-    panels[0, 0].set_ylabel(r"test error $P[yF\leq 0]$")
+        below.set(xlim=(0.0, float(one["step"].max())), ylim=(-0.04, 1.06))
+    panels[0, 0].set(ylim=(1e-3, 1.0), ylabel=r"test error $P[yF\leq 0]$")
     panels[1, 0].set_ylabel("fraction of rows, cosine")
     entries: dict[str, Any] = {}
     for ax in panels.flat:
         entries |= dict(zip(*reversed(ax.get_legend_handles_labels())))
     figure.legend(entries.values(), entries.keys(), loc="outside upper left", ncols=5)
-    for ax, letter in zip(panels.flat, "abcdefgh"):
-        panel_letter(ax, letter)
+    panel_letters(panels.flat)
     return artists
 
 

@@ -1,7 +1,5 @@
 """Test error against the number of samples of a new feature, and the samples needed against D."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -13,6 +11,7 @@ from simulations.figures.style import (
     PROBLEM_STYLES,
     REFERENCE,
     panel_letter,
+    panel_letters,
     styled,
 )
 from simulations.positional.learners import (
@@ -55,8 +54,7 @@ def draw_few_samples(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     right.plot(D, np.log(D), color="#555555", linestyle=":", linewidth=1.2, label=r"$\log D$")
     right.set_ylim(0.7, right.get_ylim()[1] * 8.0)
     right.legend(loc="upper left", ncols=2)
-    for ax, letter in zip((left, right), "ab"):
-        panel_letter(ax, letter)
+    panel_letters((left, right))
     return artists
 
 
@@ -80,8 +78,7 @@ def draw_learners(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         ax.plot(N[kept], np.maximum(bound, _LEAST), label="bound without the sets", **_BOUND)
         ax.set_ylim(_LEAST, 1.0)
         _axes(ax)
-        ax.set_title(f"$qD={qD:g}$, $D=32$")
-        ax.set_ylabel(r"mean test error $P[yF\leq 0]$")
+        ax.set(title=f"$qD={qD:g}$, $D=32$", ylabel=r"mean test error $P[yF\leq 0]$")
     for ax in panels[len(regimes) : 3]:
         ax.set_axis_off()
     for ax, qD, learners in (
@@ -125,9 +122,7 @@ def _per_set(ax: Any, data: xarray.Dataset) -> dict[str, Any]:
     ticks = (0.5, 1, 2, 4, 8)
     ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     ax.minorticks_off()
-    ax.set_ylim(_LEAST, 1.0)
-    ax.set_xlabel(r"samples per set $\tilde N/L$")
-    ax.set_ylabel("mean test error")
+    ax.set(ylim=(_LEAST, 1.0), xlabel=r"samples per set $\tilde N/L$", ylabel="mean test error")
     ax.set_title(f"{FINDER}, $qD={MIDDLE:g}$")
     ax.legend(loc="upper right", ncols=2)
     return artists
@@ -171,14 +166,11 @@ def _needed(ax: Any, data: xarray.Dataset, learners: tuple[str, ...]) -> dict[st
     ax.set_yscale("log")
     ticks = sorted(set(data["D"].values.tolist()))
     ax.set_xticks(ticks, [str(D) for D in ticks])
-    ax.set_ylim(0.7, max(300.0, ax.get_ylim()[1] * 1.5))
-    ax.set_xlabel("patches $D$")
+    ax.set(ylim=(0.7, max(300.0, ax.get_ylim()[1] * 1.5)), xlabel="patches $D$")
     ax.set_ylabel(f"samples for mean error {float(data['threshold'][0]):g}")
     return artists
 
 
 def _axes(ax: Any) -> None:
-    ax.set_xscale("log")
-    ax.set_yscale("log")
-    ax.set_xlabel(r"samples $\tilde N$ of the new feature")
+    ax.set(xscale="log", yscale="log", xlabel=r"samples $\tilde N$ of the new feature")
     ax.tick_params(axis="both", which="minor", length=2, color=COLOURS["mean_sigmoid"])

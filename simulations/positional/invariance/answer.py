@@ -1,7 +1,5 @@
 """`patchdyn falsify --certify`: the certificate of gamma >= rho on a box, as data and as text."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

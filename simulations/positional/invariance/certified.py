@@ -27,8 +27,6 @@ exact ends on every operation is one of ball arithmetic (Arb, through python-fli
 here is proved.
 """
 
-from __future__ import annotations
-
 import heapq
 import itertools
 import math

@@ -1,7 +1,5 @@
 """Certificates of tubes: all that an independent checker needs, as JSON, floats written exactly."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

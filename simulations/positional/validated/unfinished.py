@@ -6,8 +6,6 @@ believed, and what follows is proved anew. Floats are written as decimals that r
 the certificate is that of an uninterrupted proof.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,21 +1,16 @@
 """What the gradient flow of the shallow transformer conserves, from its gradient alone."""
 
-from __future__ import annotations
+from typing import Any, NamedTuple
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+import numpy as np
+import xarray
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Headline,
-    Measured,
-    Outcome,
-    Verdict,
-    measured_at,
-)
-
-if TYPE_CHECKING:
-    import numpy as np
+from dynamics.shallow import oracle
+from dynamics.theory.closed import quadratic
+from simulations.figures import report_figure
+from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.measured import Measured, measured_at
+from simulations.shallow.figures import conserved
 
 #: m, p, d and b of each draw: W_O (m, p), W_V (p, d), W_K and W_Q (b, d).
 SHAPES = ((3, 2, 3, 2), (2, 1, 2, 2), (4, 2, 2, 1), (2, 3, 2, 1))
@@ -62,10 +57,6 @@ class Found(NamedTuple):
 
 def discovered(shape: tuple[int, int, int, int], seed: int) -> Found:
     """Return what is found at random weights, tokens and queries of one shape."""
-    import numpy as np
-
-    from dynamics.theory.closed import quadratic
-
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=shape))
     m, p, d, b = shape
     n = m * p + p * d + 2 * b * d
@@ -85,10 +76,6 @@ def _sample(
     shape: tuple[int, int, int, int], rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return random weights in a row, and the gradient of F there at random tokens."""
-    import numpy as np
-
-    from dynamics.shallow import oracle
-
     m, p, d, b = shape
     W_O, W_V = rng.normal(size=(m, p)), rng.normal(size=(p, d))
     W_K, W_Q = rng.normal(size=(2, b, d))
@@ -102,8 +89,6 @@ def _sample(
 
 def balances(shape: tuple[int, int, int, int], sign: float) -> np.ndarray:
     """Return the entries of W_O^T W_O + sign W_V W_V^T and W_K W_K^T + sign W_Q W_Q^T as forms."""
-    import numpy as np
-
     m, p, d, b = shape
     n = m * p + p * d + 2 * b * d
     places = np.split(np.arange(n), np.cumsum([m * p, p * d, b * d]))
@@ -122,8 +107,6 @@ def balances(shape: tuple[int, int, int, int], sign: float) -> np.ndarray:
 
 def _outside(forms: np.ndarray, others: np.ndarray) -> float:
     """Return the largest part of forms, of length 1, outside the space of the others."""
-    import numpy as np
-
     if not len(forms) or not len(others):
         return 1.0
     rows, basis = forms.reshape(len(forms), -1), others.reshape(len(others), -1)
@@ -134,8 +117,6 @@ def _outside(forms: np.ndarray, others: np.ndarray) -> float:
 
 def _rates(forms: np.ndarray, states: np.ndarray, gradients: np.ndarray) -> list[float]:
     """Return the largest change of each form along the gradient, over |x| |gradient|."""
-    import numpy as np
-
     change = np.abs(np.einsum("si,kij,sj->ks", states, forms, gradients))
     size = np.linalg.norm(states, axis=1) * np.linalg.norm(gradients, axis=1)
     return [float(x) for x in (change / np.where(size > 0.0, size, 1.0)).max(axis=1)]
@@ -160,12 +141,6 @@ def judge(found: list[Found]) -> tuple[Verdict, str]:
 
 
 def _figure(shapes: Any, found: list[Found]) -> Any:
-    import numpy as np
-    import xarray
-
-    from simulations.figures import report_figure
-    from simulations.shallow.figures import conserved
-
     data = xarray.Dataset(
         {
             "rate": ("form", np.array([x for one in found for x in one.rates])),

@@ -6,28 +6,28 @@ that norm in a random direction, in dimension 2M. For sigma it is :math:`W_V\mu_
 disturbs. Directions are the same at every value of a knob.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Headline,
-    Measured,
-    Outcome,
-    Verdict,
-    measured_at,
+import numpy as np
+import xarray
+
+from dynamics.shallow import ShallowProblem, cells
+from dynamics.shallow.tokens import Tokens, draw_tokens
+from simulations.figures import report_figure
+from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.intervals import of_mean
+from simulations.reproduction.measured import Measured, measured_at
+from simulations.reproduction.measured import spread as rows_of
+from simulations.shallow.figures import noise
+from simulations.shallow.runs import (
+    half_of_sets,
+    side_by_side,
+    token_start,
+    train_tokens_until,
+    train_until,
 )
-from simulations.reproduction.claim import spread as rows_of
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from dynamics.shallow import ShallowProblem
-    from dynamics.shallow.tokens import Tokens
 
 #: alpha_*, eta_KQ / eta of the transformer, and the losses at which training stops.
 ALPHA, RATIO, FIRST, HINGE = 0.2, 2.0, 0.75, 1e-3
@@ -68,14 +68,10 @@ class Row:
     @property
     def beyond(self) -> np.ndarray:
         """1 where no size up to the largest suffices, (value,)."""
-        import numpy as np
-
         return np.equal(self.N, self.most).astype(int)
 
     def spread(self) -> list[Interval]:
         """Return N at each value with its 95 % interval."""
-        import numpy as np
-
         ends = np.quantile(self.again, [0.025, 0.975], axis=1)
         return list(zip(self.N.tolist(), *ends.tolist()))
 
@@ -84,8 +80,6 @@ class Row:
 
         A seed that is drawn again is so at both.
         """
-        import numpy as np
-
         first, judged = self.values.index(0.0), self.values.index(JUDGED)
         low, high = np.quantile(self.again[judged] / self.again[first], [0.025, 0.975]).tolist()
         return float(self.N[judged] / self.N[first]), low, high
@@ -93,8 +87,6 @@ class Row:
 
 def problem(attend: bool, tokens: int = L) -> ShallowProblem:
     """Return the problem: one irrelevant pattern a sample, no confusion, V frozen."""
-    from dynamics.shallow import ShallowProblem
-
     return ShallowProblem(
         L=tokens, alpha_relevant=ALPHA, alpha_confusion=0.0, background="single", neurons=NEURONS,
         xi=0.1 / NEURONS**0.5, attention_rate=RATIO if attend else 0.0,
@@ -151,10 +143,6 @@ def search(knob: str, name: str, context: Context, errors: dict[str, np.ndarray]
 
     ``errors`` are those of `token_errors`, which are not computed again.
     """
-    import numpy as np
-
-    from simulations.shallow.runs import half_of_sets
-
     most = _most(knob, RUNS[name][1], context)
     error = token_error if knob == "tau" else count_error
 
@@ -175,11 +163,6 @@ def count_error(
     knob: dict[str, float], kind: tuple[bool, float], N: int | None, seed: int, root: int
 ) -> float:
     """Return the test error after training on N samples, or on the population (None)."""
-    import numpy as np
-
-    from dynamics.shallow import cells
-    from simulations.shallow.runs import train_until
-
     here = problem(kind[0])
     population = cells(here)
     start = erring_start(here, np.random.default_rng(_key(root, 6, seed)), **knob)
@@ -193,11 +176,6 @@ def token_error(
     knob: dict[str, float], kind: tuple[bool, float], N: int, seed: int, root: int
 ) -> float:
     """Return the test error after training on N samples with noise of norm tau on each token."""
-    import numpy as np
-
-    from dynamics.shallow.tokens import draw_tokens
-    from simulations.shallow.runs import token_start, train_tokens_until
-
     here = problem(kind[0])
     start = token_start(here, np.random.default_rng(_key(root, 6, seed)))
     rng = np.random.default_rng(_key(root, 8, N, seed))
@@ -209,8 +187,6 @@ def token_error(
 
 def pooled(tokens: Tokens) -> Tokens:
     """Return each sample as the mean of its tokens: all that a network without attention sees."""
-    import numpy as np
-
     one = tokens.pattern[:, :1]
     return tokens._replace(
         X=tokens.X.mean(axis=1, keepdims=True), pattern=one,
@@ -222,8 +198,6 @@ def erring_start(
     problem: ShallowProblem, rng: np.random.Generator, sigma: float = 0.0, delta: float = 0.0
 ) -> dict[str, np.ndarray]:
     """Return a start in dimension 2M with errors of norm sigma and delta; see the module."""
-    import numpy as np
-
     M, m = problem.M, problem.neurons
     W = problem.xi * rng.normal(size=(m, 2 * M))
     matrices = []
@@ -236,10 +210,6 @@ def erring_start(
 
 def limit_share(sigma: float, context: Context) -> float:
     """Return the share of starts with attention for which even the population suffices."""
-    import numpy as np
-
-    from simulations.shallow.runs import side_by_side
-
     errors = side_by_side(
         lambda seed: count_error({"sigma": sigma}, RUNS[WITH], None, seed, context.seed),
         range(_seeds("sigma", context)),
@@ -249,10 +219,6 @@ def limit_share(sigma: float, context: Context) -> float:
 
 def token_errors(name: str, context: Context) -> np.ndarray:
     """Return test errors with the largest number of samples along tau, (value, seed)."""
-    import numpy as np
-
-    from simulations.shallow.runs import side_by_side
-
     most, values = _most("tau", FIRST, context), _values("tau", context)
     places = [(tau, seed) for tau in values for seed in range(_seeds("tau", context))]
     found = side_by_side(
@@ -264,8 +230,6 @@ def token_errors(name: str, context: Context) -> np.ndarray:
 
 def mean_of(values: np.ndarray) -> Interval:
     """Return the mean over seeds and its 95 % interval."""
-    from simulations.reproduction.intervals import of_mean
-
     return float(values.mean()), *of_mean(values)
 
 
@@ -299,8 +263,6 @@ def judge(
 
 
 def _key(root: int, *place: int) -> np.random.SeedSequence:
-    import numpy as np
-
     return np.random.SeedSequence(root, spawn_key=place)
 
 
@@ -321,12 +283,6 @@ def _most(knob: str, level: float, context: Context) -> int:
 def _figure(
     rows: dict[tuple[str, str], Row], errors: dict[str, np.ndarray], context: Context
 ) -> Any:
-    import numpy as np
-    import xarray
-
-    from simulations.figures import report_figure
-    from simulations.shallow.figures import noise
-
     data = xarray.Dataset(coords={knob: list(_values(knob, context)) for knob in KNOBS})
     for (knob, name), row in rows.items():
         parts = *np.transpose(row.spread()), row.beyond

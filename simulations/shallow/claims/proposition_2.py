@@ -1,25 +1,20 @@
 """Proposition 2: attention concentrates on relevant tokens; how far, how fast, and when not."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Headline,
-    Measured,
-    Outcome,
-    Verdict,
-    interval,
-    measured_at,
-)
+import numpy as np
+import xarray
+from scipy.stats import binomtest
 
-if TYPE_CHECKING:
-    import numpy as np
-
-    from dynamics.shallow import ShallowProblem
+from dynamics.shallow import ShallowProblem, sample, train_on_counts
+from simulations.figures import report_figure
+from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.intervals import of_mean
+from simulations.reproduction.measured import Measured, interval, measured_at
+from simulations.shallow.figures import attractor, concentration
+from simulations.shallow.runs import descend, random_start, side_by_side, symmetric_start
+from simulations.shallow.theory import SLIDES
 
 #: The slides' figure, read off its axes, and how well it can be read.
 ITERATIONS = (0, 10, 20, 30, 50, 100)
@@ -41,10 +36,6 @@ MAP_ETA, MAP_ETA_KQ = 0.05, 0.5
 
 def run(context: Context) -> Outcome:
     """Measure the slides' curve, plateaus, the rate, the limit and the wrong attractor."""
-    import numpy as np
-
-    from simulations.reproduction.intervals import of_mean
-
     curve = slides_curve(10, context.seed)
     context.progress(0.3)
     ends = np.array([irrelevant_attention(*place) for place in PLATEAUS])
@@ -125,12 +116,6 @@ class Found:
 
 def slides_curve(seeds: int, root: int) -> np.ndarray:
     """Return the attention in the slides' setting at their iterations, (seeds, iterations)."""
-    import numpy as np
-
-    from dynamics.shallow import ShallowProblem, sample, train_on_counts
-    from simulations.shallow.runs import random_start, side_by_side
-    from simulations.shallow.theory import SLIDES
-
     problem = ShallowProblem(**SLIDES)
 
     def one(seed: int) -> np.ndarray:
@@ -151,8 +136,6 @@ def _quiet(
     ratio: float, relevant: float = 0.4, confusion: float = 0.0, *, L: int = 20, eta: float = 0.1
 ) -> Any:
     """Return the population descent from a small symmetric start until the loss is small."""
-    from simulations.shallow.runs import descend, symmetric_start
-
     problem = _problem(ratio, relevant, confusion, L, xi=0.01, neurons=10)
     return descend(problem, symmetric_start(problem), eta, 1e-2, most=10**5)
 
@@ -163,8 +146,6 @@ def irrelevant_attention(relevant: float, confusion: float) -> float:
     The exchange of the two discriminative patterns gives it the same logit for both, hence at most
     alpha_*/(alpha_* + alpha_#); a query that carries one of them may tell them apart.
     """
-    import numpy as np
-
     end = _quiet(PLATEAU_RATIO, relevant, confusion, eta=PLATEAU_ETA).weights
     logits = end["K"].T @ end["Q"][:, 2]
     keys = np.array([relevant, confusion, 1.0 - relevant - confusion]) * np.exp(logits[:3])
@@ -174,8 +155,6 @@ def irrelevant_attention(relevant: float, confusion: float) -> float:
 def _problem(
     ratio: float, relevant: float, confusion: float, L: int, xi: float, neurons: int
 ) -> ShallowProblem:
-    from dynamics.shallow import ShallowProblem
-
     return ShallowProblem(
         L=L, alpha_relevant=relevant, alpha_confusion=confusion, background="single",
         neurons=neurons, overlap=0.0, xi=xi, attention_rate=ratio, train_value=False,
@@ -187,8 +166,6 @@ def rise() -> tuple[float, tuple[np.ndarray, np.ndarray]]:
 
     Where attention is above 0.6 and the hinge loss above 0.1, at alpha_* = 0.1, ratio 30.
     """
-    import numpy as np
-
     run = _quiet(30.0, 0.1, eta=0.02)
     half = np.interp(0.5, run.attention, run.time)
     chosen = (run.attention > 0.6) & (run.hinge > 0.1)
@@ -198,10 +175,6 @@ def rise() -> tuple[float, tuple[np.ndarray, np.ndarray]]:
 
 def wrong_map(context: Context) -> Table:
     """Return where attention ends from random starts over alpha_* and eta_KQ/eta."""
-    import numpy as np
-
-    from simulations.shallow.runs import descend, random_start, side_by_side
-
     tokens = MAP_TOKENS[1::2] if context.quick else MAP_TOKENS
     ratios = MAP_RATIOS[1::2] if context.quick else MAP_RATIOS
     seeds = range(10 if context.quick else 12)
@@ -228,8 +201,6 @@ def wrong_map(context: Context) -> Table:
 
 
 def _of_table(table: Table) -> list[Measured]:
-    from scipy.stats import binomtest
-
     measured: list[Measured] = []
     rows = [(NOISE, a, table.wrong[i]) for i, a in enumerate(table.alpha)]
     rows.append((QUIET, 0.1, table.quiet))
@@ -247,8 +218,6 @@ def _of_table(table: Table) -> list[Measured]:
 
 def judge(found: Found) -> tuple[Verdict, str]:
     """Return the verdict: the statement's parts, and whether eta or rho sets the limit."""
-    import numpy as np
-
     off = np.abs(found.curve - np.array(READ))
     curve = max(off[0], off[-1]) <= READING and off.max() <= BETWEEN
     below = found.plateaus - found.ends
@@ -276,13 +245,6 @@ def judge(found: Found) -> tuple[Verdict, str]:
 
 
 def _figure(curve: np.ndarray, found: Found, course: tuple[np.ndarray, np.ndarray]) -> Any:
-    import numpy as np
-    import xarray
-
-    from simulations.figures import report_figure
-    from simulations.reproduction.intervals import of_mean
-    from simulations.shallow.figures import concentration
-
     ends = np.array([of_mean(column) for column in curve.T])
     data = xarray.Dataset(
         {"attention": ("iteration", curve.mean(axis=0)),
@@ -308,12 +270,6 @@ def _figure(curve: np.ndarray, found: Found, course: tuple[np.ndarray, np.ndarra
 
 
 def _map_figure(table: Table) -> Any:
-    import numpy as np
-    import xarray
-
-    from simulations.figures import report_figure
-    from simulations.shallow.figures import attractor
-
     dims = ("alpha", "ratio")
     data = xarray.Dataset(
         {"attention": (dims, np.median(table.attention, axis=2)),

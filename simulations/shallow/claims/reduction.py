@@ -1,21 +1,17 @@
 """The reduction of SGD to attention logits and value products: against the full matrices."""
 
-from __future__ import annotations
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
+import numpy as np
+import xarray
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Headline,
-    Measured,
-    Outcome,
-    Verdict,
-    measured_at,
-)
-
-if TYPE_CHECKING:
-    import numpy as np
+from dynamics.shallow import ShallowProblem, oracle, sample, train_on_counts
+from dynamics.shallow.gram import conserved, gram
+from simulations.figures import report_figure
+from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.measured import Measured, measured_at
+from simulations.shallow.figures import reduction
+from simulations.shallow.runs import random_start
 
 STEPS, EVERY, RATES = 500, 25, (0.05, 0.1)
 #: Rounding grows along 500 steps from 1e-16 by the instability of the dynamics, not more.
@@ -32,8 +28,6 @@ CLOSE = 0.1
 
 def run(context: Context) -> Outcome:
     """Compare SGD on tokens with SGD on counts, and halve the rate."""
-    import numpy as np
-
     draws = DRAWS[1:3] if context.quick else DRAWS
     measured: list[Measured] = []
     curves, moved = [], []
@@ -76,10 +70,6 @@ QUANTITIES = (
 
 def compare(draw: tuple[int, ...], seed: int) -> tuple[np.ndarray, float]:
     """Return |reduced - full| of A and H every 25 steps, and how far these moved."""
-    import numpy as np
-
-    from dynamics.shallow import oracle, train_on_counts
-
     M, d, m, L, asked, B, N = draw
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(M, d, m)))
     U = np.linalg.qr(rng.normal(size=(d, M)))[0]
@@ -118,12 +108,6 @@ def _seen(full: Any, U: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def conserved_drift(eta: float, seed: int) -> np.ndarray:
     """Return by how much the four quantities of the flow move until the flow time, (4,)."""
-    import numpy as np
-
-    from dynamics.shallow import ShallowProblem, sample, train_on_counts
-    from dynamics.shallow.gram import conserved, gram
-    from simulations.shallow.runs import random_start
-
     problem = ShallowProblem(neurons=20, xi=0.3)
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(99,)))
     start = random_start(problem, rng, sigma=0.3, delta=0.3)
@@ -153,12 +137,6 @@ def judge(worst: list[float], moved: list[float], ratios: list[float]) -> tuple[
 
 
 def _figure(draws: Any, curves: Any, drift: np.ndarray) -> Any:
-    import numpy as np
-    import xarray
-
-    from simulations.figures import report_figure
-    from simulations.shallow.figures import reduction
-
     names = [f"M={M}, d={d}, m={m}, L={L}, |S|={S}, B={B}" for M, d, m, L, S, B, _ in draws]
     data = xarray.Dataset(
         {"difference": (("draw", "step"), np.array(curves)),

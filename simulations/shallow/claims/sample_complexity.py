@@ -1,25 +1,19 @@
 """Theorem 1 and Proposition 1, the number of samples: exponents -2 and -4, and in which regime."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from math import comb
+from typing import Any
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Headline,
-    Measured,
-    Outcome,
-    Verdict,
-    interval,
-    measured_at,
-)
+import numpy as np
+import xarray
+from scipy.optimize import brentq
 
-if TYPE_CHECKING:
-    import numpy as np
-
-    from dynamics.shallow import ShallowProblem
+from dynamics.shallow import ShallowProblem, cells
+from simulations.figures import report_figure
+from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.measured import Measured, interval, measured_at
+from simulations.shallow.figures import samples
+from simulations.shallow.runs import half_of_sets, random_start, train_until
 
 PATTERNS, L, NEURONS, ETA = 5, 100, 40, 0.2
 FIRST, HINGE = 0.75, 1e-3  # training stops at these losses
@@ -45,8 +39,6 @@ class Sizes:
 
     def slope(self, x: np.ndarray | None = None) -> tuple[float, float, float]:
         """Return the slope of log N against log x and the ends of its 95 % interval."""
-        import numpy as np
-
         u = np.log(self.x if x is None else x)
         slopes = np.polyfit(u, np.log(self.again), 1)[0]
         low, high = np.quantile(slopes, [0.025, 0.975])
@@ -55,8 +47,6 @@ class Sizes:
 
 def problem_at(alpha: float, confusion: float, ratio: float | None) -> ShallowProblem:
     """Return the problem: one irrelevant pattern a sample, V frozen, random W_O."""
-    from dynamics.shallow import ShallowProblem
-
     return ShallowProblem(
         M=PATTERNS, L=L, alpha_relevant=alpha, alpha_confusion=confusion, background="single",
         neurons=NEURONS, xi=0.1 / NEURONS**0.5, attention_rate=ratio or 0.0,
@@ -66,8 +56,6 @@ def problem_at(alpha: float, confusion: float, ratio: float | None) -> ShallowPr
 
 def run(context: Context) -> Outcome:
     """Search, at each fraction, the number of samples from which training succeeds."""
-    import numpy as np
-
     alphas = (0.4, 0.2, 0.1, 0.05) if context.quick else (0.4, 0.28, 0.2, 0.14, 0.1, 0.07, 0.05)
     slides = SLIDES[::3] if context.quick else SLIDES
     seeds = 10 if context.quick else 16
@@ -123,11 +111,6 @@ def half_succeed(
     A set of N samples is multinomial counts over all cells; it suffices where no cell is wrong at
     the end.
     """
-    import numpy as np
-
-    from dynamics.shallow import cells
-    from simulations.shallow.runs import half_of_sets, random_start, train_until
-
     population = cells(problem)
 
     def one(place: tuple[int, int]) -> bool:
@@ -145,9 +128,6 @@ def seen_by_half(kinds: int) -> float:
 
     The chance is the sum over k of (-1)^k binom(kinds, k) (1 - k / kinds)^N.
     """
-    from math import comb
-
-    from scipy.optimize import brentq
 
     def lacks(N: float) -> float:
         return -0.5 + sum((-1) ** k * comb(kinds, k) * (1.0 - k / kinds) ** N for k in range(kinds))
@@ -191,12 +171,6 @@ def judge(
 
 
 def _figure(found: dict[tuple[str, float | None], Sizes]) -> Any:
-    import numpy as np
-    import xarray
-
-    from simulations.figures import report_figure
-    from simulations.shallow.figures import samples
-
     data: dict[str, Any] = {}
     for regime in ("first order", "hinge", "slides"):
         rows = [found[regime, ratio] for ratio in PREDICTED]

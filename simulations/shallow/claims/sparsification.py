@@ -1,24 +1,19 @@
 """Token sparsification: which tokens to remove, at two levels of noise."""
 
-from __future__ import annotations
+import copy
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
+import numpy as np
+import xarray
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Headline,
-    Measured,
-    Outcome,
-    Verdict,
-    measured_at,
-)
-from simulations.reproduction.claim import spread as rows_of
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from dynamics.shallow import ShallowProblem
+from dynamics.shallow import ShallowProblem
+from dynamics.shallow.tokens import draw_tokens, sparsified, train_on_tokens
+from simulations.figures import report_figure
+from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.measured import Measured, measured_at
+from simulations.reproduction.measured import spread as rows_of
+from simulations.shallow.figures import sparsification
+from simulations.shallow.runs import side_by_side, token_start
 
 RELEVANT, CONFUSION, L = 20, 3, 50
 #: Of each sample so many tokens, drawn anew, carry noise of these norms; the others none.
@@ -40,8 +35,6 @@ RANDOM, RELEVANT_GONE = f"{REMOVED} random", f"{REMOVED} relevant"
 
 def problem() -> ShallowProblem:
     """Return the problem before tokens are removed."""
-    from dynamics.shallow import ShallowProblem
-
     return ShallowProblem(
         L=L, alpha_relevant=RELEVANT / L, alpha_confusion=CONFUSION / L, neurons=40,
         xi=0.1 / 40**0.5, attention_rate=RATIO,
@@ -50,10 +43,6 @@ def problem() -> ShallowProblem:
 
 def run(context: Context) -> Outcome:
     """Train on the same samples with and without tokens, and test on samples treated alike."""
-    import numpy as np
-
-    from simulations.shallow.runs import side_by_side
-
     sizes = (N // 2, TEST // 2, STEPS // 5) if context.quick else (N, TEST, STEPS)
     jobs = [(noise, seed, sizes, context.seed) for noise in NOISES for seed in range(SEEDS)]
     found = np.array(side_by_side(one, jobs)).reshape(len(NOISES), SEEDS, len(NAMES), 3)
@@ -95,13 +84,6 @@ def one(job: tuple[float, int, tuple[int, int, int], int]) -> list[tuple[float, 
 
     Samples, start and batches are the same for all, and where noise is depends on the seed alone.
     """
-    import copy
-
-    import numpy as np
-
-    from dynamics.shallow.tokens import draw_tokens, sparsified, train_on_tokens
-    from simulations.shallow.runs import token_start
-
     noise, seed, (number_seen, number_tested, steps), root = job
     rng = np.random.default_rng(np.random.SeedSequence(root, spawn_key=(5, seed)))
     start = token_start(problem(), rng)
@@ -129,8 +111,6 @@ def one(job: tuple[float, int, tuple[int, int, int], int]) -> list[tuple[float, 
 
 def resampled(values: np.ndarray) -> tuple[float, float, float]:
     """Return the mean and the 95 % interval of it over seeds drawn again."""
-    import numpy as np
-
     chosen = np.random.default_rng(0).integers(0, values.size, (RESAMPLED, values.size))
     low, high = np.quantile(values[chosen].mean(axis=1), [0.025, 0.975])
     return float(values.mean()), float(low), float(high)
@@ -161,12 +141,6 @@ def judge(by: dict[float, dict[str, np.ndarray]]) -> tuple[Verdict, str]:
 
 
 def _figure(found: np.ndarray, sizes: tuple[int, int, int]) -> Any:
-    import numpy as np
-    import xarray
-
-    from simulations.figures import report_figure
-    from simulations.shallow.figures import sparsification
-
     dims = ("noise", "removed")
     ends = np.array([[[resampled(values) for values in rows[..., part].T] for rows in found]
                      for part in (0, 1)])  # fmt: skip

@@ -1,25 +1,20 @@
 """Theorem 1, the number of iterations: T = Theta(1 / (alpha_* eta)), against no attention."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Headline,
-    Measured,
-    Outcome,
-    Verdict,
-    interval,
-    measured_at,
-)
+import numpy as np
+import xarray
 
-if TYPE_CHECKING:
-    from dynamics.shallow import ShallowProblem
-    from simulations.reproduction.fits import Exponent
+from dynamics.shallow import ShallowProblem
+from dynamics.shallow.concentration import final_attention, stopping_time
+from simulations.figures import report_figure
+from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.fits import Exponent, exponent
+from simulations.reproduction.measured import Measured, interval, measured_at
+from simulations.shallow.figures import iterations
+from simulations.shallow.runs import descend, side_by_side, symmetric_start
 
 L = 8192
 #: eta_KQ / eta of the runs with attention; None: without.
@@ -50,8 +45,6 @@ class Law:
 
 def problem_at(relevant: int, ratio: float | None) -> ShallowProblem:
     """Return the problem with so many relevant tokens of 8192, no confusion, V frozen."""
-    from dynamics.shallow import ShallowProblem
-
     return ShallowProblem(
         L=L, alpha_relevant=relevant / L, alpha_confusion=0.0, background="single", neurons=10,
         overlap=0.0, xi=0.01, attention_rate=ratio or 0.0, train_value=False,
@@ -61,12 +54,6 @@ def problem_at(relevant: int, ratio: float | None) -> ShallowProblem:
 
 def run(context: Context) -> Outcome:
     """Run descent on the population until the hinge loss is small, at fractions that halve."""
-    import numpy as np
-
-    from dynamics.shallow.concentration import final_attention, stopping_time
-    from simulations.reproduction.fits import exponent
-    from simulations.shallow.runs import descend, side_by_side, symmetric_start
-
     ratios = RATIOS[:3] if context.quick else RATIOS
     tokens = [L // 2**k for k in range(2, 14)]
     alpha = np.array(tokens) / L
@@ -168,11 +155,6 @@ def judge(laws: list[Law]) -> tuple[Verdict, str]:
 
 
 def _figure(alpha: Any, laws: list[Law], T: Any, end: Any, model: Any) -> Any:
-    import xarray
-
-    from simulations.figures import report_figure
-    from simulations.shallow.figures import iterations
-
     dims = ("run", "alpha")
     data = xarray.Dataset(
         {"time": (dims, T), "attention": (dims, end), "model_time": (dims, model[0]),

@@ -1,14 +1,12 @@
 """Where attention ends over alpha_* and eta_KQ/eta, and how often in a wrong attractor."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 import xarray
 from matplotlib.patches import Rectangle
 
-from simulations.figures.style import PROBLEM_STYLES, panel_letter, styled
+from simulations.figures.style import PROBLEM_STYLES, panel_letters, styled
 
 
 @styled
@@ -42,6 +40,5 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     right.set(xscale="log", ylim=(-0.04, 1.04), xlabel=r"$\rho=\eta_{KQ}/\eta$")
     right.set_ylabel(r"share in a wrong attractor, $\alpha_*=0.1$")
     right.legend(loc="upper left")
-    for letter, ax in zip("ab", (left, right)):
-        panel_letter(ax, letter)
+    panel_letters((left, right))
     return artists

@@ -1,7 +1,5 @@
 """How attention concentrates: the slides' curve, plateaus, the rate, what is missing at the end."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

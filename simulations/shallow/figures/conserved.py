@@ -1,7 +1,5 @@
 """How fast quadratic forms of the weights change along the gradient."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Iterations and final attention against the fraction of relevant tokens."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,14 +1,12 @@
 """Samples that suffice along errors of the start and noise of the tokens, and test errors."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 import xarray
 from matplotlib.ticker import NullFormatter, ScalarFormatter
 
-from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letter, styled
+from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letters, styled
 from simulations.shallow.figures.iterations import pretty
 
 _LABELS = {
@@ -40,8 +38,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
             _bars(panels[3], data, "tau", f"errors {name}", "error", number)
     panels[3].set(xlabel=_LABELS["tau"], ylabel="test error")
     panels[3].set_ylim(bottom=0.0)
-    for letter, ax in zip("abcd", panels):
-        panel_letter(ax, letter)
+    panel_letters(panels)
     figure.legend(handles=list(artists.values()), loc="outside lower center", ncols=3)
     return artists
 

@@ -1,13 +1,11 @@
 """The difference between SGD on counts and on tokens, and the drift of what the flow conserves."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 import xarray
 
-from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letter, styled
+from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letters, styled
 
 _MARKERS = "osD^"
 _PRETTY = (
@@ -41,6 +39,5 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     right.set(xscale="log", yscale="log", xlabel=r"learning rate $\eta$",
               ylabel="drift of conserved quantity")  # fmt: skip
     right.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), fontsize=8, ncols=2)
-    for letter, ax in zip("ab", (left, right)):
-        panel_letter(ax, letter)
+    panel_letters((left, right))
     return artists

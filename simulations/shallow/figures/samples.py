@@ -1,7 +1,5 @@
 """Samples that suffice against the fraction of relevant tokens, in three settings."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Test loss by what is removed from each sample, at two levels of noise."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,9 +1,32 @@
 """Claims of papers whose theories are stated in one file, one module each; light."""
 
+from simulations.reproduction.claim import Paper
+
 #: Claim id -> module here.
 CLAIMS = {
     "theory-teacher": "teacher",
     "theory-in-context": "in_context",
     "theory-look-up": "look_up",
     "theory-induction": "induction",
+}
+#: Claim id -> the paper whose theory is stated.
+PAPERS = {
+    "theory-teacher": Paper(
+        "Zhang, Zhao, Gu, Cao",
+        "Transformers Trained via Gradient Descent Can Provably Learn a Class of Teacher Models",
+        "arXiv 2603.22801",
+    ),
+    "theory-in-context": Paper(
+        "Zhang, Singh, Latham, Saxe",
+        "Training Dynamics of In-Context Learning in Linear Attention",
+        "ICML 2025",
+    ),
+    "theory-look-up": Paper(
+        "Huang, Cheng, Liang", "In-context Convergence of Transformers", "ICML 2024"
+    ),
+    "theory-induction": Paper(
+        "Musat, Pimentel, Noci, Stolfo, Sachan, Hofmann",
+        "On the Emergence of Induction Heads for In-Context Learning",
+        "arXiv 2511.01033",
+    ),
 }

@@ -1,26 +1,22 @@
 """Linear attention that learns to regress in context: one drop, a staircase, ends and plateaus."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Headline,
-    Measured,
-    Outcome,
-    Paper,
-    Verdict,
-    measured_at,
-)
+import numpy as np
+import xarray
+from scipy.integrate import solve_ivp
 
-if TYPE_CHECKING:
-    import numpy as np
-
-    from dynamics import Trajectory
+from dynamics import Trajectory, gradient_flow
+from simulations.figures import report_figure
+from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.measured import Measured, measured_at
+from simulations.stated.figures import in_context
+from simulations.stated.findings import examine
+from simulations.stated.full import FullModel
+from simulations.stated.runs import risk
+from symbolic.theory import load_theory
 
 FILES = Path(__file__).parents[1] / "examples"
 #: Coordinates of either kind, pairs, and both variances, of flows from small starts.
@@ -38,9 +34,6 @@ PEAK = 0.02
 
 def run(context: Context) -> Outcome:
     """Derive both theories, follow reduced flows, and the full model of four heads."""
-    from simulations.stated.findings import examine
-    from symbolic.theory import load_theory
-
     merged, heads = (
         load_theory(FILES / f"in_context_{name}.py") for name in ("regression", "heads")
     )
@@ -96,17 +89,12 @@ class Result(NamedTuple):
 
 def levels() -> np.ndarray:
     """Return half of tr Lambda - sum_(i <= m) lambda_i / (1 + (1 + tr Lambda / lambda_i) / N)."""
-    import numpy as np
-
     lam = np.array(STEPS)
     learned = lam / (1.0 + (1.0 + lam.sum() / lam) / PAIRS)
     return np.asarray(0.5 * (lam.sum() - np.append(0.0, np.cumsum(learned))))
 
 
 def _flow(theory: Any, horizon: float, **values: float) -> Trajectory:
-    from dynamics import gradient_flow
-    from simulations.stated.runs import risk
-
     return gradient_flow(
         risk(theory, **values), horizon=horizon, rtol=1e-9, atol=1e-13, records=400
     )
@@ -114,8 +102,6 @@ def _flow(theory: Any, horizon: float, **values: float) -> Trajectory:
 
 def white_flow(theory: Any, m: int, n: int, N: int) -> float:
     """Return how far s = v u leaves the solution of ds/dt = 2 sqrt(d) s (1 - a s), relative."""
-    import numpy as np
-
     d, u0 = m + n, 1e-2
     found = _flow(
         theory, 12.0 / d**0.5, m=m, n=n, N=N, lam=1.0, mu=1.0, v_start=u0 * d**0.5, u_start=u0
@@ -153,8 +139,6 @@ def falling(theory: Any, *spectrum: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def end_of(theory: Any, *spectrum: Any) -> float:
     """Return how far v u_i a_i is from 1 at the end, the worst of the two kinds."""
-    import numpy as np
-
     m, n, N, lam, mu = spectrum
     found = _flow(theory, 1e4 / (min(lam, mu) ** 2), **_values(spectrum, STARTS[0]))
     variances = np.array([lam, mu])
@@ -164,8 +148,6 @@ def end_of(theory: Any, *spectrum: Any) -> float:
 
 def plateau_growth(theory: Any, *spectrum: Any) -> float:
     """Return how much longer the plateau is at a tenth of the start, over log 10 / rate."""
-    import numpy as np
-
     m, n, _, lam, mu = spectrum
     rate, times = _rate(m, n, lam, mu), []
     for u0 in STARTS[-2:]:
@@ -177,11 +159,6 @@ def plateau_growth(theory: Any, *spectrum: Any) -> float:
 
 def staircase(theory: Any, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Return time and loss of the full model from small random entries, all of them free."""
-    import numpy as np
-    from scipy.integrate import solve_ivp
-
-    from simulations.stated.full import FullModel
-
     at = {"N": PAIRS, "start": SIZE} | dict(zip("abcd", STEPS))
     model = FullModel(theory, theory.checked(at), integrated=True).dense
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(16,)))
@@ -203,8 +180,6 @@ def staircase(theory: Any, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 def drops(time: np.ndarray, loss: np.ndarray) -> Drops:
     """Return how many drops a loss has in log time, and where it is slowest after each."""
-    import numpy as np
-
     grid = np.geomspace(time[0], time[-1], 400)
     level = np.interp(np.log(grid), np.log(time), loss)
     fall = -np.gradient(level, np.log(grid))
@@ -216,8 +191,6 @@ def drops(time: np.ndarray, loss: np.ndarray) -> Drops:
 
 def off(stairs: Drops) -> float:
     """Return the largest distance of a rest from its level, of the whole fall; inf if too few."""
-    import numpy as np
-
     expected = levels()
     if len(stairs.rests) != len(expected) - 1:
         return float("inf")
@@ -292,12 +265,6 @@ def _of(found: list[Any]) -> list[Measured]:
 
 
 def _figure(merged: Any, curves: list[tuple[np.ndarray, np.ndarray]]) -> Any:
-    import numpy as np
-    import xarray
-
-    from simulations.figures import report_figure
-    from simulations.stated.figures import in_context
-
     one, rows = SPECTRA[0], []
     time = np.geomspace(1.0, 60.0 / _rate(one[0], one[1], one[3], one[4]), 300)
     for u0 in STARTS:
@@ -353,9 +320,4 @@ CLAIM = Claim(
     finding=_finding,
     quick_note="one random start instead of three, and the heads are not held against the oracle",
     depends="the dense reading; equations as public notes tell them, not the paper's text",
-    paper=Paper(
-        "Zhang, Singh, Latham, Saxe",
-        "Training Dynamics of In-Context Learning in Linear Attention",
-        "ICML 2025",
-    ),
 )

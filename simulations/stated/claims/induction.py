@@ -1,24 +1,34 @@
 """An induction head: 19 numbers of two layers, the three that make it, and when they emerge."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Headline,
-    Measured,
-    Outcome,
-    Paper,
-    Verdict,
-    interval,
-    measured_at,
+import numpy as np
+import xarray
+from scipy.special import erfinv
+
+from simulations.figures import report_figure
+from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.measured import Measured, interval, measured_at
+from simulations.stated.emergence import (
+    ORDER,
+    SOLVED,
+    START,
+    THRESHOLDS,
+    Course,
+    Free,
+    Structure,
+    course,
+    far_from_limits,
+    free_flow,
+    in_order,
+    powers,
+    pull,
+    structure,
 )
-
-if TYPE_CHECKING:
-    from simulations.stated.emergence import Course, Free, Structure
+from simulations.stated.figures import induction
+from simulations.stated.two_layers import NAMES
+from symbolic.theory import load_theory
 
 FILE = Path(__file__).parents[1] / "examples" / "induction.py"
 #: Pairs at which every entry is free; in flows of three numbers; in flows of all 19.
@@ -45,9 +55,6 @@ class Result(NamedTuple):
 
 def run(context: Context) -> Outcome:
     """Hold the readings against each other, and follow three numbers, and all 19."""
-    from simulations.stated.emergence import SOLVED, START, THRESHOLDS, course, free_flow, structure
-    from symbolic.theory import load_theory
-
     theory = load_theory(FILE)
     quick = context.quick
     small, lengths, free = (SMALL[:1], LONG[:3], FREE[:3]) if quick else (SMALL, LONG, FREE)
@@ -73,10 +80,6 @@ def run(context: Context) -> Outcome:
 
 def judge(found: Result) -> tuple[Verdict, str]:
     """Return the verdict and its sentence."""
-    import numpy as np
-
-    from simulations.stated.emergence import SOLVED, far_from_limits, in_order, powers
-
     difference = float(np.max([one.difference for one in found.structures]))
     local, far = powers(found.courses), far_from_limits(found.courses)
     off = float(np.max([N * abs(power - POWERS[name]) for (name, _), row in local.items()
@@ -111,8 +114,6 @@ def judge(found: Result) -> tuple[Verdict, str]:
 
 
 def _rows(found: Result, three: dict[int, float]) -> list[Measured]:
-    from simulations.stated.emergence import far_from_limits, powers, pull
-
     rows: list[Measured] = []
     for kept in found.structures:
         counted = (
@@ -166,15 +167,6 @@ def _ratio(one: Free) -> float | str:
 
 
 def _figure(courses: list[Course], flows: list[Free]) -> Any:
-    import numpy as np
-    import xarray
-    from scipy.special import erfinv
-
-    from simulations.figures import report_figure
-    from simulations.stated.emergence import ORDER
-    from simulations.stated.figures import induction
-    from simulations.stated.two_layers import NAMES
-
     scaled, part = np.linspace(0.0, 5.2, 400), np.linspace(0.0, 1.0, 300)
     shown = [one for one in courses if one.start == "0" and one.N in SHOWN]
     ends = [one for one in flows if one.start == "0"]
@@ -244,10 +236,5 @@ CLAIM = Claim(
     depends=(
         "names, theorems and model as public notes tell them; mask and order of tokens (strictly "
         "causal, the queried pair last) are assumed, and so is that all widths are alike"
-    ),
-    paper=Paper(
-        "Musat, Pimentel, Noci, Stolfo, Sachan, Hofmann",
-        "On the Emergence of Induction Heads for In-Context Learning",
-        "arXiv 2511.01033",
     ),
 )

@@ -1,25 +1,24 @@
 """Softmax attention that learns to look up a feature: two phases and their times in K and N."""
 
-from __future__ import annotations
-
+import math
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Headline,
-    Measured,
-    Outcome,
-    Paper,
-    Verdict,
-    measured_at,
-)
+import numpy as np
+import xarray
+from scipy.integrate import solve_ivp
+from scipy.optimize import brentq
+from scipy.stats import binom
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import numpy as np
+from dynamics import gradient_flow
+from simulations.figures import report_figure
+from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.measured import Measured, measured_at
+from simulations.stated.figures import look_up
+from simulations.stated.findings import examine
+from simulations.stated.runs import risk
+from symbolic.theory import load_theory
 
 FILE = Path(__file__).parents[1] / "examples" / "look_up.py"
 IMBALANCED = FILE.with_name("look_up_imbalanced.py")
@@ -38,11 +37,6 @@ SAME, TIME, EXPONENT, LATE = 1e-12, 0.03, 0.25, 1.0
 
 def run(context: Context) -> Outcome:
     """Derive the theory, hold its risk against the binomial sum, and follow both."""
-    import numpy as np
-
-    from simulations.stated.findings import examine
-    from symbolic.theory import load_theory
-
     theory = load_theory(FILE)
     found = examine(theory, {"K": 3, "N": 4})
     unequal_theory = load_theory(IMBALANCED)
@@ -127,9 +121,6 @@ class Result(NamedTuple):
 
 def prompts(K: int, N: int) -> tuple[np.ndarray, np.ndarray]:
     """Return counts r of the query's feature and their chances: all, or within 40 deviations."""
-    import numpy as np
-    from scipy.stats import binom
-
     spread = 40.0 * (N / K) ** 0.5 + 40.0
     r = np.arange(max(0, int(N / K - spread)), min(N, int(N / K + spread)) + 1, dtype=float)
     return r, binom.pmf(r, N, 1.0 / K)
@@ -140,8 +131,6 @@ def binomial(K: int, N: int) -> Callable[[float], tuple[float, float, float]]:
 
     1/2 sum_r Bin(r; N, 1/K) [s^2 + s + s (s - 1) / (K - 1)] / (r e^g + s)^2, s = N - r.
     """
-    import numpy as np
-
     r, chance = prompts(K, N)
     s = N - r
     weight = chance * (s**2 + s + s * (s - 1.0) / (K - 1.0))
@@ -173,8 +162,6 @@ def limit(K: int, epsilon: float | None = None) -> float:
     dg/dt = K e^g / (e^g + K - 1)^3, up to y = e^g = K - 1, where attention y / (y + K - 1) is 1/2:
     K^2 + 3 K log K + O(K); or up to loss (K - 1) K / (2 (y + K - 1)^2): K / (4 epsilon) at last.
     """
-    import math
-
     m = K - 1.0
     y = m if epsilon is None else math.sqrt(m * K / (2.0 * epsilon)) - m
 
@@ -186,9 +173,6 @@ def limit(K: int, epsilon: float | None = None) -> float:
 
 def course(K: int, N: int) -> Course:
     """Return the flow of g from 0 until the loss is small."""
-    import numpy as np
-    from scipy.integrate import solve_ivp
-
     at = binomial(K, N)
 
     def small(_: float, g: Any) -> float:
@@ -222,10 +206,6 @@ def time_to_half(K: int, N: int) -> float:
 
 def difference(theory: Any, K: int, N: int, seed: int) -> float:
     """Return the largest relative difference of derived risk and slopes from the binomial sum."""
-    import numpy as np
-
-    from simulations.stated.runs import risk
-
     population, at = risk(theory, K=K, N=N), binomial(K, N)
     rng, worst = np.random.default_rng(seed), 0.0
     for A, B in rng.normal(size=(STATES, 2)):
@@ -239,12 +219,6 @@ def difference(theory: Any, K: int, N: int, seed: int) -> float:
 
 def enumerated_time(theory: Any, K: int, N: int) -> float:
     """Return when attention is 1/2 in the flow of the derived risk."""
-    import numpy as np
-    from scipy.optimize import brentq
-
-    from dynamics import gradient_flow
-    from simulations.stated.runs import risk
-
     horizon = 20.0 * K**2
     found = gradient_flow(risk(theory, K=K, N=N), horizon=horizon, rtol=1e-9, atol=1e-12)
     at = binomial(K, N)
@@ -258,11 +232,6 @@ def enumerated_time(theory: Any, K: int, N: int) -> float:
 
 def lead(theory: Any) -> float:
     """Return when a rare query prefers its feature by 1, over when the dominant query does."""
-    import numpy as np
-
-    from dynamics import gradient_flow
-    from simulations.stated.runs import risk
-
     found = gradient_flow(risk(theory, **UNEQUAL), horizon=1e4, rtol=1e-8, atol=1e-10, records=400)
     dominant = found.column("Q[dominant to dominant, diagonal]") - found.column(
         "Q[dominant to rare]"
@@ -302,12 +271,6 @@ def judge(found: Result) -> tuple[Verdict, str]:
 
 
 def _figure(large: Any, courses: list[Course]) -> Any:
-    import numpy as np
-    import xarray
-
-    from simulations.figures import report_figure
-    from simulations.stated.figures import look_up
-
     scaled = np.geomspace(1e-2, 1e2, 300)
     rows = {
         "attention": [np.interp(scaled * K**2, one.time, one.attention, right=np.nan)
@@ -362,5 +325,4 @@ CLAIM = Claim(
     finding=_finding,
     quick_note="K up to 100 instead of 1000",
     depends="the dense reading; the theorem as public notes tell it: no public numerics exist",
-    paper=Paper("Huang, Cheng, Liang", "In-context Convergence of Transformers", "ICML 2024"),
 )

@@ -1,25 +1,19 @@
 """A teacher that averages over groups: two numbers learn it, and the loss falls like 1/t."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Headline,
-    Measured,
-    Outcome,
-    Paper,
-    Verdict,
-    measured_at,
-)
+import numpy as np
+import xarray
 
-if TYPE_CHECKING:
-    import numpy as np
-
-    from dynamics import Trajectory
+from dynamics import Trajectory, gradient_descent, gradient_flow
+from simulations.figures import report_figure
+from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.measured import Measured, measured_at
+from simulations.stated.figures import teacher
+from simulations.stated.findings import examine
+from simulations.stated.runs import risk
+from symbolic.theory import load_theory
 
 FILE = Path(__file__).parents[1] / "examples" / "teacher.py"
 #: D, K and nu = |V*| of each flow, and its end in units of D K (D - K).
@@ -34,13 +28,6 @@ RATE, STEPS = 0.1, 20_000
 
 def run(context: Context) -> Outcome:
     """Derive the theory, check it against the full model, and follow flows."""
-    import numpy as np
-
-    from dynamics import gradient_descent
-    from simulations.stated.findings import examine
-    from simulations.stated.runs import risk
-    from symbolic.theory import load_theory
-
     theory = load_theory(FILE)
     found = examine(theory)
     measured: list[Measured] = [
@@ -92,15 +79,11 @@ def _worst(found: Any) -> float:
 
 
 def _flow(population: Any, horizon: float) -> Trajectory:
-    from dynamics import gradient_flow
-
     return gradient_flow(population, horizon=horizon, rtol=1e-9, atol=1e-12, records=400)
 
 
 def late(run: Trajectory, D: int, K: int) -> dict[str, float]:
     """Return what the end of a flow says: power, spread of loss x time, constant, drift."""
-    import numpy as np
-
     time, loss = run.time[1:], run.loss[1:]
     last = time >= time[-1] * 10.0**-FITTED
     slope = np.polyfit(np.log(time[last]), np.log(loss[last]), 1)[0]
@@ -142,8 +125,6 @@ def judge(
 
 
 def _curve(run: Trajectory, D: int, K: int) -> dict[str, np.ndarray]:
-    import numpy as np
-
     time = np.geomspace(1.0, run.time[-1], 200)
     states = np.array([run.at(t) for t in time])
     gap = (states[:, 1] - states[:, 2]) / np.sqrt(D)
@@ -153,11 +134,6 @@ def _curve(run: Trajectory, D: int, K: int) -> dict[str, np.ndarray]:
 
 
 def _figure(problems: Any, curves: list[dict[str, np.ndarray]], np: Any) -> Any:
-    import xarray
-
-    from simulations.figures import report_figure
-    from simulations.stated.figures import teacher
-
     data = xarray.Dataset(
         {name: (("problem", "row"), np.array([curve[name] for curve in curves]))
          for name in curves[0]},
@@ -203,9 +179,4 @@ CLAIM = Claim(
     finding=_finding,
     quick_note="three problems instead of four",
     depends="the dense reading of the statement; names and theorem as public notes tell them",
-    paper=Paper(
-        "Zhang, Zhao, Gu, Cao",
-        "Transformers Trained via Gradient Descent Can Provably Learn a Class of Teacher Models",
-        "arXiv 2603.22801",
-    ),
 )

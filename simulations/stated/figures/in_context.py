@@ -1,12 +1,10 @@
 """Losses of in-context regression: one drop, or a staircase."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import xarray
 
-from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letter, styled
+from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letters, styled
 
 
 @styled
@@ -26,6 +24,5 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     left.set(xlabel="flow time", ylabel="loss")
     left.legend()
     right.set(xscale="log", xlabel="flow time", xlim=(50.0, None))
-    for letter, ax in zip("ab", (left, right)):
-        panel_letter(ax, letter)
+    panel_letters((left, right))
     return artists

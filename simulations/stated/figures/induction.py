@@ -1,13 +1,11 @@
 """When an induction head emerges: three numbers alone, and among all 19."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 import xarray
 
-from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letter, styled
+from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letters, styled
 
 #: Colours of the three numbers, and what they are called with and without the others.
 LOOKS = {
@@ -44,8 +42,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         _free(ax, data.sel(flow=N), artists)
         ax.set_title(f"$N={N}$")
     axes[1].set_ylabel("numbers among all 19")
-    for letter, ax in zip("abc", axes):
-        panel_letter(ax, letter)
+    panel_letters(axes)
     return artists
 
 

@@ -1,7 +1,5 @@
 """Two phases of attention that learns to look up."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import xarray

@@ -1,7 +1,5 @@
 """How the loss of a student falls, and what its attention does meanwhile."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

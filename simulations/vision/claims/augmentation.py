@@ -5,16 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from simulations.reproduction.claim import (
-    Claim,
-    Context,
-    Figure,
-    Headline,
-    Outcome,
-    Verdict,
-    measured_at,
-    spread,
-)
+from simulations.reproduction.claim import Claim, Context, Figure, Headline, Outcome, Verdict
+from simulations.reproduction.measured import measured_at, spread
 from simulations.vision.extra import needs_extra
 
 if TYPE_CHECKING:

@@ -3,8 +3,6 @@
 Nothing is downloaded. :func:`load` is the one door; what it returns is standardised and split.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path

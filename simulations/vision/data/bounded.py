@@ -1,7 +1,5 @@
 """Bytes of files that may be anything: never more of them than are expected."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io

@@ -3,8 +3,6 @@
 The Python version is refused: it is made of pickles, and to read a pickle is to run its program.
 """
 
-from __future__ import annotations
-
 import tarfile
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """MNIST in its own format, IDX: four files of a user."""
 
-from __future__ import annotations
-
 import struct
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Images that Python packages ship: opened by path, so that nothing is imported or downloaded."""
 
-from __future__ import annotations
-
 import gzip
 from importlib.util import find_spec
 from pathlib import Path

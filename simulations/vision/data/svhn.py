@@ -1,7 +1,5 @@
 """SVHN, cropped digits (format 2): two MATLAB files of a user."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 

@@ -1,14 +1,12 @@
 """Locality of encodings by augmentation, and similarities with shifts and without."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
 import numpy as np
 import xarray
 
-from simulations.figures.style import PROBLEM_STYLES, panel_letter, styled
+from simulations.figures.style import PROBLEM_STYLES, panel_letters, styled
 from simulations.vision.figures.similarity import tiles
 
 
@@ -25,8 +23,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         name = "with shifts" if augmentation == "shifts" else "without augmentation"
         ax.set_title(f"vanilla, {name}", fontsize=10)
     figure.colorbar(image, ax=list(panels[1:]), shrink=0.75, pad=0.02, label="cosine, mean of runs")
-    for ax, letter in zip(panels, "abc"):
-        panel_letter(ax, letter)
+    panel_letters(panels)
     return artists
 
 

@@ -1,13 +1,11 @@
 """Positional against vanilla attention: training losses and test errors by data set."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 import xarray
 
-from simulations.figures.style import PROBLEM_STYLES, panel_letter, styled
+from simulations.figures.style import PROBLEM_STYLES, panel_letters, styled
 
 
 @styled
@@ -37,8 +35,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
                 marker="|", markersize=10, capsize=3,
             )  # fmt: skip
         above.set_title(name, fontsize=10)
-        above.set_yscale("log")
-        above.set_xlabel("step")
+        above.set(yscale="log", xlabel="step")
         below.set_yticks([0, 1], data["kind"].values.tolist() if not number else ["", ""])
         below.set_ylim(1.5, -0.5)
         below.set_xlim(0.0, 1.08 * float(max(one["error"].max(), one["interval"].max())))
@@ -46,6 +43,5 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         below.set_xlabel(f"{what}; cost ratio {float(one['cost']):.1f}")
     panels[0, 0].set_ylabel("training loss")
     panels[0, 0].legend(loc="upper right")
-    for ax, letter in zip(panels.flat, "abcdefgh"):
-        panel_letter(ax, letter)
+    panel_letters(panels.flat)
     return artists

@@ -1,14 +1,12 @@
 """Figure 5: errors on permuted images, the images, and encodings that follow the permutation."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
 import numpy as np
 import xarray
 
-from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letter, styled
+from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letters, styled
 from simulations.vision.figures.similarity import grid
 
 #: Places, in rows and columns of the grid, of the patches whose similarities are shown.
@@ -28,10 +26,8 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     artists |= _similarities(panels[1:], data)
     last = right.subplots()
     artists["grid"] = grid(last, data["component"].sel(model="image").values, _side(data))
-    last.set_xlabel("first component of P")
-    last.set_ylabel("second")
-    for ax, letter in zip((first, panels[0, 0], panels[1, 0], last), "abcd"):
-        panel_letter(ax, letter)
+    last.set(xlabel="first component of P", ylabel="second")
+    panel_letters((first, panels[0, 0], panels[1, 0], last))
     return artists
 
 
@@ -66,10 +62,8 @@ def _errors(ax: Any, data: xarray.Dataset) -> dict[str, Any]:
     sides = [int(cell) for cell in np.unique(data["cnn_cell"].values) if cell > 0]
     ax.set_xticks(sides, [str(side) for side in sides])
     ax.minorticks_off()
-    ax.set_xlim(1.7, 1.18 * sides[-1])
-    ax.set_ylim(0.0, 2.0 * float(data.attrs["blind"]))
-    ax.set_xlabel("side of the permuted cells (pixels)")
-    ax.set_ylabel("squared error on masked pixels")
+    ax.set(xlim=(1.7, 1.18 * sides[-1]), ylim=(0.0, 2.0 * float(data.attrs["blind"])))
+    ax.set(xlabel="side of the permuted cells (pixels)", ylabel="squared error on masked pixels")
     ax.legend(loc="upper left", ncols=1, fontsize=8)
     return artists
 

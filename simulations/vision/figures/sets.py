@@ -1,13 +1,11 @@
 """P^T P and attention after training on data with sets, patches sorted by set."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 import xarray
 
-from simulations.figures.style import panel_letter, styled
+from simulations.figures.style import panel_letters, styled
 
 
 @styled
@@ -29,6 +27,5 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
             ax.set_yticks(edges, [""] * len(edges))
     for ax, label in zip(panels[:, 0], (r"$P^\top P$", "attention")):
         ax.set_ylabel(f"{label}, patches by set")
-    for ax, letter in zip(panels.flat, "abcdefgh"):
-        panel_letter(ax, letter)
+    panel_letters(panels.flat)
     return artists

@@ -1,14 +1,12 @@
 """Encodings of a grid of patches: cosines tile by tile, and the grid along two components."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
 import numpy as np
 import xarray
 
-from simulations.figures.style import panel_letter, styled
+from simulations.figures.style import panel_letters, styled
 
 
 @styled
@@ -25,11 +23,9 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         above.set_title(str(one["model"].values).replace(", ", ",\n"), fontsize=10)
         artists[f"grid {number}"] = grid(below, one["component"].values, side)
         first, second = (f"{100 * share:.0f} %" for share in one["share"].values)
-        below.set_xlabel(f"first component ({first})")
-        below.set_ylabel(f"second ({second})")
+        below.set(xlabel=f"first component ({first})", ylabel=f"second ({second})")
     figure.colorbar(image, ax=list(panels[0]), shrink=0.9, pad=0.01, label="cosine")
-    for ax, letter in zip(panels.flat, "abcdefghijkl"):
-        panel_letter(ax, letter)
+    panel_letters(panels.flat)
     return artists
 
 

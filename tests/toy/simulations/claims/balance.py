@@ -1,15 +1,15 @@
 """The flow conserves a^2 - b^2."""
 
-from simulations.reproduction.claim import Claim, Outcome, Verdict, measured_at
+import numpy as np
+
+from simulations.figures import report_figure
+from simulations.reproduction.claim import Claim, Outcome, Verdict
+from simulations.reproduction.measured import measured_at
+from tests.toy.simulations.figures import plane
+from tests.toy.simulations.theory import THEORY
 
 
 def run(context):
-    import numpy as np
-
-    from simulations.figures import report_figure
-    from tests.toy.simulations.figures import plane
-    from tests.toy.simulations.theory import THEORY
-
     path = THEORY.solve(THEORY.build({"s": 1.5}))
     balance = path.column("a") ** 2 - path.column("b") ** 2
     worst = float(np.abs(balance - balance[0]).max())

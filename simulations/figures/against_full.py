@@ -1,0 +1,35 @@
+"""The difference between reduced descent and descent on full matrices, at machine precision."""
+
+from typing import Any
+
+import numpy as np
+import xarray
+
+from simulations.figures.style import REFERENCE, problem_style, styled
+
+#: Names of problems longer than this have a row of the legend each.
+_LONG = 40
+
+
+@styled
+def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
+    """Draw the largest difference of each problem, where there is one, and what is allowed."""
+    ax = figure.subplots()
+    artists: dict[str, Any] = {}
+    names = [str(name) for name in data["problem"].values]
+    for number, name in enumerate(names):
+        curve = data["difference"].isel(problem=number)
+        worst = curve.max([dim for dim in curve.dims if dim != "step"])
+        look = problem_style(number, name) | {"linewidth": 1.1}
+        artists[name] = ax.plot(worst.where(worst > 0.0), **look)[0]
+    tolerance, rounding = data.attrs["tolerance"], np.finfo(float).eps
+    ax.axhline(tolerance, **REFERENCE)
+    ax.axhline(rounding, **(REFERENCE | {"linestyle": (0, (1, 1.5))}))
+    for height, text in ((tolerance, "tolerance"), (rounding, "rounding")):
+        ax.annotate(text, (1.0, height), xycoords=("axes fraction", "data"), xytext=(3, 0),
+                    textcoords="offset points", va="center", color="#555555")  # fmt: skip
+    ax.set(yscale="log", ylim=(1e-6 * tolerance, 10.0 * tolerance))
+    ax.set(xlim=(0, data.sizes["step"] - 1), xlabel="step", ylabel=r"$|$reduced $-$ full$|$")
+    columns = 1 if max(map(len, names)) > _LONG else 2
+    figure.legend(handles=list(artists.values()), loc="outside upper center", ncols=columns)
+    return artists
