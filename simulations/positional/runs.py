@@ -84,12 +84,13 @@ def flow(
     horizon: float = HORIZON,
     initial: State | None = None,
     records: int | None = None,
+    rtol: float | None = None,
 ) -> Trajectory:
     """Return the gradient flow of a problem, from Parametrization 3.1 unless ``initial`` is given.
 
-    The integrator asks for a tenth of what the expectation allows, or for 1e-8: asking for more it
-    follows the expectation's own errors, in ten times the steps. ``records`` is ``None`` for as
-    many as it takes to see where they turn.
+    Unless told, the integrator asks for a tenth of what the expectation allows, or for 1e-8: asking
+    for more it follows the expectation's own errors, in ten times the steps. ``records`` is
+    ``None`` for as many as it takes to see where they turn.
 
     Raises
     ------
@@ -100,7 +101,7 @@ def flow(
     # violations are sought where the records turn; a full evaluation is cheap by enumeration only
     if records is None:
         records = 2000 if expectation.method == "enumeration" else 300
-    rtol = max(1e-8, 0.1 * tolerance)
+    rtol = max(1e-8, 0.1 * tolerance) if rtol is None else rtol
     run = gradient_flow(expectation, horizon=horizon, initial=initial, rtol=rtol, records=records)
     if run.status is not Status.COMPLETED:
         raise RuntimeError(f"the flow of {describe(problem)} stopped early: {run.message}")
