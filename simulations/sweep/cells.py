@@ -1,5 +1,6 @@
 """One cell of a sweep: a pure function of its values, whoever computes it and when."""
 
+import contextlib
 import math
 import os
 import signal
@@ -57,7 +58,8 @@ def compile_kernels(theory: Theory) -> None:
         process.wait()
     except BaseException:
         if hasattr(os, "killpg"):
-            os.killpg(process.pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # it has just ended
+                os.killpg(process.pid, signal.SIGKILL)
         else:
             process.kill()
         process.wait()

@@ -6,10 +6,12 @@ import subprocess
 import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from simulations import interrupts
+from simulations.sweep import cells
 
 LONG = """
 import math, sys, threading
@@ -119,6 +121,22 @@ def test_in_the_first_seconds_of_a_sweep(tmp_path, sign, delay):
     while left_of(mark) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not left_of(mark)
+
+
+def test_as_the_compilation_has_just_ended(monkeypatch):
+    """Its processes are gone before they can be ended."""
+    calls, wait = [], subprocess.Popen.wait
+
+    def pressed(process, timeout=None):
+        calls.append(wait(process, timeout))
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        return calls[0]
+
+    monkeypatch.setattr(subprocess.Popen, "wait", pressed)
+    with pytest.raises(KeyboardInterrupt):
+        cells.compile_kernels(SimpleNamespace(precompile=("-c", "")))
+    assert calls == [0, 0]
 
 
 def press_inside(threads):
