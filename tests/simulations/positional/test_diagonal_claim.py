@@ -1,5 +1,6 @@
 """The claim on the frozen diagonal: complete, drawn from its file, able to come out otherwise."""
 
+import numpy as np
 import pytest
 import xarray
 from matplotlib.figure import Figure as Canvas
@@ -7,7 +8,14 @@ from matplotlib.figure import Figure as Canvas
 from dynamics import Problem
 from simulations.files.store import write_dataset
 from simulations.positional import runs
-from simulations.positional.claims.diagonal import Compared, Conclusions, Ending, judge
+from simulations.positional.claims.diagonal import (
+    POPULATION_TOLERANCE,
+    Compared,
+    Conclusions,
+    Ending,
+    _pair,
+    judge,
+)
 from simulations.positional.figures import diagonal
 from simulations.reproduction.claim import Verdict
 from simulations.reproduction.run import render
@@ -42,6 +50,17 @@ class TestVerdict:
 
     def test_a_wrong_reduction_fails(self):
         assert judge({BASE: compared()}, 1e-11)[0] is Verdict.FAILS
+
+
+@pytest.mark.slow
+def test_a_million_patches_reach_the_horizon_of_the_thorough_run():
+    """Late in training rounding moves alpha* by more than 1e-8 of it."""
+    problem = Problem.parametrization_3_1(10**6, 4, q=4 / 10**6)
+    frozen, trained = _pair(problem, POPULATION_TOLERANCE, 1e15)
+    for path in (frozen, trained):
+        assert path.time[-1] == 1e15
+        assert path.stats["steps"] < 10_000
+        assert np.all(path.gamma - path.rho >= 0.0)
 
 
 @pytest.mark.slow
