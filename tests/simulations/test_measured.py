@@ -33,6 +33,7 @@ def test_none_or_several_are_refused(name, at):
 def test_an_interval_has_a_name_for_each_end():
     rows = spread("power", "power of D", (1.0, 0.5, 1.5), "per decade")
     assert [row[0] for row in rows] == ["power", "power_low", "power_high"]
+    assert [row[2] for row in rows] == [1.0, 0.5, 1.5]
     assert {row[3] for row in rows} == {"per decade"}
 
 
