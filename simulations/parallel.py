@@ -4,8 +4,6 @@ What a process answers comes back at once, so that nothing else is lost with it.
 standard library are lost as a whole when one of their processes dies.
 """
 
-from __future__ import annotations
-
 import contextlib
 import multiprocessing
 import os

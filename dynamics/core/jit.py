@@ -7,8 +7,6 @@ stale copy of a callee from another file; here the name of every entry carries a
 file and of all files of the package that it imports.
 """
 
-from __future__ import annotations
-
 import hashlib
 import inspect
 import re

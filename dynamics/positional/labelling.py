@@ -5,8 +5,6 @@ counts the signal set and every random set that happens to look like one. When r
 negated signal sets, :math:`f^*` itself is wrong.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import NamedTuple
 

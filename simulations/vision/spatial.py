@@ -4,8 +4,6 @@ r"""The data of Section 2 (Assumption 1), learned by (T) with a trained P and by
 ``F(X) = sum_i sigma(sum_j S_ij <v, X_j>)``, ``S = softmax(A)``, ``sigma(x) = x^p + nu x``.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import NamedTuple

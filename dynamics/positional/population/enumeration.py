@@ -1,7 +1,5 @@
 """The expectation by truncated enumeration of multisets of set types, with a certified bound."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -7,8 +7,6 @@ depends on the problem and on nothing that was evaluated before, so that a cache
 values. Measured at D = 64: the table for a state is as small as one made for that state.
 """
 
-from __future__ import annotations
-
 import math
 from collections import OrderedDict
 from functools import lru_cache

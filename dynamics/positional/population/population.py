@@ -1,7 +1,5 @@
 """The population expectation behind one door: evaluate a state, by whichever method is best."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Callable

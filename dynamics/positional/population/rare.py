@@ -5,8 +5,6 @@ The loss of a trained model is made of images whose random sets outvote the sign
 exponentially, so that T is 0, -C/2 or -C on average; two make one or two sets (nearly) all -1.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left
 

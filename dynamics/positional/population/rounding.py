@@ -9,8 +9,6 @@ within 1 ulp, powers and NumPy's functions within 4. The bounds are themselves c
 callers multiply by `OUTWARD`, which exceeds the rounding of a billion additions of positive terms.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The expectation over a fixed random sample of images, with error bars."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -5,8 +5,6 @@ By exchangeability the output F depends on an image only through how many random
 weights, either all that have at most K features outside the signal set, or a random sample.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """A table of states as a value: its sums, what it neglects, and whether that is tolerable."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import NamedTuple

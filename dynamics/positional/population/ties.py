@@ -12,8 +12,6 @@ where beta = gamma (X = 0) or beta = rho (U = 0) a single integer decides. Elsew
 be as far from 1 as floats reach and beyond: the monomials are weighed by their logarithms.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """What one evaluation of the population expectation returns, whichever method computed it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field

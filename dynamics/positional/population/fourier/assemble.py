@@ -15,8 +15,6 @@ so the aliases (last sum) are exponentially small wherever F stays inside the wi
 same integral with 1/(w sin(pi w)). No node sits at t = 0, and none of eta is excluded.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -10,8 +10,6 @@ the gradient; the error is of the order of the gradient's but not certified (not
 ``fourier_method``, Section 5).
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -3,8 +3,6 @@
 In their place these sums tell beforehand which error :func:`.assemble.assemble` will find.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

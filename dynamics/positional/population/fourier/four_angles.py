@@ -12,8 +12,6 @@ Consecutive nodes are the lanes of the vector instructions. Arrays are flat, wit
 entries: compilers vectorise a loop over many rows when their distances are constants.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

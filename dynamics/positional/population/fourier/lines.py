@@ -5,8 +5,6 @@ ranges far) the one is taken that meets the goal with the fewest nodes (notebook
 ``fourier_method``, Section 6).
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

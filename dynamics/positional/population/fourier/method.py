@@ -11,8 +11,6 @@ Derived in the notebook ``fourier_method``; the modules and their words are in t
 package, :mod:`dynamics.positional.population.fourier`.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -7,8 +7,6 @@ last axis of all arrays of a block of nodes counts the nodes, their first axis i
 imaginary part) unless they are flat.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -13,8 +13,6 @@ A complex multiply-add is four operations. Tables, tilts and windows are not cou
 ``fourier_method``, Section 9).
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

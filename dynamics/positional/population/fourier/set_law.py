@@ -5,8 +5,6 @@ probability ``C! / (a! b! (C-a-b)!) (q/2)^(a+b) (1-q)^(C-a-b)`` (notebook ``four
 Section 1); ``R`` is the sum of ``n`` over the L - 1 random sets.
 """
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
 from typing import NamedTuple

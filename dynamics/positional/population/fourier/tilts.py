@@ -14,8 +14,6 @@ bounds are log-convex in ``lam``, so the chord between two values of ``lam`` is 
 (notebook ``fourier_method``, Section 6). Totals are the lanes of the vector instructions.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -8,8 +8,6 @@ expectations, ``logs[j, k]`` for tilt ``j`` and component ``k`` (loss, three der
 sigmoid); infinite where not evaluated.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -14,8 +14,6 @@ Order is by buckets, each sorted only when a value inside it is asked for: 9 tim
 sort of B and a binary search for each multiset of A (the benchmark ``test_halves`` measures both).
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

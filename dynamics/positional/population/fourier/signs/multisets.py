@@ -1,7 +1,5 @@
 """Multisets of set types in a tree pruned by probability (Section 7 of ``fourier_method``)."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

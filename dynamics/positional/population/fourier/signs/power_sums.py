@@ -12,8 +12,6 @@ With two of beta, gamma, rho equal all sums at ``T = 0`` are integers up to a co
 (notebook ``fourier_method``, Section 7).
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

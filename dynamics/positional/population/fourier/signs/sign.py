@@ -18,8 +18,6 @@ become rare as D grows at fixed q D.
 leave no type rare. There each half of the sets is enumerated, and the two are joined by sorting.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 
