@@ -23,6 +23,7 @@ from numba.core.caching import (
     IndexDataCacheFile,
     _CacheLocator,
 )
+from numba.core.cpu import CPUTargetOptions
 
 from dynamics.core.boxing import safe_boxing
 
@@ -33,6 +34,9 @@ REORDER = frozenset({"contract", "reassoc", "nsz", "arcp"})
 
 #: Options of Numba that leave out the entry points for Python and C.
 _NO_ENTRY = ("no_cpython_wrapper", "no_cfunc_wrapper")
+
+#: Whether this Numba can be told, by an option of its own, not to count references to arrays.
+_UNCOUNTED = hasattr(CPUTargetOptions, "_nrt")
 
 _PACKAGE = Path(__file__).parents[1]
 _IMPORT = re.compile(rb"\bfrom[\s\\]+dynamics\.(\w[\w.]*)[\s\\]+import\b")
@@ -83,6 +87,7 @@ def kernel(
     *,
     fastmath: Collection[str] = frozenset(),
     inner: bool = False,
+    borrows: bool = False,
     lane: bool = False,
     specialised_for: type | None = None,
 ) -> Any:
@@ -92,8 +97,14 @@ def kernel(
     ``@kernel(inner=True)`` compiles faster, but only for calls from other kernels: it leaves out
     the entry points for Python and C. Every kernel is compiled again inside each of its callers,
     so the cost of a kernel grows with the depth of the calls above it. Other threads of Python run
-    meanwhile: one of them answers Ctrl-C. ``lane=True`` is for the body of a loop that must
-    vectorise: it is put in place whatever its size, where LLVM would else keep a call.
+    meanwhile: one of them answers Ctrl-C.
+
+    ``@kernel(borrows=True)`` is an inner kernel that only works on arrays it is given: it makes
+    none (Numba would refuse), returns none, and calls nothing that does. References are not counted
+    in it: each row ``x[k]`` of a table is else counted up and down by atomic operations of the
+    processor, which took a sixth of a gradient by the Fourier method. ``lane=True`` is for the body
+    of a loop that must vectorise: it is put in place whatever its size, where LLVM would else keep
+    a call.
 
     ``specialised_for=`` names the class of an argument whose own kernels the function calls, from a
     file it does not import (the descent loop and a theory's gradient): the function gets cache
@@ -101,9 +112,12 @@ def kernel(
     """
     if function is None:
         return partial(
-            kernel, fastmath=fastmath, inner=inner, lane=lane, specialised_for=specialised_for
-        )
-    entry: dict[str, Any] = dict.fromkeys(_NO_ENTRY, True) if inner else {}
+            kernel, fastmath=fastmath, inner=inner, borrows=borrows, lane=lane,
+            specialised_for=specialised_for,
+        )  # fmt: skip
+    entry: dict[str, Any] = dict.fromkeys(_NO_ENTRY, True) if inner or borrows else {}
+    if _UNCOUNTED:
+        entry["_nrt"] = not borrows  # said to all: a kernel inherits what its first caller has
     if lane:
         entry["forceinline"] = True
     compiled: Any = numba.njit(error_model="numpy", fastmath=set(fastmath), nogil=True, **entry)(

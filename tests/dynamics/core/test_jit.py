@@ -1,6 +1,7 @@
 """The compile cache: used by the next process, never stale."""
 
 import ast
+import gc
 import importlib.util
 import os
 import shutil
@@ -8,10 +9,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numba
+import numpy as np
 import pytest
+from numba.core.runtime import _nrt_python
+from numba.core.runtime.nrt import rtsys
 
 import dynamics
-from dynamics import precompile
+from dynamics import Population, Problem, State, precompile
 from dynamics.core import descent
 from dynamics.core import jit as _jit
 
@@ -91,3 +96,62 @@ def test_precompile_knows_both_certified_methods():
         "enumeration",
         "fourier",
     ]
+
+
+def test_a_kernel_that_borrows_cannot_make_an_array():
+    @_jit.kernel(borrows=True)
+    def makes_one(n):
+        return np.zeros(n).sum()
+
+    with pytest.raises(numba.core.errors.NumbaError, match="Only accept returning of array"):
+        makes_one.compile((numba.int64,))
+
+
+def test_kernels_that_borrow_call_nothing_that_makes_arrays():
+    """What they call is compiled without counting too, or could hand them what nobody frees."""
+    kernels, borrowing = {}, []
+    for path in Path(dynamics.__file__).parent.rglob("*.py"):
+        for node in ast.parse(path.read_bytes()).body:
+            if isinstance(node, ast.FunctionDef) and "kernel" in "".join(
+                ast.unparse(mark) for mark in node.decorator_list
+            ):
+                makes = any(
+                    isinstance(part, ast.Call) and ast.unparse(part.func).startswith("np.")
+                    for part in ast.walk(ast.Module(node.body, []))
+                )
+                kernels.setdefault(node.name, []).append(makes)
+                if any("borrows=True" in ast.unparse(mark) for mark in node.decorator_list):
+                    borrowing.append(node)
+    assert len(borrowing) > 50
+    plain = {"range", "len", "min", "max", "abs", "int", "float", "round"}
+    for node in borrowing:
+        for part in ast.walk(ast.Module(node.body, [])):
+            if isinstance(part, ast.Call):
+                name = ast.unparse(part.func)
+                allowed = name in plain or name.startswith("math.") or name.endswith(".view")
+                assert allowed or not any(kernels[name]), (node.name, name)
+            if isinstance(part, ast.Return) and part.value is not None:
+                given = {argument.arg for argument in node.args.args}
+                assert ast.unparse(part.value) not in given, node.name
+
+
+def test_no_array_is_lost_or_freed_twice():
+    """References are not counted in kernels that borrow: what they work on must be freed once."""
+    expectation = Population(Problem(D=64, C=4, q=0.1, nu=0.1), "fourier", 1e-6).expectation
+    state = State(0.05, 1.0, -0.1)
+    counting = _nrt_python.memsys_stats_enabled()
+    _nrt_python.memsys_enable_stats()
+    try:
+        for evaluate in (expectation.gradient, expectation.evaluate, expectation.jacobian):
+            evaluate(state)
+            gc.collect()
+            before = rtsys.get_allocation_stats()
+            for _ in range(3):
+                evaluate(state)
+            gc.collect()
+            after = rtsys.get_allocation_stats()
+            made = after.mi_alloc - before.mi_alloc
+            assert made == after.mi_free - before.mi_free > 100
+    finally:
+        if not counting:
+            _nrt_python.memsys_disable_stats()

@@ -204,7 +204,8 @@ def assemble(law, model, of_weights, goals, lines, sums, rest, asked):
         np.exp(lines.logs), np.zeros(count), np.zeros((count, 5)), np.zeros((count, 5, 5)),
         np.zeros((count, 5)),
     )  # fmt: skip
-    moments = _moments(law, tables)
+    moments = Moments(np.empty((5, count)), np.empty((5, count)))
+    _fill_moments(law, tables, moments)
     _add_values(law, tables, lines, sums, moments, integrated, result)
     errors = table_errors(law, model, of_weights, tables)
     beyond = np.zeros(5)  # the totals that would need too many nodes, whatever the goal
@@ -213,9 +214,12 @@ def assemble(law, model, of_weights, goals, lines, sums, rest, asked):
     _add_left_out(lines.kind, goals.bounds, errors.most, result.bounds, beyond)
     _add_surely_negative(lines.kind, logs, errors.most, moments, result.bounds)
     drift_of_moments(lines.kind == SURELY_NEGATIVE, law, tables, errors, result.bounds)
-    account(lines, logs, errors.most, integrated)
-    add_rounding(law, tables, lines, sums, moments, integrated)
-    drift = drifts(law.L - 1.0, _likely(law, tables, lines), tables, errors)
+    account(lines, logs, errors.most, integrated, np.empty((2, 5)))
+    level, series = np.empty(2 * law.C + 1), np.empty(10)
+    add_rounding(law, tables, lines, sums, moments, integrated, level, series)
+    likely = np.zeros_like(tables.x)
+    _fill_likely(law, tables, lines, likely)
+    drift = drifts(law.L - 1.0, likely, tables, errors)
     add_drift(law, tables, lines, errors, drift, integrated, result.bounds)
     many = 64.0 + count + 2.0 * len(tables.x)
     for k in range(5):  # adding up the types and the totals; then outwards
@@ -225,23 +229,21 @@ def assemble(law, model, of_weights, goals, lines, sums, rest, asked):
     return result, _settled(asked, result, rest, beyond, goals)
 
 
-@kernel(inner=True)
-def _likely(law, tables, lines):
-    """Return the tilted probabilities ``[type, total]`` of integrated totals, lam in [0, 1).
+@kernel(borrows=True)
+def _fill_likely(law, tables, lines, likely):
+    """Fill the tilted probabilities ``[type, total]`` of integrated totals, lam in [0, 1).
 
     s(-F) is at most e^(-eta F) for eta >= 0, and 1 = e^(-0 F).
     """
-    likely = np.zeros_like(tables.x)
     untilted = len(law.log_tail) - 1 + tables.first
     for i in range(len(lines.kind)):
         if lines.kind[i] == INTEGRATED:
             for j in range(len(likely)):
                 on_line = lines.eta[i] >= 0.0
                 likely[j, i] = lines.share[i, j] if on_line else law.share[j, untilted + i]
-    return likely
 
 
-@kernel(inner=True)
+@kernel(borrows=True)
 def _settled(asked, result, rest, beyond, goals):
     """Lower each goal whose error exceeds its share of the answer.
 
@@ -263,12 +265,12 @@ def _settled(asked, result, rest, beyond, goals):
     return settled
 
 
-@kernel(inner=True, fastmath=REORDER)
-def _moments(law, tables):
-    """Return the :class:`Moments` of all totals."""
+@kernel(borrows=True, fastmath=REORDER)
+def _fill_moments(law, tables, moments):
+    """Fill the :class:`Moments` of all totals."""
     x, y, base, p, n, sets = tables.x, tables.y, tables.base, law.p, law.n, law.L - 1.0
     count, first, noise = x.shape[1], law.center + tables.first, law.noise
-    mean, error = np.empty((5, count)), np.empty((5, count))
+    mean, error = moments.mean, moments.error
     accuracy, of_p = law.accuracy, (16.0 + 8.0 * law.log_size) * UNIT
     accuracy += (16.0 + len(p)) * UNIT
     here = law.p_total[first : first + count]
@@ -284,10 +286,9 @@ def _moments(law, tables):
             for i in range(count):
                 mean_k[i] += w * here[i] * size[i]
                 error_k[i] += w * (accuracy * here[i] + noise) * abs(size[i])
-    return Moments(mean, error)
 
 
-@kernel(inner=True)
+@kernel(borrows=True)
 def _add_left_out(kind, known, most, bounds, beyond):
     """Account for all R that are left out: s(-F) |dF| by its bound for F~, with the errors of F~.
 
@@ -300,19 +301,21 @@ def _add_left_out(kind, known, most, bounds, beyond):
             continue
         part = 0 if kind[i] == LEFT_OUT else 2
         chance = math.exp(min(logs[i, UNTILTED, 4], 0.0))
-        every = min(math.exp(min(sure[i, 4] + most[0, i], 700.0)), chance)
+        every = math.exp(min(sure[i, 4] + most[0, i], logs[i, UNTILTED, 4], 0.0))
         for k in range(5):
-            size = math.exp(min(logs[i, UNTILTED, k], 700.0))
+            sharp, size = sure[i, k] + most[0, i], logs[i, UNTILTED, k]
             if k == 0:
-                size += chance * most[0, i]
-            bounds[k, part] += min(math.exp(min(sure[i, k] + most[0, i], 700.0)), size)
+                loss = math.exp(min(size, 700.0)) + chance * most[0, i]
+                bounds[k, part] += min(math.exp(min(sharp, 700.0)), loss)
+            else:
+                bounds[k, part] += math.exp(min(sharp, size, 700.0))
             if 0 < k < 4:
                 bounds[k, part] += every * most[k, i]
             if kind[i] == TOO_MANY_NODES:
                 beyond[k] += math.exp(min(sure[i, k], 700.0))
 
 
-@kernel(inner=True)
+@kernel(borrows=True)
 def _add_surely_negative(kind, logs, most, moments, bounds):
     """Bound the errors of s(-F) = 1 and softplus(-F) = -F, as ``_add_values`` takes them.
 
@@ -332,7 +335,7 @@ def _add_surely_negative(kind, logs, most, moments, bounds):
             bounds[k, 4] += moments.error[k, i]
 
 
-@kernel(inner=True)
+@kernel(borrows=True)
 def _add_values(law, tables, lines, sums, moments, integrated, result):
     """Add the results of all R that are integrated, or whose F is surely negative.
 

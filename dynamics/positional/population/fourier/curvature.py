@@ -59,7 +59,7 @@ def _second(law, model, tables, lines, sums):
     return result
 
 
-@kernel(inner=True)
+@kernel(borrows=True)
 def _bend_tables(r, law, model, rows, bend, bend_base):
     """Fill the second derivatives of a set's contribution to F, in excess of an empty set."""
     C = law.C
@@ -83,7 +83,7 @@ def _bend_tables(r, law, model, rows, bend, bend_base):
                     bend[j, k] += many * (rows[s + 1, law.place[k], j] - empty)
 
 
-@kernel(inner=True)
+@kernel(borrows=True)
 def _add_second(t, law, tables, bend, bend_base, constant, sums, result):
     """Add the contribution of R number t."""
     p, n, L, p_less_one = law.p, law.n, law.L, law.p_less_one

@@ -104,14 +104,14 @@ def _weight_errors(beta, gamma, rho, tau, C, D, weights):
     )  # fmt: skip
 
 
-@kernel(inner=True)
+@kernel(borrows=True)
 def _exponential(exponent):
     """Return e^exponent and a bound of its error."""
     x = math.exp(exponent)
     return x, x * UNIT * (2.0 * min(-exponent, 800.0) + 6.0)
 
 
-@kernel(inner=True)
+@kernel(borrows=True)
 def _share(a, b, tau):
     """Return the difference of two weights over the larger one."""
     return -math.expm1(-abs(a - b) / tau)
@@ -120,20 +120,25 @@ def _share(a, b, tau):
 @kernel(inner=True)
 def table_errors(law, model, of_weights, tables):
     """Return the :class:`TableErrors`, row by row the same sums as the tables with plus signs."""
-    types, count = tables.x.shape
-    C, sets, first = law.C, law.L - 1.0, tables.first
-    dx, dy = np.empty_like(tables.x), np.empty_like(tables.y)
-    dbase, most = np.empty((4, count)), np.empty((4, count))
-    rows, empty = np.empty((4, count)), np.empty((4, count))
+    count = tables.x.shape[1]
+    errors = TableErrors(
+        np.zeros_like(tables.x), np.zeros_like(tables.y), np.zeros((4, count)), np.zeros((4, count))
+    )
+    _add_errors(law, model, of_weights, tables.first, errors, np.empty((4, count)),
+                np.empty((4, count)))  # fmt: skip
+    return errors
+
+
+@kernel(borrows=True)
+def _add_errors(law, model, of_weights, first, errors, rows, empty):
+    """Add up the errors patch by patch; ``rows`` and ``empty`` are scratch."""
+    C, sets, dx, dy = law.C, law.L - 1.0, errors.dx, errors.dy
+    dbase, most = errors.dbase, errors.most
+    types, count = dx.shape
     _patch_errors(0, 0, first, C, model, of_weights, empty)
-    for j in range(4):
-        _fill(sets * C if j < 2 else 0.0, empty[j], dbase[j])
-        _fill(0.0, empty[j], most[j])
-        if j >= 2:
-            _fill(0.0, empty[j], empty[j])
-    for k in range(types):
-        for j in range(4):
-            _fill(0.0, empty[j], dx[k] if j == 0 else dy[j - 1, k])
+    for i in range(count):
+        dbase[0, i], dbase[1, i] = sets * C * empty[0, i], sets * C * empty[1, i]
+        empty[2, i] = empty[3, i] = 0.0
     for s in range(-1, 2):
         for n in range(max(s + 1 - C, -C), min(s + C - 1, C) + 1):
             _patch_errors(s, n, first, C, model, of_weights, rows)
@@ -156,22 +161,15 @@ def table_errors(law, model, of_weights, tables):
     for j in range(4):
         for i in range(count):
             most[j, i] = dbase[j, i] + sets * most[j, i]
-    return TableErrors(dx, dy, dbase, most)
 
 
-@kernel(inner=True)
-def _fill(factor, row, target):
-    for i in range(len(row)):
-        target[i] = factor * row[i] if factor != 0.0 else 0.0
-
-
-@kernel(inner=True, fastmath=REORDER)
+@kernel(borrows=True, fastmath=REORDER)
 def _add(factor, row, target):
     for i in range(len(row)):
         target[i] += factor * row[i]
 
 
-@kernel(inner=True, fastmath=REORDER)
+@kernel(borrows=True, fastmath=REORDER)
 def _patch_errors(s, n, first, C, model, of_weights, rows):
     """Bound the errors of ``tables._patch``, with those of adding its rows up in a set."""
     if model.p == 3:  # vectorised once the power is known to the compiler
@@ -231,14 +229,22 @@ def patch_error(s, n, T, C, model, of_weights, p):
     return value, by_alpha, by_gamma, by_rho
 
 
-@kernel(inner=True, fastmath=REORDER)
+@kernel(inner=True)
 def drifts(sets, share, tables, errors):
     """Bound E[|delta|], E[|delta| |dF~|] and E[|d delta|] for all totals, sets drawn by ``share``.
 
     ``share[type, total]`` adds up to at most 1. Returns by total one row, three and three.
     """
     count = share.shape[1]
-    out, size, cross = np.empty((7, count)), np.empty((3, count)), np.zeros((3, count))
+    out = np.empty((7, count))
+    _add_drifts(sets, share, tables, errors, out, np.empty((3, count)), np.zeros((3, count)))
+    return out
+
+
+@kernel(borrows=True, fastmath=REORDER)
+def _add_drifts(sets, share, tables, errors, out, size, cross):
+    """Fill ``out``; ``size``, E[|dF~|], and ``cross``, E[|delta| |dF~|] set by set, are scratch."""
+    count = share.shape[1]
     y, base, dx, dy, dbase = tables.y, tables.base, errors.dx, errors.dy, errors.dbase
     mean = out[0]
     for i in range(count):
@@ -261,10 +267,9 @@ def drifts(sets, share, tables, errors):
     for k in range(3):
         for i in range(count):
             out[1 + k, i] = mean[i] * size[k, i] + cross[k, i]
-    return out
 
 
-@kernel(inner=True)
+@kernel(borrows=True)
 def add_drift(law, tables, lines, errors, drift, integrated, bounds):
     """Add what is known of the errors of every integral, and what the errors of the tables do.
 
@@ -297,7 +302,7 @@ def add_drift(law, tables, lines, errors, drift, integrated, bounds):
             bounds[k, 4] += steep * error + min(largest * sizes[k], integrated.moved[i, k])
 
 
-@kernel(inner=True)
+@kernel(borrows=True)
 def drift_of_moments(taken, law, tables, errors, bounds):
     """Add E|F~ - F| and E|dF~ - dF| of the totals ``taken``, where s(-F) is taken as 1."""
     sets, noise = law.L - 1.0, law.noise
@@ -314,16 +319,16 @@ def drift_of_moments(taken, law, tables, errors, bounds):
                 bounds[1 + k, 4] += w * errors.dy[k, j, i]
 
 
-@kernel(inner=True, fastmath=REORDER)
-def add_rounding(law, tables, lines, sums, moments, integrated):
+@kernel(borrows=True, fastmath=REORDER)
+def add_rounding(law, tables, lines, sums, moments, integrated, level, series):
     """Add the aliases in R and the rounding errors of every integral, tables aside.
 
     The error of f^(L-2) is bounded in units of rounding, relative to |f|^(L-3), whose mean over
     the angles is at most ``mean_power``; to 1 where the excess over 1 is taken digit by digit.
-    Fills ``integrated.moved``, the errors of all probabilities.
+    Fills ``integrated.moved``, the errors of all probabilities; ``level`` (by n) and ``series`` (of
+    10) are scratch.
     """
-    C, L, types = law.C, law.L, len(law.n)
-    level, series, x = np.empty(2 * C + 1), np.empty(10), tables.x
+    C, L, types, x = law.C, law.L, len(law.n), tables.x
     for i in range(len(lines.nodes)):
         if lines.nodes[i] == 0:
             continue
@@ -359,7 +364,7 @@ def add_rounding(law, tables, lines, sums, moments, integrated):
         bounds[0, 4] += omega * constant * (1 - constant) * (law_error + of_exp * total)
 
 
-@kernel(inner=True)
+@kernel(borrows=True)
 def _error_of_power(law, filled, series):
     """Return the error of f^(L-2) in units of rounding, and whether it is relative to 1.
 

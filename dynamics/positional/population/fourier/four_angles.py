@@ -62,7 +62,7 @@ def angle_tables(C, angles):
     return Angles(cosine, tables)
 
 
-@kernel(inner=True)
+@kernel(borrows=True)
 def turn_of(r, j, cosine):
     """Return cosine and sine of r times the j-th half-shifted angle."""
     turn = len(cosine)
@@ -70,7 +70,7 @@ def turn_of(r, j, cosine):
     return cosine[k], cosine[k - turn // 4]
 
 
-@kernel(inner=True, fastmath=REORDER)
+@kernel(borrows=True, fastmath=REORDER)
 def on_four(j, angles, start, poly, lanes, rest, x):
     """Fill the eight rows ``x`` with a polynomial at the j-th four angles.
 
@@ -85,7 +85,7 @@ def on_four(j, angles, start, poly, lanes, rest, x):
     _close_four(cosines, sines, poly, lanes, start, x)
 
 
-@kernel(inner=True, fastmath=REORDER)
+@kernel(borrows=True, fastmath=REORDER)
 def _add_four(cosines, sines, poly, lanes, start, rest):
     """Add four powers of z to the four sums."""
     c, d, e, f = cosines[0], cosines[1], cosines[2], cosines[3]
@@ -102,7 +102,7 @@ def _add_four(cosines, sines, poly, lanes, start, rest):
         rest[7 * W + i] = start[7 * W + i] + s * poly[7 * W + i] + u * poly[15 * W + i]
 
 
-@kernel(inner=True, fastmath=REORDER)
+@kernel(borrows=True, fastmath=REORDER)
 def _close_four(cosines, sines, poly, lanes, start, x):
     """Add the first four powers of z, and combine the four sums into the values."""
     c, d, e, f = cosines[0], cosines[1], cosines[2], cosines[3]
@@ -125,7 +125,7 @@ def _close_four(cosines, sines, poly, lanes, start, x):
         x[4 * W + i], x[5 * W + i], x[6 * W + i], x[7 * W + i] = a - h, b + g, a + h, b - g
 
 
-@kernel(inner=True, fastmath=REORDER)
+@kernel(borrows=True, fastmath=REORDER)
 def take_power(x, N, excess, series, squarings, lanes, z):
     """Fill ``z`` with x^N, or with ``excess`` (1 + x)^N or (1 + x)^N - 1; return 1 for the last.
 
@@ -148,7 +148,7 @@ def take_power(x, N, excess, series, squarings, lanes, z):
     return 1.0 if excess else 0.0
 
 
-@kernel(inner=True)
+@kernel(borrows=True)
 def binomial_series(N, size, series):
     """Fill ``series`` so that (1 + x)^N is its 2^s-th power for |x| <= size; return s, even.
 
@@ -172,7 +172,7 @@ def binomial_series(N, size, series):
     return s if 2.0 * rest <= 2.0**-53 * exponent * size else -1
 
 
-@kernel(inner=True, fastmath=REORDER)
+@kernel(borrows=True, fastmath=REORDER)
 def _binomial(x, series, lanes, z):
     """Fill 1 + series[0] x + ... + series[9] x^10 by two real operations for each term.
 
@@ -195,7 +195,7 @@ def _binomial(x, series, lanes, z):
         z[i], z[LANES + i] = 1.0 + (a * q - s * p), b * q
 
 
-@kernel(inner=True)
+@kernel(borrows=True)
 def _by_digits(x, N, excess, lanes, z):
     """Fill ``z = x^N``, or with ``excess`` ``z = (1 + x)^N - 1``, digit by digit in base 4.
 
@@ -231,7 +231,7 @@ def _by_digits(x, N, excess, lanes, z):
         source = target
 
 
-@kernel(inner=True, fastmath=REORDER)
+@kernel(borrows=True, fastmath=REORDER)
 def _small_powers(x, excess, lanes):
     """Fill x^2 and x^3 after x."""
     for k in range(0, FOUR, 2 * LANES):
@@ -251,7 +251,7 @@ def _small_powers(x, excess, lanes):
                 row[2 * FOUR + i], row[2 * FOUR + LANES + i] = a * c - b * d, a * d + b * c
 
 
-@kernel(inner=True, fastmath=REORDER)
+@kernel(borrows=True, fastmath=REORDER)
 def _fourth(source, lanes, z):
     for i in range(lanes):
         a, b = source[i], source[LANES + i]
@@ -259,7 +259,7 @@ def _fourth(source, lanes, z):
         z[i], z[LANES + i] = a * a - b * b, 2.0 * a * b
 
 
-@kernel(inner=True, fastmath=REORDER)
+@kernel(borrows=True, fastmath=REORDER)
 def _fourth_times(source, factor, lanes, z):
     for i in range(lanes):
         a, b, c, d = source[i], source[LANES + i], factor[i], factor[LANES + i]
@@ -268,7 +268,7 @@ def _fourth_times(source, factor, lanes, z):
         z[i], z[LANES + i] = a * c - b * d, a * d + b * c
 
 
-@kernel(inner=True, fastmath=REORDER)
+@kernel(borrows=True, fastmath=REORDER)
 def _fourth_excess(source, lanes, z):
     for i in range(lanes):
         a, b = source[i], source[LANES + i]
@@ -276,7 +276,7 @@ def _fourth_excess(source, lanes, z):
         z[i], z[LANES + i] = a * (2.0 + a) - b * b, 2.0 * b * (1.0 + a)
 
 
-@kernel(inner=True, fastmath=REORDER)
+@kernel(borrows=True, fastmath=REORDER)
 def _fourth_times_excess(source, factor, lanes, z):
     for i in range(lanes):
         a, b, c, d = source[i], source[LANES + i], factor[i], factor[LANES + i]
@@ -285,7 +285,7 @@ def _fourth_times_excess(source, factor, lanes, z):
         z[i], z[LANES + i] = (a + c) + (a * c - b * d), (b + d) + (a * d + b * c)
 
 
-@kernel(inner=True, fastmath=REORDER)
+@kernel(borrows=True, fastmath=REORDER)
 def from_four(r, j, one, angles, z, lanes, half):
     """Add what ``one + z`` at the j-th four angles adds to the coefficients of z^(r -+ n).
 
@@ -332,7 +332,7 @@ def from_four(r, j, one, angles, z, lanes, half):
             row[19 * W + i] += v * o
 
 
-@kernel(inner=True, fastmath=REORDER)
+@kernel(borrows=True, fastmath=REORDER)
 def pair_sums(r, j, one, angles, z, series, node, lanes, pairs):
     """Add Re[(one + z) e^{-i r theta} w / sin(pi w) Y_j Y_k / angles] over the j-th four angles.
 

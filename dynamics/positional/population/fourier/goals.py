@@ -116,7 +116,7 @@ def prepare(law, model, crude, asked):
     return goals
 
 
-@kernel(inner=True, fastmath=REORDER)
+@kernel(borrows=True, fastmath=REORDER)
 def _add_unit(law, tables, unit):
     """Add E[log 2 + |F|], E[|dF|] and the probability over all R, with |F|, |dF| set by set."""
     p, n, sets = law.p, law.n, law.L - 1.0
@@ -138,7 +138,7 @@ def _add_unit(law, tables, unit):
             unit[k] += weight * here
 
 
-@kernel(inner=True)
+@kernel(borrows=True)
 def _reach(law, crude, sure, floor):
     """Choose the largest |R| to visit; return it with the log-probability of all beyond."""
     log_tail = law.log_tail
@@ -204,31 +204,53 @@ def tilt_where_needed(law, goals):
 
     Positive tilts first, which alone can show that an R is negligible.
     """
-    sure, tried = goals.bounds.sure, goals.bounds.tried
-    start, wanted = np.zeros(len(tried)), np.empty(len(tried), dtype=np.bool_)
-    slope, last = slopes(law, goals.tables), 0.0
-    least = thresholds(goals.goal, len(tried))
-    changed = False
+    tried = goals.bounds.tried
+    wanted, least = np.empty(len(tried), dtype=np.bool_), thresholds(goals.goal, len(tried))
+    if not _are_wanted(goals.bounds, least, wanted):
+        return False
+    start, slope, last = np.zeros(len(tried)), slopes(law, goals.tables), 0.0
+    tilting = room_to_tilt(law)
     for lam in _COARSE:
-        for i in range(len(tried)):
-            wanted[i] = not (tried[i] or negligible(sure[i], least))
-            changed = changed or wanted[i]
-        start += (lam - last) * slope
-        _bound_wanted(lam, wanted, law, goals, start)
+        _are_wanted(goals.bounds, least, wanted)
+        _move(lam - last, slope, start)
+        _bound_wanted(lam, wanted, law, goals, tilting, start)
         last = lam
-    for i in range(len(tried)):
-        tried[i] = tried[i] or goals.bounds.logs[i, 0, 4] < math.inf
-    return changed
+    _note_tried(goals.bounds)
+    return True
+
+
+@kernel(borrows=True)
+def _are_wanted(bounds, least, wanted):
+    """Mark the totals that were not tried and are not negligible; say whether there are any."""
+    found = False
+    for i in range(len(wanted)):
+        wanted[i] = not (bounds.tried[i] or negligible(bounds.sure[i], least))
+        found = found or wanted[i]
+    return found
+
+
+@kernel(borrows=True)
+def _move(change, slope, start):
+    """Move the guesses of u to another tilt."""
+    for i in range(len(start)):
+        start[i] += change * slope[i]
+
+
+@kernel(borrows=True)
+def _note_tried(bounds):
+    """Mark the totals whose bounds by the last of the coarse tilts are known."""
+    for i in range(len(bounds.tried)):
+        bounds.tried[i] = bounds.tried[i] or bounds.logs[i, 0, 4] < math.inf
 
 
 @kernel(inner=True)
 def tilt_finely(wanted, law, goals):
     """Bound the totals ``wanted`` by the tilts between -1/2 and 1/2 too."""
-    start, last = np.zeros(len(wanted)), 0.0
-    slope = slopes(law, goals.tables)
+    start, slope, last = np.zeros(len(wanted)), slopes(law, goals.tables), 0.0
+    tilting = room_to_tilt(law)
     for lam in _FINE:
-        start += (lam - last) * slope
-        _bound_wanted(lam, wanted, law, goals, start)
+        _move(lam - last, slope, start)
+        _bound_wanted(lam, wanted, law, goals, tilting, start)
         last = lam
 
 
@@ -250,13 +272,13 @@ def slopes(law, tables):
     return slope
 
 
-@kernel(inner=True)
-def _bound_wanted(lam, wanted, law, goals, start):
+@kernel(borrows=True)
+def _bound_wanted(lam, wanted, law, goals, tilting, start):
     """Enter the Chernoff bounds by one tilt for some totals, those in a row together.
 
     ``start``, guesses of u by total, is refined.
     """
-    tilting, i = room_to_tilt(law), 0
+    i = 0
     while i < len(wanted):
         lanes = 0
         while i + lanes < len(wanted) and lanes < MANY and wanted[i + lanes]:
@@ -266,15 +288,15 @@ def _bound_wanted(lam, wanted, law, goals, start):
         i += max(lanes, 1)
 
 
-@kernel(inner=True)
+@kernel(borrows=True)
 def _bound_totals(lam, first, lanes, law, tables, tilting, start, bounds):
     """Enter the Chernoff bounds by one tilt for ``lanes`` totals; ``start`` guesses u by total."""
     rows, log_f, base, sets = tilting.rows, tilting.log_f, tables.base, law.L - 1.0
     j = 0
     while TILTS[j] != lam:
         j += 1
-    tilting.lam[:] = lam
     for lane in range(lanes):
+        tilting.lam[lane] = lam
         rows[U * MANY + lane] = start[first + lane]
         rows[R * MANY + lane] = first + lane + tables.first
     tilt_totals(first, lanes, law, tables.x, tilting)
@@ -293,7 +315,7 @@ def _bound_totals(lam, first, lanes, law, tables, tilting, start, bounds):
         _lower_sure(lam, logs, bounds.sure[i])
 
 
-@kernel(inner=True)
+@kernel(borrows=True)
 def _lower_sure(lam, logs, sure):
     """Note a bound by a positive tilt."""
     if lam > 0:
@@ -311,7 +333,7 @@ def thresholds(goal, count):
     return least
 
 
-@kernel(inner=True)
+@kernel(borrows=True)
 def negligible(sure, least):
     """Say whether R may be left out: its bound is below a twentieth of its share of every goal."""
     small = True

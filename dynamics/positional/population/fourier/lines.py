@@ -84,7 +84,7 @@ def design(law, goals, asked):
     Lowers ``goals.goal`` where finer tilts show that the answer is smaller than it seemed. Returns
     :class:`Lines`.
     """
-    bounds, sets = goals.bounds, law.L - 1.0
+    bounds = goals.bounds
     count, types = len(bounds.tried), len(law.n)
     ints, floats = np.zeros((3, count), np.int64), np.zeros((8, count))
     lines = Lines(
@@ -92,34 +92,24 @@ def design(law, goals, asked):
         floats[3], np.zeros((count, 5)), floats[4], floats[5], floats[6], floats[7], np.empty(5),
     )  # fmt: skip
     ends, limits = np.empty(count), np.empty((count, len(TILTS)))
+    wanted, variance = np.empty(count, np.bool_), np.empty(count)
     while True:  # a lower goal may call for further totals, which may need fine tilts too
         tilt_where_needed(law, goals)
         least = thresholds(goals.goal, count)
         _goal_of_each(bounds.sure, goals.goal, least, lines.log_goal)
         _choose_lines(bounds, least, limits, ends, lines)
-        wanted = _far_ranging(bounds, least, ends, lines.omega)
-        if not wanted.any():
+        if not _far_ranging(bounds, least, ends, lines.omega, wanted):
             break
         tilt_finely(wanted, law, goals)
         lower(_FAR_BELOW * asked.tolerance, asked.floor, goals)
-    for i in range(count):
-        if not negligible(bounds.sure[i], least):
-            nodes = lines.omega[i] * ends[i] / (2 * math.pi)
-            lines.kind[i] = _kind(bounds.logs[i], limits[i], nodes)
-    variance = np.empty(count)
-    _tilt_to_lines(law, sets, goals.tables, lines, variance)
-    for i in range(count):
-        if lines.kind[i] != INTEGRATED:
-            continue
-        omega, end = lines.omega[i], ends[i]
-        lines.height[i] = _combine(lines.logs[i], lines.log_goal)
-        lines.nodes[i] = math.ceil(end * omega / (2 * math.pi * FEW_LANES)) * FEW_LANES
-        lines.step[i] = 2 * math.pi / omega
+    _decide(bounds, least, limits, ends, lines)
+    _tilt_to_lines(law, goals.tables, lines, room_to_tilt(law), variance)
+    _place_nodes(ends, lines)
     choose_angles(law, goals.tables, lines, variance)
     return lines
 
 
-@kernel(inner=True)
+@kernel(borrows=True)
 def _choose_lines(bounds, least, limits, ends, lines):
     """Fill eta, Omega and the end in t for each R, and ``limits``, its bounds over the goal."""
     for i in range(len(bounds.sure)):
@@ -129,21 +119,41 @@ def _choose_lines(bounds, least, limits, ends, lines):
             lines.eta[i], lines.omega[i], ends[i] = window(limits[i], grid)
 
 
-@kernel(inner=True)
-def _far_ranging(bounds, least, ends, omega):
-    """Return where many nodes are needed and the fine tilts were not tried yet."""
-    wanted = np.zeros(len(ends), dtype=np.bool_)
+@kernel(borrows=True)
+def _far_ranging(bounds, least, ends, omega, wanted):
+    """Mark where many nodes are needed and the fine tilts were not tried yet; say if anywhere."""
+    found = False
     for i in range(len(ends)):
-        if not negligible(bounds.sure[i], least) and bounds.logs[i, UNTILTED + 1, 4] == math.inf:
-            wanted[i] = omega[i] * ends[i] > 2 * math.pi * _MANY_NODES
-    return wanted
+        far = not negligible(bounds.sure[i], least) and bounds.logs[i, UNTILTED + 1, 4] == math.inf
+        wanted[i] = far and omega[i] * ends[i] > 2 * math.pi * _MANY_NODES
+        found = found or wanted[i]
+    return found
 
 
-@kernel(inner=True)
-def _tilt_to_lines(law, sets, tables, lines, variance):
+@kernel(borrows=True)
+def _decide(bounds, least, limits, ends, lines):
+    """Fill what is done with each R."""
+    for i in range(len(ends)):
+        if not negligible(bounds.sure[i], least):
+            nodes = lines.omega[i] * ends[i] / (2 * math.pi)
+            lines.kind[i] = _kind(bounds.logs[i], limits[i], nodes)
+
+
+@kernel(borrows=True)
+def _place_nodes(ends, lines):
+    """Fill the numbers of nodes, their distances, and ``height``."""
+    for i in range(len(ends)):
+        if lines.kind[i] == INTEGRATED:
+            omega = lines.omega[i]
+            lines.height[i] = _combine(lines.logs[i], lines.log_goal)
+            lines.nodes[i] = math.ceil(ends[i] * omega / (2 * math.pi * FEW_LANES)) * FEW_LANES
+            lines.step[i] = 2 * math.pi / omega
+
+
+@kernel(borrows=True)
+def _tilt_to_lines(law, tables, lines, tilting, variance):
     """Tilt each R to its line, and fill the variances of n."""
-    base, tilting = tables.base, room_to_tilt(law)
-    lam, rows = tilting.lam, tilting.rows
+    base, lam, rows, sets = tables.base, tilting.lam, tilting.rows, law.L - 1.0
     i = 0
     while i < len(lines.kind):
         lanes = 0
@@ -158,11 +168,12 @@ def _tilt_to_lines(law, sets, tables, lines, variance):
                 factor = tilting.factor[k, :lanes]
                 weighted(tilting.share, 0, tables.y[k], i, base[1 + k], sets, factor)
             _note_lines(i, lanes, law, tables, tilting, lines)
-            variance[i : i + lanes] = rows[VARIANCE * MANY : VARIANCE * MANY + lanes]
+            for lane in range(lanes):
+                variance[i + lane] = rows[VARIANCE * MANY + lane]
         i += max(lanes, 1)
 
 
-@kernel(inner=True)
+@kernel(borrows=True)
 def _note_lines(first, lanes, law, tables, tilting, lines):
     """Enter the shares and the bounds on the lines of ``lanes`` totals, and their errors."""
     sets, base, rows = law.L - 1.0, tables.base[0], tilting.rows
@@ -193,7 +204,7 @@ def _note_lines(first, lanes, law, tables, tilting, lines):
         lines.empty[i] = rows[EMPTY * MANY + lane]
 
 
-@kernel(inner=True)
+@kernel(borrows=True)
 def _kind(logs, q, nodes):
     """Decide about an R by its bounds over the goal at negative tilts, and the nodes it needs."""
     for j in range(UNTILTED):
@@ -202,7 +213,7 @@ def _kind(logs, q, nodes):
     return INTEGRATED if nodes < MOST_NODES else TOO_MANY_NODES
 
 
-@kernel(inner=True)
+@kernel(borrows=True)
 def _goal_of_each(sure, goal, least, log_goal):
     """Share the goal among the totals R that are integrated and the four kinds of error."""
     active = 1
@@ -213,7 +224,7 @@ def _goal_of_each(sure, goal, least, log_goal):
         log_goal[k] = math.log(goal[k] + 1e-300) - math.log(5.0 * active)
 
 
-@kernel(inner=True)
+@kernel(borrows=True)
 def _combine(logs, log_goal):
     """Return ``log sum_k exp(logs_k) / goal_k``."""
     top = -math.inf
@@ -226,7 +237,7 @@ def _combine(logs, log_goal):
     return top + math.log(total)
 
 
-@kernel(inner=True)
+@kernel(borrows=True)
 def _combine_all(logs, log_goal, q):
     """Fill ``q[j]``, the bound by tilt j over the goal; by convexity on chords where not known."""
     last = 0

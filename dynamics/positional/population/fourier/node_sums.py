@@ -117,14 +117,14 @@ def node_sums(n, C, L, tables, lines, nodes, second):
     return sums
 
 
-@kernel(inner=True)
+@kernel(borrows=True)
 def clear(row):
     """Set all entries to 0."""
     for i in range(len(row)):
         row[i] = 0.0
 
 
-@kernel(inner=True, fastmath=REORDER)
+@kernel(borrows=True, fastmath=REORDER)
 def waves(start, step, base, x, share, turns, lanes, phases):
     """Fill ``share e^{-i t x}``, ``t = (start + lane) step``; the last row is ``e^{-i t base}``.
 
@@ -145,12 +145,12 @@ def waves(start, step, base, x, share, turns, lanes, phases):
         c, s = turns[0, 16 * k :], turns[1, 16 * k :]
         for m in range(0, lanes, 8):
             a, b = size * c[8 + m // 8], size * s[8 + m // 8]
-            re, im = phases[0, k, m:], phases[1, k, m:]
-            for i in range(8):
+            re, im, whole = phases[0, k, m:], phases[1, k, m:], min(8, lanes - m)
+            for i in range(whole):  # a number that compilers know is no loop to them
                 re[i], im[i] = a * c[i] - b * s[i], a * s[i] + b * c[i]
 
 
-@kernel(inner=True, fastmath=REORDER)
+@kernel(borrows=True, fastmath=REORDER)
 def cosines_and_sines(turns, sines):
     """Replace turns (angles over 2 pi) by their cosines, and fill the sines."""
     for i in range(len(turns)):
@@ -179,7 +179,7 @@ def cosines_and_sines(turns, sines):
         sines[i] = c * sine + s * cosine
 
 
-@kernel(inner=True, fastmath=REORDER)
+@kernel(borrows=True, fastmath=REORDER)
 def levels(n, factor, shift, phases, lanes, poly, start):
     """Fill the sums of ``factor phases`` over the types with n and -n, and their differences.
 
@@ -201,7 +201,7 @@ def levels(n, factor, shift, phases, lanes, poly, start):
         start[i], start[LANES + i] = poly[i] + shift, poly[LANES + i]
 
 
-@kernel(inner=True, fastmath=REORDER)
+@kernel(borrows=True, fastmath=REORDER)
 def node_weights(i, start, step, eta, phases, lanes, node, sums):
     """Fill ``node``: step e^{-i t base} / sin(pi w), w, and 1 / w (its conjugate).
 
@@ -252,7 +252,7 @@ def node_weights(i, start, step, eta, phases, lanes, node, sums):
     sums.error_over_w[i] += five
 
 
-@kernel(inner=True, fastmath=REORDER)
+@kernel(borrows=True, fastmath=REORDER)
 def coefficients(C, half, weight, lanes, coefficient):
     """Fill ``coefficient[:, n + C]``: the coefficients of z^(r - n), weighted."""
     for m in range(C + 1):
@@ -267,7 +267,7 @@ def coefficients(C, half, weight, lanes, coefficient):
             re_opposite[i], im_opposite[i] = c * x - d * y, c * y + d * x
 
 
-@kernel(inner=True, fastmath=REORDER)
+@kernel(borrows=True, fastmath=REORDER)
 def turn_by(factor, lanes, coefficient):
     """Multiply the coefficients by ``factor``, lane by lane."""
     for m in range(coefficient.shape[1]):
@@ -277,7 +277,7 @@ def turn_by(factor, lanes, coefficient):
             coefficient[1, m, i] = a * factor[1, i] + b * factor[0, i]
 
 
-@kernel(inner=True, fastmath=REORDER)
+@kernel(borrows=True, fastmath=REORDER)
 def contract(C, n, phases, coefficient, inverse, empty, lanes, sums):
     """Add ``Re[coefficient phase]`` to ``sums``, by type.
 

@@ -62,9 +62,18 @@ class Tables(NamedTuple):
 @kernel(inner=True)
 def tabulate(law, model, reach):
     """Return the :class:`Tables` of the totals ``-reach ... reach``."""
-    C, count, types, first = law.C, 2 * reach + 1, len(law.n), -reach
-    x, y, base = np.empty((types, count)), np.empty((3, types, count)), np.empty((5, count))
-    rows, empty = np.empty((4, count)), np.empty((4, count))
+    count, types = 2 * reach + 1, len(law.n)
+    x, y, base = np.zeros((types, count)), np.zeros((3, types, count)), np.empty((5, count))
+    tables = Tables(-reach, x, y, base)
+    _add_patches(law, model, tables, np.empty((4, count)), np.empty((4, count)))
+    return tables
+
+
+@kernel(borrows=True)
+def _add_patches(law, model, tables, rows, empty):
+    """Fill ``base``, and add up ``x`` and ``y`` by patches; ``rows`` and ``empty`` are scratch."""
+    C, first, x, y, base = law.C, tables.first, tables.x, tables.y, tables.base
+    types, count = x.shape
     _patch(0, 0, first, C, model, empty)
     for j in range(4):
         for i in range(count):
@@ -72,8 +81,6 @@ def tabulate(law, model, reach):
     for i in range(count):
         base[4, i] = 1.0
         empty[2, i] = empty[3, i] = 0.0  # no attention derivatives in excess
-    x[:] = 0.0
-    y[:] = 0.0
     for s in range(-1, 2):
         for n in range(max(s + 1 - C, -C), min(s + C - 1, C) + 1):
             _patch(s, n, first, C, model, rows)
@@ -88,10 +95,9 @@ def tabulate(law, model, reach):
                     _add(many, rows[0], x[k])
                     for j in range(3):
                         _add(many, rows[1 + j], y[j, k])
-    return Tables(first, x, y, base)
 
 
-@kernel(inner=True)
+@kernel(borrows=True)
 def patches_of(law, k, s):
     """Return how many patches of a set of type k have the coefficient s."""
     if s == 0:
@@ -99,13 +105,13 @@ def patches_of(law, k, s):
     return law.plus[k] if s == 1 else law.minus[k]
 
 
-@kernel(inner=True, fastmath=REORDER)
+@kernel(borrows=True, fastmath=REORDER)
 def _add(factor, row, target):
     for i in range(len(row)):
         target[i] += factor * row[i]
 
 
-@kernel(inner=True)
+@kernel(borrows=True)
 def _patch(s, n, first, C, model, rows):
     """Fill the activation of a patch and its derivatives for T = C + first, C + first + 1, ..."""
     F, F_alpha, F_gamma, F_rho = rows[0], rows[1], rows[2], rows[3]

@@ -78,7 +78,7 @@ def room_to_tilt(law):
     )
 
 
-@kernel(inner=True, fastmath=frozenset({"contract"}))
+@kernel(borrows=True, fastmath=frozenset({"contract"}))
 def exponentials(values, scales):
     """Replace values by their exponentials, good to 2 u; below -708 they stay at about 1e-308."""
     for i in range(len(values)):
@@ -106,7 +106,7 @@ def exponentials(values, scales):
         values[i] *= scales[i]
 
 
-@kernel(inner=True)
+@kernel(borrows=True)
 def slack(law, log_f, shift):
     """Bound the rounding error of ``sets log_f - shift``, the logarithm of a Chernoff bound.
 
@@ -118,7 +118,7 @@ def slack(law, log_f, shift):
     return law.roundings * (1.0 + sets * (abs(log_f) - max(law.log_p_empty, -745.0)) + abs(shift))
 
 
-@kernel(inner=True, fastmath=REORDER)
+@kernel(borrows=True, fastmath=REORDER)
 def weighted(share, shift, size, at, base, sets, total):
     """Fill ``|base| + sets sum_type share |size|``: what |dF| multiplies a bound by.
 
@@ -137,32 +137,35 @@ def weighted(share, shift, size, at, base, sets, total):
         total[i] = abs(other[i]) + sets * total[i]
 
 
-@kernel(inner=True, fastmath=REORDER)
+@kernel(borrows=True, fastmath=REORDER)
 def tilt_totals(at, lanes, law, x, tilting):
     """Tilt the totals ``at, at + 1, ...`` of ``x[type, total]`` by ``exp(-lam x + u n)``.
 
-    ``u`` comes near the saddle point of R = r; see :class:`Tilting`.
+    ``u`` comes near the saddle point of R = r; see :class:`Tilting`. Lanes are filled up to whole
+    vectors of 8 with totals 0 that are not tilted: one by one they took as long as the vectors.
     """
     C, work, level, share, log_f = law.C, tilting.rows, tilting.level, tilting.share, tilting.log_f
-    W = MANY
-    for i in range(lanes):
+    W, width = MANY, (lanes + 7) // 8 * 8
+    for i in range(lanes, width):
+        tilting.lam[i] = work[U * W + i] = work[R * W + i] = 0.0
+    for i in range(width):
         work[STRIDE * W + i] = 0.0
     for attempt in range(40):
-        _shares(at, lanes, law, x, tilting)
-        _to_saddle(lanes, law.L - 1.0, C, work, level)
+        _shares(at, lanes, width, law, x, tilting)
+        _to_saddle(width, law.L - 1.0, C, work, level)
         far = 0.0
-        for i in range(lanes):
+        for i in range(width):
             work[U * W + i] += work[MOVE * W + i]
             far = max(far, abs(work[MOVE * W + i]))
         if far < 100.0 / C or attempt == 39:
             break
-        for i in range(lanes):  # strides double, since u is of the size of lam x
+        for i in range(width):  # strides double, since u is of the size of lam x
             move, before = work[MOVE * W + i], work[STRIDE * W + i]
             stride = 2.0 * before if before * move > 0.0 else move
             stride = stride if abs(move) >= 100.0 / C else 0.0
             work[STRIDE * W + i] = stride
             work[U * W + i] += stride - move if stride != 0.0 else 0.0
-    for i in range(lanes):
+    for i in range(width):
         mean = work[MEAN * W + i] / work[F * W + i]
         work[VARIANCE * W + i] = work[SQUARE * W + i] / work[F * W + i] - mean * mean
         work[LOW * W + i] = 0.0
@@ -171,15 +174,15 @@ def tilt_totals(at, lanes, law, x, tilting):
             work[POWER * W + i] /= work[Z * W + i]
     for j in range(2 * C + 1):
         row = level[j * W :]
-        for i in range(lanes):
+        for i in range(width):
             row[i] *= work[POWER * W + i]
         for k in range(len(law.place)):
             if law.place[k] == j:
                 row = share[k * W :]
-                for i in range(lanes):
+                for i in range(width):
                     row[i] *= work[POWER * W + i]
                     work[LOW * W + i] += row[i]
-        for i in range(lanes):
+        for i in range(width):
             work[POWER * W + i] *= work[Z * W + i]
     for i in range(lanes):
         filled, f, top = work[LOW * W + i], work[F * W + i], work[TOP * W + i]
@@ -188,37 +191,42 @@ def tilt_totals(at, lanes, law, x, tilting):
         work[EMPTY * W + i] = math.exp(law.log_p_empty - top) / f
 
 
-@kernel(inner=True, fastmath=REORDER)
-def _shares(at, lanes, law, x, tilting):
-    """Fill ``share`` and ``level`` up to a factor, whose logarithm goes to the row TOP."""
+@kernel(borrows=True, fastmath=REORDER)
+def _shares(at, lanes, width, law, x, tilting):
+    """Fill ``share`` and ``level`` up to a factor, whose logarithm goes to the row TOP.
+
+    Lanes from ``lanes`` to ``width``, which fill up the vectors, are not tilted.
+    """
     C, W, log_p_empty, place = law.C, MANY, law.log_p_empty, law.place
     lam, work, level, share = tilting.lam, tilting.rows, tilting.level, tilting.share
-    for i in range(lanes):
+    for i in range(width):
         work[TOP * W + i] = log_p_empty
     for k in range(len(place)):
         row, here = share[k * W :], x[k, at:]
         start, n = law.log_p[k], place[k] - 1.0 * C
         for i in range(lanes):
             row[i] = start - lam[i] * here[i] + work[U * W + i] * n
-        for i in range(lanes):
+        for i in range(lanes, width):
+            row[i] = start
+        for i in range(width):
             work[TOP * W + i] = max(work[TOP * W + i], row[i])
-    bits = work[BITS * W : BITS * W + lanes]
+    bits = work[BITS * W : BITS * W + width]
     for i in range(len(level)):
         level[i] = 0.0
-    for i in range(lanes):
+    for i in range(width):
         level[C * W + i] = log_p_empty - work[TOP * W + i]
-    exponentials(level[C * W : C * W + lanes], bits)
+    exponentials(level[C * W : C * W + width], bits)
     for k in range(len(place)):
-        row = share[k * W : k * W + lanes]
-        for i in range(lanes):
+        row = share[k * W : k * W + width]
+        for i in range(width):
             row[i] -= work[TOP * W + i]
         exponentials(row, bits)
         total = level[place[k] * W :]
-        for i in range(lanes):
+        for i in range(width):
             total[i] += row[i]
 
 
-@kernel(inner=True, fastmath=REORDER)
+@kernel(borrows=True, fastmath=REORDER)
 def _to_saddle(lanes, sets, C, work, level):
     """Fill the changes of u, at most 200 / C, to near the saddle points, and the moments there.
 
@@ -255,7 +263,7 @@ def _to_saddle(lanes, sets, C, work, level):
             break
 
 
-@kernel(inner=True, fastmath=REORDER)
+@kernel(borrows=True, fastmath=REORDER)
 def _moments(lanes, C, work, level):
     """Fill the sums of ``level e^(n move)``, of n and of n^2 times it, and e^move."""
     W = MANY

@@ -22,7 +22,7 @@ _GAPS = TILTS[None, :] - np.arange(-32, 33)[:, None] / 32
 _INVERSE_GAPS = np.divide(1.0, _GAPS, out=np.zeros_like(_GAPS), where=_GAPS != 0.0)
 
 
-@kernel(inner=True)
+@kernel(borrows=True)
 def window(q, grid):
     """Choose eta and the alias period Omega: the fewest nodes that meet the goal (log-error 0).
 
@@ -50,14 +50,13 @@ def window(q, grid):
     return eta_best, omega_best, time_best
 
 
-@kernel(inner=True)
-def account(lines, logs, most, integrated):
+@kernel(borrows=True)
+def account(lines, logs, most, integrated, sides):
     """Add the truncation in t and the aliases of the trapezoid rule to ``integrated.bounds``.
 
-    Rounding may move the logarithm of a bound by ``most`` and ``lines.moved``.
-    ``-log tanh(x / 2) = log(1 + 2 / (e^x - 1))``.
+    Rounding may move the logarithm of a bound by ``most`` and ``lines.moved``; ``sides[2, 5]`` is
+    scratch. ``-log tanh(x / 2) = log(1 + 2 / (e^x - 1))``.
     """
-    sides = np.empty((2, 5))
     for i in range(len(lines.nodes)):
         if lines.nodes[i] == 0:
             continue
@@ -71,10 +70,11 @@ def account(lines, logs, most, integrated):
             bounds[2] += more * (math.exp(sides[0, k]) + math.exp(sides[1, k]))
 
 
-@kernel(inner=True)
+@kernel(borrows=True)
 def _aliases(eta, omega, logs, sides):
     """Bound the aliases from above and below by the best tilt on either side of eta."""
-    sides[:] = math.inf
+    for k in range(5):
+        sides[0, k] = sides[1, k] = math.inf
     for j in range(len(TILTS)):
         gap = abs(TILTS[j] - eta)
         if gap == 0.0 or logs[j, 4] == math.inf:
@@ -99,16 +99,22 @@ def choose_angles(law, tables, lines, variance):
 
     ``variance``: of n, by total.
     """
+    by_n = np.empty((2, 2 * law.C + 1))
+    _choose_angles(law, tables, lines, variance, by_n, np.empty(6), np.exp(-lines.log_goal))
+
+
+@kernel(borrows=True)
+def _choose_angles(law, tables, lines, variance, by_n, rise, inverse):
+    """Fill them, given 1 / the error allowed; ``by_n[2, n + C]`` and ``rise[6]`` are scratch."""
     C, sets, n_types = law.C, law.L - 1.0, len(law.n)
-    y, base, place = tables.y, tables.base, law.place
-    level, weight, rise = np.empty(2 * C + 1), np.empty(2 * C + 1), np.empty(6)
-    inverse = np.exp(-lines.log_goal)
+    y, base, place, level, weight = tables.y, tables.base, law.place, by_n[0], by_n[1]
     for i in range(len(lines.nodes)):
         if lines.nodes[i] == 0:
             continue
         share = lines.share[i]
         fill_levels(share, place, lines.empty[i], C, level)
-        weight[:] = 0.0
+        for j in range(len(weight)):
+            weight[j] = 0.0
         rest = inverse[0] + inverse[4]
         rest += (
             abs(base[1, i]) * inverse[1]
@@ -131,7 +137,7 @@ def choose_angles(law, tables, lines, variance):
         lines.angles[i], lines.alias[i] = _circle(span, excess, delta, rise)
 
 
-@kernel(inner=True)
+@kernel(borrows=True)
 def _circle(span, excess, delta, rise):
     """Return the angles, at most ``span``, and the wrap-around of R relative to exp(excess)."""
     angles = 0.0
@@ -153,13 +159,13 @@ def _circle(span, excess, delta, rise):
     return fours, alias
 
 
-@kernel(inner=True)
+@kernel(borrows=True)
 def _shift(trial, delta):
     """Return the shifts of u that are tried: three to one side, the same to the other."""
     return delta * (0.7 + 0.3 * (trial % 3)) * (-1.0 if trial < 3 else 1.0)
 
 
-@kernel(inner=True)
+@kernel(borrows=True)
 def _rise(shift, factor, r, C, sets, level, weight, rest):
     """Return how much the logarithm of the Chernoff bound grows when u moves by ``shift``."""
     f = g = start = 0.0
@@ -180,7 +186,7 @@ def _rise(shift, factor, r, C, sets, level, weight, rest):
     )
 
 
-@kernel(inner=True)
+@kernel(borrows=True)
 def mean_power(power, level, angles):
     r"""Bound the mean over the angles of ``|f|^power``, at any t; ``level`` adds up to 1.
 
@@ -202,7 +208,7 @@ def mean_power(power, level, angles):
     return min(1.0, (1.0 + wrap) / ((1.0 - wrap) * root))
 
 
-@kernel(inner=True)
+@kernel(borrows=True)
 def fill_levels(share, place, empty, C, level):
     """Fill ``level[n + C]``, the sums of the shares over n."""
     for i in range(2 * C + 1):

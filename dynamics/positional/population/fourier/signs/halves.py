@@ -137,7 +137,7 @@ def count_by_halves(left_open, a, b, L):
     return counted
 
 
-@kernel(inner=True)
+@kernel(borrows=True)
 def _sum_up(parent, last, slot, x, scratch, sums):
     """Fill the sum of ``x`` over each multiset, in the sorted order."""
     scratch[0] = sums[slot[0]] = 0.0
@@ -181,7 +181,7 @@ def _join(goal, off, one, other, buckets, counted):
         counted[1] += weights_a[i] * over
 
 
-@kernel(inner=True)
+@kernel(borrows=True)
 def _total_and_range(sums, weights):
     """Return the total weight, the least and the largest sum."""
     total, least, most = 0.0, sums[0], sums[0]
@@ -205,7 +205,7 @@ def _scale(sums):
     return Scale(middle, max(row[7], 1e-3 * row[14], 1e-290), len(sums))
 
 
-@kernel(inner=True)
+@kernel(borrows=True)
 def _find_buckets(sums, start, sign, scale, buckets):
     """Fill the buckets 0 ... many - 1 of ``start + sign sums``.
 
@@ -215,7 +215,7 @@ def _find_buckets(sums, start, sign, scale, buckets):
         buckets[i] = _bucket(start + sign * sums[i], scale)
 
 
-@kernel(inner=True)
+@kernel(borrows=True)
 def _bucket(value, scale):
     away = value - scale.middle
     part = 0.5 * (scale.width / (scale.width + abs(away)))
@@ -223,7 +223,7 @@ def _bucket(value, scale):
     return min(int(part * scale.many), scale.many - 1)
 
 
-@kernel(inner=True)
+@kernel(borrows=True)
 def _fill(sums, weights, buckets):
     """Distribute the sums and their weights among the buckets ``buckets.of``."""
     of, edges, value, weight = buckets.of, buckets.edges, buckets.value, buckets.weight

@@ -29,7 +29,7 @@ _QUARTER = 0.25
 _MOST = 2.0**45
 
 
-@kernel(inner=True)
+@kernel(borrows=True)
 def power_tables(r, law, model, of_weights, turned, rows, x, dx):
     """Fill ``x[type]``, what a set adds to the bracket given R = r, and ``dx``, its error.
 
@@ -112,7 +112,7 @@ def _linear(nu, T, steepness, unit, p):
     return math.exp(min(max(logarithm, -700.0), 700.0)), 8.0 * UNIT * (size + p + 8.0)
 
 
-@kernel(inner=True)
+@kernel(borrows=True)
 def _integers(law, model, of_weights, turned, side, x):
     """Fill ``x`` at T = 0 where all sums are integers times a common factor, else return inf.
 

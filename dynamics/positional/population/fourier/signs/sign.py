@@ -237,7 +237,7 @@ def _count_signs(i, left_open, signs, partial):
     return low, high, found
 
 
-@kernel(inner=True)
+@kernel(borrows=True)
 def _at_most(rest, slope, table, width):
     """Return the probability that ``j slope <= rest``."""
     if slope > 0:
