@@ -33,29 +33,22 @@ def curvature(law: SetLaw, model: Model, crude: np.ndarray, asked: Asked) -> np.
     goals = prepare(law, model, crude, asked)
     goals.goal[0] = goals.goal[4] = math.inf
     lines = design(law, goals, asked)
-    if np.any(lines.kind == TOO_MANY_NODES):
+    if TOO_MANY_NODES in lines.kind:
         return np.full(6, math.nan)
     sums = node_sums(law.n, law.C, law.L, goals.tables, lines, lines.nodes, True)
-    front = np.exp(lines.logs[:, :1])
-    sums = sums._replace(
-        by_type=front * sums.by_type, slopes=front * sums.slopes, pairs=front * sums.pairs
-    )
     return _second(law, model, goals.tables, lines, sums)
 
 
 @kernel
 def _second(law, model, tables, lines, sums):
-    """Add up all R; overwrites ``sums.by_type``, E over L - 2 sets for each type."""
+    """Add up all R; overwrites ``sums``, E over L - 2 sets (L - 3 for pairs) over the bounds."""
     result, bend, bend_base = np.zeros(6), np.empty((6, len(law.n))), np.empty(6)
     rows = np.empty((3, 2 * law.C + 1, 6))
     for i in range(len(lines.kind)):
         if lines.kind[i] == LEFT_OUT:
             continue
         _bend_tables(tables.first + i, law, model, rows, bend, bend_base)
-        constant = 1.0
-        if lines.kind[i] == INTEGRATED:
-            constant = 1.0 / (1.0 + math.exp(lines.eta[i] * lines.omega[i]))
-        _add_second(i, law, tables, bend, bend_base, constant, sums, result)
+        _add_second(i, law, tables, lines, bend, bend_base, sums, result)
     return result
 
 
@@ -84,14 +77,19 @@ def _bend_tables(r, law, model, rows, bend, bend_base):
 
 
 @kernel(borrows=True)
-def _add_second(t, law, tables, bend, bend_base, constant, sums, result):
+def _add_second(t, law, tables, lines, bend, bend_base, sums, result):
     """Add the contribution of R number t."""
     p, n, L, p_less_one = law.p, law.n, law.L, law.p_less_one
     y, center, types = tables.y, law.center + tables.first + t, len(law.p)
     of_type, slopes = sums.by_type[t], sums.slopes[t]
-    total = of_type[types] + constant * law.p_empty * p_less_one[center]
-    slope = slopes[types]
+    front, constant = math.exp(lines.logs[t, 0]), 1.0
+    if lines.kind[t] == INTEGRATED:
+        constant = 1.0 / (1.0 + math.exp(lines.eta[t] * lines.omega[t]))
+    total = front * of_type[types] + constant * law.p_empty * p_less_one[center]
+    slope = front * slopes[types]
     for k in range(types):
+        slopes[k] *= front
+        of_type[k] *= front
         of_type[k] += constant * p[k] * p_less_one[center - int(n[k])]
         total += of_type[k]
         slope += slopes[k]
@@ -100,7 +98,7 @@ def _add_second(t, law, tables, bend, bend_base, constant, sums, result):
         for j in range(i, 3):
             g, h = tables.base[1 + i, t], tables.base[1 + j, t]
             value = g * h * slope - bend_base[m] * total
-            value += (L - 1.0) * (L - 2.0) * sums.pairs[t, m]
+            value += (L - 1.0) * (L - 2.0) * front * sums.pairs[t, m]
             for k in range(types):
                 both = g * y[j, k, t] + h * y[i, k, t] + y[i, k, t] * y[j, k, t]
                 value += (L - 1.0) * (both * slopes[k] - bend[m, k] * of_type[k])

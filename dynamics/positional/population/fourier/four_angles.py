@@ -338,25 +338,28 @@ def pair_sums(r, j, one, angles, z, series, node, lanes, pairs):
 
     ``series``: eight rows for each of the three Y.
     """
-    cosine = angles.cosine
+    cosine, W = angles.cosine, LANES
     turn = len(cosine)
     for point in range(4):
         c, s = turn_of(r, j if point < 2 else turn // 4 - 1 - j, cosine)
         c, s = c * 2.0 / turn, s * (2.0 if point % 2 == 0 else -2.0) / turn
-        row = z[2 * point * LANES :]
-        m = 0
-        for g in range(3):
-            one_series = series[g, 2 * point * LANES :]
-            for h in range(g, 3):
-                other = series[h, 2 * point * LANES :]
-                total = 0.0
-                for i in range(lanes):
-                    a, b = row[i] + one, row[LANES + i]
-                    a, b = a * c + b * s, b * c - a * s
-                    x = node[0, 0, i] * node[1, 0, i] - node[0, 1, i] * node[1, 1, i]
-                    y = node[0, 0, i] * node[1, 1, i] + node[0, 1, i] * node[1, 0, i]
-                    a, b = a * x - b * y, a * y + b * x
-                    x, y, u, v = one_series[i], one_series[LANES + i], other[i], other[LANES + i]
-                    total += (x * u - y * v) * a - (x * v + y * u) * b
-                pairs[m] += total
-                m += 1
+        at = 2 * point * W
+        row, alpha, gamma, rho = z[at:], series[0, at:], series[1, at:], series[2, at:]
+        aa = ag = ar = gg = gr = rr = 0.0
+        for i in range(lanes):
+            a, b = row[i] + one, row[W + i]
+            a, b = a * c + b * s, b * c - a * s
+            x = node[0, 0, i] * node[1, 0, i] - node[0, 1, i] * node[1, 1, i]
+            y = node[0, 0, i] * node[1, 1, i] + node[0, 1, i] * node[1, 0, i]
+            a, b = a * x - b * y, a * y + b * x
+            x, y, g, h, u, v = alpha[i], alpha[W + i], gamma[i], gamma[W + i], rho[i], rho[W + i]
+            k, m = x * a - y * b, x * b + y * a
+            aa += k * x - m * y
+            ag += k * g - m * h
+            ar += k * u - m * v
+            k, m = g * a - h * b, g * b + h * a
+            gg += k * g - m * h
+            gr += k * u - m * v
+            rr += (u * a - v * b) * u - (u * b + v * a) * v
+        for k, total in enumerate((aa, ag, ar, gg, gr, rr)):
+            pairs[k] += total
