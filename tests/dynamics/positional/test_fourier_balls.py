@@ -5,7 +5,9 @@
 
 import argparse
 import math
+from functools import partial
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -13,7 +15,11 @@ from hypothesis import strategies as st
 
 from dynamics import Problem, State
 from dynamics.core.errors import ToleranceError
+from dynamics.core.jit import kernel
 from dynamics.positional.population.fourier import FourierExpectation
+from dynamics.positional.population.fourier.errors import WeightErrors, table_errors
+from dynamics.positional.population.fourier.set_law import set_law
+from dynamics.positional.population.fourier.tables import Model, tabulate
 from tests.closeness import close
 from tests.dynamics.positional.ball_reference import contains, reference
 
@@ -110,6 +116,76 @@ class TestInsideBalls:
         """-5.522e-17 for -5.610e-17 and a wrong sign, both with bounds far below the error."""
         value = FourierExpectation(problem, tolerance).evaluate(state)
         assert outside(problem, state, value) == []
+
+
+@kernel
+def tabulated(law, model, of_weights, reach):
+    """The tables of all totals up to a reach, with the bounds of their errors."""
+    tables = tabulate(law, model, reach)
+    return tables, table_errors(law, model, of_weights, tables)
+
+
+class TestTables:
+    @pytest.mark.parametrize("D", [16, 4096])
+    @pytest.mark.parametrize(
+        "state", [State(0.3, 1.7, -0.9), State(0.3, 1.0, 1.0), State(-0.2, 1.0, 1.0 - 1e-9)]
+    )
+    def test_every_entry_is_within_its_bound(self, D, state):
+        """In 60 digits; with uniform attention the empty sets are most of ``base``."""
+        problem, reach = Problem(D=D, C=4, q=2.0 / D, nu=0.37, beta=1.0, temperature=0.7), 9
+        law, model = set_law(problem), Model.at(problem, state)
+        tables, errors = tabulated(law, model, WeightErrors.of(problem, state, model), reach)
+        with mpmath.workdps(60):
+            x, y, base = exact_tables(problem, state, law, reach)
+            slack = mpmath.mpf(10) ** -45  # of these digits: some entries are exactly 0
+            missed = [
+                *(abs(tables.x - x) > errors.dx + slack).ravel(),
+                *(abs(tables.y - y) > errors.dy + slack).ravel(),
+                *(abs(tables.base[:4] - base) > errors.dbase + slack).ravel(),
+            ]
+        assert not any(missed)
+        assert np.all(errors.dbase <= 1e-12 * np.maximum(abs(tables.base[:4]), 1.0))
+
+
+def exact_tables(problem, state, law, reach):
+    """x, y and base by their definitions: a patch's activation, and its derivatives by chain rule.
+
+    Those in gamma and rho are in excess of the slope at an empty set's patch, since the attention
+    weights of a row add up to 1.
+    """
+    C, D, p = problem.C, problem.D, problem.p
+    nu, kappa, tau = map(mpmath.mpf, (problem.nu, problem.kappa, problem.tau))
+    alpha, *logits = map(mpmath.mpf, state)
+
+    def attended(s, n, T, gamma, rho):
+        weights = [mpmath.exp(logit / tau) for logit in (mpmath.mpf(problem.beta), gamma, rho)]
+        whole = weights[0] + (C - 1) * weights[1] + (D - C) * weights[2]
+        return (weights[0] * s + weights[1] * (n - s) + weights[2] * (T - n)) / whole
+
+    def patch(s, n, T):
+        c, empty = attended(s, n, T, *logits), attended(0, 0, T, *logits)
+        O, O_empty = kappa * alpha * c, kappa * alpha * empty  # noqa: E741 - the paper's symbol
+        slope = p * (O ** (p - 1) - O_empty ** (p - 1)) * kappa * alpha
+        moves = [
+            mpmath.diff(partial(attended, s, n, T), logits, order) for order in ((1, 0), (0, 1))
+        ]
+        by_alpha = (p * O ** (p - 1) + nu) * kappa * c
+        return np.array([O**p + nu * O, by_alpha, slope * moves[0], slope * moves[1]])
+
+    totals = range(-reach, reach + 1)
+    x, y, base = [], [], []
+    for r in totals:
+        T = r + C
+        empty = patch(0, 0, T)
+        sets = []
+        for k in range(len(law.n)):
+            n, plus, minus = int(law.n[k]), int(law.plus[k]), int(law.minus[k])
+            filled = [(many, s) for many, s in ((plus, 1), (minus, -1), (C - plus - minus, 0))]
+            sets.append(sum(many * (patch(s, n, T) - empty) for many, s in filled if many))
+        x.append([found[0] for found in sets])
+        y.append([found[1:] for found in sets])
+        base.append(C * patch(1, C, T) + (problem.L - 1) * C * empty)
+    return np.array(x).T, np.transpose(np.array(y), (2, 1, 0)), np.array(base).T
 
 
 class TestSigns:
