@@ -123,13 +123,13 @@ def test_kernels_that_borrow_call_nothing_that_makes_arrays():
                 if any("borrows=True" in ast.unparse(mark) for mark in node.decorator_list):
                     borrowing.append(node)
     assert len(borrowing) > 50
-    plain = {"range", "len", "min", "max", "abs", "int", "float", "round"}
+    plain = {"range", "enumerate", "len", "min", "max", "abs", "int", "float", "round"}
     for node in borrowing:
         for part in ast.walk(ast.Module(node.body, [])):
             if isinstance(part, ast.Call):
                 name = ast.unparse(part.func)
                 allowed = name in plain or name.startswith("math.") or name.endswith(".view")
-                assert allowed or not any(kernels[name]), (node.name, name)
+                assert allowed or not any(kernels.get(name, [True])), (node.name, name)
             if isinstance(part, ast.Return) and part.value is not None:
                 given = {argument.arg for argument in node.args.args}
                 assert ast.unparse(part.value) not in given, node.name
