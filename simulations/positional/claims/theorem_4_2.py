@@ -333,7 +333,7 @@ CLAIM = Claim(
     ),
     thorough_note=(
         "follows the larger problem to step 2,400 instead of 600, N up to 40,000 instead of "
-        "10,000, D up to 128 instead of 48: about fifteen minutes"
+        "10,000, D up to 128 instead of 48: about half an hour"
     ),
     depends="descent on (E); held-out samples, of which the model sees projections only",
     shares="theorem-4.2",

@@ -166,6 +166,12 @@ class TestNumbers:
         ):  # fmt: skip
             assert found.number("complete", start=start, D=16) == runs
 
+    def test_descent_in_P_is_slow_enough_at_the_largest_size(self):
+        """This run diverges at step 127 at twice the rate, and associates nothing before."""
+        start = encodings.starts()[encodings.P_DRAWN]
+        run = start_runs.followed(start_runs.problem_of(48), start, 130, seed=0, number=2)
+        assert run.share[-1] > 0.8
+
     def test_both_partitions_are_read_off_the_attention(self):
         assert outcome("figure-1b").verdict is Verdict.HOLDS
 
