@@ -26,7 +26,7 @@ thorough, is refused unless --force is given.
 """
 EPILOG = f"""\
 examples:
-  patchdyn reproduce                                 all claims into ./report (about 10 minutes)
+  patchdyn reproduce                                 all claims into ./report (10 to 14 minutes)
   patchdyn reproduce --quick --out quick             all claims, smaller problems (5 minutes)
   patchdyn reproduce --only lemma-4.3 events --out some
   patchdyn reproduce --single-file --open            the finished report as one file, in a browser
