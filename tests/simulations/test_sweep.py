@@ -17,7 +17,7 @@ import xarray
 from simulations import theories
 from simulations.cli import main
 from simulations.files.stamped_folder import sealed
-from simulations.files.store import StoreError
+from simulations.files.store import StoreError, seal_path
 from simulations.sweep import cells, cluster, local, run
 from simulations.sweep.config import parse
 from simulations.sweep.progress import Progress, duration
@@ -216,7 +216,7 @@ class TestStore:
         assert finish(tmp_path, CONFIG) == list(range(5, config.blocks))
         assert_same(result(tmp_path), reference)
 
-    @pytest.mark.parametrize("damage", ["garbage", "cut", "changed", "moved"])
+    @pytest.mark.parametrize("damage", ["garbage", "cut", "changed", "moved", "moved sealed"])
     def test_damaged_block_is_computed_again_after_a_warning(
         self, tmp_path, reference, capsys, damage
     ):
@@ -229,8 +229,10 @@ class TestStore:
             block.write_bytes(b"garbage")
         elif damage == "cut":
             block.write_bytes(content[: len(content) // 2])
-        elif damage == "moved":
+        elif damage.startswith("moved"):
             block.write_bytes(store.block_path(5).read_bytes())
+            if damage == "moved sealed":
+                seal_path(block).write_bytes(seal_path(store.block_path(5)).read_bytes())
         else:
             with xarray.open_dataset(block, engine="h5netcdf") as data:
                 changed = data.load()
