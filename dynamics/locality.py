@@ -352,8 +352,10 @@ def _attention_forms(weights: np.ndarray, grid: tuple[int, int]) -> dict[str, Fo
     inside, outside = int(near.sum()), int((apart & ~near).sum())
 
     def lift(on_neighbours: np.ndarray) -> np.ndarray:
+        elsewhere = patches - on_neighbours
+        elsewhere = np.where(elsewhere <= ROUNDING * patches, 0.0, elsewhere)
         with np.errstate(divide="ignore"):
-            return (on_neighbours / inside) / ((patches - on_neighbours) / outside)
+            return (on_neighbours / inside) / (elsewhere / outside)
 
     far = distances(grid)
     uniform = far.sum() / (patches - 1.0)

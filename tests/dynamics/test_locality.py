@@ -114,6 +114,13 @@ def test_attention_to_neighbours_is_local():
         close(one.p, 1.0 / 200.0, 1e-12)
 
 
+def test_attention_to_neighbours_alone_has_infinite_lift_however_it_rounds():
+    for grid in [(rows, columns) for rows in range(3, 13) for columns in range(rows, 13)]:
+        near = neighbours(grid).astype(float)
+        found = attention_locality(near / near.sum(axis=1, keepdims=True), grid=grid, draws=9)
+        assert found.lift.value == np.inf
+
+
 def test_attention_elsewhere_is_anti_local():
     far = 1.0 - neighbours((6, 6)) - np.eye(36)
     found = attention_locality(far / far.sum(axis=1, keepdims=True))

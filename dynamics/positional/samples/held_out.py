@@ -108,9 +108,10 @@ def _outputs(problem: Problem, u: np.ndarray, mixing: np.ndarray) -> tuple[np.nd
     nu = problem.nu * size ** (1.0 - p)
     F = (O * (O ** (p - 1) + nu)).sum(axis=1)
     error = _ROUNDING * problem.kappa * np.abs(u).max(axis=1, keepdims=True) / size
-    most = 1.01 * problem.D * error * (p * (1.0 + error) ** (p - 1) + nu)  # as every |O| is <= 1
-    tied = np.abs(F) <= most[:, 0]
-    reach = np.abs(O[tied]) + error[tied]
-    sharper = (error[tied] * (p * reach ** (p - 1) + nu[tied])).sum(axis=1)
+    with np.errstate(over="ignore"):  # where a huge u cancels, an infinite bound says what is true
+        most = 1.01 * problem.D * error * (p * (1.0 + error) ** (p - 1) + nu)  # every |O| is <= 1
+        tied = np.abs(F) <= most[:, 0]
+        reach = np.abs(O[tied]) + error[tied]
+        sharper = (error[tied] * (p * reach ** (p - 1) + nu[tied])).sum(axis=1)
     tied[tied] = np.abs(F[tied]) <= sharper
     return F, tied

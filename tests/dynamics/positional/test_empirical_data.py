@@ -191,3 +191,12 @@ class TestHeldOut:
         held_out = HeldOut(PROBLEM.replace(nu=1e-12), 2000)
         for size in (1e-30, 1e30, 1e150):
             assert held_out.error(A, size * v) == held_out.error(A, v)
+
+    def test_ties_of_a_huge_v_are_ties(self):
+        # with D a power of two all sums are exact: O is 0 in some samples, about 1e150 in most
+        problem = PROBLEM.replace(D=16, C=4)
+        A, v = np.zeros((16, 16)), np.eye(5)[0]
+        held_out = HeldOut(problem, 2000)
+        found = held_out.error(A, v)
+        assert found.ties > 0.0
+        assert held_out.error(A, 1e150 * v) == found

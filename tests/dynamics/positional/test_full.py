@@ -194,7 +194,7 @@ class TestKnownValues:
 
     def test_nothing_learned(self):
         value = FullPopulation(self.problem, np.eye(8)[0]).evaluate(np.ones((8, 8)), np.zeros(8))
-        close(value.loss, np.log(2.0), rel=1e-15)
+        close(value.loss, np.log(2.0), rel=1e-14)  # a sum of 5,832 states
         close(value.test_error, 1.0, rel=1e-14)
         assert not np.any(value.dA)
 
