@@ -158,8 +158,8 @@ def attention_locality(
     """Return all measures of attention weights (..., queries, keys), with their null.
 
     Heads are best measured one by one: their mean hides what few of them do. ``lift`` and
-    ``distance`` are nan for a map in which a patch looks at itself alone. Arguments as in
-    :func:`locality`.
+    ``distance`` are nan for a map in which a patch looks at itself alone, ``lift`` is infinite
+    where all look at neighbours alone. Arguments as in :func:`locality`.
 
     Raises
     ------

@@ -121,6 +121,16 @@ def test_attention_to_neighbours_alone_has_infinite_lift_however_it_rounds():
         assert found.lift.value == np.inf
 
 
+@pytest.mark.parametrize("elsewhere", [0.5, 1e-3, 1e-9])
+def test_lift_of_a_share_elsewhere(elsewhere):
+    near = neighbours((6, 6)).astype(float)
+    far = 1.0 - near - np.eye(36)
+    weights = (1.0 - elsewhere) * near / near.sum(axis=1, keepdims=True)
+    weights += elsewhere * far / far.sum(axis=1, keepdims=True)
+    expected = ((1.0 - elsewhere) / near.sum()) / (elsewhere / far.sum())
+    close(attention_locality(weights).lift.value, expected, 1e-6)
+
+
 def test_attention_elsewhere_is_anti_local():
     far = 1.0 - neighbours((6, 6)) - np.eye(36)
     found = attention_locality(far / far.sum(axis=1, keepdims=True))
