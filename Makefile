@@ -1,5 +1,5 @@
 # make reproduce        everything from a fresh clone: environment, then every claim into report/
-# make reproduce-quick  the same with smaller problems, in half the time
+# make reproduce-quick  the same with smaller problems, in about five minutes
 # make reproduce-thorough  also what is too heavy for that
 # make MINIMAL=1 reproduce  without the extra for real images (Section 6), whose claims are skipped
 # make test | test-fast | lint | bench | package | docs | clean
