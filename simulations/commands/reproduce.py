@@ -16,19 +16,22 @@ if TYPE_CHECKING:
     from simulations.reproduction.folder import ReportFolder
     from simulations.reproduction.run import Result
 
+#: A thousand times a seed must fit the 32 bits of some libraries.
+LARGEST_SEED = 10**6
 HELP = "run the claims and write report.html, report.json, figures and their data"
 DESCRIPTION = """\
 Run the claims, as many side by side as there are cores, and write DIR/report.html, DIR/report.json,
 DIR/figures/*.png and DIR/data/*.nc. The page needs no script and no network, and its figures beside
 it, or in it with --single-file. Each finished claim is stored at once: after Ctrl-C the same
-command resumes. A folder with results of another version, or of another of quick, full and
-thorough, is refused unless --force is given.
+command resumes. A folder with results of another version, another seed, or another of quick, full
+and thorough, is refused unless --force is given.
 """
 EPILOG = f"""\
 examples:
   patchdyn reproduce                                 all claims into ./report (10 to 14 minutes)
   patchdyn reproduce --quick --out quick             all claims, smaller problems (5 minutes)
   patchdyn reproduce --only lemma-4.3 events --out some
+  patchdyn reproduce --seed 1 --out report-1         everything that is sampled, with another seed
   patchdyn reproduce --single-file --open            the finished report as one file, in a browser
 
 {EXIT_CODES}
@@ -63,6 +66,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="claims run side by side (default: one per core; the results are the same)",
     )
     parser.add_argument(
+        "--seed",
+        type=number,
+        default=0,
+        metavar="N",
+        help="root of all random numbers (default: 0)",
+    )
+    parser.add_argument(
         "--single-file",
         action="store_true",
         help="put the figures into report.html, for mailing",
@@ -81,11 +91,16 @@ def execute(args: argparse.Namespace) -> int:
     workers = os.cpu_count() or 1 if args.workers is None else args.workers
     if not isinstance(workers, int) or workers < 1:
         raise BadInput(f"--workers {workers} is not allowed: it must be an integer, at least 1")
+    if not isinstance(args.seed, int) or not 0 <= args.seed <= LARGEST_SEED:
+        raise BadInput(
+            f"--seed {args.seed} is not allowed: it must be an integer from 0 to {LARGEST_SEED}"
+        )
     code = run_claims(
         choose(args.only),
         args.out,
         quick=args.quick,
         thorough=args.thorough,
+        seed=args.seed,
         force=args.force,
         workers=workers,
         single_file=args.single_file,
@@ -121,6 +136,7 @@ def run_claims(
     *,
     quick: bool,
     thorough: bool = False,
+    seed: int = 0,
     force: bool,
     workers: int,
     single_file: bool = False,
@@ -135,7 +151,7 @@ def run_claims(
 
     try:
         mode = Context(quick, thorough=thorough).mode
-        folder = ReportFolder(out, stamp(mode), [claim.id for claim in claims], force=force)
+        folder = ReportFolder(out, stamp(mode, seed), [claim.id for claim in claims], force=force)
     except StoreError as refusal:
         raise BadInput(str(refusal)) from None
     try:
@@ -146,6 +162,7 @@ def run_claims(
                 choose_display(),
                 quick=quick,
                 thorough=thorough,
+                seed=seed,
                 force=force,
                 workers=workers,
                 single_file=single_file,

@@ -226,6 +226,9 @@ class Words:
         What ``--thorough`` adds; empty where it changes nothing.
     depends
         What the measurement trusts.
+    amended
+        What was changed in criterion, horizon or rates after a run had been seen, and why; empty
+        where nothing was.
     paper
         Where the statement comes from; the registry fills it in.
     """
@@ -238,6 +241,7 @@ class Words:
     quick_note: str = ""
     thorough_note: str = ""
     depends: str = ""
+    amended: str = ""
     paper: Paper | None = None
 
 

@@ -180,6 +180,7 @@ def _blank(claim: Claim, context: Context, stamp: dict[str, str]) -> dict[str, A
         "measures": claim.measures,
         "criterion": claim.criterion,
         "depends": claim.depends,
+        "amended": claim.amended,
         "quick": context.quick,
         "quick_note": claim.quick_note,
         "thorough": context.thorough,

@@ -60,7 +60,9 @@ class Says:
         return self.words
 
 
-def claim(name: str, *, finding: str = "", headline: Headline | None = None, **options) -> Claim:
+def claim(
+    name: str, *, finding: str = "", headline: Headline | None = None, amended: str = "", **options
+) -> Claim:
     return Claim(
         id=name,
         place=f"Place of {name}",
@@ -69,6 +71,7 @@ def claim(name: str, *, finding: str = "", headline: Headline | None = None, **o
         run=Counter(**options),
         quick_note="smaller",
         depends="nothing",
+        amended=amended,
         headline=headline,
         finding=Says(finding) if finding else None,
     )

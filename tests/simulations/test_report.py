@@ -185,6 +185,13 @@ class TestFindings:
         assert "<td>It is 3.</td>" in text
         assert re.findall(r"<li>(.*?)</li>", text)[-2:] == ["Many things.", "It is so (1; 2)."]
 
+    def test_a_criterion_changed_after_a_run_says_so_in_row_and_section(self, tmp_path):
+        text = self.page_of(tmp_path, finding="It is 3.", amended="Was 2 & is 3.")
+        note = "Changed after a run: Was 2 &amp; is 3."
+        assert f'<td>It is 3. <span class="soft">{note}</span></td>' in text
+        assert "<strong>Changed after a run:</strong> Was 2 &amp; is 3.</p>" in text
+        assert "Changed after" not in self.page_of(tmp_path / "other", finding="It is 3.")
+
     def test_else_the_first_sentence_of_its_summary(self, tmp_path):
         text = self.page_of(tmp_path, summary="Errs at 0.5 (it; us); not beyond. The rest; or so.")
         assert "<td>Errs at 0.5 (it; us); not beyond.</td>" in text
@@ -195,7 +202,8 @@ class TestFindings:
         assert record["finding"] == ""
         assert record["headline"] is None
         assert is_record(record)
-        old = {key: value for key, value in record.items() if key not in ("finding", "headline")}
+        added = ("finding", "headline", "amended")
+        old = {key: value for key, value in record.items() if key not in added}
         assert is_record(old)
         assert not is_record(record | {"finding": 3})
         assert not is_record(record | {"headline": 3})
@@ -353,6 +361,8 @@ def test_every_verdict_has_a_meaning():
 def test_command_that_reruns():
     assert rerun({"claim": "x", "quick": False}) == "patchdyn reproduce --only x --out report-x"
     assert rerun({"claim": "x", "thorough": True}).startswith("patchdyn reproduce --thorough ")
+    assert " --seed 2 --only x" in rerun({"claim": "x", "seed": 2})
+    assert "--seed" not in rerun({"claim": "x", "seed": 0})
 
 
 @pytest.mark.parametrize(
