@@ -35,7 +35,7 @@ examples:
   patchdyn reproduce --single-file --open            the finished report as one file, in a browser
 
 {EXIT_CODES}
-A claim that fails at finite size was run and is reported as such: that is exit code 0. Exit code 1
+A claim whose verdict is "fails" was run and is reported as such: that is exit code 0. Exit code 1
 means that a claim could not be run, or that its result could not be written.
 """
 

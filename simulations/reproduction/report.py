@@ -33,8 +33,8 @@ _NOTES = (
 
 MEANING = {
     "holds": "the measured numbers support the statement within the tolerance",
-    "fails": "the measured numbers contradict the statement at these parameters",
-    "finding": "a measured fact that the statement does not settle",
+    "fails": "a counterexample inside the hypotheses, or a number beyond its error, contradicts it",
+    "finding": "an asymptotic or qualitative statement does not show, or not fully, at these sizes",
     "skipped": "what the claim needs is not installed",
     "error": "the claim could not be run",
     "missing": "the claim has not been run",

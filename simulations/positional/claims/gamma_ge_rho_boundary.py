@@ -150,6 +150,8 @@ def measure(family: Family, densities: Any, betas: Any, curve: np.ndarray, tick:
 def judge(panels: list[Panel], cubic: float) -> tuple[Verdict, str]:
     """Return HOLDS if every cell beyond a grid step is on the side that the boundary says.
 
+    FAILS if one is not; a finding if a map has no cells on one of the sides.
+
     ``cubic``: the least scaled drift for D -> infinity at p = 3.
     """
     cells = [cell for panel in panels for cell in panel.cells]
@@ -170,8 +172,9 @@ def judge(panels: list[Panel], cubic: float) -> tuple[Verdict, str]:
             )
     if cubic > 0.0:
         text += ", and for D -> infinity at fixed qD there is none: the drift stays positive"
-    holds = right_far == len(far) and both
-    return (Verdict.HOLDS if holds else Verdict.FINDING), text + "."
+    if right_far < len(far):
+        return Verdict.FAILS, text + "."
+    return (Verdict.HOLDS if both else Verdict.FINDING), text + "."
 
 
 def _right(cell: Cell) -> bool:

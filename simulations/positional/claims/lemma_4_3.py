@@ -144,7 +144,9 @@ def judge(
             f"at {describe(worst)} ({float(data[worst]['gamma_factor'].min()):.2g}), where rho "
             f"moves up to {_rho_over_gamma(data[worst]):.2g} times as fast"
         )
-    holds = rho_holds and gamma_holds and share < 1.0
+    if share >= 1.0 or below <= 0.0:
+        return Verdict.FAILS, text + "."
+    holds = rho_holds and gamma_holds
     return (Verdict.HOLDS if holds else Verdict.FINDING), text + "."
 
 
