@@ -263,6 +263,10 @@ CLAIM = Claim(
         "The curve critical alpha = alpha* in (qD/C^2, beta) for several D and D -> infinity, by "
         "continuation of two equations, against flows on both sides of it."
     ),
+    amended=(
+        "A flow on the wrong side was a finding. A statement without exceptions now fails by a "
+        "confirmed counterexample, for every claim alike; what is measured is as it was."
+    ),
     headline=Headline("right", pick=max),
     finding=_finding,
     run=run,
@@ -275,7 +279,7 @@ CLAIM = Claim(
     criterion=(
         "Holds if every flow whose (qD/C^2, beta) is more than one grid step from the curve is on "
         "the side that the curve says (gamma >= rho up to the resolution of the flow, or not), and "
-        "each map has cells on both sides. From the statement, which leaves no exception; cells "
-        "within a grid step are reported but do not count."
+        "each map has cells on both sides, else a finding. The statement leaves no exception: one "
+        "such flow on the wrong side fails. Cells within a grid step are reported but do not count."
     ),
 )

@@ -161,7 +161,7 @@ def judge(apart: dict[Any, Differences], jumps: dict[Any, Jump], proof: Any) -> 
     ]  # fmt: skip
     exponents = sorted({case.p for case in large})
     text = (
-        f"From D = {FROM:.0e} on, alpha* is within {worst_alpha:.1%} and T1, given max |rho| of the "
+        f"From D = {FROM:.0e} on, alpha* is within {worst_alpha:.1%} and T1, given max |rho| of a "
         f"flow, within {worst_T1:.1%} of the limit of many patches in {len(large)} flows (p = "
         f"{', '.join(map(str, exponents))}); {proof.count - proof.failed} identities proved."
     )
@@ -225,11 +225,11 @@ CLAIM = Claim(
     depends="the Fourier expectation, certified at 1e-8; the limit is derived in `large-D`",
     shares="large-D",
     criterion=(
-        "Holds if, in every flow with D >= 10^5, alpha* at the start and T1, given max |rho| of the "
-        "flow, are within 2 % of the limit, if alpha jumps within 5 % of the G of the predicted fold wherever there is one "
-        "and nowhere else (nu = 1/D and fixed nu, p = 3); fails if an identity is not proved. Where "
-        "from: the limit neglects terms of relative order h K/(D T), h = e^beta - 1, K features, "
-        "below 1 % at D = 10^5; at a fold it neglects Lambda against Gamma, e^beta/G, 1 to 2 %, "
-        "to the power p = 3."
+        "Holds if, in every flow with D >= 10^5, alpha* at the start and T1, given max |rho| of "
+        "the flow, are within 2 % of the limit, if alpha jumps within 5 % of the G of the "
+        "predicted fold wherever there is one and nowhere else (nu = 1/D and fixed nu, p = 3); "
+        "fails if an identity is not proved. Where from: the limit neglects terms of relative "
+        "order h K/(D T), h = e^beta - 1, K features, below 1 % at D = 10^5; at a fold it neglects "
+        "Lambda against Gamma, e^beta/G, 1 to 2 %, to the power p = 3."
     ),
 )
