@@ -226,6 +226,11 @@ class TestFindings:
         places = [section.index(one) for one in told]
         assert places == sorted(places)
 
+    def test_a_headline_is_shown_in_three_digits(self, tmp_path):
+        headline = Headline("share", {"D": 16})
+        text = self.page_of(tmp_path, headline=headline, measured={"share": 0.12345})
+        assert '<span class="value">0.123</span> the share' in text
+
     def test_a_claim_without_its_headline_fails_to_run(self):
         record, _ = measure(claim("one", headline=Headline("absent")), Context(True), stamp=STAMP)
         assert "absent" in record["error"]
@@ -311,6 +316,14 @@ class TestNumbers:
     def test_no_number_is_left_out(self):
         values = [v for table in tables(self.MEASURED) for _, row in table.rows for v in row]
         assert sorted(values, key=str) == sorted((m["value"] for m in self.MEASURED), key=str)
+
+    def test_no_row_of_a_long_table_is_left_out(self):
+        measured = [
+            {"name": "T", "label": "the T", "unit": "", "at": {"D": D}, "value": D + 1}
+            for D in range(100)
+        ]
+        (table,) = tables(measured)
+        assert table.rows == tuple(({"D": D}, (D + 1,)) for D in range(100))
 
     def test_long_ones_are_folded(self, tmp_path):
         few = {f"n{number}": number for number in range(6)}

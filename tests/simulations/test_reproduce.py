@@ -226,6 +226,18 @@ class TestExistingFolder:
             run(tmp_path, [claim("one")], force=True)
 
 
+def test_a_record_of_another_claim_is_not_its_own(tmp_path):
+    """Sealed as it was written, but in the place of another: it counts as missing."""
+    one, two = claim("one"), claim("two")
+    run(tmp_path, [one, two])
+    for suffix in (".json", ".json.sha256"):
+        content = (tmp_path / "claims" / f"one{suffix}").read_bytes()
+        (tmp_path / "claims" / f"two{suffix}").write_bytes(content)
+    run(tmp_path, [one, two])
+    assert (one.run.calls, two.run.calls) == (1, 2)
+    assert [entry["claim"] for entry in report(tmp_path)] == ["one", "two"]
+
+
 class TestDisplay:
     def test_plain_lines_where_there_is_no_terminal(self):
         assert isinstance(choose_display(io.StringIO()), PlainDisplay)

@@ -20,13 +20,14 @@ CLAIMS = {
     "figure-2": "gaussian_patches",
     "figure-3": "data_point",
 }
-pytestmark = [pytest.mark.slow, pytest.mark.traced]
 
 
 def test_stand_in_the_papers_order():
     assert tuple(one for one in claim_ids() if one in CLAIMS) == tuple(CLAIMS)
 
 
+@pytest.mark.slow
+@pytest.mark.traced
 @pytest.mark.parametrize("claim_id", CLAIMS)
 class TestOutcome:
     def test_is_complete_and_can_be_stored(self, claim_id):
@@ -48,6 +49,8 @@ class TestOutcome:
                 assert label.get_fontsize() >= 9
 
 
+@pytest.mark.slow
+@pytest.mark.traced
 class TestNumbers:
     def test_linear_models(self):
         found = outcome("theorem-3.1")
