@@ -47,6 +47,23 @@ def verdict_4_1(**changes: Any) -> Verdict:
     return theorem_4_1.judge({Problem(D=64, C=4, q=1 / 16): one}, {})[0]
 
 
+def verdict_4_1_larger(**changes: Any) -> Verdict:
+    """Judge two sizes at equal qD; the numbers of the larger one are given by name."""
+    sizes = {64: {}, 128: changes}
+    inside = {}
+    for D, changed in sizes.items():
+        values = {"disagreement": 64e-7 / D, "risk": 64e-7 / D} | changed
+        horizons = {
+            power: theorem.Conclusions(
+                True, values["disagreement"] / 10**power, 0.0, values["risk"] / 10**power, 1e-3
+            )
+            for power in theorem.HORIZONS
+        }
+        problem = Problem(D=D, C=4, q=4 / D)
+        inside[problem] = theorem_4_1.Inside(None, horizons, math.nan, math.nan, "")
+    return theorem_4_1.judge(inside, {})[0]
+
+
 def verdict_5_1(**changes: Any) -> Verdict:
     good = theorem_5_1.Judged(
         "pre-trained A", 32, 3, 100, at(0.01, 0.02), at(0.0, 0.01), 0.01, 0.1, 0.001, at(0.0, 0.01)
@@ -114,6 +131,9 @@ def verdict_induction(late: float) -> Verdict:
         (lambda: verdict_4_1(), HOLDS),
         (lambda: verdict_4_1(disagreement=(1e-4, 1e-5, 1e-5)), FINDING),
         (lambda: verdict_4_1(risk=(1e-4, 1e-5, 1e-5)), FINDING),
+        (lambda: verdict_4_1_larger(), HOLDS),
+        (lambda: verdict_4_1_larger(disagreement=1.1e-7), FINDING),
+        (lambda: verdict_4_1_larger(risk=1.1e-7), FINDING),
         (lambda: theorem_4_1.judge({}, {})[0], FINDING),
         (lambda: verdict_5_1(), HOLDS),
         (lambda: verdict_5_1(error=at(0.01, 0.03)), FINDING),
