@@ -320,7 +320,7 @@ class Theory:
             )
         for source in self.data:
             if isinstance(source, Subset):
-                of = _at(sp.Add(*(part.count for part in source.over.parts)), found)
+                of = _at(source.over.count, found)
                 size = _at(source.size, found)
                 require(
                     bool(size.is_integer and 0 <= size <= of),
