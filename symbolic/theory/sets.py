@@ -37,6 +37,11 @@ class IndexSet:
     parts: tuple[Exchangeable, ...]
     signed: bool = False
 
+    @cached_property
+    def count(self) -> sp.Expr:
+        """How many elements there are in all."""
+        return sp.Add(*(part.count for part in self.parts))
+
     def __repr__(self) -> str:
         return self.name
 
