@@ -24,9 +24,10 @@ from simulations.commands.arguments import (
 from simulations.interrupts import answered
 
 _DESCRIPTION = """\
-Learning dynamics of attention, made executable: the reduced updates of two papers (Jelassi, Sander,
-Li 2022; Huang, Wen, Chi, Liang 2024) derived, solved under a certified population expectation, and
-checked claim by claim.
+Learning dynamics of attention, made executable. The reduced gradient updates of three papers
+(Jelassi, Sander, Li 2022; Huang, Wen, Chi, Liang 2024; Li, Wang, Liu, Chen 2023) and of theories
+that you state in one file are derived, solved under a certified population expectation, and checked
+claim by claim.
 """
 _EPILOG = f"""\
 examples:

@@ -28,8 +28,9 @@ and thorough, is refused unless --force is given.
 """
 EPILOG = f"""\
 examples:
-  patchdyn reproduce                                 all claims into ./report (10 to 14 minutes)
-  patchdyn reproduce --quick --out quick             all claims, smaller problems (5 minutes)
+  patchdyn reproduce                                 all claims but those on images, into ./report
+  patchdyn reproduce --quick --out quick             the same with smaller problems
+  patchdyn reproduce --images --out images           the claims on real images (Section 6)
   patchdyn reproduce --only lemma-4.3 events --out some
   patchdyn reproduce --seed 1 --out report-1         everything that is sampled, with another seed
   patchdyn reproduce --single-file --open            the finished report as one file, in a browser
@@ -49,7 +50,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="also what is too heavy for the full run (`patchdyn claims` says what)",
     )
-    parser.add_argument(
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument(
+        "--images",
+        action="store_true",
+        help='run the claims on real images instead; they need pip install "patchdyn[vision]"',
+    )
+    which.add_argument(
         "--only",
         nargs="+",
         action="extend",
@@ -96,7 +103,7 @@ def execute(args: argparse.Namespace) -> int:
             f"--seed {args.seed} is not allowed: it must be an integer from 0 to {LARGEST_SEED}"
         )
     code = run_claims(
-        choose(args.only),
+        choose(args.only, images=args.images),
         args.out,
         quick=args.quick,
         thorough=args.thorough,
@@ -118,8 +125,11 @@ def _show(page: Path) -> None:
         print(f"patchdyn: no browser could be opened: open {page} by hand", file=sys.stderr)
 
 
-def choose(only: list[str] | None) -> tuple[Claim, ...]:
-    """Return the claims asked for (``None``: all), in the order of the paper."""
+def choose(only: list[str] | None, *, images: bool = False) -> tuple[Claim, ...]:
+    """Return the claims to run, in the order of the papers.
+
+    By default these are all but those on real images.
+    """
     from simulations.reproduction.registry import claim_ids, load
 
     for wanted in only or ():
@@ -127,7 +137,8 @@ def choose(only: list[str] | None) -> tuple[Claim, ...]:
             raise BadInput(
                 f"--only {wanted[:60]} is not allowed: choose among {', '.join(claim_ids())}"
             )
-    return tuple(load(claim) for claim in claim_ids() if only is None or claim in only)
+    chosen = only or claim_ids("vision" if images else "")
+    return tuple(load(claim) for claim in claim_ids() if claim in chosen)
 
 
 def run_claims(
