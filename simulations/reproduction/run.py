@@ -46,8 +46,8 @@ def reproduce(
     """Run the claims that the folder does not contain yet, then write the report.
 
     Each claim is stored as soon as it is finished. A claim that raises is recorded as failed to run
-    and the others still run. Ctrl-C ends the run and writes the report of what is finished. With more than one worker, claims run side by side in processes;
-    the report is the same. With ``single_file`` the page holds its figures.
+    and the others still run. Ctrl-C ends the run and writes the report of what is finished. With
+    more than one worker, claims run in parallel in processes; the report is the same. With ``single_file`` the page holds its figures.
 
     Raises
     ------

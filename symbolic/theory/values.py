@@ -49,7 +49,7 @@ def checked(theory: Theory, values: Mapping[str, Any]) -> dict[str, float]:
         )
     for source in theory.data:
         if isinstance(source, Subset):
-            of = _at(sp.Add(*(part.count for part in source.over.parts)), found)
+            of = _at(source.over.count, found)
             size = _at(source.size, found)
             require(
                 bool(size.is_integer and 0 <= size <= of),

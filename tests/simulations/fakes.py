@@ -81,7 +81,7 @@ def fake_registry(*claims: Claim) -> SimpleNamespace:
     """What stands in for the module ``simulations.reproduction.registry``."""
     known = {claim.id: claim for claim in claims}
     return SimpleNamespace(
-        claim_ids=lambda: tuple(known), load=known.__getitem__, words=known.__getitem__
+        claim_ids=lambda extra=None: tuple(known), load=known.__getitem__, words=known.__getitem__
     )
 
 
