@@ -108,6 +108,8 @@ def _check(args: argparse.Namespace) -> int:
 
     if _given(args) or any((args.tolerance, args.out, args.plot)):
         raise BadInput("--check is not allowed with parameters, --tolerance, --out or --plot")
+    if not args.check.is_file():
+        raise BadInput(f"--check {args.check} is not allowed: there is no such file")
     try:
         with progress_bar("check") as bar:
             enclosure = check(args.check, bar)

@@ -206,7 +206,7 @@ def _entries(theory: Theory) -> sp.Expr:
     """Return how many entries the parameters have together, in the sizes."""
     return sp.Add(
         *(
-            sp.Mul(*(sp.Add(*(part.count for part in where.parts)) for where in tensor.axes))
+            sp.Mul(*(where.count for where in tensor.axes))
             for tensor in theory.parameters
         )
     )

@@ -7,7 +7,7 @@ each runs over, and the line of the user's file that made it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import sympy as sp
@@ -162,27 +162,53 @@ class Node:
         return tuple(found)
 
     def renamed(self, names: Mapping[str, str]) -> Node:
-        """Return the expression with other names of its free indices; no new one may be bound."""
-        if not any(names.get(index, index) != index for index in self.axes):
+        """Return the expression with other names of its free indices; two may become one.
+
+        No new name is captured: the bound index of a sum or softmax gets a name of its own where it
+        has the new name of another index.
+        """
+        names = {index: names.get(index, index) for index in self.axes}
+        if all(old == new for old, new in names.items()):
             return self
-        if self.op == "sum":
-            names = {old: new for old, new in names.items() if old != self.detail}
-        detail = names.get(self.detail, self.detail) if self.op == "softmax" else self.detail
+        inner, detail = names, self.detail
+        if self.op in ("sum", "softmax"):
+            others = {new for old, new in names.items() if old != detail}
+            detail = _unused(names.get(detail, detail), others)
+            inner = {**names, self.detail: detail}
+        axes = {inner[index]: where for index, where in self.axes.items()}
         found = Node(
             self.op,
-            tuple(x.renamed(names) for x in self.arguments),
+            tuple(x.renamed(inner) for x in self.arguments),
             detail,
-            tuple(names.get(index, index) for index in self.indices),
-            {names.get(index, index): where for index, where in self.axes.items()},
-            frozenset(),
+            tuple(inner[index] for index in self.indices),
+            axes,
         )
         for index in self.odd:  # two that become one are even together
-            found.odd ^= {names.get(index, index)}
+            found.odd ^= {inner[index]}
         found.where = self.where
+        if self.op == "softmax" and detail != names[self.detail]:
+            return _at(found, names[self.detail])
         return found
 
     def __bool__(self) -> bool:
         raise TheoryError("a condition on an expression is not allowed: its value is not known yet")
+
+
+def _unused(name: str, others: Collection[str]) -> str:
+    """Return a name that is none of the others."""
+    while name in others:
+        name += "'"  # no identifier
+    return name
+
+
+def _at(weights: Node, index: str) -> Node:
+    """Return softmax weights where their own index is another one of their indices."""
+    bound = weights.detail
+    where = weights.axes[bound]
+    both = {bound: where, index: where}
+    body = multiply(weights, Node("same", (), Same(where), (bound, index), both))
+    axes = {name: own for name, own in body.axes.items() if name != bound}
+    return Node("sum", (body,), bound, axes=axes)
 
 
 def _flips(argument: Node, how: str, index: str = "") -> str:

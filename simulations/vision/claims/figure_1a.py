@@ -221,6 +221,11 @@ CLAIM = Claim(
     run=run,
     quick_note="150 steps instead of 400, two runs, no control",
     thorough_note="1,500 steps instead of 400, where vanilla attention is done",
+    amended=(
+        "P had to be local in every run at first. Four of five was chosen after a full run of 400 "
+        "steps under that criterion had been seen (all ten runs were local), and 400 steps instead "
+        "of 250 after runs in which four or five of five were local, as rounding decided."
+    ),
     depends=(
         "crops that packages ship (not ImageNet); dynamics.locality and its nulls; a ViT of two "
         "layers and 39,000 parameters"
