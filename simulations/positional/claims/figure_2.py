@@ -51,7 +51,7 @@ def run(context: Context) -> Outcome:
     verdict, summary = judge(trained)
     return Outcome(
         verdict,
-        _numbers(data),
+        _numbers(data, context.seed),
         SMALL,
         {"architectures": [
             {"name": one.name, "task": asdict(one.task), "student": asdict(one.student),
@@ -137,8 +137,8 @@ def _summarize(data: xarray.Dataset, name: str) -> Trained:
     )
 
 
-def _numbers(data: xarray.Dataset) -> list[Measured]:
-    level = linear_level(_D // _C, np.random.default_rng(0), 500_000)
+def _numbers(data: xarray.Dataset, seed: int) -> list[Measured]:
+    level = linear_level(_D // _C, np.random.default_rng(seed), 500_000)
     measured = measured_at({"L": _D // _C}, ("linear_level", "linear level", level))
     kinds = {
         "error": "test error",
