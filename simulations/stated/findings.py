@@ -205,10 +205,7 @@ def _small(theory: Theory, given: dict[str, float]) -> tuple[dict[str, float], F
 def _entries(theory: Theory) -> sp.Expr:
     """Return how many entries the parameters have together, in the sizes."""
     return sp.Add(
-        *(
-            sp.Mul(*(where.count for where in tensor.axes))
-            for tensor in theory.parameters
-        )
+        *(sp.Mul(*(where.count for where in tensor.axes)) for tensor in theory.parameters)
     )
 
 
