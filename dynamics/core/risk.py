@@ -118,7 +118,8 @@ class Risk(ABC):
     def doubt(self, run: Trajectory) -> tuple[int, str]:
         """Return how many records of a run are known, and why the others are not.
 
-        By default all, and "". A run that came to its end is cut there and becomes inaccurate.
+        By default all, and "". A run that is complete or stalled is cut there and becomes
+        inaccurate.
         """
         return len(run.time), ""
 

@@ -211,8 +211,8 @@ def assemble(
 ) -> Any:
     """Evaluate loss and bound at the recorded states; cut the trajectory where that fails.
 
-    What else is known then of the observables is kept. A run that is complete is cut where its
-    risk doubts it. ``population`` is a :class:`dynamics.core.risk.Risk`.
+    What else is known then of the observables is kept. A run that is complete or stalled is cut
+    where its risk doubts it. ``population`` is a :class:`dynamics.core.risk.Risk`.
     """
     read = ("loss", "bound", *population.trajectory.observables)
     rows: list[dict[str, Any]] = []
@@ -244,7 +244,7 @@ def assemble(
         observed=known,
         **rest,
     )
-    if status is not Status.COMPLETED:
+    if status not in (Status.COMPLETED, Status.STALLED):
         return run
     certain, sentence = population.doubt(run)
     if certain == kept:

@@ -64,7 +64,7 @@ class StatedTrajectory(Trajectory):
     @property
     def gradient_bound(self) -> Array:
         """Certified errors of the slopes at the records, (n, len(order_parameters))."""
-        return self.observation("gradient_bound")
+        return self.observation("gradient_bound").reshape(self.states.shape)
 
     @property
     def largest_gradient_bound(self) -> Array:
@@ -182,9 +182,9 @@ class StatedRisk(Risk):
         at = np.asarray(state, float)
         strict = self._bounds(at, self._constants, *self._with_errors, slopes, errors)
         rest, each = self.left_out(state)
-        bound = final(strict[1] + abs(loss - strict[0]) + rest)
-        found = map(final, (errors + np.abs(gradient - slopes) + each).tolist())
-        return Value(loss, bound, gradient, np.array(list(found)))
+        bound = final(strict[1] + abs(loss - strict[0])) + rest
+        found = [final(x) for x in (errors + np.abs(gradient - slopes)).tolist()]
+        return Value(loss, bound, gradient, found + each)
 
     def doubt(self, run: Trajectory) -> tuple[int, str]:
         """Return where a run starts to move by rounding (see `Risk.doubt`), and a sentence.
@@ -194,7 +194,7 @@ class StatedRisk(Risk):
         much that less does not count.
         """
         slopes = np.array([self._evaluate(row)[1] for row in run.states]).reshape(run.states.shape)
-        bounds = run.observation("gradient_bound")
+        bounds = run.observation("gradient_bound").reshape(run.states.shape)
         unsure = ~(np.abs(slopes) > bounds)
         moved = np.abs(np.diff(run.states, axis=0)) * (unsure[1:] & unsure[:-1])
         allowed = _ABSOLUTE + _RELATIVE * np.abs(run.states).max(axis=0, initial=0.0)

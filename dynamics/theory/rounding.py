@@ -33,7 +33,7 @@ FUNCTION, POWER = 4.0 * UNIT, 8.0 * UNIT
 @kernel
 def final(error: float) -> float:
     """Return a bound that includes the rounding of all bounds; infinite where it is undefined."""
-    outward = OUTWARD * error + TINY
+    outward = OUTWARD * error
     return outward if outward < math.inf else math.inf
 
 
@@ -138,11 +138,13 @@ def tanh(x):
 
 @kernel
 def sigmoid(x):
-    """Return 1 / (1 + e^-x); its logarithm has a slope of at most 1."""
+    """Return 1 / (1 + e^-x); its logarithm and that of 1 less it have slopes of at most 1."""
     found = functions.sigmoid(x[0])
     if not x[1] <= 1.0:
         return found, functions.sigmoid(x[0] + OUTWARD * x[1]) * OUTWARD + TINY
-    return found, (found + TINY) * (_growth(x[1]) + 2.0 * FUNCTION + 2.0 * UNIT) + TINY
+    own = 2.0 * FUNCTION + 2.0 * UNIT
+    carried = min(found + TINY, 1.0 - found + own) * _growth(x[1])
+    return found, carried + own * found + TINY
 
 
 @kernel
