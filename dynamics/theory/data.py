@@ -89,8 +89,9 @@ class Law:
     @property
     def in_balls(self) -> bool:
         """Whether chances are balls; where one is, all are taken to be."""
-        sets = [x for larger in self.larger for x in (larger, *larger.inner)]
-        return any(x.weight.dtype == object for x in sets) or any(
+        weights = [x.weight for x in self.larger]
+        weights += [inner.weight for x in self.larger for inner in x.inner]
+        return any(weight.dtype == object for weight in weights) or any(
             isinstance(x, arb) for x in self.subset_ways
         )
 
