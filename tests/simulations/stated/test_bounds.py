@@ -85,7 +85,7 @@ def test_risk_and_gradient_are_within_their_bounds(name):
 
 @pytest.mark.parametrize("name", FILES)
 def test_the_bounds_are_small_where_states_are_ordinary(name):
-    """Measured: at most 1.4e-14 of the loss, and of the largest slope."""
+    """At most 1e-12 of the loss, and of the largest slope."""
     _, problem, risk, _ = prepared(name)
     rng = np.random.default_rng(0)
     for _ in range(10):
