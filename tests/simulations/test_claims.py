@@ -68,7 +68,9 @@ TINY = {"D": 8, "C": 2, "qD": 4.0, "nu": 1e-3, "beta": 0.5}
 AMENDED = {
     "theorem-3.1", "lemma-4.3", "gamma-ge-rho-boundary", "gamma-ge-rho-certified",
     "gamma-ge-rho", "random-initialization", "encodings", "figure-1a", "li-sample-complexity",
-    "li-noise", "theory-in-context", "theory-induction",
+    "li-noise", "li-sparsification", "li-proposition-2", "transfer-partial",
+    "augmentation-makes-locality",
+    "theory-in-context", "theory-induction",
 }  # fmt: skip
 
 
