@@ -159,8 +159,8 @@ class Constant(Scalar):
                 raise ValueError
         except (ValueError, ZeroDivisionError, OverflowError):
             raise TheoryError(
-                f"{name} = {shown(allowed)} is not allowed: a constant's domain must be 'real', "
-                "'> 0', '>= 0', 'in (0, 1]' or the like"
+                f"{name} = {shown(allowed)} is not allowed: the domain of a constant must be "
+                "'real', '> 0', '>= 0', 'in (0, 1]' or the like"
             ) from None
 
     @property
