@@ -79,7 +79,7 @@ def verdict(seed, relative=False):
     except ToleranceError as refusal:
         assert str(refusal).startswith(f"tolerance = {tolerance:g} cannot be met")  # noqa: PT017
         reachable = refusal.reachable
-        assert not reachable <= tolerance  # noqa: PT017
+        assert not reachable <= tolerance
         if not reachable < 0.05:
             return "refused"
         tolerance = 2.0 * reachable
