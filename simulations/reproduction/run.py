@@ -47,7 +47,8 @@ def reproduce(
 
     Each claim is stored as soon as it is finished. A claim that raises is recorded as failed to run
     and the others still run. Ctrl-C ends the run and writes the report of what is finished. With
-    more than one worker, claims run in parallel in processes; the report is the same. With ``single_file`` the page holds its figures.
+    more than one worker, claims run in parallel in processes; the report is the same. With
+    ``single_file`` the page contains its figures.
 
     Raises
     ------

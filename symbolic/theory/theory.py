@@ -130,7 +130,8 @@ class Theory:
             f"name = {shown(name)} is not allowed: a theory is named by letters and digits",
         )
         require(
-            not isinstance(claims, str), f"claims = {shown(claims)} must be a sequence of texts"
+            not isinstance(claims, str),
+            f"claims = {shown(claims)} is not allowed: it must be a sequence of texts",
         )
         self.claims, self.usual = tuple(claims), dict(usual or {})
         for claim in self.claims:
@@ -263,7 +264,11 @@ class Theory:
             slope = Tangent(order.tensor, order.key).of(loss)
             total = sp.Integer(0) if slope is None else lift.value(centred(slope), Pattern())
             gradient[order.name] = total / order.count
-        return Reduced(lift.value(centred(loss), Pattern()), gradient, lift.steps)
+        found = Reduced(lift.value(centred(loss), Pattern()), gradient, lift.steps)
+        values = [found.loss, *gradient.values(), *(step.value for step in found.steps.values())]
+        singular = any(value.has(sp.nan, sp.zoo, sp.oo, -sp.oo) for value in values)
+        require(not singular, "the loss or its gradient divides by 0 for all sizes", self.where)
+        return found
 
     @cached_property
     def entries(self) -> dict[tuple[Tensor, tuple[Any, ...]], sp.Expr]:

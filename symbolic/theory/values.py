@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -65,13 +66,13 @@ def _require_finite(theory: Theory, values: Mapping[str, float]) -> None:
     """Refuse values at which a start, a variance or another number of a theory is singular."""
     listed = ", ".join(f"{name} = {value:g}" for name, value in values.items()) or "any values"
     for expression in set(theory.scalars()):
-        if expression.free_symbols:
-            number = _at(expression, values)
-            require(
-                bool(number.is_real and number.is_finite) and bool(abs(number) <= LARGEST_NUMBER),
-                f"{expression} is no finite real number at {listed}: choose others",
-                theory.where,
-            )
+        number = _at(expression, values)
+        require(
+            bool(number.is_real and number.is_finite) and bool(abs(number) <= LARGEST_NUMBER),
+            f"{expression} is not allowed at {listed}: it must be real and at most "
+            f"10^{math.log10(LARGEST_NUMBER):g} in modulus",
+            theory.where,
+        )
     for source in theory.data:
         for variance in getattr(source, "variances", ()):
             require(

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure as Canvas
 
 from simulations.files.store import write_dataset
 from simulations.positional.claims import figure_2, figure_3, theorem_3_1, theorem_3_2
-from simulations.reproduction.claim import Verdict
+from simulations.reproduction.claim import Context, Verdict
 from simulations.reproduction.registry import claim_ids
 from simulations.reproduction.run import render
 from tests.simulations.quick import assert_complete, outcome
@@ -78,6 +78,17 @@ class TestNumbers:
         assert found.number("linear_level", L=4) == pytest.approx(0.0956, abs=0.002)
         one = {"architecture": "A = P^T P, 1 filter"}
         assert (found.number("share", **one), found.number("runs", **one)) == (1.0, 2)
+
+    def test_linear_level_of_figure_2_is_drawn_from_the_root_seed(self, monkeypatch):
+        short = [
+            figure_2.Architecture("one", figure_2.Task(16, 4, 4, True),
+                                  figure_2.Student("gram", encoding=16, init=1.0), 1e-2, 15, (0, 1))
+        ]  # fmt: skip
+        monkeypatch.setattr(figure_2, "_architectures", lambda *_: short)
+        for seed in (0, 1):
+            level = figure_2.linear_level(4, np.random.default_rng(seed), 500_000)
+            found = figure_2.run(Context(quick=True, seed=seed))
+            assert found.number("linear_level", L=4) == level
 
     def test_data_point(self):
         found = outcome("figure-3")

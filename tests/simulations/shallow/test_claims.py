@@ -105,6 +105,29 @@ class TestJudgesBothWays:
             slopes |= {(regime, ratio): trained for regime in ("first order", "hinge", "slides")}
         assert judge_samples({key: (x, x, x) for key, x in slopes.items()})[0] is verdict
 
+    @pytest.mark.parametrize("regime", ["first order", "hinge"])
+    @pytest.mark.parametrize(
+        ("ratio", "low", "high", "part"),
+        [
+            (None, -4.0, -3.51, HOLDS),
+            (None, -4.0, -3.49, FINDING),
+            (None, -3.51, -3.0, FINDING),
+            (None, -3.49, -3.0, FAILS),
+            *((ratio, *ends) for ratio in (1.0, 3.0) for ends in (
+                (-2.49, -1.0, HOLDS), (-2.51, -1.0, FINDING),
+                (-3.0, -2.49, FINDING), (-3.0, -2.51, FAILS))),
+        ],
+    )  # fmt: skip
+    def test_samples_by_the_interval_of_each_slope(self, regime, ratio, low, high, part):
+        """Trained on the statement is not excluded: it holds in one regime only."""
+        slopes = {(name, None): (-4.2, -4.5, -3.9) for name in ("first order", "hinge", "slides")}
+        for name in ("first order", "hinge", "slides"):
+            slopes |= {(name, one): (-1.3, -1.6, -1.0) for one in (1.0, 3.0)}
+        assert judge_samples(slopes)[0] is HOLDS
+        slopes[regime, ratio] = ((low + high) / 2.0, low, high)
+        expected = FINDING if regime == "hinge" and part is FAILS else part
+        assert judge_samples(slopes)[0] is expected
+
     def test_half_of_the_training_sets_hold_every_sample(self):
         """By drawing them: a coin for each of two kinds, and six kinds by trial."""
         close(seen_by_half(2), 2.0, rel=1e-10)

@@ -170,6 +170,18 @@ class TestVerdictsCouldComeOutOtherwise:
         assert augmentation.judge(every | dict.fromkeys(plain, none))[0] is Verdict.FINDING
         assert augmentation.judge(every | {shifts[0]: none})[0] is Verdict.FINDING
         assert augmentation.judge(every | dict.fromkeys(shifts, none))[0] is Verdict.FAILS
+        half = none.interval[1] - none.z.mean()
+        for mean, alone, both in (  # the interval must lie above 0, or end below 2
+            (0.01 + half, Verdict.HOLDS, Verdict.HOLDS),
+            (half - 0.01, Verdict.FINDING, Verdict.FAILS),
+        ):
+            part = none._replace(z=mean + noise - noise.mean())
+            assert augmentation.judge(every | {shifts[1]: part})[0] is alone
+            assert augmentation.judge(every | dict.fromkeys(shifts, part))[0] is both
+        for end, both in ((1.99, Verdict.FAILS), (2.01, Verdict.FINDING)):
+            wide = 20.0 * (noise - noise.mean())
+            part = none._replace(z=end - 20.0 * half + wide)
+            assert augmentation.judge(every | dict.fromkeys(shifts, part))[0] is both
 
 
 class TestSection2Data:

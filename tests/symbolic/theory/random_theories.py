@@ -91,7 +91,19 @@ class _Loss:
     def text(self):
         """Return a loss: some terms without free indices, and one in which all parameters are."""
         degree = self.rng.choice([2, 2, 4]) if self.gaussian else 0
-        return " + ".join(["U[()]**2 / 2", *(self.closed(number, degree) for number in (1, 2, 3))])
+        terms = [self.closed(number, degree) for number in (1, 2, 3)]
+        return " + ".join(["U[()]**2 / 2", *terms, self.joint()])
+
+    def joint(self):
+        """Return a sum over two or three indices of one set that no summand can be moved out of."""
+        where = self.rng.choice(self.sets)
+        names = "ijk"[: self.rng.choice([2, 3])]
+        leaves = [self.leaf({name: where}, 0) for name in names]
+        text = f"(0.2 * {' * '.join(text for text, _ in leaves)} + U[()])"
+        text += self.rng.choice(FUNCTIONS)
+        for name in sorted(set().union(*(used for _, used in leaves))):
+            text = f"({text}).sum({name!r})"
+        return text
 
     def closed(self, number, degree):
         """Return a sum over so many indices, of sets that may be the same."""
@@ -109,7 +121,9 @@ class _Loss:
         free = {name: where for name, where in free.items() if rng.random() < 0.85}
         if depth == 0:
             return self.leaf(free, degree)
-        kind = rng.choice(["add", "multiply", "multiply", "sum", "sum", "softmax", "function", "function"])
+        kind = rng.choice(
+            ["add", "multiply", "multiply", "sum", "sum", "softmax", "function", "function"]
+        )
         if kind == "add":
             (a, used), (b, others) = (self.expression(free, depth - 1, degree) for _ in "ab")
             return f"({a} + {b})", used | others

@@ -213,7 +213,9 @@ def _patch_errors(s, n, first, C, model, of_weights, rows):
 def patch_error(s, n, T, C, model, of_weights, p):
     r"""Bound the errors of ``row_gradient``: its value and its derivatives in alpha, gamma, rho.
 
-    With ``c`` in error by ``e``, ``b >= |c|, |c_empty|`` and ``B = kappa |alpha| b`` the activation
+    ``own`` takes 2 u of its terms (``e_own`` has 3), then ``c_empty``, ``c`` and the factor kappa
+    alpha at most 4 u b, ``b >= |c|, |c_empty|``. With all that in ``e``, the error of ``c``, and
+    ``B = kappa |alpha| b`` the activation
     is in error by ``(nu + p B^(p-1)) kappa |alpha| e`` and its own rounding, which is relative to
     ``nu B + B^p``; its excess slope, ``p (O - O_e)(O + O_e)(O^(p-3) + ... + O_e^(p-3))``, by three
     terms, one for each factor.
@@ -223,7 +225,7 @@ def patch_error(s, n, T, C, model, of_weights, p):
     u = UNIT
     c_empty, own = T * Xi, GX * n + LG * s
     e_own = e_GX * abs(n) + e_LG * abs(s) + 3.0 * u * (abs(GX * n) + abs(LG * s))
-    e = e_own + e_Xi * abs(T) + 3.0 * u * (abs(c_empty) + abs(own))
+    e = e_own + e_Xi * abs(T)
     b = max(abs(c_empty + own), abs(c_empty)) + e
     e += 4.0 * u * b
     scale = abs(alpha * kappa)
