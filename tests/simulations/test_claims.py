@@ -69,7 +69,7 @@ AMENDED = {
     "theorem-3.1", "lemma-4.3", "gamma-ge-rho-boundary", "gamma-ge-rho-certified",
     "gamma-ge-rho", "random-initialization", "encodings", "figure-1a", "li-sample-complexity",
     "li-noise", "li-sparsification", "li-proposition-2", "transfer-partial",
-    "augmentation-makes-locality",
+    "theorem-4.2", "augmentation-makes-locality",
     "theory-in-context", "theory-induction",
 }  # fmt: skip
 

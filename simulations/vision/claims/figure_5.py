@@ -220,7 +220,7 @@ def _finding(outcome: Outcome) -> str:
     ends = zip(*(outcome.values(f"{end}_error", model="CNN") for end in ("least", "largest")))
     plain, moved, *_ = (f"{least:.2f} to {largest:.2f}" for least, largest in ends)
     return (
-        f"A CNN's error goes from {plain} to {moved} on permuted patches; that a ViT's stays is an "
+        f"CNN error {plain} over runs, {moved} on permuted patches; that a ViT's stays is an "
         "identity of its architecture."
     )
 

@@ -188,7 +188,7 @@ class TestVerdictsCouldComeOutOtherwise:
         good = theorem_4_2.Ending(
             5, True, 5, 5, (30.0,) * 5, (math.inf,) * 5, 600, 1.0, 0.005, 0.1, 18.0, 0.006, 0.1, 0.1
         )
-        growing, flat = (0.7, 0.5, 0.9), (0.1, -0.2, 0.4)
+        growing, flat = (0.7, 0.5, 0.9), (-0.2, -0.4, 0.0)
         judge = theorem_4_2.judge
         assert judge([("a", good)], True, growing)[0] is Verdict.HOLDS
         outside = good._replace(within=False, once=0, associated=0, disagreement=0.5, ratio=1.0)
@@ -199,6 +199,7 @@ class TestVerdictsCouldComeOutOtherwise:
         assert "1 lose it again at steps 250 to 250 of 600" in summary
         assert "N^0.70 (0.50 to 0.90)" in summary
         assert judge([("a", gone)], True, flat)[0] is Verdict.FAILS
+        assert judge([("a", gone)], True, (0.1, -0.2, 0.01))[0] is Verdict.FINDING  # undecided
         assert judge([("a", good)], False, growing)[0] is Verdict.FINDING  # lost at another N
         never = good._replace(once=2, associated=2, lost=(math.nan,) * 3 + (math.inf,) * 2)
         assert judge([("a", never)], True, growing)[0] is Verdict.FAILS

@@ -169,20 +169,14 @@ class TestJudgesBothWays:
         [(1.02, "shown"), (0.98, "undecided"), (-0.98, "undecided"), (-1.02, "absent")],
     )
     def test_removal_helps_by_the_interval_against_each(self, other, beyond, effect):
-        """A tenth less by more than the half-width of Student's interval at .9975."""
+        """Less by more than the half-width of Student's interval at .9975."""
         signs = np.tile([1.0, -1.0], 8)  # 16 runs, standard error s / sqrt(15)
         half = stats.t.ppf(0.5 + 0.9975 / 2.0, 15) / math.sqrt(15.0)
         removed = np.full(16, 0.5)
         losses = {"nothing": np.full(16, 2.0), "15 random": np.full(16, 2.0)}
         losses |= {"15 irrelevant": removed}
-        losses[other] = (removed + 0.01 * (beyond * half + signs)) / 0.9
+        losses[other] = removed + 0.01 * (beyond * half + signs)
         assert helps(losses, "15 irrelevant", 2) == effect
-
-    @pytest.mark.parametrize(("share", "effect"), [(0.89, "shown"), (0.91, "absent")])
-    def test_removal_helps_from_a_tenth_on(self, share, effect):
-        loss = np.linspace(1.0, 1.001, 16)
-        losses = {"nothing": loss, "15 random": loss, "15 noisiest": share * loss}
-        assert helps(losses, "15 noisiest", 2) == effect
 
     @pytest.mark.parametrize(
         ("changes", "verdict"),
