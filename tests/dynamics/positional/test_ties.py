@@ -4,7 +4,6 @@ Trusts: the sign in Arb balls and integers (``ball_reference``).
 """
 
 import itertools
-import math
 import random
 
 import numpy as np
