@@ -37,6 +37,9 @@ class Stub:
     def certified_loss(self, state):
         return SimpleNamespace(loss=math.exp(-state.alpha), bound=1e-9)
 
+    def doubt(self, run):
+        return len(run.time), ""
+
 
 def run_of(case, gamma, status=Status.COMPLETED, records=6, rho=lambda t: 0.0):
     """Return a run with alpha = 1 + t and known gamma and rho over times 0 .. 1."""

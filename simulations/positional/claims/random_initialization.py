@@ -166,8 +166,8 @@ def _finding(outcome: Outcome) -> str:
     drawn, zero = (ends("share", start, ".2f") for start in ("c = 1", "c = 0"))
     error, other = (ends("error", start, ".2g") for start in ("c = 1", "c = 0"))
     return (
-        f"{where}, 95 %: from the draw {drawn} of the rows associate, from 0 {zero}; test errors "
-        f"{error} and {other}."
+        f"{where}: {drawn} of the rows associate (from 0: {zero}); test error {error} (from 0: "
+        f"{other})."
     )
 
 

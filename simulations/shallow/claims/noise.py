@@ -319,7 +319,7 @@ def _finding(outcome: Outcome) -> str:
         f"{outcome.number('growth_high', knob=knob, run=WITH):.1f}"
         for knob in KNOBS
     )
-    return f"Factor on the samples of an error as large as what it disturbs (95 %): {factors}."
+    return f"Factor on N of an error as large as what it disturbs (95 %): {factors}."
 
 
 CLAIM = Claim(

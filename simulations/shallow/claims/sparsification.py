@@ -187,12 +187,11 @@ def _figure(found: np.ndarray, sizes: tuple[int, int, int]) -> Any:
 
 def _finding(outcome: Outcome) -> str:
     parts = [
-        f"{name} "
-        + ", ".join(f"{outcome.number('effect', noise=noise, removed=name)} (noise {noise:g})"
-                    for noise in NOISES)
+        f"{name} {', '.join(outcome.number('effect', noise=x, removed=name) for x in NOISES)}"
         for name in HELPFUL.values()
-    ]  # fmt: skip
-    return f"Removed from {L} tokens: {'; '.join(parts)}."
+    ]
+    noises = " and ".join(f"{noise:g}" for noise in NOISES)
+    return f"Removed from {L} tokens, at noise {noises}: {'; '.join(parts)}."
 
 
 CLAIM = Claim(

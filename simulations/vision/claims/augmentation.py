@@ -175,10 +175,7 @@ def _finding(outcome: Outcome) -> str:
         )
         for name in (SHIFTS, NONE)
     )
-    return (
-        f"z of closeness in P (95 %; vanilla, positional): {shifted} on shifted digits, {without} "
-        "without."
-    )
+    return f"z of P (95 %; vanilla, positional): {shifted} on shifted digits, {without} without."
 
 
 CLAIM = Claim(

@@ -35,8 +35,8 @@ LOSSES = {
         '.sum("j")'),
     "Gaussian data of higher degree first": ("U", "g", '(U * g["i"]**4 + g["i"]**2).sum("i")'),
     "nested Gaussian data": (
-        "U, B", "g, pair", '((B["i", "j"] * g["j"]).sum("j") * g["i"]).sum("i") * (pair["r", "i"]**2).sum("r").sum("i")'
-        ' * U'),
+        "U, B", "g, pair", '((B["i", "j"] * g["j"]).sum("j") * g["i"]).sum("i")'
+        ' * (pair["r", "i"]**2).sum("r").sum("i") * U'),
 }  # fmt: skip
 
 
