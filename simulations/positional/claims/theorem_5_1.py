@@ -221,8 +221,8 @@ def _finding(outcome: Outcome) -> str:
         for name in (PRETRAINED, SCRATCH)
     )  # fmt: skip
     return (
-        f"Mean error with log D samples {worst:.3f} at most (95 %); {TOLERANCE} takes {pretrained}, "
-        f"{scratch} from scratch."
+        f"Mean error with log D samples {worst:.3f} at most (95 %); {TOLERANCE} takes "
+        f"{pretrained}, {scratch} from scratch."
     )
 
 
