@@ -17,7 +17,6 @@ from symbolic.theory.sets import IndexSet, Signed
 from symbolic.theory.tensors import Colouring, Gaussian, Sequence, Subset, Tensor
 from symbolic.theory.theory import Theory
 
-
 #: Elements of one index set in the full model, at most.
 MOST_ELEMENTS = 10_000
 
