@@ -126,8 +126,8 @@ class Size(Scalar):
         most = f"at most 10^{math.log10(self.most):g}"
         between = f"{allowed} be a whole number, at least {self.least} and {most}"
         require(whole and self.least <= value <= self.most, between, self.where)
-        if self.divides in sizes:
-            whole = sizes.get(self.divides, 0)
+        if self.divides is not None and self.divides in sizes:
+            whole = sizes[self.divides]
             require(
                 is_number(whole) and whole % int(value) == 0,
                 f"{allowed} divide {self.divides} = {whole}",
