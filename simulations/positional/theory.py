@@ -198,12 +198,12 @@ class Positional(Theory):
     def refuse_hopeless(self, case: Case, population: Risk) -> None:
         """Raise ToleranceError also if a run on samples that were not requested takes too long."""
         super().refuse_hopeless(case, population)
-        assert isinstance(population, Population)
         if population.method != "sampling" or case.settings["method"] == "sampling":
             return
-        states, problem = population.expectation.states, case.problem
+        expectation: Any = vars(population)["expectation"]
+        states, problem = expectation.states, case.problem
         entries = states.total.size * states.plus.size
-        seconds = _PER_IMAGE * population.expectation.samples + _PER_ENTRY * entries
+        seconds = _PER_IMAGE * expectation.samples + _PER_ENTRY * entries
         if seconds > _LONGEST_SAMPLED:
             raise ToleranceError(
                 f"D = {problem.D} is not allowed with q = {problem.q:g}: no certified expectation "
