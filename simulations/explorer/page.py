@@ -67,10 +67,18 @@ class Page:
         Who computes it.
     sweep
         The sweep whose map is drawn above, if there is one.
+    waits
+        Whether the first run waits for `begin`.
     """
 
     def __init__(
-        self, document: Document, view: state.View, workers: Workers, sweep: Sweep | None = None
+        self,
+        document: Document,
+        view: state.View,
+        workers: Workers,
+        sweep: Sweep | None = None,
+        *,
+        waits: bool = False,
     ) -> None:
         self.document, self.workers, self.view = document, workers, view
         try:
@@ -89,8 +97,15 @@ class Page:
         self._quiet = False
         if refused:
             self.status.text = words.refusal(refused, before=False)
-        else:
-            self._ask(view.texts)  # with names that are no parameters: they are refused
+        self._begun = bool(refused)
+        if not waits:
+            self.begin()
+
+    def begin(self) -> None:
+        """Start the first run, once: with names that are no parameters, which are rejected."""
+        if not self._begun:
+            self._begun = True
+            self._ask(self.view.texts)
 
     def _panels(self, sweep: Sweep | None) -> None:
         self.status, self.command = text("status"), text("command")

@@ -1,10 +1,11 @@
 """The door of the explorer: a web server for pages of this machine alone."""
 
 import asyncio
+import contextlib
 import socket
 from collections.abc import Callable
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet
 
 from bokeh.application import Application
 from bokeh.application.handlers import FunctionHandler
@@ -15,8 +16,9 @@ from bokeh.settings import settings
 from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
 from tornado.iostream import IOStream
-from tornado.web import ErrorHandler
+from tornado.web import ErrorHandler, RequestHandler
 
+from dynamics.core.errors import ParameterError
 from simulations import theories
 from simulations.explorer import state
 from simulations.explorer.look import Task, look
@@ -33,6 +35,7 @@ class _Guarded(BokehTornado):
     """Pages for this machine: other hosts, other origins and what no page asks for is refused."""
 
     hosts: frozenset[str] = frozenset()
+    opened: Callable[[Document], None]
 
     def find_handler(self, request: Any, **options: Any) -> Any:
         """Return what answers a request, a refusal where it is not for us."""
@@ -40,11 +43,37 @@ class _Guarded(BokehTornado):
         ours = request.host in self.hosts and (
             origin is None or origin.removeprefix("http://") in self.hosts
         )
+        ours = ours and request.headers.get("Sec-Fetch-Site") != "cross-site"
         asked = request.path in ("/", "/ws") or request.path.startswith("/static/")
         if not (ours and asked):
             code = {"status_code": 404 if ours else 403}
             return self.get_handler_delegate(request, ErrorHandler, code)
+        try:
+            state.read(state.query_of(request.arguments))
+        except ParameterError as refusal:
+            sentence = {"sentence": str(refusal)}
+            return self.get_handler_delegate(request, _BadAddress, sentence)
         return super().find_handler(request, **options)
+
+    def new_connection(self, *arguments: Any) -> Any:
+        """Return the connection of a web socket that was opened; its page may begin to compute."""
+        connection = super().new_connection(*arguments)
+        self.opened(connection.session.document)
+        return connection
+
+
+class _BadAddress(RequestHandler):
+    """Answers an address that is not allowed with one sentence."""
+
+    def initialize(self, sentence: str) -> None:
+        """Keep the sentence."""
+        self._sentence = sentence
+
+    def prepare(self) -> None:
+        """Answer."""
+        self.set_status(400)
+        self.set_header("Content-Type", "text/plain; charset=utf-8")
+        self.finish(f"{self._sentence}\n")
 
 
 class _Closing(HTTPServer):
@@ -95,6 +124,7 @@ class Explorer:
         self.port = int(self._sockets[0].getsockname()[1])
         self.workers = Workers(workers, look)
         self._end: Callable[[], Any] = lambda: None
+        self._pages: WeakKeyDictionary[Document, Page] = WeakKeyDictionary()
 
     @property
     def address(self) -> str:
@@ -102,13 +132,20 @@ class Explorer:
         return f"http://localhost:{self.port}/{state.address(self.view)}"
 
     def page(self, document: Document) -> None:
-        """Fill the document of one tab."""
+        """Fill the document of one tab; its run begins when its web socket is open."""
         view = self.view
         context: Any = document.session_context
         if context is not None and context.request is not None and context.request.arguments:
-            view = asked(context.request.arguments, self.view, fixed=self.sweep is not None)
-        page = Page(document, view, self.workers, self.sweep)
+            with contextlib.suppress(ParameterError):  # of a socket without a page before it
+                view = asked(context.request.arguments, self.view, fixed=self.sweep is not None)
+        page = Page(document, view, self.workers, self.sweep, waits=True)
+        self._pages[document] = page
         document.on_session_destroyed(_goodbye(page))
+
+    def _opened(self, document: Document) -> None:
+        page = self._pages.get(document)
+        if page is not None:
+            document.add_next_tick_callback(page.begin)
 
     async def serve(self) -> None:
         """Serve until :meth:`stop`, or until this is cancelled."""
@@ -116,7 +153,7 @@ class Explorer:
         hosts = frozenset(f"{name}:{self.port}" for name in (HOST, "localhost"))
         application = Application(FunctionHandler(self.page))
         tornado = _Guarded({"/": application}, extra_websocket_origins=sorted(hosts))
-        tornado.hosts = hosts
+        tornado.hosts, tornado.opened = hosts, self._opened
         http = _Closing(tornado, max_body_size=_LARGEST)
         http.add_sockets(self._sockets)
         server = BaseServer(IOLoop.current(), tornado, http)

@@ -15,7 +15,7 @@ import threading
 import traceback
 from collections import deque
 from collections.abc import Callable
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from typing import Any, NamedTuple
 
 from simulations.interrupts import held_back
@@ -129,6 +129,9 @@ class Workers:
             if not self._idle and len(self._members) >= self.number:
                 return
             member = self._idle.pop() if self._idle else self._new()
+            if member.has_ended:  # while it was idle; its thread lets go of it
+                self._members.discard(member)
+                continue
             self._jobs += 1
             member.give(self._waiting.popleft(), self._jobs)
 
@@ -147,6 +150,8 @@ class Workers:
         """Let go of a member whose process ended; one that was ended here is replaced at once."""
         with self._lock:
             self._members.discard(member)
+            if member in self._idle:
+                self._idle.remove(member)
             if self._open and member.ended_here and len(self._members) < self.number:
                 self._idle.append(self._new())
             self._serve()
@@ -167,6 +172,11 @@ class _Member:
         theirs.close()
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the process has ended; it is not collected here."""
+        return bool(wait([self.process.sentinel], timeout=0.0))
 
     def give(self, job: Job, number: int) -> None:
         """Hand over a job; that the process is dead is noticed by the thread."""

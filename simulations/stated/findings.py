@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import product
 from time import perf_counter, process_time
 
 import numpy as np
@@ -16,6 +15,7 @@ from simulations.stated import manifold
 from simulations.stated.digits import Digits
 from simulations.stated.full import FullModel
 from simulations.stated.law import Numbers, law
+from simulations.stated.sizes import few_least
 from symbolic.theory import Theory, TheoryError
 from symbolic.theory.source import source
 
@@ -247,12 +247,7 @@ def _sizes(theory: Theory, given: Mapping[str, float]) -> Iterator[dict[str, flo
     """Yield sizes, the smallest first, but as few as can be at their least, which is special."""
     free = [size for size in theory.sizes if size.name not in given]
     ranges = [range(size.least, min(size.most, size.least + 6) + 1) for size in free]
-    least = [size.least for size in free]
-
-    def order(row: tuple[int, ...]) -> tuple[int, int, tuple[int, ...]]:
-        return sum(x == low for x, low in zip(row, least)), sum(row), row
-
-    for found in sorted(product(*ranges), key=order):
+    for found in few_least(ranges):
         yield {size.name: x for size, x in zip(free, found)}
 
 

@@ -11,7 +11,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from itertools import islice, product
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from simulations.draws import reals
 from simulations.running import error_of_states, horizon_of, solver_parameters, solver_settings
 from simulations.stated import runs
 from simulations.stated.law import Numbers, law
+from simulations.stated.sizes import by_sum
 from simulations.theory import Case, Parameter, Quantity, decades, evenly
 from simulations.theory import Theory as House
 from simulations.values import check_names
@@ -166,7 +167,7 @@ class StatedTheory(House):
         """Yield sizes, smallest first, those at which an order parameter has no entry left out."""
         sizes = self.stated.sizes
         ranges = [range(size.least, min(size.most, size.least + 6) + 1) for size in sizes]
-        for row in islice(sorted(product(*ranges), key=lambda row: (sum(row), row)), _TRIED):
+        for row in islice(by_sum(ranges), _TRIED):
             found = {size.name: x for size, x in zip(sizes, row)}
             if self._has_all(found):
                 yield found

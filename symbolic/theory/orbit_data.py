@@ -8,6 +8,7 @@ for every source on that set. Sets that are not inside another lie in a family o
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 
 import sympy as sp
 
@@ -49,7 +50,12 @@ class Members:
     @property
     def varies(self) -> bool:
         """Whether larger elements can hold different numbers of each kind."""
-        return len(self.kinds) > 1 or self.strewn is not None
+        return self.number_of_kinds > 1 or self.strewn is not None
+
+    @property
+    def number_of_kinds(self) -> int:
+        """How many combinations of values there are."""
+        return prod(len(_values(source)) for source in self.sources)
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
@@ -58,7 +64,7 @@ class Members:
 
     def number(self, family: sp.Expr, kind: int) -> sp.Expr:
         """Return how many elements of a kind one element of a family holds."""
-        if len(self.kinds) == 1 and not self.strewn:
+        if self.number_of_kinds == 1 and not self.strewn:
             return self.part.size
         if self.known is not None:
             return (self.known, self.part.size - self.known)[kind]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import sympy as sp
 
+from symbolic.theory.errors import require
 from symbolic.theory.sets import Exchangeable, IndexSet, Signed
 
 #: An element: its exchangeable set, the number of the larger element it is in, and its own.
@@ -17,6 +18,8 @@ Spot = tuple[Exchangeable, int, int]
 Key = tuple[Spot, ...]
 #: The number of an index of the larger set itself.
 NONE = -1
+#: Orbits of one tensor, at most.
+MOST_ORBITS = 500
 DIAGONAL, EQUAL = "diagonal", "equal"
 
 
@@ -39,6 +42,11 @@ def orbits(axes: tuple[IndexSet, ...]) -> tuple[Orbit, ...]:
 
     An entry in which a coordinate of a signed set occurs an odd number of times changes sign when
     it is flipped: under the group it is 0.
+
+    Raises
+    ------
+    TheoryError
+        If there are more than `MOST_ORBITS`, those counted that vanish.
     """
     found: list[tuple[Key, sp.Expr]] = [((), sp.Integer(1))]
     for where in axes:
@@ -48,6 +56,11 @@ def orbits(axes: tuple[IndexSet, ...]) -> tuple[Orbit, ...]:
             for spot, ways in _extensions(key, where)
             if ways != 0
         ]
+        require(
+            len(found) <= MOST_ORBITS,
+            f"a tensor over {', '.join(map(str, axes))} has more than {MOST_ORBITS} orbits of "
+            "entries, too many to derive: state fewer indices, or fewer sets",
+        )
     return tuple(Orbit(key, name_of(key, axes), _tidy(count)) for key, count in found if _even(key))
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
+from symbolic.theory.cost import require_affordable
 from symbolic.theory.errors import here, require, shown
 from symbolic.theory.expression import Array, Node
 from symbolic.theory.lifted import OPAQUE, RAISED, Lift, Step
@@ -257,6 +258,7 @@ class Theory:
     @cached_property
     def reduced(self) -> Reduced:
         """Loss and gradient per entry on the invariant manifold, for all sizes."""
+        require_affordable(self)
         lift = Lift(self.homes, self.entries)
         gradient = {}
         loss = self.mean.loss

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import queue
 import re
 import signal
 import socket
@@ -16,6 +17,8 @@ from simulations.commands import explore
 from simulations.explorer.state import View
 
 pytest.importorskip("bokeh", reason="the extra explore is not installed")
+from bokeh.client import pull_session
+
 from tests.simulations.explorer.served import ask, serving
 
 SOCKET = {
@@ -61,6 +64,60 @@ class TestDoor:
     @pytest.mark.parametrize("path", ["/autoload.js", "/metadata", "/../pyproject.toml", "/x"])
     def test_what_no_page_asks_for_is_not_there(self, explorer, path):
         assert ask(explorer, path) == 404
+
+    @pytest.mark.parametrize("path", ["/", "/ws", "/static/js/bokeh.min.js"])
+    def test_another_site_is_refused(self, explorer, path):
+        """A picture or a frame in a page of another site: such a request has no origin."""
+        assert ask(explorer, path, **SOCKET, **{"Sec-Fetch-Site": "cross-site"}) == 403
+
+    @pytest.mark.parametrize("site", ["none", "same-origin"])
+    def test_an_address_that_is_typed_or_our_own_is_served(self, explorer, site):
+        assert ask(explorer, "/", **{"Sec-Fetch-Site": site}) == 200
+
+    @pytest.mark.parametrize(
+        ("query", "sentence"),
+        [
+            ("P=" + "1" * 300, "P is not allowed: it must have at most 200 characters"),
+            ("x" * 300 + "=1", "x" * 40 + " is not allowed: it must have at most 200 characters"),
+            ("&".join(f"a{i}=1" for i in range(101)),
+             "this address is not allowed: it must have at most 100 parameters"),
+            ("&".join(["P=1"] * 500),
+             "this address is not allowed: it must have at most 100 parameters"),
+        ],
+    )  # fmt: skip
+    def test_an_address_that_is_too_long_is_one_sentence(self, explorer, query, sentence):
+        connection = HTTPConnection("127.0.0.1", explorer.port, timeout=60.0)
+        with contextlib.closing(connection):
+            connection.request("GET", f"/?{query}")
+            answer = connection.getresponse()
+            assert (answer.status, answer.read().decode()) == (400, f"{sentence}\n")
+
+    @pytest.mark.parametrize("value", ["9" * 199, "1e400", "%00", "%ff", "%F0%9F%98%80", "1/0"])
+    def test_a_value_that_is_not_allowed_is_told_on_the_page(self, explorer, value):
+        assert ask(explorer, f"/?P={value}") == 200
+
+
+def test_a_run_starts_when_the_web_socket_is_open(monkeypatch):
+    """A page that is only fetched, by a prefetch or another program, computes nothing."""
+    with serving(View("masked")) as explorer:
+        started = queue.SimpleQueue()
+        start = explorer.workers.start
+
+        def counted(task, hear):
+            started.put(task)
+            return start(task, hear)
+
+        monkeypatch.setattr(explorer.workers, "start", counted)
+        assert ask(explorer, "/?P=64&horizon=1") == 200
+        with pytest.raises(queue.Empty):
+            started.get(timeout=0.5)
+        session = pull_session(url=f"http://localhost:{explorer.port}/", arguments={"P": "64"})
+        try:
+            task = started.get(timeout=60.0)
+        finally:
+            session.close()
+        assert task.case.values["P"] == 64
+        assert started.empty()
 
 
 def test_stopping_closes_what_is_open():

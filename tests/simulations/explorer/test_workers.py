@@ -2,6 +2,7 @@
 
 import queue
 import time
+from multiprocessing.connection import wait
 
 import pytest
 
@@ -108,3 +109,15 @@ def test_closing_ends_what_runs():
     (member,) = workers._members
     workers.close()
     assert not member.process.is_alive()
+
+
+@pytest.mark.parametrize("noticed", [False, True])
+def test_an_idle_process_that_died_gets_no_job(workers, noticed):
+    serving = process(workers)
+    (member,) = workers._idle
+    member.process.kill()
+    assert wait([member.process.sentinel], timeout=PATIENCE)
+    if noticed:
+        member.wait()
+    assert process(workers) != serving
+    assert len(workers._members) == 1
