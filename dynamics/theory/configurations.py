@@ -115,7 +115,8 @@ def _one_source(
         over = sets[next(s.over for s in sources if s.name == name)[0]]
         elements = sets[source.over[0]]
         hits = {there for there, hit in zip(over.larger.tolist(), known[name]) if hit}
-        forced |= {i: value for i, there in enumerate(elements.larger.tolist()) if there in hits}
+        own = {i: value for i, there in enumerate(elements.larger.tolist()) if there in hits}
+        forced = own | forced  # an element inside what two sources have chosen: the first counts
     free = [
         [(x, p) for x, p in source.law.items() if p > 0.0]
         if i not in forced

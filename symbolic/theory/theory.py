@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import sympy as sp
@@ -12,13 +12,13 @@ from sympy.core.function import AppliedUndef
 from symbolic.theory.errors import here, require
 from symbolic.theory.expression import Array, Node
 from symbolic.theory.lifted import OPAQUE, RAISED, Lift, Step
-from symbolic.theory.numbers import Constant, Size, named
+from symbolic.theory.numbers import Constant, Size, exact, named
 from symbolic.theory.orbit_data import Home, homes
 from symbolic.theory.patterns import Orbit, orbits
 from symbolic.theory.places import Pattern
 from symbolic.theory.sets import Exchangeable, IndexSet
 from symbolic.theory.tangent import Tangent
-from symbolic.theory.tensors import Data, Gaussian, Source, Subset, Tensor
+from symbolic.theory.tensors import Data, Gaussian, Source, Tensor
 from symbolic.theory.tensors import Sequence as Tokens
 from symbolic.theory.weights import centred
 from symbolic.theory.wick import Mean
@@ -294,8 +294,8 @@ class Theory:
         Raises
         ------
         TheoryError
-            If one is missing, unknown or outside its domain, or if a set has no whole number of
-            elements, at least one.
+            If one is missing, unknown or outside its domain, if a set has no whole number of
+            elements, at least one, or if the law of the data is none there.
         """
         names = [size.name for size in self.sizes] + list(self.unknown)
         for name in names:
@@ -318,16 +318,9 @@ class Theory:
                 "at least 1",
                 part.where,
             )
+        numbers = {name: exact(x) for name, x in found.items()}  # 0.1 + 0.2 + 0.7 is 1
         for source in self.data:
-            if isinstance(source, Subset):
-                of = _at(source.over.count, found)
-                size = _at(source.size, found)
-                require(
-                    bool(size.is_integer and 0 <= size <= of),
-                    f"{source.name} has {source.size} = {size} of {of} elements: it must be a "
-                    "whole number, at most all of them",
-                    source.where,
-                )
+            source.require_law(partial(_at, values=numbers))
         return found
 
     @property
