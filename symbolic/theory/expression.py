@@ -12,8 +12,8 @@ from typing import Any
 
 import sympy as sp
 
-from symbolic.theory.errors import TheoryError, here, require
-from symbolic.theory.numbers import exact
+from symbolic.theory.errors import TheoryError, here, require, shown
+from symbolic.theory.numbers import LARGEST_EXPONENT, exact
 from symbolic.theory.sets import Exchangeable, IndexSet
 
 #: Functions of one argument, applied entry by entry; whether they are odd.
@@ -91,6 +91,11 @@ class Node:
             raise TheoryError(
                 f"exponent = {exponent!r} is not allowed: it must be a number or a constant"
             ) from None
+        if power.is_number and abs(power) > LARGEST_EXPONENT:
+            raise TheoryError(
+                f"exponent = {shown(exponent)} is not allowed: it must be at most "
+                f"{LARGEST_EXPONENT} in modulus"
+            )
         if self.odd and not power.is_Integer:
             raise TheoryError(_flips(self, f"to the power {power}"))
         odd = self.odd if power.is_odd else frozenset()

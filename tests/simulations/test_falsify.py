@@ -214,13 +214,16 @@ class TestSearch:
         assert 0.9 < 0.03 * len(runs) < 1.05
 
     def test_a_run_may_not_take_the_whole_budget(self, monkeypatch):
-        import time
+        """By a clock that only reports of progress move, 0.01 s each."""
+        reports = []
 
         def endless(case, progress=None, population=None):
             while True:
-                time.sleep(0.01)
+                reports.append(case)
                 progress(0.5)
 
+        clock = SimpleNamespace(monotonic=lambda: 0.01 * len(reports))
+        monkeypatch.setattr("simulations.falsify.search.time", clock)
         monkeypatch.setattr("simulations.falsify.search._LEAST_OF_A_RUN", 0.05)
         system = changed(POSITIONAL, solve=endless)
         report = falsify("gamma >= rho", system=system, budget=1.0)

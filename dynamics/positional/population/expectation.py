@@ -163,7 +163,7 @@ def certified_sums(states, constants, alpha, gamma, rho, weight_error, tie):
     signs, signs_carry = np.zeros(4), np.zeros(4)
     terms, errors = np.empty(5), np.empty(5)
     relative = weight_error + 40.0 * UNIT  # of a weight, a term and their sum
-    mirrored = tie.factor.size > 1  # a tie is one of mirrored sets
+    mirrored = tie.log.size > 1  # a tie is one of mirrored sets
     for t in range(states.total.size):
         balanced = states.total[t] == 0.0
         for i in range(states.offset[t], states.offset[t + 1]):

@@ -202,7 +202,9 @@ def judge(
     """
     within = [end for _, end in endings if end.within]
     kept = kept_elsewhere and all(end.kept for end in within)
-    if kept and all(end.generalizes and end.because for end in within):
+    if not within:
+        verdict = Verdict.FINDING
+    elif kept and all(end.generalizes and end.because for end in within):
         verdict = Verdict.HOLDS
     elif any(2 * end.once < end.runs or not end.generalizes for end in within) or (
         not kept and growth[1] <= 0.0
@@ -210,7 +212,7 @@ def judge(
         verdict = Verdict.FAILS
     else:
         verdict = Verdict.FINDING
-    summary = "; ".join(_told(name, end) for name, end in endings)
+    summary = "; ".join(_told(name, end) for name, end in endings) or "nothing was measured"
     if not kept and math.isfinite(growth[0]):
         summary += (
             f"; the step at which association is lost grows like N^{growth[0]:.2f} "
@@ -287,13 +289,13 @@ def gather_sample_sizes(scan: Scan) -> xarray.Dataset:
 
 
 def _finding(outcome: Outcome) -> str:
-    runs, once, lost, error, control = (
+    runs, once, lost, worst, linear = (
         outcome.number(name, setting=LARGE)
-        for name in ("runs", "once", "lost_runs", "test_error", "control")
+        for name in ("runs", "once", "lost_runs", "disagreement", "linear_error")
     )
     return (
-        f"{once} of {runs} runs associate and {lost} lose it again, at a test error of {error:.2g} "
-        f"({control:.2g} with A put back)."
+        f"{once} of {runs} runs associate and {lost} lose it again; P[f* F <= 0] ends at "
+        f"{worst:.2g} at most (uniform attention: {linear:.2g})."
     )
 
 

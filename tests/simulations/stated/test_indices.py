@@ -30,7 +30,9 @@ CONTRACTED = {
     "over columns": 'w * ((P(A, "i", "j", "i") * g["j"]).sum("j") * g["i"]).sum("i")',
     "transposed": 'w * ((P(A, "j", "i", "j") * g["j"]).sum("j") * g["i"]).sum("i")',
     "squared error": '0.5 * ((g["i"] - w * (P(A, "i", "j", "j") * g["j"]).sum("j"))**2).sum("i")',
-    "twice": '((P(A, "i", "j", "j") * P(A, "j", "i", "i") * g["j"]).sum("j") * g["i"] * w).sum("i")',
+    "twice": (
+        '((P(A, "i", "j", "j") * P(A, "j", "i", "i") * g["j"]).sum("j") * g["i"] * w).sum("i")'
+    ),
     "of itself": 'w * (((P(A, "i", "j", "j") * A["i", "j"]).exp().softmax("i") * g["j"]).sum("j")'
                  ' * g["i"]).sum("i")',
     "name of a bound index": 'w * ((P(A, "i", "j", "j") * (P(A, "j", "i", "i") * A["i", "i"])'

@@ -121,7 +121,9 @@ class _Loss:
         free = {name: where for name, where in free.items() if rng.random() < 0.85}
         if depth == 0:
             return self.leaf(free, degree)
-        kind = rng.choice(["add", "multiply", "multiply", "sum", "sum", "softmax", "function", "function"])
+        kind = rng.choice(
+            ["add", "multiply", "multiply", "sum", "sum", "softmax", "function", "function"]
+        )
         if kind == "add":
             (a, used), (b, others) = (self.expression(free, depth - 1, degree) for _ in "ab")
             return f"({a} + {b})", used | others
