@@ -137,6 +137,7 @@ class Theory:
         for claim in self.claims:
             described("claim", claim)
         self.constants: tuple[Constant, ...] = ()  # `load_theory` takes those of the file
+        self.digest: str | None = None  # of the file that `load_theory` read
         for what, kind, given in (
             ("sizes", Size, self.sizes),
             ("parameters", Tensor, self.parameters),
