@@ -7,6 +7,7 @@ kept next to the compiled code, under a digest of the file and of all code that 
 import hashlib
 import math
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
@@ -23,7 +24,7 @@ from dynamics.theory import functions
 from dynamics.theory.data import Orbits, orbits
 from dynamics.theory.kernel import mean, mean_function
 from simulations.stated.full import FullModel
-from simulations.stated.law import Numbers, law
+from simulations.stated.law import law
 from symbolic.theory import Theory, TheoryError
 from symbolic.theory.source import source
 
@@ -91,10 +92,8 @@ def _require_agreement(theory: Theory, mark: Path | None) -> None:
             theory.where,
         )
     if mark is not None:
-        try:
+        with suppress(OSError):  # where nothing can be written each process checks anew
             mark.touch()
-        except OSError:  # each process checks anew
-            pass
 
 
 def _mark(theory: Theory) -> Path | None:

@@ -164,7 +164,6 @@ class Colouring(Source):
                 f"given of {name} = {value} is not allowed: it must be a value of its law",
             )
 
-
     def require_law(self, value: Callable[[sp.Expr], sp.Expr]) -> None:
         """Raise `TheoryError` unless every probability is in [0, 1]."""
         self._require_probabilities(

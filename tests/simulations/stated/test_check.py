@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from dynamics import gradient_flow
-from dynamics.theory.dense import DenseModel
 from simulations.cli import main
 from simulations.stated import check, runs
 from simulations.stated.theory import StatedTheory

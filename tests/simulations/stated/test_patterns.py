@@ -58,6 +58,29 @@ def test_lifted_equals_dense(stated, what):
         assert_lifted_is_dense(theory, {"n": n, "m": m}, state)
 
 
+TWO_HOMES = """\
+n, m = Size("n"), Size("m")
+room = Exchangeable("room", n); person = Exchangeable("person", m, inside=room)
+area = Exchangeable("area", n); spot = Exchangeable("spot", m, inside=area)
+c = Colouring("c", room, {1: 0.25, -2: 0.75}); s = Colouring("s", person, {1: 0.25, -1: 0.75})
+d = Colouring("d", area, {1: 0.5, 3: 0.5}); t = Colouring("t", spot, {1: 0.75, -1: 0.25})
+U = Tensor("U", start=0.1)
+THEORY = Theory("two", "none", sizes=(n, m), parameters=(U,), data=Data(c, s, d, t),
+                loss=lambda U, c, s, d, t: LOSS)
+"""
+
+
+def test_a_term_of_two_larger_sets_is_not_looked_up(stated):
+    """Its value depends on the data of both, and a row holds those of one."""
+    loss = (
+        '((U + c["i"] * d["j"]).tanh() * (0.1 * U * c["i"] + d["j"]).exp()'
+        ' / (1 + (U**2 + c["i"]**2) * d["j"]**2)).sum("i").sum("j")'
+        ' * (1 + s["k"].sum("k")**2 + t["l"].sum("l")**2)'
+    )
+    theory = stated("", "", loss, TWO_HOMES)
+    assert_lifted_is_dense(theory, {"n": 2, "m": 1}, np.array([0.4]))
+
+
 SCORES = {
     "without data": 'A["r", "t"]',
     "of a family": 'A["r", "t"] * (2 + c["t"])**2',
