@@ -184,10 +184,16 @@ def emitted_kernel(
     function.__module__ = plain_twin(beside).__module__
     function.__qualname__ = f"{function.__name__}_{stamp}"
     compiled: Any = numba.njit(error_model="numpy", nogil=True, fastmath=set(fastmath))(function)
-    folder = getattr(getattr(beside, "_cache", None), "cache_path", None)
+    folder = cache_folder(beside)
     if folder is not None:
-        compiled._cache = _EmittedCache(function, folder, stamp)
+        compiled._cache = _EmittedCache(function, str(folder), stamp)
     return compiled
+
+
+def cache_folder(compiled: Any) -> Path | None:
+    """Return where the compiled code of a kernel is kept; ``None``: nowhere."""
+    folder = getattr(getattr(compiled, "_cache", None), "cache_path", None)
+    return None if folder is None else Path(folder)
 
 
 class CacheWarning(UserWarning):

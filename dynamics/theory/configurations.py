@@ -56,8 +56,9 @@ def configurations(
     for source in sources:
         number = prod(len(sets[name]) for name in source.over)
         grown: list[tuple[float, dict[str, tuple[float, ...]]]] = []
+        own = None if source.given else list(_one_source(source, number, sets, sources, {}))
         for chance, known in rows:
-            for p, values in _one_source(source, number, sets, sources, known):
+            for p, values in own or _one_source(source, number, sets, sources, known):
                 grown.append((chance * p, known | {source.name: values}))
                 if len(grown) * number > MOST_NUMBERS:
                     raise ParameterError(
@@ -84,11 +85,11 @@ def _require_few(sources: Sequence[Values], sets: Mapping[str, Elements]) -> Non
             digits += log10(comb(number, source.size))
         elif not source.given:
             digits += number * log10(sum(p > 0.0 for p in source.law.values()))
-    if digits > log10(MOST_NUMBERS):
-        raise ParameterError(
-            f"10^{digits:.2g} configurations of the data are too many for the full model: choose "
-            "smaller sizes"
-        )
+        if digits + log10(number) > log10(MOST_NUMBERS) + 1e-9:
+            raise ParameterError(
+                f"10^{digits:.2g} configurations of the data are too many for the full model: "
+                "choose smaller sizes"
+            )
 
 
 def _one_source(
@@ -115,7 +116,8 @@ def _one_source(
         over = sets[next(s.over for s in sources if s.name == name)[0]]
         elements = sets[source.over[0]]
         hits = {there for there, hit in zip(over.larger.tolist(), known[name]) if hit}
-        forced |= {i: value for i, there in enumerate(elements.larger.tolist()) if there in hits}
+        own = {i: value for i, there in enumerate(elements.larger.tolist()) if there in hits}
+        forced = own | forced  # an element inside what two sources have chosen: the first counts
     free = [
         [(x, p) for x, p in source.law.items() if p > 0.0]
         if i not in forced

@@ -89,9 +89,7 @@ class DenseModel:
 
     def evaluate(self, tensors: Mapping[str, Array]) -> tuple[float, dict[str, Array]]:
         """Return the risk and its gradient in every entry of every parameter."""
-        values: list[Array] = []
-        for step in self.steps:
-            values.append(self._forward(step, values, tensors))
+        values = self._values(tensors)
         loss = float(np.sum(self.weight * values[-1]))
         gradient = {name: np.zeros(self.shape(name)) for name in self.tensors}
         pulls: list[Array | None] = [None] * len(self.steps)
@@ -113,6 +111,17 @@ class DenseModel:
                 known = pulls[argument]
                 pulls[argument] = share if known is None else known + share
         return loss, gradient
+
+    def magnitude(self, tensors: Mapping[str, Array]) -> float:
+        """Return the mean modulus of the loss of a configuration: where they cancel, the scale."""
+        return float(np.sum(self.weight * np.abs(self._values(tensors)[-1])))
+
+    def _values(self, tensors: Mapping[str, Array]) -> list[Array]:
+        """Return the value of every step, one for each configuration."""
+        values: list[Array] = []
+        for step in self.steps:
+            values.append(self._forward(step, values, tensors))
+        return values
 
     def _forward(self, step: Step, values: list[Array], tensors: Mapping[str, Array]) -> Array:
         if step.op == "constant":

@@ -97,7 +97,8 @@ def execute(args: argparse.Namespace) -> int:
 
     theory = load_theory(args.file)
     findings = examine(theory, _values(args.at))
-    findings = replace(findings, digits=along_flow(theory, findings.check.at))
+    if findings.agrees:  # else nothing is run
+        findings = replace(findings, digits=along_flow(theory, findings.check.at))
     print(to_json(findings) if args.json else described(findings))
     return DONE if findings.agrees else FAILED
 

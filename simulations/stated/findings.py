@@ -1,28 +1,19 @@
 """What a stated theory is found to be: its order parameters, held against the full model."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from time import perf_counter, process_time
 
 import numpy as np
-import sympy as sp
 
-from dynamics.core.errors import ParameterError
 from dynamics.theory import closed
-from dynamics.theory.data import Orbits, orbits
 from dynamics.theory.kernel import mean, mean_function
 from simulations.stated import manifold
+from simulations.stated.check import AGREES, Check, compared, finite, small
 from simulations.stated.digits import Digits
-from simulations.stated.full import FullModel
-from simulations.stated.law import Numbers, law
-from simulations.stated.sizes import few_least
-from symbolic.theory import Theory, TheoryError
+from symbolic.theory import Theory
 from symbolic.theory.source import source
 
-#: Largest difference of loss and gradient entries from the full model, of the largest of each.
-AGREES = 1e-11
-#: Sizes tried in search of small ones, and entries of the full model at most.
-MOST_TRIED, MOST_ENTRIES = 2000, 120
 _SPREAD = 0.4  # of the states that are drawn, about the start
 
 
@@ -34,32 +25,6 @@ class OrderParameterFound:
     orbit: str
     entries: str
     start: str
-
-
-@dataclass(frozen=True)
-class Check:
-    """The reduced model against the full one at one state of small sizes.
-
-    ``difference`` is the largest, of loss and gradient entries, relative to the largest entry;
-    ``spread`` that between entries of one orbit. ``miscounted`` names orbits whose number of
-    entries is not the derived one. ``derived`` holds the slope of each order parameter per entry,
-    ``slopes`` those of its entries in the full model.
-    """
-
-    at: dict[str, float]
-    entries: int
-    configurations: int
-    data_orbits: int
-    difference: float
-    spread: float
-    miscounted: tuple[str, ...]
-    derived: dict[str, float]
-    slopes: dict[str, tuple[float, ...]]
-
-    @property
-    def agrees(self) -> bool:
-        """Whether the reduction is that of the full model."""
-        return not self.miscounted and max(self.difference, self.spread) <= AGREES
 
 
 @dataclass(frozen=True)
@@ -105,19 +70,19 @@ def examine(theory: Theory, given: Mapping[str, float] | None = None) -> Finding
     before = process_time()
     text = source(theory)
     derived = process_time() - before
-    values, full, data = _small(theory, dict(given or {}))
+    values, full, data = small(theory, given)
     function, constants = mean_function(text, theory.name), list(values.values())
     start = np.array([full.numbers.real(order.start) for order in theory.orders])
     count = len(start)
     rng = np.random.default_rng(0)
     states = start + _SPREAD * rng.normal(size=(count * (count + 1) // 2 + count + 5, count))
-    evaluate = _finite(lambda state: mean(function, data, state, constants), values)
+    evaluate = finite(lambda state: mean(function, data, state, constants), values)
     evaluate(start)
     before = perf_counter()
     found = [evaluate(state) for state in states]
     seconds = (perf_counter() - before) / len(states)
     gradients = np.array([gradient for _, gradient in found])
-    check = _check(theory, values, full, data, states[0], found[0])
+    check = compared(theory, values, full, data, states[0], found[0])
     closing = closed.closure(lambda state: evaluate(state)[1], start)
     names = [order.name for order in theory.orders]
     linear = closed.linear(gradients)
@@ -141,114 +106,6 @@ def examine(theory: Theory, given: Mapping[str, float] | None = None) -> Finding
         derivation_seconds=derived,
         gradient_seconds=seconds,
     )
-
-
-def _finite(
-    evaluate: Callable[[np.ndarray], tuple[float, np.ndarray]], values: Mapping[str, float]
-) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
-    """Return loss and gradient as a function that raises ParameterError where one is not finite."""
-
-    def checked(state: np.ndarray) -> tuple[float, np.ndarray]:
-        try:
-            loss, gradient = evaluate(state)
-        except (ArithmeticError, ValueError):  # of `math`: a logarithm of 0, an overflow
-            loss, gradient = np.nan, np.zeros(0)
-        if not (np.isfinite(loss) and np.isfinite(gradient).all()):
-            at = ", ".join(f"{name} = {value:g}" for name, value in values.items())
-            raise ParameterError(
-                "the loss or its gradient is not finite at the start or a state near it"
-                + (f" ({at})" if at else "") + ": choose another start, or other values"
-            )  # fmt: skip
-        return loss, gradient
-
-    return checked
-
-
-def _check(
-    theory: Theory,
-    values: Mapping[str, float],
-    full: FullModel,
-    data: Orbits,
-    state: np.ndarray,
-    reduced: tuple[float, np.ndarray],
-) -> Check:
-    names = [order.name for order in theory.orders]
-    loss, gradient = full.dense.evaluate(full.embed(dict(zip(names, state.tolist()))))
-    entries = full.mean(gradient)
-    largest = max([abs(value) for value, _, _ in entries.values()] + [1e-300])
-    differences = [abs(reduced[0] - loss) / max(abs(loss), 1e-300)]
-    differences += [abs(x - entries[name][0]) / largest for name, x in zip(names, reduced[1])]
-    miscounted = [
-        f"orbit {order.orbit!r} has {order.count} entries; the full model has "
-        f"{entries[order.name][2]}"
-        for order in theory.orders
-        if entries[order.name][2] != full.numbers.whole(order.count)
-    ]
-    return Check(
-        at=dict(values),
-        entries=sum(array.size for array in gradient.values()),
-        configurations=len(full.dense.weight),
-        data_orbits=len(data.weight),
-        difference=float(np.max(differences)),
-        spread=max(spread for _, spread, _ in entries.values()) / largest,
-        miscounted=tuple(miscounted),
-        derived=dict(zip(names, reduced[1].tolist())),
-        slopes={name: tuple(x.tolist()) for name, x in full.by_order(gradient).items()},
-    )
-
-
-def _small(theory: Theory, given: dict[str, float]) -> tuple[dict[str, float], FullModel, Orbits]:
-    """Return the smallest sizes at which every orbit has entries, with their two models."""
-    failure: Exception | None = None
-    for name in given:
-        if name in theory.unknown:
-            theory.unknown[name].checked(given[name])
-    of_all, of_each = _entries(theory), sp.Mul(*(order.count for order in theory.orders))
-    for number, sizes in enumerate(_sizes(theory, given)):
-        if number == MOST_TRIED:
-            break
-        constants = _examples(theory)
-        try:
-            values = theory.checked(constants | sizes | given)
-            numbers = Numbers(values)
-            if not given and not numbers.whole(of_each):
-                continue
-            if (entries := numbers.whole(of_all)) > MOST_ENTRIES:
-                raise ParameterError(
-                    f"{entries} entries are too many to check against the full model (most "
-                    f"{MOST_ENTRIES}): choose smaller sizes"
-                )
-            return values, FullModel(theory, values), orbits(law(theory, values))
-        except (TheoryError, ParameterError) as error:
-            failure = failure or error
-    raise failure or ParameterError("no sizes are small enough for the full model")
-
-
-def _entries(theory: Theory) -> sp.Expr:
-    """Return how many entries the parameters have together, in the sizes."""
-    return sp.Add(
-        *(sp.Mul(*(where.count for where in tensor.axes)) for tensor in theory.parameters)
-    )
-
-
-def _examples(theory: Theory) -> dict[str, float]:
-    """Return values of the constants, no two of one domain alike: that might be a symmetry."""
-    alike: dict[str, list[str]] = {}
-    for name, constant in theory.unknown.items():
-        alike.setdefault(constant.allowed, []).append(name)
-    return {
-        name: theory.unknown[name].another(number, len(names))
-        for names in alike.values()
-        for number, name in enumerate(names)
-    }
-
-
-def _sizes(theory: Theory, given: Mapping[str, float]) -> Iterator[dict[str, float]]:
-    """Yield sizes, the smallest first, but as few as can be at their least, which is special."""
-    free = [size for size in theory.sizes if size.name not in given]
-    ranges = [range(size.least, min(size.most, size.least + 6) + 1) for size in free]
-    for found in few_least(ranges):
-        yield {size.name: x for size, x in zip(free, found)}
 
 
 def _linear_forms(forms: np.ndarray, names: list[str]) -> list[str]:

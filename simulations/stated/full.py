@@ -175,7 +175,9 @@ class FullModel:
                 chosen.append(Values(source.name, over, size, {}))
             elif isinstance(source, Colouring):
                 real = self.numbers.real
-                law = {real(x): real(p) for x, p in source.law.items()}
+                law: dict[float, float] = {}
+                for x, p in source.law.items():  # at these constants two values may be the same
+                    law[real(x)] = law.get(real(x), 0.0) + real(p)
                 given = tuple((choice.name, real(x)) for choice, x in source.given.items())
                 coloured.append(Values(source.name, over, None, law, given))
         return [*chosen, *coloured]

@@ -13,6 +13,7 @@ from dynamics.theory.data import Law, orbits, relative_errors
 from dynamics.theory.kernel import compiled
 from dynamics.theory.likely import likely
 from dynamics.theory.risk import StatedProblem, StatedRisk
+from simulations.stated.check import require_agreement
 from simulations.stated.law import Balls, Numbers, law
 from simulations.stated.ranges import bounds
 from symbolic.theory import Theory
@@ -39,7 +40,7 @@ def risk(theory: Theory, *, remainder: float = 0.0, **values: Any) -> StatedRisk
     Raises
     ------
     TheoryError
-        If a size or constant is missing or not allowed.
+        If a size or constant is missing or not allowed, or if the theory fails its check.
     ParameterError
         If there are too many data orbits.
     """
@@ -55,7 +56,8 @@ def problem(theory: Theory, values: dict[str, float]) -> StatedProblem:
 
 
 def risk_of(theory: Theory, problem: StatedProblem, remainder: float = 0.0) -> StatedRisk:
-    """Return the risk of a problem."""
+    """Return the risk of a problem of a theory that passes its check."""
+    require_agreement(theory)
     known = law(theory, problem.values)
     function = compiled(source_of(theory), theory.name)
     found = likely(known, remainder) if remainder else orbits(known)

@@ -25,6 +25,7 @@ from dynamics.theory.risk import ROUNDING, StatedProblem, StatedRisk
 from simulations.draws import reals
 from simulations.running import error_of_states, horizon_of, solver_parameters, solver_settings
 from simulations.stated import runs
+from simulations.stated.check import require_agreement
 from simulations.stated.law import Numbers, law
 from simulations.stated.sizes import by_sum
 from simulations.theory import Case, Parameter, Quantity, decades, evenly
@@ -58,7 +59,8 @@ class StatedTheory(House):
     Raises
     ------
     TheoryError
-        As of `symbolic.theory.load_theory`, or if a name means something else to the tools.
+        As of `symbolic.theory.load_theory`, if a name means something else to the tools, or if the
+        derived reduction is not that of the full model.
     ParameterError
         If the file is another than before.
     """
@@ -75,6 +77,8 @@ class StatedTheory(House):
         self.title = f"{self.stated.name}, as {self.path.name} states it ({self.stated.paper})"
         self.words = {order.name: _word(order.name) for order in self.stated.orders}
         self._check_words()
+        if digest is None:
+            require_agreement(self.stated)
         self.parameters = tuple(self._parameters())
         columns = [Quantity(self.words[order.name], f"order parameter {order.orbit}")
                    for order in self.stated.orders]  # fmt: skip

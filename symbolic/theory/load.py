@@ -1,5 +1,6 @@
 """Reading a theory from its file."""
 
+import hashlib
 import runpy
 from pathlib import Path
 
@@ -23,7 +24,7 @@ def load_theory(path: str | Path) -> Theory:
     from symbolic import theory as words
 
     file = Path(path)
-    content(file)
+    digest = hashlib.sha256(content(file)).hexdigest()
     known = {name: getattr(words, name) for name in words.__all__}
     try:
         names = runpy.run_path(str(file), init_globals=known, run_name=file.stem)
@@ -43,6 +44,7 @@ def load_theory(path: str | Path) -> Theory:
             f"THEORY = {shown(found)} is not allowed: it must be a Theory", Where(str(file), 1)
         )
     found.constants = tuple(x for x in names.values() if isinstance(x, Constant))
+    found.digest = digest
     check_usual(found)
     return found
 

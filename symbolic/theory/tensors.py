@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import sympy as sp
@@ -66,6 +66,21 @@ class Source(Array):
 
     over: Any
 
+    def require_law(self, value: Callable[[sp.Expr], sp.Expr]) -> None:
+        """Raise `TheoryError` unless the law is allowed, ``value`` given for sizes and constants.
+
+        An expression whose value still depends on them is not checked.
+        """
+        raise NotImplementedError
+
+    def _require_probabilities(self, named: Iterable[tuple[str, sp.Expr]]) -> None:
+        for what, x in named:
+            require(
+                bool(x.free_symbols) or bool(x.is_extended_real and 0 <= x <= 1),
+                f"{what} = {x} is not allowed: it must be in [0, 1]",
+                self.where,
+            )
+
     def _at(self, name: str, over: IndexSet) -> None:
         _named(name, (over,))
         signed = any(part.signed for part in over.parts)
@@ -79,6 +94,16 @@ class Subset(Source):
     def __init__(self, name: str, over: IndexSet, size: Any) -> None:
         self._at(name, over)
         self.size = number(f"size of {name}", size)
+
+    def require_law(self, value: Callable[[sp.Expr], sp.Expr]) -> None:
+        """Raise `TheoryError` unless the size is a whole number, at most that of the set."""
+        of, size = value(self.over.count), value(self.size)
+        require(
+            bool(size.is_integer and 0 <= size <= of),
+            f"{self.name} has {self.size} = {size} of {of} elements: it must be a whole number, "
+            "at most all of them",
+            self.where,
+        )
 
 
 class Choice(Subset):
@@ -126,6 +151,7 @@ class Colouring(Source):
         require(
             total == 1, f"law of {name} is not allowed: its probabilities sum to {total}, not 1"
         )
+        self.require_law(lambda p: p)
         self.given = {}
         for choice, value in (given or {}).items():
             require(
@@ -137,6 +163,12 @@ class Colouring(Source):
                 self.given[choice] in self.law,
                 f"given of {name} = {value} is not allowed: it must be a value of its law",
             )
+
+    def require_law(self, value: Callable[[sp.Expr], sp.Expr]) -> None:
+        """Raise `TheoryError` unless every probability is in [0, 1]."""
+        self._require_probabilities(
+            (f"probability of {self.name} = {x}", value(p)) for x, p in self.law.items()
+        )
 
 
 class Sequence(Source):
@@ -192,6 +224,13 @@ class Sequence(Source):
         self.name, self.where = name, here()
         self.over, self.vocabulary, self.size = token, vocabulary, token.size
         self.axes = (token, vocabulary)
+        self.require_law(lambda p: p)
+
+    def require_law(self, value: Callable[[sp.Expr], sp.Expr]) -> None:
+        """Raise `TheoryError` unless the chance of every part is in [0, 1]."""
+        self._require_probabilities(
+            (f"chance of {part} in {self.name}", value(p)) for part, p in self.chances.items()
+        )
 
 
 class Gaussian(Source):
@@ -216,7 +255,7 @@ class Gaussian(Source):
         self.variance = sp.Integer(1)
         if not isinstance(variance, Mapping):
             self.variance = number(f"variance of {name}", variance)
-            self._require_positive(self.variance)
+            self.require_law(lambda x: x)
             return
         unions = [where for where in self.axes if isinstance(where, Union)]
         parts = {part.name: part for where in unions for part in where.parts}
@@ -228,15 +267,17 @@ class Gaussian(Source):
         table = {
             parts[part]: number(f"variance of {name}", value) for part, value in variance.items()
         }
-        for value in table.values():
-            self._require_positive(value)
         self.by_part = ByPart(unions[0], table)
+        self.require_law(lambda x: x)
 
-    def _require_positive(self, value: sp.Expr) -> None:
-        require(
-            not value.is_number or bool(value > 0),
-            f"variance of {self.name} = {value} is not allowed: it must be positive",
-        )
+    def require_law(self, value: Callable[[sp.Expr], sp.Expr]) -> None:
+        """Raise `TheoryError` unless every variance is positive and finite."""
+        for x in map(value, self.variances):
+            require(
+                bool(x.free_symbols) or bool(x.is_real and x > 0),
+                f"variance of {self.name} = {x} is not allowed: it must be positive",
+                self.where,
+            )
 
     @property
     def variances(self) -> tuple[sp.Expr, ...]:

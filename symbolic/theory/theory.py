@@ -138,6 +138,7 @@ class Theory:
         for claim in self.claims:
             described("claim", claim)
         self.constants: tuple[Constant, ...] = ()  # `load_theory` takes those of the file
+        self.digest: str | None = None  # of the file that `load_theory` read
         for what, kind, given in (
             ("sizes", Size, self.sizes),
             ("parameters", Tensor, self.parameters),
@@ -321,7 +322,8 @@ class Theory:
         ------
         TheoryError
             If one is missing, unknown or outside its domain, if a set has no whole number of
-            elements, at least one, or if a number of the theory is singular there.
+            elements, at least one, or if a number of the theory is singular or the law of the
+            data is none there.
         """
         return checked(self, values)
 

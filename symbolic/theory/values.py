@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
 from symbolic.theory.errors import require, shown
-from symbolic.theory.numbers import is_number, text_of
-from symbolic.theory.tensors import Subset
+from symbolic.theory.numbers import exact, is_number, text_of
 
 if TYPE_CHECKING:
     from symbolic.theory.theory import Theory
@@ -48,17 +48,10 @@ def checked(theory: Theory, values: Mapping[str, Any]) -> dict[str, float]:
             f"{part} has {part.size} = {number} elements: it must be a whole number, at least 1",
             part.where,
         )
-    for source in theory.data:
-        if isinstance(source, Subset):
-            of = _at(source.over.count, found)
-            size = _at(source.size, found)
-            require(
-                bool(size.is_integer and 0 <= size <= of),
-                f"{source.name} has {source.size} = {size} of {of} elements: it must be a "
-                "whole number, at most all of them",
-                source.where,
-            )
     _require_finite(theory, found)
+    numbers = {name: exact(x) for name, x in found.items()}  # 0.1 + 0.2 + 0.7 is 1
+    for source in theory.data:
+        source.require_law(partial(_at, values=numbers))
     return found
 
 
@@ -73,14 +66,6 @@ def _require_finite(theory: Theory, values: Mapping[str, float]) -> None:
             f"10^{math.log10(LARGEST_NUMBER):g} in modulus",
             theory.where,
         )
-    for source in theory.data:
-        for variance in getattr(source, "variances", ()):
-            require(
-                bool(_at(variance, values) > 0),
-                f"variance of {source.name} = {variance} is not allowed at {listed}: it must be "
-                "positive",
-                source.where,
-            )
 
 
 def check_usual(theory: Theory) -> None:

@@ -9,7 +9,7 @@ import symbolic
 from simulations.masked.claims import stated as masked
 from simulations.positional.claims import stated as positional
 from simulations.reproduction.claim import Verdict
-from simulations.stated import evidence, findings
+from simulations.stated import check, evidence, findings
 from symbolic.theory import load_theory
 
 ROOM = Path(symbolic.__file__).parent
@@ -28,8 +28,8 @@ def twelve():
 
 
 def test_sizes_are_weighed_before_a_full_model_is_made(twelve, monkeypatch):
-    made, full = [], findings.FullModel
-    monkeypatch.setattr(findings, "FullModel", lambda *given: made.append(given) or full(*given))
+    made, full = [], check.FullModel
+    monkeypatch.setattr(check, "FullModel", lambda *given: made.append(given) or full(*given))
     assert findings.examine(twelve).check.agrees
     assert len(made) == 1
 

@@ -1,0 +1,291 @@
+"""The check of a theory: the derived reduction against the full model, at small sizes.
+
+No number is computed with a theory that fails it (`require_agreement`). That a file has passed is
+kept next to the compiled code, under a digest of the file and of all code that reads it.
+"""
+
+import hashlib
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import sympy as sp
+
+import dynamics.theory
+import symbolic.theory
+from dynamics.core.errors import ParameterError
+from dynamics.core.jit import cache_folder
+from dynamics.theory import functions
+from dynamics.theory.data import Orbits, orbits
+from dynamics.theory.kernel import mean, mean_function
+from simulations.stated.full import FullModel
+from simulations.stated.law import law
+from simulations.stated.sizes import few_least
+from symbolic.theory import Theory, TheoryError
+from symbolic.theory.source import source
+
+#: Largest difference of loss and gradient entries from the full model, of the largest of each.
+AGREES = 1e-11
+#: Sizes tried in search of small ones, and entries of the full model at most: where it is only
+#: evaluated once, and where its manifold is examined, too.
+MOST_TRIED, MOST_EVALUATED, MOST_ENTRIES = 2000, 20_000, 120
+#: Smallest scale of the gradient, relative to the loss: what should cancel leaves rounding.
+_LEAST_SCALE = 1e-3
+
+
+@dataclass(frozen=True)
+class Check:
+    """The reduced model against the full one at one state of small sizes.
+
+    ``difference`` is the largest, of loss and gradient entries, relative to the largest entry;
+    ``spread`` that between entries of one orbit. ``miscounted`` names orbits whose number of
+    entries is not the derived one. ``derived`` holds the slope of each order parameter per entry,
+    ``slopes`` those of its entries in the full model.
+    """
+
+    at: dict[str, float]
+    entries: int
+    configurations: int
+    data_orbits: int
+    difference: float
+    spread: float
+    miscounted: tuple[str, ...]
+    derived: dict[str, float]
+    slopes: dict[str, tuple[float, ...]]
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the reduction is that of the full model."""
+        return not self.miscounted and max(self.difference, self.spread) <= AGREES
+
+
+def require_agreement(theory: Theory) -> None:
+    """Raise unless the reduction of a theory is that of its full model, at small sizes.
+
+    Raises
+    ------
+    TheoryError
+        If it is not, or if no sizes are small enough for the full model.
+    """
+    _require_agreement(theory, _mark(theory))
+
+
+@cache
+def _require_agreement(theory: Theory, mark: Path | None) -> None:
+    """Check a theory; not again in this process, nor where the file ``mark`` exists."""
+    if mark is not None and mark.exists():
+        return
+    try:
+        check = agreement(theory)
+    except ParameterError as error:
+        raise TheoryError(f"no check against the full model: {error}", theory.where) from None
+    at = ", ".join(f"{name} = {value:g}" for name, value in check.at.items())
+    if not check.agrees:
+        raise TheoryError(
+            "the derived reduction is wrong, so that nothing is computed with it: it differs by "
+            f"{max(check.difference, check.spread):.1e} from the full model at {at} (allowed "
+            f"{AGREES:g}); please report this theory",
+            theory.where,
+        )
+    if mark is not None:
+        with suppress(OSError):  # where nothing can be written each process checks anew
+            mark.touch()
+
+
+def _mark(theory: Theory) -> Path | None:
+    """Return the file that exists if a theory has passed; ``None`` if that is kept nowhere."""
+    folder = cache_folder(functions.softplus)
+    if folder is None or theory.digest is None:
+        return None
+    return folder / f"agrees.{theory.digest[:32]}.{_digest()}"
+
+
+@cache
+def _digest() -> str:
+    """Return a digest of all code that a check depends on."""
+    digest = hashlib.sha256(f"{sp.__version__} {np.__version__}".encode())
+    folders = (symbolic.theory, dynamics.theory)
+    files = [file for folder in folders for file in Path(str(folder.__file__)).parent.glob("*.py")]
+    files += [Path(__file__).with_name(name) for name in ("check.py", "full.py", "law.py")]
+    for file in sorted(files):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:32]
+
+
+def agreement(theory: Theory) -> Check:
+    """Hold a theory against its full model at small sizes, at one state.
+
+    Raises
+    ------
+    TheoryError, ParameterError
+        If it cannot be derived, if no sizes are small enough, or if it is finite at no state.
+    """
+    text = source(theory)
+    try:
+        values, full, data = small(theory, most=MOST_EVALUATED)
+    except ParameterError:  # at the sizes at which every orbit has entries
+        values, full, data = small(theory, most=MOST_EVALUATED, every=False)
+    function, constants = mean_function(text, theory.name), list(values.values())
+    evaluate = finite(lambda state: mean(function, data, state, constants), values)
+    start = np.array([full.numbers.real(order.start) for order in theory.orders])
+    noise = np.random.default_rng(0).normal(size=len(start))
+    states = [start + spread * noise for spread in (0.4, 0.1, 0.02, 0.0)] + [1.0 + 0.1 * noise]
+    failure: ParameterError | None = None
+    for state in states:
+        try:
+            reduced = evaluate(state)
+        except ParameterError as error:
+            failure = failure or error
+            continue
+        return compared(theory, values, full, data, state, reduced)
+    assert failure is not None
+    raise failure
+
+
+def finite(
+    evaluate: Callable[[np.ndarray], tuple[float, np.ndarray]], values: Mapping[str, float]
+) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
+    """Return loss and gradient as a function that raises ParameterError where one is not finite."""
+
+    def checked(state: np.ndarray) -> tuple[float, np.ndarray]:
+        try:
+            loss, gradient = evaluate(state)
+        except (ArithmeticError, ValueError):  # of `math`: a logarithm of 0, an overflow
+            loss, gradient = np.nan, np.zeros(0)
+        if not (np.isfinite(loss) and np.isfinite(gradient).all()):
+            at = ", ".join(f"{name} = {value:g}" for name, value in values.items())
+            raise ParameterError(
+                "the loss or its gradient is not finite at the start or a state near it"
+                + (f" ({at})" if at else "") + ": choose another start, or other values"
+            )  # fmt: skip
+        return loss, gradient
+
+    return checked
+
+
+def compared(
+    theory: Theory,
+    values: Mapping[str, float],
+    full: FullModel,
+    data: Orbits,
+    state: np.ndarray,
+    reduced: tuple[float, np.ndarray],
+) -> Check:
+    """Return what loss and gradient of the reduction and of the full model are at a state."""
+    names = [order.name for order in theory.orders]
+    tensors = full.embed(dict(zip(names, state.tolist())))
+    loss, gradient = full.dense.evaluate(tensors)
+    scale = max(full.dense.magnitude(tensors), 1e-300)
+    entries = full.mean(gradient)
+    largest = max([abs(value) for value, _, _ in entries.values()] + [_LEAST_SCALE * scale])
+    differences = [abs(reduced[0] - loss) / scale]
+    differences += [abs(x - entries[name][0]) / largest for name, x in zip(names, reduced[1])]
+    miscounted = [
+        f"orbit {order.orbit!r} has {order.count} entries; the full model has "
+        f"{entries[order.name][2]}"
+        for order in theory.orders
+        if entries[order.name][2] != full.numbers.whole(order.count)
+    ]
+    return Check(
+        at=dict(values),
+        entries=sum(array.size for array in gradient.values()),
+        configurations=len(full.dense.weight),
+        data_orbits=len(data.weight),
+        difference=float(np.max(differences)),
+        spread=max(spread for _, spread, _ in entries.values()) / largest,
+        miscounted=tuple(miscounted),
+        derived=dict(zip(names, reduced[1].tolist())),
+        slopes={name: tuple(x.tolist()) for name, x in full.by_order(gradient).items()},
+    )
+
+
+def small(
+    theory: Theory,
+    given: Mapping[str, float] | None = None,
+    *,
+    most: int = MOST_ENTRIES,
+    every: bool = True,
+) -> tuple[dict[str, float], FullModel, Orbits]:
+    """Return small sizes and constants, with the full model and the data of the reduction.
+
+    Parameters
+    ----------
+    theory
+        What is stated.
+    given
+        Sizes and constants that are fixed.
+    most
+        Entries of the full model, at most.
+    every
+        Whether every orbit must have entries where no size is given.
+
+    Raises
+    ------
+    TheoryError, ParameterError
+        If a value is not allowed, or if no sizes are small enough.
+    """
+    failure: Exception | None = None
+    given = dict(given or {})
+    for name in given:
+        if name in theory.unknown:
+            theory.unknown[name].checked(given[name])
+    constants, number_of_entries = _examples(theory), _entries(theory)
+    for number, sizes in enumerate(_sizes(theory, given)):
+        if number == MOST_TRIED:
+            break
+        found = constants | sizes | given
+        has_all, entries = number_of_entries(found)
+        if every and not given and not has_all:
+            continue
+        try:
+            values = theory.checked(found)
+            if entries > most:
+                raise ParameterError(
+                    f"{entries:g} entries are too many to check against the full model (most "
+                    f"{most}): choose smaller sizes"
+                )
+            return values, FullModel(theory, values), orbits(law(theory, values))
+        except (TheoryError, ParameterError) as error:
+            failure = failure or error
+    raise failure or ParameterError("no sizes are small enough for the full model")
+
+
+def _entries(theory: Theory) -> Callable[[Mapping[str, float]], tuple[bool, float]]:
+    """Return a function of sizes: whether all orbits have entries, and how many there are."""
+    of_all = sp.Add(*(sp.Mul(*(where.count for where in x.axes)) for x in theory.parameters))
+    counts = [order.count for order in theory.orders]
+    names = [size.name for size in theory.sizes] + list(theory.unknown)
+    function = sp.lambdify([sp.Symbol(name) for name in names], [*counts, of_all], "math")
+
+    def numbers(values: Mapping[str, float]) -> tuple[bool, float]:
+        try:
+            *found, total = function(*(values.get(name, math.nan) for name in names))
+        except ArithmeticError:
+            return False, math.inf
+        return all(round(x) >= 1 for x in found if math.isfinite(x)), total
+
+    return numbers
+
+
+def _examples(theory: Theory) -> dict[str, float]:
+    """Return values of the constants, no two of one domain alike: that might be a symmetry."""
+    alike: dict[str, list[str]] = {}
+    for name, constant in theory.unknown.items():
+        alike.setdefault(constant.allowed, []).append(name)
+    return {
+        name: theory.unknown[name].another(number, len(names))
+        for names in alike.values()
+        for number, name in enumerate(names)
+    }
+
+
+def _sizes(theory: Theory, given: Mapping[str, float]) -> Iterator[dict[str, float]]:
+    """Yield sizes, the smallest first, but as few as can be at their least, which is special."""
+    free = [size for size in theory.sizes if size.name not in given]
+    ranges = [range(size.least, min(size.most, size.least + 6) + 1) for size in free]
+    for found in few_least(ranges):
+        yield {size.name: x for size, x in zip(free, found)}
