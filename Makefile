@@ -1,7 +1,7 @@
 # make reproduce        everything from a fresh clone: environment, then every claim into report/
 # make reproduce-quick  the same with smaller problems, in about five minutes
 # make reproduce-thorough  also what is too heavy for that
-# make MINIMAL=1 reproduce  without the extra for real images (Section 6), whose claims are skipped
+# make reproduce-images | reproduce-images-quick  the claims on real images (Section 6): 130 MB more
 # make test | test-fast | lint | bench | package | docs | clean
 #
 # The environment lives in .venv and is set up once per change of pyproject.toml.
@@ -15,6 +15,7 @@ VENV := .venv
 # tests of one room or tool each, about a minute in all
 FAST := tests/symbolic/core tests/dynamics/core tests/dynamics/masked tests/simulations/test_store.py \
 	tests/simulations/test_reproduce.py tests/simulations/test_report.py tests/simulations/test_falsify_grammar.py \
+	tests/simulations/test_predicates.py tests/simulations/test_falsify_search.py \
 	tests/simulations/test_sweep_config.py tests/dynamics/positional/test_problem.py tests/test_closeness.py
 BIN := $(VENV)/bin
 # what is imported is compiled once and kept, whatever the environment says: importing the packages
@@ -23,20 +24,23 @@ unexport PYTHONDONTWRITEBYTECODE
 # what is never imported need not be compiled: half a minute less
 QUIETLY := --quiet --disable-pip-version-check --no-compile
 
-# what real images need, JAX and the packages whose images are read, is 130 MB to download
-INSTALLED := $(VENV)/.installed$(if $(MINIMAL),-minimal)
-
-.PHONY: reproduce reproduce-quick reproduce-thorough test test-fast lint bench package docs clean
+.PHONY: reproduce reproduce-quick reproduce-thorough reproduce-images reproduce-images-quick test test-fast lint bench package docs clean
 .DELETE_ON_ERROR:
 
-reproduce: $(INSTALLED)
+reproduce: $(VENV)/.installed
 	$(BIN)/patchdyn reproduce --out report
 
-reproduce-quick: $(INSTALLED)
+reproduce-quick: $(VENV)/.installed
 	$(BIN)/patchdyn reproduce --quick --out report-quick
 
-reproduce-thorough: $(INSTALLED)
+reproduce-thorough: $(VENV)/.installed
 	$(BIN)/patchdyn reproduce --thorough --out report-thorough
+
+reproduce-images: $(VENV)/.installed-images
+	$(BIN)/patchdyn reproduce --images --out report-images
+
+reproduce-images-quick: $(VENV)/.installed-images
+	$(BIN)/patchdyn reproduce --images --quick --out report-images-quick
 
 # compiled before, so that no two processes compile the same; a file stays in one process, so that
 # what its tests share is computed once
@@ -86,23 +90,23 @@ $(VENV)/bin/python:
 	"$(PYTHON)" -m venv $(VENV)
 
 $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install $(QUIETLY) --editable '.[vision]'
-	$(BIN)/python -m dynamics.precompile
-	@touch $@ $(VENV)/.installed-minimal
-
-$(VENV)/.installed-minimal: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install $(QUIETLY) --editable .
 	$(BIN)/python -m dynamics.precompile
 	@touch $@
 
+# JAX and the packages that ship images
+$(VENV)/.installed-images: $(VENV)/.installed
+	$(BIN)/python -m pip install $(QUIETLY) --editable '.[vision]'
+	@touch $@
+
 $(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install $(QUIETLY) --editable '.[dev]'
-	@touch $@ $(VENV)/.installed $(VENV)/.installed-minimal
+	@touch $@ $(VENV)/.installed $(VENV)/.installed-images
 
 $(VENV)/.installed-docs: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install $(QUIETLY) --editable '.[docs]'
-	@touch $@ $(VENV)/.installed-minimal
+	@touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-bench: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install $(QUIETLY) --editable '.[dev,bench]'
-	@touch $@ $(VENV)/.installed $(VENV)/.installed-minimal $(VENV)/.installed-dev
+	@touch $@ $(VENV)/.installed $(VENV)/.installed-images $(VENV)/.installed-dev

@@ -1,22 +1,21 @@
-"""Learning dynamics of attention in numbers.
+"""Learning dynamics of attention: population risks, gradient descent and gradient flow.
 
 `core`
-    What every theory computes with: `risk` (what a theory tells the solvers), `descent` and `flow`
-    with `plans` and `integrate`, `trajectory`, `invariants`, `crossing` (events).
-`positional`: Jelassi, Sander, Li 2022
-    The idealized process (Section 4.1): `problem`, `attention`, `population` with its three methods
-    (`enumeration`, `fourier`, `sampling`), `trajectory`, `events`, `slow_manifold`; `diagonal`
-    trains the diagonal of A too; `oracle` is the D x D model; `large_D` is the limit of many
-    patches. Finite samples (Sections 4.2 and 5): `samples`. Sections 2 and 3: `baselines`,
-    `labelling`.
-`masked`: Huang, Wen, Chi, Liang 2024
-    Problem, population, phases, and its own oracle.
-`shallow`: Li, Wang, Liu, Chen 2023
-    SGD on counts of tokens, population descent in few numbers, and its own oracle on tokens.
+    Solvers and tools for any theory: the `Risk` interface, descent and flow, trajectories,
+    invariants, events, ball arithmetic, enclosures of trajectories.
+`positional`
+    Jelassi, Sander, Li (2022): problem, certified population expectation (enumeration, Fourier
+    method, sampling), events, finite samples, and the D x D oracle.
+`masked`
+    Huang, Wen, Chi, Liang (2024): problem, population, phases, and its oracle.
+`shallow`
+    Li, Wang, Liu, Chen (2023): SGD on token counts, population descent, and its oracle.
+`theory`
+    User-defined theories: the compiled risk, and the dense oracle that checks it.
 `locality`
-    Of encodings and attention of any model: do similar patches lie side by side?
+    Whether similar patches lie next to each other, for the encodings and attention of any model.
 
-`full`, `empirical`, `events` and `diversity` are public names of modules of these.
+`full`, `empirical`, `events` and `diversity` are public names of modules of these packages.
 """
 
 from dynamics.core.descent import gradient_descent

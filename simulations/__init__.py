@@ -1,11 +1,18 @@
-"""What a person runs: claims, figures, the report, sweeps and searches, the command line.
+"""Everything a person runs: claims and figures of the papers, reports, sweeps and searches.
 
-``claims`` and ``figures`` hold one module each, ``data`` what a figure draws; ``claim`` says what a
-claim is; ``reproduce`` runs them (``workers``, ``folder``, ``report``), ``parallel`` in processes
-side by side. What several claims look at is computed once in ``runs``, ``large_D``,
-``training_runs``, ``sample_sizes``, ``start_runs``, ``transfer_runs`` and ``masked_runs``;
-``intervals`` are those over a few runs. ``systems`` describes each theory to ``sweep``, ``maps``
-and ``falsify``, which know none by name. ``certified`` proves one invariant in ball arithmetic,
-``association_boundary`` follows its boundary. ``strategies`` draws problems for tests. ``commands``
-has one module per command.
+`positional`, `masked`, `shallow`
+    One package per paper: its parameters, claims and figures.
+`stated`
+    User-defined theories (one file each): the adapter to the tools, and claims of four more papers.
+`vision`
+    Training on real images (Section 6 of the first paper); needs the extra ``vision``.
+`reproduction`
+    Runs claims and writes the report.
+`sweep`, `maps`, `falsify`, `explorer`
+    Grids of problems, regime maps, search for counterexamples, the local page with sliders. They
+    work on any theory through `theory`.
+`figures`, `files`, `parallel`
+    Shared drawings, stored records, worker processes.
+`commands`, `cli`
+    The command line: one module per command.
 """

@@ -24,9 +24,10 @@ from simulations.commands.arguments import (
 from simulations.interrupts import answered
 
 _DESCRIPTION = """\
-Learning dynamics of attention, made executable: the reduced updates of two papers (Jelassi, Sander,
-Li 2022; Huang, Wen, Chi, Liang 2024) derived, solved under a certified population expectation, and
-checked claim by claim.
+Learning dynamics of attention, made executable. The reduced gradient updates of three papers
+(Jelassi, Sander, Li 2022; Huang, Wen, Chi, Liang 2024; Li, Wang, Liu, Chen 2023) and of theories
+that you state in one file are derived, solved under a certified population expectation, and checked
+claim by claim.
 """
 _EPILOG = f"""\
 examples:
@@ -75,6 +76,7 @@ def build_parser(arguments: Sequence[str] = ()) -> Parser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code: 0 done, 1 failed, 2 bad input, 130 interrupted."""
+    _replace_closed_streams()
     arguments = join_negative_numbers(list(sys.argv[1:] if argv is None else argv))
     before, warnings.formatwarning = warnings.formatwarning, _one_line
     try:
@@ -136,6 +138,17 @@ def _is(failure: Exception, module: str, *names: str) -> bool:
     """Tell whether a failure is one of a module, which is not imported to ask."""
     loaded = sys.modules.get(module)
     return loaded is not None and isinstance(failure, tuple(getattr(loaded, n) for n in names))
+
+
+def _replace_closed_streams() -> None:
+    """Write to the null device where standard output or standard error is closed (``>&-``).
+
+    The null device also takes the free descriptor, so that no file opened later becomes the
+    standard output of a child process.
+    """
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
 
 
 def _leave_standard_output() -> None:

@@ -1,7 +1,21 @@
-"""Certified trajectories: :func:`prove`, what is claimed as data, certificates, and their check."""
+"""Certified trajectories: :func:`prove`, certificates, and their independent check."""
 
-from simulations.positional.validated.certificate import conclusions, write_certificate
-from simulations.positional.validated.checker import Rejected, check
+from simulations.positional.validated.certificate import (
+    certificate,
+    conclusions,
+    write_certificate,
+)
+from simulations.positional.validated.checker import Checked, Rejected, TooLarge, check
 from simulations.positional.validated.proof import Proof, prove
 
-__all__ = ["Proof", "Rejected", "check", "conclusions", "prove", "write_certificate"]
+__all__ = [
+    "Checked",
+    "Proof",
+    "Rejected",
+    "TooLarge",
+    "certificate",
+    "check",
+    "conclusions",
+    "prove",
+    "write_certificate",
+]

@@ -165,7 +165,13 @@ class _EmittedCache(FunctionCache):
         super().__init__(function)
 
 
-def emitted_kernel(function: Callable[..., Any], source: str, *, beside: Any) -> Any:
+def emitted_kernel(
+    function: Callable[..., Any],
+    source: str,
+    *,
+    beside: Any,
+    fastmath: Collection[str] = REORDER,
+) -> Any:
     """Compile a function whose source is not in a file; ``beside`` is a kernel that it calls.
 
     The compiled code is kept where that of ``beside`` is, under a digest of the source and of the
@@ -177,7 +183,7 @@ def emitted_kernel(function: Callable[..., Any], source: str, *, beside: Any) ->
     # machine code is linked by these names, and loaded by a process that has the module
     function.__module__ = plain_twin(beside).__module__
     function.__qualname__ = f"{function.__name__}_{stamp}"
-    compiled: Any = numba.njit(error_model="numpy", nogil=True, fastmath=set(REORDER))(function)
+    compiled: Any = numba.njit(error_model="numpy", nogil=True, fastmath=set(fastmath))(function)
     folder = getattr(getattr(beside, "_cache", None), "cache_path", None)
     if folder is not None:
         compiled._cache = _EmittedCache(function, folder, stamp)

@@ -115,6 +115,14 @@ class Risk(ABC):
                     for name in run.observables}  # fmt: skip
         return replace(run, observed=observed)
 
+    def doubt(self, run: Trajectory) -> tuple[int, str]:
+        """Return how many records of a run are known, and why the others are not.
+
+        By default all, and "". A run that is complete or stalled is cut there and becomes
+        inaccurate.
+        """
+        return len(run.time), ""
+
     def state(self, vector: np.ndarray) -> Any:
         """Return the theory's own state for an array (n,)."""
         return self.trajectory.state(vector)

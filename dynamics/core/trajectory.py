@@ -211,8 +211,8 @@ def assemble(
 ) -> Any:
     """Evaluate loss and bound at the recorded states; cut the trajectory where that fails.
 
-    What else is known then of the observables is kept. ``population`` is a
-    :class:`dynamics.core.risk.Risk`.
+    What else is known then of the observables is kept. A run that is complete or stalled is cut
+    where its risk doubts it. ``population`` is a :class:`dynamics.core.risk.Risk`.
     """
     read = ("loss", "bound", *population.trajectory.observables)
     rows: list[dict[str, Any]] = []
@@ -231,7 +231,7 @@ def assemble(
     kept = len(rows)
     known = {name: np.array([row[name] for row in rows]) for name in (rows[0] if rows else read)}
     rest["settings"] = {**population.settings, **rest.get("settings", {})}
-    return population.trajectory(
+    run = population.trajectory(
         problem=population.problem,
         order_parameters=tuple(population.order_parameters),
         solver=solver,
@@ -244,3 +244,10 @@ def assemble(
         observed=known,
         **rest,
     )
+    if status not in (Status.COMPLETED, Status.STALLED):
+        return run
+    certain, sentence = population.doubt(run)
+    if certain == kept:
+        return run
+    cut = run.at_records(list(range(certain)))
+    return replace(cut, status=Status.INACCURATE, message=sentence)

@@ -143,10 +143,13 @@ class ShallowPopulation(Risk):
         return theta
 
     def _products(self, state: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return A (M, M) and H transposed (M, 2M)."""
+        """Return A (M, M) and H transposed (M, 2M); raise OverflowError if one is not finite."""
         W, V, K, Q = self.problem.matrices(state)
         with np.errstate(over="ignore", invalid="ignore"):
-            return K.T @ Q, V.T @ W.T
+            A, H = K.T @ Q, V.T @ W.T
+        if not (np.isfinite(A).all() and np.isfinite(H).all()):
+            raise OverflowError("the attention logits or the hidden layer are not finite")
+        return A, H
 
     def _outputs(self, state: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         A, H = self._products(state)

@@ -14,8 +14,10 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+from flint import arb
 from numpy.typing import NDArray
 
+from dynamics.core.balls.exact import above, below
 from dynamics.core.errors import ParameterError
 
 Array = NDArray[np.float64]
@@ -25,6 +27,9 @@ MOST_ORBITS, MOST_NUMBERS = 10**6, 2**24
 MOST_STEPS = 10**7
 #: Types of one set, which are nested in turn.
 MOST_TYPES = 600
+UNIT = 2.0**-53
+#: Products of chances below are taken in balls: floats lose digits below 2.2e-308.
+LEAST_FACTOR = 1e-290
 
 
 @dataclass(frozen=True)
@@ -81,6 +86,15 @@ class Law:
         """What the product of the chances of types is divided by."""
         return math.prod(self.subset_ways)
 
+    @property
+    def in_balls(self) -> bool:
+        """Whether chances are balls; where one is, all are taken to be."""
+        weights = [x.weight for x in self.larger]
+        weights += [inner.weight for x in self.larger for inner in x.inner]
+        return any(weight.dtype == object for weight in weights) or any(
+            isinstance(x, arb) for x in self.subset_ways
+        )
+
 
 @dataclass(frozen=True)
 class Type:
@@ -99,12 +113,15 @@ class Orbits:
     Families of set s in configuration b are rows ``first[s][b]`` to ``first[s][b + 1]`` of its
     arrays: ``arrays[s]`` holds count (families,), values of each source, numbers (families, kinds)
     of each inner set. ``remainder`` bounds the chance of configurations that were left out.
+    ``errors`` holds relative errors of the weight and of each array, set after set, that is not
+    ``first`` (`relative_errors`); empty: all are exact.
     """
 
     weight: Array
     first: tuple[NDArray[np.int64], ...]
     arrays: tuple[tuple[Array, ...], ...]
     remainder: float = 0.0
+    errors: tuple[float, ...] = ()
 
 
 def types_of(larger: Larger) -> list[Type]:
@@ -147,6 +164,39 @@ def orbits(law: Law) -> Orbits:
     return collected(law, weights, [families for _, families in found])
 
 
+def relative_errors(law: Law, exact: Law) -> tuple[float, ...]:
+    """Return relative errors of the orbits of a law in floats: see `Orbits`.
+
+    A chance is a product over at most so many families as there are types. Each of these has 16 u:
+    8 u of its power by the C library, u of each of four operations, and what is left for balls.
+
+    Parameters
+    ----------
+    exact
+        The same law, its numbers balls.
+    """
+    chance, values = _error(law.normaliser, exact.normaliser) + 8.0 * UNIT, []
+    for larger, balls in zip(law.larger, exact.larger):
+        floats = {(x.root, x.numbers): x.weight for x in types_of(larger)}
+        weights = {(x.root, x.numbers): x.weight for x in types_of(balls)}
+        own = [_error(floats.get(key, 0.0), x) for key, x in weights.items()]
+        families = min(len(own), larger.size)
+        chance += larger.size * max(own, default=0.0) + 16.0 * UNIT * (families + 1)
+        columns = zip(larger.values.T.tolist(), balls.values.T.tolist())
+        inner = sum(len(x.values) > 1 or x.strewn for x in larger.inner)
+        values += [0.0, *(max(map(_error, *pair)) for pair in columns), *[0.0] * inner]
+    return math.expm1(1.001 * chance) if chance < 1.0 else math.inf, *values
+
+
+def _error(number: float, ball: Any) -> float:
+    """Return a bound of the relative error of a float."""
+    if ball == 0:
+        return 0.0 if number == 0.0 else math.inf
+    ball = arb(ball)
+    least = below(abs(ball))
+    return above(abs(number - ball) / least) if least > 0.0 else math.inf
+
+
 def collected(
     law: Law,
     weights: Sequence[float],
@@ -157,7 +207,8 @@ def collected(
     by_set = [[families[s] for families in rows] for s in range(len(law.larger))]
     first = tuple(np.cumsum([0, *map(len, found)], dtype=np.int64) for found in by_set)
     arrays = tuple(_columns(larger, found) for larger, found in zip(law.larger, by_set))
-    return Orbits(np.array(weights), first, arrays, remainder)
+    chances = weights if law.in_balls else [float(weight) for weight in weights]
+    return Orbits(np.array(chances), first, arrays, remainder)
 
 
 def _columns(larger: Larger, rows: list[list[tuple[int, Type]]]) -> tuple[Array, ...]:
@@ -184,7 +235,7 @@ def _configurations(
         return
     for chance, own, unused in _multisets(types[s], 0, law.larger[s].size, left):
         for others, rest in _configurations(law, types, s + 1, unused):
-            yield chance * others, [own, *rest]
+            yield times(chance, others), [own, *rest]
 
 
 def _multisets(
@@ -201,10 +252,29 @@ def _multisets(
         unused = tuple(have - count * use for have, use in zip(left, kind.uses))
         if min(unused, default=0) < 0:
             break
-        chance = math.comb(size, count) * kind.weight**count
+        chance = ways(size, count, kind.weight)
         own = [(count, kind)] if count else []
         for others, rest, last in _multisets(types, at + 1, size - count, unused):
-            yield chance * others, own + rest, last
+            yield times(chance, others), own + rest, last
+
+
+def ways(size: int, count: int, weight: Any) -> Any:
+    """Return binomial(size, count) weight^count: a ball where a float would overflow or underflow.
+
+    So that the relative error of a chance has a bound, however small its factors.
+    """
+    number, chance = math.comb(size, count), weight**count
+    if not isinstance(chance, float):
+        return number * chance
+    if chance < LEAST_FACTOR or number > 2**1000:
+        return arb(number) * arb(weight) ** count
+    return number * chance
+
+
+def times(one: Any, other: Any) -> Any:
+    """Return the product of two chances: a ball where a float would underflow."""
+    found = one * other
+    return arb(one) * arb(other) if isinstance(found, float) and found < LEAST_FACTOR else found
 
 
 def require_few_types(law: Law) -> None:

@@ -17,7 +17,9 @@ from dynamics.theory.data import (
     Type,
     collected,
     require_few_types,
+    times,
     types_of,
+    ways,
 )
 
 #: More than the rounding of the chances that are added up, relative.
@@ -85,7 +87,8 @@ class _Branches:
 
     def _unlikely(self, s: int, at: int, size: int, chance: float) -> bool:
         """Tell whether all that can follow may be left out, and add up its chance if so."""
-        mass = chance * self._rest[s][at] ** size * self._after[s] / self.law.normaliser
+        rest = self._rest[s][at] ** size * self._after[s]
+        mass = float(times(chance, rest) / self.law.normaliser)
         if mass >= self.least:
             return False
         self.lost += mass * (1.0 + ROUNDING)
@@ -118,7 +121,7 @@ class _Branches:
             unused = tuple(have - count * use for have, use in zip(left, kind.uses))
             if min(unused, default=0) < 0:
                 break
-            grown = chance * math.comb(size, count) * kind.weight**count
+            grown = times(chance, ways(size, count, kind.weight))
             own = [(count, kind)] if count else []
             for total, rest, last in self._multisets(s, at + 1, size - count, unused, grown):
                 yield total, own + rest, last

@@ -48,8 +48,9 @@ def execute(args: argparse.Namespace) -> int:
         for claim in chapter:
             print(f"{claim.id}  ({claim.place})")
             print(textwrap.indent(textwrap.fill(claim.measures, width - 4), "    "))
-            if claim.thorough_note:
-                note = f"--thorough: {claim.thorough_note}"
-                print(textwrap.indent(textwrap.fill(note, width - 4), "    "))
+            notes = (("--thorough", claim.thorough_note), ("changed after a run", claim.amended))
+            for label, note in notes:
+                if note:
+                    print(textwrap.indent(textwrap.fill(f"{label}: {note}", width - 4), "    "))
         print()
     return DONE

@@ -13,7 +13,7 @@ from simulations.commands import DONE, FAILED, BadInput
 from simulations.commands.arguments import EXIT_CODES, number, refuse_to_replace
 
 if TYPE_CHECKING:
-    from simulations.validated import Proof
+    from simulations.validated import Checked, Proof
 
 HELP = "a proof of where a whole trajectory is, and of what follows"
 DESCRIPTION = """\
@@ -64,7 +64,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     output.add_argument("--force", action="store_true", help="overwrite existing files")
     parser.add_argument(
         "--check", type=Path, metavar="FILE.json",
-        help="check the tube of a certificate by a program that shares no code with the prover",
+        help="check a certificate by a program that shares no code with the prover, and print what "
+        "it proves",
     )  # fmt: skip
 
 
@@ -78,6 +79,8 @@ def _prove(args: argparse.Namespace) -> int:
     from simulations.files.as_json import to_json
     from simulations.validated import conclusions, prove, write_certificate
 
+    if None not in (args.out, args.plot) and args.out.absolute() == args.plot.absolute():
+        raise BadInput(f"--plot {args.plot} is not allowed: --out writes the same file")
     for flag, file in (("--out", args.out), ("--plot", args.plot)):
         if file is not None:
             refuse_to_replace(flag, file, force=args.force)
@@ -104,22 +107,59 @@ def _prove(args: argparse.Namespace) -> int:
 def _check(args: argparse.Namespace) -> int:
     from simulations.display import progress_bar
     from simulations.files.as_json import to_json
-    from simulations.validated import Rejected, check
+    from simulations.validated import Rejected, TooLarge, check
 
     if _given(args) or any((args.tolerance, args.out, args.plot)):
         raise BadInput("--check is not allowed with parameters, --tolerance, --out or --plot")
+    if not args.check.is_file():
+        raise BadInput(f"--check {args.check} is not allowed: there is no such file")
     try:
         with progress_bar("check") as bar:
-            enclosure = check(args.check, bar)
+            checked = check(args.check, bar)
+    except TooLarge as limit:
+        raise BadInput(f"--check {args.check}: {limit}") from None
     except Rejected as rejection:
         print(to_json({"checked": False, "reason": str(rejection)}) if args.json
               else f"rejected: {rejection}")  # fmt: skip
         return FAILED
-    named = dict(zip(("alpha", "gamma", "rho"), enclosure))
-    lines = [f"  {name:<12} in [{low:.12g}, {high:.12g}]" for name, (low, high) in named.items()]
-    text = "\n".join(["checked: the tube is proved, and ends within", *lines])
-    print(to_json({"checked": True, "enclosure": named}) if args.json else text)
+    print(to_json(_finite(checked)) if args.json else checked_as_text(checked))
     return DONE
+
+
+def _finite(checked: Checked) -> dict[str, Any]:
+    """Return what was checked as plain data, part by part of the gap left out."""
+    values = checked._asdict() | {"checked": True, "enclosure": checked.enclosure._asdict()}
+    del values["gap"]
+    return {k: None if isinstance(v, float) and math.isinf(v) else v for k, v in values.items()}
+
+
+def checked_as_text(checked: Checked) -> str:
+    """Return what a certificate proves as lines for a person."""
+    problem = ", ".join(f"{name} = {value:g}" for name, value in checked.problem.items())
+    rate, start = checked.learning_rate, checked.start
+    solver = f"descent, learning rate {rate:g}, {checked.horizon:g} steps" if rate else "flow"
+    shown = "Parametrization 3.1" if start is None else ", ".join(f"{x:g}" for x in start)
+    since, until = checked.gap_positive_from, checked.association_until
+    lines = [
+        "checked: the tube is proved, and so is all that follows",
+        f"  problem      {problem}",
+        f"  solver       {solver}",
+        f"  start        {shown}",
+        f"  to time      {checked.time:g} ({checked.pieces} pieces)",
+    ]
+    lines += [f"  {name:<12} in [{low:.12g}, {high:.12g}]"
+              for name, (low, high) in checked.enclosure._asdict().items()]  # fmt: skip
+    outcomes = {"loss": checked.loss, "test error": checked.test_error}
+    lines += [f"  {name:<12} in [{low:.6g}, {high:.6g}]" for name, (low, high) in outcomes.items()]
+    gap = f"proved from time {since:.6g} on" if math.isfinite(since) else "not proved at the end"
+    lines.append(f"  gamma > rho  {gap}{', for ever' if checked.forever else ''}")
+    lines += [f"  gamma < rho  from {a:.6g} to {b:.6g}" for a, b in checked.gap_negative]
+    association = "not proved at that time"
+    if checked.association:
+        later = f" and until {until:.4g}" if until > checked.time else ""
+        association = f"proved at that time{later if math.isfinite(until) else ' and for ever'}"
+    lines.append(f"  association  {association}")
+    return "\n".join(lines)
 
 
 def _given(args: argparse.Namespace) -> dict[str, Any]:

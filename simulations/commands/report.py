@@ -97,8 +97,8 @@ def _as_text(old: StoredReport, new: StoredReport, changes: list[Change]) -> str
 
 
 def _origin(stamp: dict[str, str]) -> str:
-    known = {key: stamp[key] for key in ("patchdyn", "commit", "code", "mode") if stamp.get(key)}
-    return ", ".join(f"{key} {value}" for key, value in known.items())
+    keys = ("patchdyn", "commit", "code", "mode", "seed")
+    return ", ".join(f"{key} {stamp[key]}" for key in keys if stamp.get(key))
 
 
 def _line(change: Change) -> str:

@@ -16,23 +16,27 @@ if TYPE_CHECKING:
     from simulations.reproduction.folder import ReportFolder
     from simulations.reproduction.run import Result
 
+#: A thousand times a seed must fit the 32 bits of some libraries.
+LARGEST_SEED = 10**6
 HELP = "run the claims and write report.html, report.json, figures and their data"
 DESCRIPTION = """\
 Run the claims, as many side by side as there are cores, and write DIR/report.html, DIR/report.json,
 DIR/figures/*.png and DIR/data/*.nc. The page needs no script and no network, and its figures beside
 it, or in it with --single-file. Each finished claim is stored at once: after Ctrl-C the same
-command resumes. A folder with results of another version, or of another of quick, full and
-thorough, is refused unless --force is given.
+command resumes. A folder with results of another version, another seed, or another of quick, full
+and thorough, is refused unless --force is given.
 """
 EPILOG = f"""\
 examples:
-  patchdyn reproduce                                 all claims into ./report (10 to 14 minutes)
-  patchdyn reproduce --quick --out quick             all claims, smaller problems (5 minutes)
+  patchdyn reproduce                                 all claims but those on images, into ./report
+  patchdyn reproduce --quick --out quick             the same with smaller problems
+  patchdyn reproduce --images --out images           the claims on real images (Section 6)
   patchdyn reproduce --only lemma-4.3 events --out some
+  patchdyn reproduce --seed 1 --out report-1         everything that is sampled, with another seed
   patchdyn reproduce --single-file --open            the finished report as one file, in a browser
 
 {EXIT_CODES}
-A claim that fails at finite size was run and is reported as such: that is exit code 0. Exit code 1
+A claim whose verdict is "fails" was run and is reported as such: that is exit code 0. Exit code 1
 means that a claim could not be run, or that its result could not be written.
 """
 
@@ -46,7 +50,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="also what is too heavy for the full run (`patchdyn claims` says what)",
     )
-    parser.add_argument(
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument(
+        "--images",
+        action="store_true",
+        help='run the claims on real images instead; they need pip install "patchdyn[vision]"',
+    )
+    which.add_argument(
         "--only",
         nargs="+",
         action="extend",
@@ -61,6 +71,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=number,
         metavar="N",
         help="claims run side by side (default: one per core; the results are the same)",
+    )
+    parser.add_argument(
+        "--seed",
+        type=number,
+        default=0,
+        metavar="N",
+        help="root of all random numbers (default: 0)",
     )
     parser.add_argument(
         "--single-file",
@@ -81,11 +98,16 @@ def execute(args: argparse.Namespace) -> int:
     workers = os.cpu_count() or 1 if args.workers is None else args.workers
     if not isinstance(workers, int) or workers < 1:
         raise BadInput(f"--workers {workers} is not allowed: it must be an integer, at least 1")
+    if not isinstance(args.seed, int) or not 0 <= args.seed <= LARGEST_SEED:
+        raise BadInput(
+            f"--seed {args.seed} is not allowed: it must be an integer from 0 to {LARGEST_SEED}"
+        )
     code = run_claims(
-        choose(args.only),
+        choose(args.only, images=args.images),
         args.out,
         quick=args.quick,
         thorough=args.thorough,
+        seed=args.seed,
         force=args.force,
         workers=workers,
         single_file=args.single_file,
@@ -103,8 +125,11 @@ def _show(page: Path) -> None:
         print(f"patchdyn: no browser could be opened: open {page} by hand", file=sys.stderr)
 
 
-def choose(only: list[str] | None) -> tuple[Claim, ...]:
-    """Return the claims asked for (``None``: all), in the order of the paper."""
+def choose(only: list[str] | None, *, images: bool = False) -> tuple[Claim, ...]:
+    """Return the claims to run, in the order of the papers.
+
+    By default these are all but those on real images.
+    """
     from simulations.reproduction.registry import claim_ids, load
 
     for wanted in only or ():
@@ -112,7 +137,8 @@ def choose(only: list[str] | None) -> tuple[Claim, ...]:
             raise BadInput(
                 f"--only {wanted[:60]} is not allowed: choose among {', '.join(claim_ids())}"
             )
-    return tuple(load(claim) for claim in claim_ids() if only is None or claim in only)
+    chosen = only or claim_ids("vision" if images else "")
+    return tuple(load(claim) for claim in claim_ids() if claim in chosen)
 
 
 def run_claims(
@@ -121,6 +147,7 @@ def run_claims(
     *,
     quick: bool,
     thorough: bool = False,
+    seed: int = 0,
     force: bool,
     workers: int,
     single_file: bool = False,
@@ -135,7 +162,7 @@ def run_claims(
 
     try:
         mode = Context(quick, thorough=thorough).mode
-        folder = ReportFolder(out, stamp(mode), [claim.id for claim in claims], force=force)
+        folder = ReportFolder(out, stamp(mode, seed), [claim.id for claim in claims], force=force)
     except StoreError as refusal:
         raise BadInput(str(refusal)) from None
     try:
@@ -146,6 +173,7 @@ def run_claims(
                 choose_display(),
                 quick=quick,
                 thorough=thorough,
+                seed=seed,
                 force=force,
                 workers=workers,
                 single_file=single_file,

@@ -104,7 +104,8 @@ def _table(theory: Theory, summary: Mapping[str, Any]) -> list[str]:
         name = quantity.name
         line = f"{name:<28} {_show(first[name]):>13} {_show(last[name]):>13}   {quantity.meaning}"
         if name == "loss" and "bound" in last:
-            line += f", +- {last['bound']:.1e} ({kind})"
+            bound = "unknown" if last["bound"] is None else f"{last['bound']:.1e}"
+            line += f", +- {bound} ({kind})"
         lines.append(line)
     return lines
 

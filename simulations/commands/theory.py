@@ -1,6 +1,7 @@
 """`patchdyn theory`: a theory in one file, derived and checked."""
 
 import argparse
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -156,15 +157,15 @@ def _report(args: argparse.Namespace) -> int:
 
 def _begin(name: str) -> int:
     """Write a theory to begin from; a file that is there stays as it is."""
+    from simulations.files.store import write_bytes
     from simulations.stated.skeleton import SKELETON
 
     if not name.isidentifier():
         raise BadInput(f"--new {name} is not allowed: it must be a name of letters and digits")
-    try:
-        with open(f"{name}.py", "x", encoding="utf-8") as file:
-            file.write(SKELETON.replace("NAME", name))
-    except FileExistsError:
-        raise BadInput(f"--new {name} is not allowed: {name}.py exists") from None
+    path = Path(f"{name}.py")
+    if os.path.lexists(path):
+        raise BadInput(f"--new {name} is not allowed: {name}.py exists")
+    write_bytes(path, SKELETON.replace("NAME", name).encode())
     print(f"{name}.py states a small theory: change it, then run patchdyn theory {name}.py")
     return DONE
 

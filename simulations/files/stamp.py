@@ -10,8 +10,8 @@ from dynamics.core.provenance import ROOT, provenance
 _PACKAGES = ("symbolic", "dynamics", "simulations")
 
 
-def stamp(mode: str) -> dict[str, str]:
-    """Return version, commit, code, library versions and mode; equal stamps, equal results."""
+def stamp(mode: str, seed: int = 0) -> dict[str, str]:
+    """Return version, commit, code, libraries, mode and seed; equal stamps, equal results."""
     libraries = {name: version(name) for name in ("sympy", "xarray", "matplotlib")}
     return {
         **provenance(),
@@ -19,6 +19,7 @@ def stamp(mode: str) -> dict[str, str]:
         "python": platform.python_version(),
         "code": code_fingerprint(),
         "mode": mode,
+        "seed": str(seed),
     }
 
 

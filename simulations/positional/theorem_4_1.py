@@ -111,10 +111,10 @@ def conclusions(path: Trajectory, population: Population, time: float) -> Conclu
     """Return what a run has learned at a time, or at its end if that comes before."""
     problem: Problem = path.problem
     state: State = path.at(min(time, float(path.time[-1])))
-    value = population.evaluate(state)
+    value, label = population.evaluate(state), label_error(problem)
     return Conclusions(
         associates=not patch_association_fails(problem.beta, *np.array(state[1:])).any(),
-        disagreement=value.test_error + label_error(problem).error,
+        disagreement=value.test_error + value.test_error_bound + label.error + label.bound,
         test_error=value.test_error,
         risk=value.loss,
         small=small(problem),

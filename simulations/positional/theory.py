@@ -19,6 +19,7 @@ from dynamics import (
     Trajectory,
 )
 from dynamics.core.checks import finite, require
+from dynamics.core.errors import ToleranceError
 from dynamics.positional.events import find_events
 from dynamics.positional.labelling import label_error
 from dynamics.positional.population.population import DEFAULT_TOLERANCE, METHODS
@@ -49,6 +50,9 @@ from simulations.values import check_names, one_of
 _UNLOCATED = (ArithmeticError, ValueError)
 HORIZON = 1e6
 _SHOWN = 64  # patches of an attention matrix at most
+#: Longest run, in seconds, on samples that were not requested; seconds of the gradients and of the
+#: records of a flow, for each sampled image and for each entry of the table of sets.
+_LONGEST_SAMPLED, _PER_IMAGE, _PER_ENTRY = 30.0, 6e-5, 6e-5
 _FINER = ("relative", "samples", "seed")  # of the expectation of a run made by hand
 _START = {"alpha0": "alpha", "gamma0": "gamma", "rho0": "rho"}
 _DENSITY = ("q", "qD", "qD/C^2")
@@ -190,6 +194,22 @@ class Positional(Theory):
         settings = case.settings
         chosen = {name: settings[name] for name in _FINER if name in settings}
         return Population(case.problem, settings["method"], settings["tolerance"], **chosen)
+
+    def refuse_hopeless(self, case: Case, population: Risk) -> None:
+        """Raise ToleranceError also if a run on samples that were not requested takes too long."""
+        super().refuse_hopeless(case, population)
+        assert isinstance(population, Population)
+        if population.method != "sampling" or case.settings["method"] == "sampling":
+            return
+        states, problem = population.expectation.states, case.problem
+        entries = states.total.size * states.plus.size
+        seconds = _PER_IMAGE * population.expectation.samples + _PER_ENTRY * entries
+        if seconds > _LONGEST_SAMPLED:
+            raise ToleranceError(
+                f"D = {problem.D} is not allowed with q = {problem.q:g}: no certified expectation "
+                f"is affordable, and a run on sampled images takes about {seconds:.0f} s; choose a "
+                "smaller D or q, or accept that with method = sampling"
+            )
 
     def start(self, case: Case) -> State:
         """Return the initial state."""

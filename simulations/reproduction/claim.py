@@ -30,7 +30,14 @@ class Paper:
 
 
 class Verdict(StrEnum):
-    """What a measurement says about a claim."""
+    """What a measurement says about a claim.
+
+    ``HOLDS``: everything that the criterion requires was measured. ``FAILS``: a statement without
+    exceptions (an identity, a lemma, "for all t >= 0") has a confirmed counterexample inside its
+    hypotheses, which the summary shows, or a measured number contradicts the statement beyond its
+    error. ``FINDING``: an asymptotic or qualitative statement does not show, or not fully, at the
+    finite sizes that were tried. ``SKIPPED``: an optional extra is not installed.
+    """
 
     HOLDS = "holds"
     FAILS = "fails"
@@ -75,8 +82,7 @@ class Outcome:
     Attributes
     ----------
     verdict
-        Whether the measured numbers support the statement; ``FINDING`` where they say something
-        that the paper does not, ``SKIPPED`` where an optional extra is not installed.
+        By the rule of `Verdict` and the criterion of the claim.
     measured
         The numbers; none has name and place in common with another, and a name means one thing.
     tolerance
@@ -226,6 +232,9 @@ class Words:
         What ``--thorough`` adds; empty where it changes nothing.
     depends
         What the measurement trusts.
+    amended
+        What was changed in criterion, horizon or rates after a run had been seen, and why; empty
+        where nothing was.
     paper
         Where the statement comes from; the registry fills it in.
     """
@@ -238,6 +247,7 @@ class Words:
     quick_note: str = ""
     thorough_note: str = ""
     depends: str = ""
+    amended: str = ""
     paper: Paper | None = None
 
 

@@ -7,16 +7,32 @@ from scipy import stats
 
 from simulations.reproduction.fits import power
 
-#: Coverage of every interval.
+#: Coverage of every interval that states no other.
 LEVEL = 0.95
 _RESAMPLED = 4000
 
 
-def of_mean(values: Sequence[float] | np.ndarray) -> tuple[float, float]:
-    """Return Student's interval of the mean of independent values; at least two of them."""
+def of_mean(values: Sequence[float] | np.ndarray, level: float = LEVEL) -> tuple[float, float]:
+    """Return Student's interval of the mean of independent values; at least two of them.
+
+    ``level`` is its coverage.
+    """
     values = np.asarray(values, dtype=float)
-    half = stats.t.ppf(0.5 + LEVEL / 2, values.size - 1) * stats.sem(values)
+    half = stats.t.ppf(0.5 + level / 2, values.size - 1) * stats.sem(values)
     return float(values.mean() - half), float(values.mean() + half)
+
+
+def mean_of(values: Sequence[float] | np.ndarray) -> tuple[float, float, float]:
+    """Return the mean of independent values and the ends of its interval."""
+    return float(np.mean(values)), *of_mean(values)
+
+
+def in_text(values: Sequence[float] | np.ndarray, digits: str = ".2f") -> str:
+    """Return mean and interval such as ``0.75 (0.66 to 0.84)``, the mean alone of one value."""
+    if len(values) < 2:
+        return format(float(np.mean(values)), digits)
+    mean, low, high = mean_of(values)
+    return f"{mean:{digits}} ({low:{digits}} to {high:{digits}})"
 
 
 def exponent(x: Sequence[float] | np.ndarray, y: np.ndarray) -> float:

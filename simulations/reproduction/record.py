@@ -64,6 +64,7 @@ _IF_RUN: dict[str, Callable[[Any], bool]] = {
 }
 #: What may be there: it was not when this layout was first written.
 _ADDED: dict[str, Callable[[Any], bool]] = {
+    "amended": _text,
     "finding": _text,
     "headline": lambda value: value is None or _measured([value]),
 }

@@ -15,9 +15,14 @@ from simulations import theories
 from simulations.reproduction.claim import Claim, Paper, Words
 
 
-def claim_ids() -> tuple[str, ...]:
-    """Return the ids of all claims."""
-    return tuple(_places())
+def claim_ids(extra: str | None = None) -> tuple[str, ...]:
+    """Return the ids of all claims, or of those that need an optional extra (empty: none)."""
+    places = _places()
+    return tuple(
+        claim_id
+        for claim_id, (_, package, _) in places.items()
+        if extra is None or getattr(import_module(package), "EXTRA", "") == extra
+    )
 
 
 def load(claim_id: str) -> Claim:

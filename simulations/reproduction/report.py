@@ -33,8 +33,8 @@ _NOTES = (
 
 MEANING = {
     "holds": "the measured numbers support the statement within the tolerance",
-    "fails": "the measured numbers contradict the statement at these parameters",
-    "finding": "a measured fact that the statement does not settle",
+    "fails": "a counterexample inside the hypotheses, or a number beyond its error, contradicts it",
+    "finding": "an asymptotic or qualitative statement does not show, or not fully, at these sizes",
     "skipped": "what the claim needs is not installed",
     "error": "the claim could not be run",
     "missing": "the claim has not been run",
@@ -137,7 +137,7 @@ def _alt(figure: Mapping[str, Any]) -> str:
 
 def _absent(claim: str, known: Claim | None) -> dict[str, Any]:
     """Return an entry for a claim without a record."""
-    words = ("place", "statement", "measures", "criterion")
+    words = ("place", "statement", "measures", "criterion", "amended")
     entry: dict[str, Any] = {"claim": claim, "missing": True}
     entry |= {word: getattr(known, word, "") for word in words}
     return entry | {"paper": known.paper.name if known is not None and known.paper else ""}
@@ -160,6 +160,8 @@ def _notes(entries: Iterable[Mapping[str, Any]], stamp: Mapping[str, str]) -> li
         notes.append(f"Could not be run: {', '.join(lists['error'])}.")
     if stamp.get("mode") == "quick":
         notes.append("Quick run: smaller problems and shorter horizons than the full run.")
+    if stamp.get("seed", "0") != "0":
+        notes.append(f"Everything that is sampled uses seed {stamp['seed']} instead of 0.")
     return notes
 
 
@@ -177,8 +179,9 @@ def _settings(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 def rerun(entry: Mapping[str, Any]) -> str:
     """Return the command that runs one claim again in a folder of its own."""
-    quick = " --quick" if entry.get("quick") else " --thorough" if entry.get("thorough") else ""
-    return f"patchdyn reproduce{quick} --only {entry['claim']} --out report-{entry['claim']}"
+    flags = " --quick" if entry.get("quick") else " --thorough" if entry.get("thorough") else ""
+    flags += f" --seed {entry['seed']}" if entry.get("seed") else ""
+    return f"patchdyn reproduce{flags} --only {entry['claim']} --out report-{entry['claim']}"
 
 
 def show(value: Any) -> str:

@@ -43,11 +43,12 @@ def reproduce(
     workers: int = 1,
     single_file: bool = False,
 ) -> Result:
-    """Run the claims that the folder does not hold yet and write the report after each.
+    """Run the claims that the folder does not contain yet, then write the report.
 
-    A claim that raises is recorded as failed to run and the others still run. Ctrl-C ends the run
-    and keeps what is finished. With more than one worker, claims run side by side in processes;
-    the report is the same. With ``single_file`` the page holds its figures.
+    Each claim is stored as soon as it is finished. A claim that raises is recorded as failed to run
+    and the others still run. Ctrl-C ends the run and writes the report of what is finished. With
+    more than one worker, claims run in parallel in processes; the report is the same. With
+    ``single_file`` the page contains its figures.
 
     Raises
     ------
@@ -61,7 +62,6 @@ def reproduce(
         if force:
             for claim in claims:
                 folder.forget(claim.id)
-        run.write()
         missing = [claim for claim in claims if not run.kept(claim)]
         if workers > 1 and len(missing) > 1:
             run.side_by_side(missing, workers)
@@ -69,9 +69,9 @@ def reproduce(
             run.in_order(missing)
     except KeyboardInterrupt:
         run.result.interrupted = True
-        run.write()
     finally:
         display.close()
+        run.write()
     order = list(known)
     run.result.finished.sort(key=order.index)
     run.result.failed.sort(key=order.index)
@@ -136,7 +136,6 @@ class _Run:
 
     def _finish(self, record: dict[str, Any], figures: list[tuple[str, bytes, Any]]) -> None:
         self.folder.save(record, figures)
-        self.write()
         self._count(record, kept=False)
 
     def _count(self, record: dict[str, Any], *, kept: bool) -> None:
@@ -180,6 +179,7 @@ def _blank(claim: Claim, context: Context, stamp: dict[str, str]) -> dict[str, A
         "measures": claim.measures,
         "criterion": claim.criterion,
         "depends": claim.depends,
+        "amended": claim.amended,
         "quick": context.quick,
         "quick_note": claim.quick_note,
         "thorough": context.thorough,

@@ -1,6 +1,6 @@
 """What a stated theory is found to be: its order parameters, held against the full model."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from time import perf_counter, process_time
@@ -111,13 +111,14 @@ def examine(theory: Theory, given: Mapping[str, float] | None = None) -> Finding
     count = len(start)
     rng = np.random.default_rng(0)
     states = start + _SPREAD * rng.normal(size=(count * (count + 1) // 2 + count + 5, count))
-    mean(function, data, start, constants)
+    evaluate = _finite(lambda state: mean(function, data, state, constants), values)
+    evaluate(start)
     before = perf_counter()
-    found = [mean(function, data, state, constants) for state in states]
+    found = [evaluate(state) for state in states]
     seconds = (perf_counter() - before) / len(states)
     gradients = np.array([gradient for _, gradient in found])
     check = _check(theory, values, full, data, states[0], found[0])
-    closing = closed.closure(lambda state: mean(function, data, state, constants)[1], start)
+    closing = closed.closure(lambda state: evaluate(state)[1], start)
     names = [order.name for order in theory.orders]
     linear = closed.linear(gradients)
     conserved = _linear_forms(linear, names)
@@ -140,6 +141,27 @@ def examine(theory: Theory, given: Mapping[str, float] | None = None) -> Finding
         derivation_seconds=derived,
         gradient_seconds=seconds,
     )
+
+
+def _finite(
+    evaluate: Callable[[np.ndarray], tuple[float, np.ndarray]], values: Mapping[str, float]
+) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
+    """Return loss and gradient as a function that raises ParameterError where one is not finite."""
+
+    def checked(state: np.ndarray) -> tuple[float, np.ndarray]:
+        try:
+            loss, gradient = evaluate(state)
+        except (ArithmeticError, ValueError):  # of `math`: a logarithm of 0, an overflow
+            loss, gradient = np.nan, np.zeros(0)
+        if not (np.isfinite(loss) and np.isfinite(gradient).all()):
+            at = ", ".join(f"{name} = {value:g}" for name, value in values.items())
+            raise ParameterError(
+                "the loss or its gradient is not finite at the start or a state near it"
+                + (f" ({at})" if at else "") + ": choose another start, or other values"
+            )  # fmt: skip
+        return loss, gradient
+
+    return checked
 
 
 def _check(
@@ -205,10 +227,7 @@ def _small(theory: Theory, given: dict[str, float]) -> tuple[dict[str, float], F
 def _entries(theory: Theory) -> sp.Expr:
     """Return how many entries the parameters have together, in the sizes."""
     return sp.Add(
-        *(
-            sp.Mul(*(sp.Add(*(part.count for part in where.parts)) for where in tensor.axes))
-            for tensor in theory.parameters
-        )
+        *(sp.Mul(*(where.count for where in tensor.axes)) for tensor in theory.parameters)
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dynamics.core.errors import ParameterError
 from dynamics.theory.configurations import Elements, Integers, Values
 from dynamics.theory.data import Array
 from dynamics.theory.dense import DenseModel, Step
@@ -15,6 +16,9 @@ from symbolic.theory.patterns import NONE, Key, canonical
 from symbolic.theory.sets import IndexSet, Signed
 from symbolic.theory.tensors import Colouring, Gaussian, Sequence, Subset, Tensor
 from symbolic.theory.theory import Theory
+
+#: Elements of one index set in the full model, at most.
+MOST_ELEMENTS = 10_000
 
 
 @dataclass(frozen=True)
@@ -120,6 +124,12 @@ class FullModel:
 
     def _elements(self, where: IndexSet) -> Elements:
         rows = []
+        number = sum(self.numbers.whole(part.count) for part in where.parts)
+        if number > MOST_ELEMENTS:
+            raise ParameterError(
+                f"{number:.2g} elements of {where} are too many for the full model (most "
+                f"{MOST_ELEMENTS}): choose smaller sizes"
+            )
         for part in where.parts:
             size, root = self.numbers.whole(part.size), part.inside or part
             first = 10**6 * self._parts.get(root, 0)

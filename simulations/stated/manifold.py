@@ -5,9 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dynamics.core.errors import ParameterError
 from dynamics.theory import closed, invariance
 from dynamics.theory.data import Array
 from simulations.stated.full import FullModel
+
+#: Largest slope that is looked into: its square is finite.
+_LARGEST = 1e150
 
 
 @dataclass(frozen=True)
@@ -80,7 +84,13 @@ class _Entries:
             size = int(self._free[name].sum())
             moved[name][self._free[name]] = vector[place : place + size]
             place += size
-        return self._joined(self._full.dense.evaluate(moved)[1])
+        slopes = self._joined(self._full.dense.evaluate(moved)[1])
+        if not np.isfinite(slopes).all() or np.abs(slopes).max(initial=0.0) > _LARGEST:
+            raise ParameterError(
+                "the gradient of the full model is not finite near the start, or too large: choose "
+                "another start, or other values"
+            )
+        return slopes
 
     def _joined(self, arrays: Mapping[str, Array]) -> Array:
         return np.concatenate([np.asarray(arrays[name])[self._free[name]] for name in self._at])

@@ -3,7 +3,8 @@
 from simulations.maps import Map, Sweep, outcome_map
 
 #: Outcomes that tell of a run rather than of the theory.
-_OF_THE_RUN = {"time", "bound", "evaluations", "seconds", "initial_loss"}
+_OF_THE_RUN = {"time", "bound", "largest_bound", "largest_gradient_bound", "evaluations", "seconds",
+               "initial_loss"}  # fmt: skip
 
 
 def maps_of(sweep: Sweep) -> tuple[Map, ...]:

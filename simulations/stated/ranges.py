@@ -154,7 +154,7 @@ class _Reading:
 
     def _number(self, where: IndexSet) -> Range:
         """Return how many elements a set has."""
-        return self._hull([sp.Add(*(part.count for part in where.parts))])
+        return self._hull([where.count])
 
 
 def _around(ends: list[float]) -> Range:

@@ -1,16 +1,25 @@
 """A stated theory made ready to run: derived, compiled, its data laid out."""
 
+import math
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from dynamics.theory.data import orbits
+from flint import ctx
+
+from dynamics.core.errors import ParameterError
+from dynamics.theory.bounded import bounded
+from dynamics.theory.data import Law, orbits, relative_errors
 from dynamics.theory.kernel import compiled
 from dynamics.theory.likely import likely
 from dynamics.theory.risk import StatedProblem, StatedRisk
-from simulations.stated.law import Numbers, law
+from simulations.stated.law import Balls, Numbers, law
 from simulations.stated.ranges import bounds
 from symbolic.theory import Theory
 from symbolic.theory.source import source
+
+#: Precision of balls around chances, in bits.
+_BITS = 128
 
 
 def risk(theory: Theory, *, remainder: float = 0.0, **values: Any) -> StatedRisk:
@@ -49,9 +58,22 @@ def risk_of(theory: Theory, problem: StatedProblem, remainder: float = 0.0) -> S
     """Return the risk of a problem."""
     known = law(theory, problem.values)
     function = compiled(source_of(theory), theory.name)
-    if not remainder:
-        return StatedRisk(problem, function, orbits(known))
-    return StatedRisk(problem, function, likely(known, remainder), bounds(theory, problem.values))
+    found = likely(known, remainder) if remainder else orbits(known)
+    data = replace(found, errors=_errors(theory, problem, known))
+    return StatedRisk(
+        problem, function, data, bounds(theory, problem.values) if remainder else None,
+        bounded(source_of(theory), theory.name),
+    )  # fmt: skip
+
+
+def _errors(theory: Theory, problem: StatedProblem, known: Law) -> tuple[float, ...]:
+    """Return relative errors of chances and values of the data; infinite where none is known."""
+    with ctx.workprec(_BITS):
+        try:
+            return relative_errors(known, law(theory, problem.values, Balls(problem.values)))
+        except ParameterError:
+            number = len(relative_errors(known, known))
+            return (math.inf,) * number
 
 
 @cache

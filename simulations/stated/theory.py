@@ -39,8 +39,9 @@ _TRIED, _DRAWN, _MOST_DRAWN = 2000, 24, 2000
 _LARGEST_STOP = 100
 #: Names that mean something else to the tools.
 _TAKEN = {"system", "theory", "json", "out", "plot", "force", "help", "time", "loss", "bound",
-          "status", "message", "evaluations", "seconds", "solver", "horizon", "learning_rate",
-          "steps", "rtol"}  # fmt: skip
+          "gradient_bound", "largest_bound", "largest_gradient_bound", "status", "message",
+          "evaluations", "seconds", "solver", "horizon", "learning_rate", "steps",
+          "rtol"}  # fmt: skip
 
 
 class StatedTheory(House):
@@ -62,7 +63,6 @@ class StatedTheory(House):
     """
 
     tolerance = ROUNDING
-    estimates = {StatedRisk.method: "an estimate of rounding"}  # noqa: RUF012
 
     def __init__(self, path: str | Path, digest: str | None = None) -> None:
         self.path = Path(path)
@@ -83,13 +83,16 @@ class StatedTheory(House):
             *(Quantity(one.name, f"final {one.meaning}") for one in columns),
             Quantity("initial_loss", "population risk at time 0"),
             Quantity("loss", "final population risk"),
-            Quantity("bound", "error of it (an estimate of rounding)"),
+            Quantity("bound", "error of it (certified)"),
+            Quantity("largest_bound", "largest error of the loss along the run (certified)"),
+            Quantity("largest_gradient_bound", "largest error of a gradient entry (certified)"),
             Quantity("evaluations", "of the gradient along the run"),
             Quantity("seconds", "wall time", "s"),
         )
         self.observables = (
             Quantity("time", "learning rate x steps", "time"), *columns, loss,
             Quantity("bound", "absolute error of the loss"),
+            Quantity("gradient_bound", "largest absolute error of a gradient entry"),
         )  # fmt: skip
         named = [one for one in self.parameters if one.name not in _TAKEN]
         self.constants = (
@@ -209,19 +212,22 @@ class StatedTheory(House):
             "initial_loss": float(trajectory.loss[0]),
             "loss": float(trajectory.loss[-1]),
             "bound": float(trajectory.bound[-1]),
+            "largest_bound": float(np.max(trajectory.bound)),
+            "largest_gradient_bound": float(np.max(trajectory.largest_gradient_bound)),
         }  # fmt: skip
 
     def observe(self, case: Case, trajectory: Trajectory) -> dict[str, np.ndarray]:
         """Return time, order parameters, risk and its bound at the records of a run."""
         states = {word: trajectory.column(name) for name, word in self.words.items()}
-        loss = {"loss": trajectory.loss, "bound": trajectory.bound}
-        return {"time": trajectory.time, **states, **loss}
+        bounds = {"bound": trajectory.bound, "gradient_bound": trajectory.largest_gradient_bound}
+        return {"time": trajectory.time, **states, "loss": trajectory.loss, **bounds}
 
     def errors(self, case: Case, trajectory: Trajectory) -> Mapping[str, np.ndarray | float]:
         """Return the numerical error of each of these, to first order."""
         found = {name: error_of_states(trajectory, values)
                  for name, values in self.observe(case, trajectory).items()}  # fmt: skip
-        return {**found, "time": 0.0, "bound": 0.0}
+        return {**found, "time": 0.0, "bound": 0.0, "gradient_bound": 0.0,
+                "loss": found["loss"] + trajectory.bound}  # fmt: skip
 
     def describe(self, case: Case) -> dict[str, float]:
         """Return sizes, constants, start and horizon."""

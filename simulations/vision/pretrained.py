@@ -118,7 +118,7 @@ def _tensor(path: Path, file: IO[bytes], told: Any) -> np.ndarray:
     try:
         kind, shape = told["dtype"], tuple(map(int, told["shape"]))
         first, last = map(int, told["data_offsets"])
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         raise FileError(f"cannot read {path}: its header is damaged") from None
     if kind not in (*_TYPES, "BF16"):
         raise FileError(f"cannot read {path}: numbers of type {kind!s:.20} are not known here")

@@ -159,8 +159,10 @@ def _linear(exponent: Value | None) -> tuple[int, int] | None:
     """Return m and k of an exponent m + k p of whole numbers."""
     if exponent is None or exponent.under != constant(Fraction(1)).under:
         return None
+    if exponent.over.keys() - {Fraction(1)}:  # an exponential such as 2^p
+        return None
     q = exponent.over.get(Fraction(1), ())
-    if len(exponent.over) > 1 or len(q) > 2 or any(x.denominator != 1 for x in q):
+    if len(q) > 2 or any(x.denominator != 1 for x in q):
         return None
     whole, times_p = (*map(int, q), 0, 0)[:2]
     return whole, times_p

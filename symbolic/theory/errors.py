@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 _PACKAGE = str(Path(__file__).parent)
 
@@ -37,8 +37,22 @@ class TheoryError(ValueError):
     """
 
     def __init__(self, sentence: str, at: Where | None = None) -> None:
-        self.sentence, self.where = sentence, at or here()
-        super().__init__(f"{self.where}: {sentence}")
+        self.sentence, self.where = printable(sentence), at or here()
+        super().__init__(f"{printable(str(self.where))}: {self.sentence}")
+
+
+def printable(text: str) -> str:
+    """Return a text with control characters, line ends and surrogates as escapes."""
+    return "".join(x if x.isprintable() else repr(x)[1:-1] for x in text)
+
+
+def shown(value: Any) -> str:
+    """Return a value as it appears in a sentence: short, and whatever its ``repr`` does."""
+    try:
+        text = repr(value)
+    except Exception:  # of an object in a user's file; an integer of more than 4300 digits
+        return f"<{type(value).__name__}>"
+    return text if len(text) <= 100 else f"{text[:97]}..."
 
 
 def require(condition: bool, sentence: str, at: Where | None = None) -> None:

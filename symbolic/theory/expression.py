@@ -7,13 +7,13 @@ each runs over, and the line of the user's file that made it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import sympy as sp
 
-from symbolic.theory.errors import TheoryError, here, require
-from symbolic.theory.numbers import exact
+from symbolic.theory.errors import TheoryError, here, require, shown
+from symbolic.theory.numbers import LARGEST_EXPONENT, exact
 from symbolic.theory.sets import Exchangeable, IndexSet
 
 #: Functions of one argument, applied entry by entry; whether they are odd.
@@ -91,6 +91,11 @@ class Node:
             raise TheoryError(
                 f"exponent = {exponent!r} is not allowed: it must be a number or a constant"
             ) from None
+        if power.is_number and abs(power) > LARGEST_EXPONENT:
+            raise TheoryError(
+                f"exponent = {shown(exponent)} is not allowed: it must be at most "
+                f"{LARGEST_EXPONENT} in modulus"
+            )
         if self.odd and not power.is_Integer:
             raise TheoryError(_flips(self, f"to the power {power}"))
         odd = self.odd if power.is_odd else frozenset()
@@ -162,27 +167,53 @@ class Node:
         return tuple(found)
 
     def renamed(self, names: Mapping[str, str]) -> Node:
-        """Return the expression with other names of its free indices; no new one may be bound."""
-        if not any(names.get(index, index) != index for index in self.axes):
+        """Return the expression with other names of its free indices; two may become one.
+
+        No new name is captured: the bound index of a sum or softmax gets a name of its own where it
+        has the new name of another index.
+        """
+        names = {index: names.get(index, index) for index in self.axes}
+        if all(old == new for old, new in names.items()):
             return self
-        if self.op == "sum":
-            names = {old: new for old, new in names.items() if old != self.detail}
-        detail = names.get(self.detail, self.detail) if self.op == "softmax" else self.detail
+        inner, detail = names, self.detail
+        if self.op in ("sum", "softmax"):
+            others = {new for old, new in names.items() if old != detail}
+            detail = _unused(names.get(detail, detail), others)
+            inner = {**names, self.detail: detail}
+        axes = {inner[index]: where for index, where in self.axes.items()}
         found = Node(
             self.op,
-            tuple(x.renamed(names) for x in self.arguments),
+            tuple(x.renamed(inner) for x in self.arguments),
             detail,
-            tuple(names.get(index, index) for index in self.indices),
-            {names.get(index, index): where for index, where in self.axes.items()},
-            frozenset(),
+            tuple(inner[index] for index in self.indices),
+            axes,
         )
         for index in self.odd:  # two that become one are even together
-            found.odd ^= {names.get(index, index)}
+            found.odd ^= {inner[index]}
         found.where = self.where
+        if self.op == "softmax" and detail != names[self.detail]:
+            return _at(found, names[self.detail])
         return found
 
     def __bool__(self) -> bool:
         raise TheoryError("a condition on an expression is not allowed: its value is not known yet")
+
+
+def _unused(name: str, others: Collection[str]) -> str:
+    """Return a name that is none of the others."""
+    while name in others:
+        name += "'"  # no identifier
+    return name
+
+
+def _at(weights: Node, index: str) -> Node:
+    """Return softmax weights where their own index is another one of their indices."""
+    bound = weights.detail
+    where = weights.axes[bound]
+    both = {bound: where, index: where}
+    body = multiply(weights, Node("same", (), Same(where), (bound, index), both))
+    axes = {name: own for name, own in body.axes.items() if name != bound}
+    return Node("sum", (body,), bound, axes=axes)
 
 
 def _flips(argument: Node, how: str, index: str = "") -> str:

@@ -3,9 +3,10 @@
 import runpy
 from pathlib import Path
 
-from symbolic.theory.errors import TheoryError, Where
+from symbolic.theory.errors import TheoryError, Where, shown
 from symbolic.theory.numbers import Constant
 from symbolic.theory.theory import Theory
+from symbolic.theory.values import check_usual
 
 
 def load_theory(path: str | Path) -> Theory:
@@ -32,14 +33,17 @@ def load_theory(path: str | Path) -> Theory:
         raise TheoryError(
             f"this is no Python: {error.msg}", Where(str(file), error.lineno or 1)
         ) from None
-    except Exception as error:
-        raise TheoryError(f"{type(error).__name__}: {error}", _line(error, file)) from error
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # SystemExit too: a file that ends itself states no theory
+        raise TheoryError(_described(error), _line(error, file)) from error
     found = names.get("THEORY")
     if not isinstance(found, Theory):
         raise TheoryError(
-            f"THEORY = {found!r} is not allowed: it must be a Theory", Where(str(file), 1)
+            f"THEORY = {shown(found)} is not allowed: it must be a Theory", Where(str(file), 1)
         )
     found.constants = tuple(x for x in names.values() if isinstance(x, Constant))
+    check_usual(found)
     return found
 
 
@@ -52,7 +56,16 @@ def content(path: Path) -> bytes:
         raise TheoryError(sentence, Where(str(path), 1)) from None
 
 
-def _line(error: Exception, file: Path) -> Where:
+def _described(error: BaseException) -> str:
+    """Return what an exception states; its own text may fail, too."""
+    try:
+        text = str(error)
+    except Exception:
+        text = ""
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _line(error: BaseException, file: Path) -> Where:
     """Return the innermost line of the file that an exception went through."""
     line, step = 1, error.__traceback__
     while step is not None:

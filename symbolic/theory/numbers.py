@@ -2,25 +2,42 @@
 
 import keyword
 import math
+import operator
 import re
+import unicodedata
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
 import sympy as sp
 
-from symbolic.theory.errors import TheoryError, here, require
+from symbolic.theory.errors import TheoryError, here, require, shown
 
+#: Characters of a name and of a text, at most; largest value of a size, and of an exponent.
+LONGEST_NAME, LONGEST_TEXT, LARGEST_SIZE, LARGEST_EXPONENT = 60, 200, 10**9, 1000
+#: Numerators and denominators are below this: floats are, written as fractions.
+_RANGE = 10**350
+_NOT_FINITE = (sp.nan, sp.zoo, sp.oo, -sp.oo, sp.I, sp.AccumBounds)
 _DOMAIN = re.compile(r"in ([\[(])\s*(\S+)\s*,\s*(\S+)\s*([\])])|([<>]=?)\s*(\S+)|real")
 
 
 def named(name: Any) -> None:
     """Refuse what is no name of a size, a constant, an array or an order parameter."""
     good = isinstance(name, str) and name.isidentifier() and not keyword.iskeyword(name)
+    plain = good and unicodedata.normalize("NFKC", name) == name  # as Python reads it in code
     require(
-        good and not name.startswith("_"),
-        f"name = {name!r} is not allowed: a name must be a Python identifier, no keyword, and "
-        "begin with a letter",
+        plain and not name.startswith("_") and len(name) <= LONGEST_NAME,
+        f"name = {shown(name)} is not allowed: a name must be a Python identifier, no keyword, and "
+        f"begin with a letter, of at most {LONGEST_NAME} characters",
+    )
+
+
+def described(what: str, text: Any) -> None:
+    """Refuse what is no short printable text."""
+    require(
+        isinstance(text, str) and text.isprintable() and len(text) <= LONGEST_TEXT,
+        f"{what} = {shown(text)} is not allowed: it must be printable text of at most "
+        f"{LONGEST_TEXT} characters",
     )
 
 
@@ -87,23 +104,34 @@ class Size(Scalar):
         meaning: str = "",
         *,
         least: int = 1,
-        most: int = 10**9,
+        most: int = LARGEST_SIZE,
         divides: str | None = None,
     ) -> None:
         super().__init__(name)
+        described(f"meaning of {name}", meaning)
+        least, most = _whole(f"least of {name}", least), _whole(f"most of {name}", most)
+        require(
+            1 <= least <= most <= LARGEST_SIZE,
+            f"least, most = {least}, {most} of {name} are not allowed: they must be in order, at "
+            f"least 1 and at most 10^{math.log10(LARGEST_SIZE):g}",
+        )
+        if divides is not None:
+            named(divides)
         self.meaning, self.least, self.most, self.divides = meaning, least, most, divides
 
     def checked(self, value: Any, sizes: Mapping[str, Any]) -> int:
         """Return a value as a whole number, or raise `TheoryError`."""
-        allowed = f"{self.name} = {value} is not allowed: {self.name} must"
-        whole = not isinstance(value, bool) and _number(value) and value == int(value)
+        allowed = f"{self.name} = {text_of(value)} is not allowed: {self.name} must"
+        whole = not isinstance(value, bool) and is_number(value) and value == int(value)
         most = f"at most 10^{math.log10(self.most):g}"
         between = f"{allowed} be a whole number, at least {self.least} and {most}"
         require(whole and self.least <= value <= self.most, between, self.where)
-        if self.divides is not None:
-            whole = sizes.get(self.divides, 0)
+        if self.divides is not None and self.divides in sizes:
+            whole = sizes[self.divides]
             require(
-                whole % int(value) == 0, f"{allowed} divide {self.divides} = {whole}", self.where
+                is_number(whole) and whole % int(value) == 0,
+                f"{allowed} divide {self.divides} = {whole}",
+                self.where,
             )
         return int(value)
 
@@ -127,10 +155,12 @@ class Constant(Scalar):
                 low, open_end = found[5].startswith(">"), "=" not in found[5]
                 self.low, self.high = (bound, math.inf) if low else (-math.inf, bound)
                 self._ends = ("(" if open_end else "[") + ("]" if not open_end else ")")
-        except ValueError:
+            if not (self.low < self.high or (self.low == self.high and self._ends == "[]")):
+                raise ValueError
+        except (ValueError, ZeroDivisionError, OverflowError):
             raise TheoryError(
-                f"{name} = {allowed!r} is not allowed: the domain of a constant must be 'real', "
-                "'> 0', '>= 0', 'in (0, 1]' or the like"
+                f"{name} = {shown(allowed)} is not allowed: the domain of a constant must be "
+                "'real', '> 0', '>= 0', 'in (0, 1]' or the like"
             ) from None
 
     @property
@@ -154,8 +184,10 @@ class Constant(Scalar):
 
     def checked(self, value: Any) -> float:
         """Return a value as a float within the domain, or raise `TheoryError`."""
-        sentence = f"{self.name} = {value} is not allowed: {self.name} must be {self.allowed}"
-        require(_number(value), sentence, self.where)
+        sentence = (
+            f"{self.name} = {text_of(value)} is not allowed: {self.name} must be {self.allowed}"
+        )
+        require(is_number(value), sentence, self.where)
         above = self.low < value or (self.low == value and self._ends[0] == "[")
         below = value < self.high or (self.high == value and self._ends[1] == "]")
         require(above and below, sentence, self.where)
@@ -171,21 +203,52 @@ def exact(value: Any) -> sp.Expr:
     """Return a number, scalar or SymPy expression with its floats as exact fractions.
 
     A float is the decimal that it is written as: 0.1 is 1/10.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is none, or is not finite and real for all sizes and constants (``nan``, ``1j``), or
+        if a number in it is beyond the range of floats.
     """
     if isinstance(value, (bool, str, bytes)):
         raise TypeError
     expression = sp.sympify(value, strict=True)
-    if not isinstance(expression, sp.Expr):
+    if not isinstance(expression, sp.Expr) or not expression.is_commutative:
         raise TypeError
+    if expression.has(*_NOT_FINITE) or (expression.is_number and not expression.is_real):
+        raise ValueError
+    for power in expression.atoms(sp.Pow):
+        if power.exp.is_number and not abs(power.exp) <= LARGEST_EXPONENT:
+            raise ValueError
+    if any(abs(x.p) >= _RANGE or x.q >= _RANGE for x in expression.atoms(sp.Rational)):
+        raise ValueError
     floats = {x: sp.Rational(Fraction(repr(float(x)))) for x in expression.atoms(sp.Float)}
     return expression.xreplace(floats)
 
 
-def _number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Return whether a value is a finite real number."""
     try:
         return not isinstance(value, (bool, str)) and math.isfinite(float(value))
     except (TypeError, ValueError, OverflowError):
         return False
+
+
+def text_of(value: Any) -> str:
+    """Return a value as it is written, a text without quotes."""
+    return value if isinstance(value, str) else shown(value)
+
+
+def _whole(what: str, value: Any) -> int:
+    """Return a whole number of Python, NumPy or SymPy as an int."""
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        return operator.index(value)
+    except TypeError:
+        raise TheoryError(
+            f"{what} = {shown(value)} is not allowed: it must be a whole number"
+        ) from None
 
 
 def _bound(text: str) -> float:

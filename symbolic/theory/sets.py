@@ -8,13 +8,26 @@ flipped. A *union* puts such sets side by side: attention may run over patches o
 
 from __future__ import annotations
 
+import unicodedata
 from functools import cached_property
 from typing import Any
 
 import sympy as sp
 
-from symbolic.theory.errors import here, require
-from symbolic.theory.numbers import exact
+from symbolic.theory.errors import here, require, shown
+from symbolic.theory.numbers import LONGEST_NAME, exact
+
+
+def named_by_words(name: Any) -> None:
+    """Refuse what is no name of an index set."""
+    require(
+        isinstance(name, str)
+        and name.replace(" ", "_").isidentifier()
+        and unicodedata.normalize("NFKC", name) == name
+        and len(name) <= LONGEST_NAME,
+        f"name = {shown(name)} is not allowed: an index set is named by words, of at most "
+        f"{LONGEST_NAME} characters together",
+    )
 
 
 class IndexSet:
@@ -23,6 +36,11 @@ class IndexSet:
     name: str
     parts: tuple[Exchangeable, ...]
     signed: bool = False
+
+    @cached_property
+    def count(self) -> sp.Expr:
+        """How many elements there are in all."""
+        return sp.Add(*(part.count for part in self.parts))
 
     def __repr__(self) -> str:
         return self.name
@@ -43,10 +61,7 @@ class Exchangeable(IndexSet):
     """
 
     def __init__(self, name: str, size: Any, *, inside: Exchangeable | None = None) -> None:
-        require(
-            isinstance(name, str) and name != "" and name.replace(" ", "_").isidentifier(),
-            f"name = {name!r} is not allowed: an index set is named by words",
-        )
+        named_by_words(name)
         try:
             self.size: sp.Expr = exact(size)
         except (TypeError, ValueError, sp.SympifyError):
@@ -94,6 +109,7 @@ class Union(IndexSet):
     """
 
     def __init__(self, name: str, *parts: Exchangeable) -> None:
+        named_by_words(name)
         require(
             len(parts) >= 2
             and len(set(parts)) == len(parts)

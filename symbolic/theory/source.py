@@ -75,6 +75,9 @@ class _Printer(PythonCodePrinter):
             return f"_math.sqrt({self._print(base)})"
         return f"_power({self._print(base)}, {self._print(exponent)})"
 
+    def _print_Integer(self, expr: sp.Integer) -> str:
+        return f"{int(expr)}.0" if abs(expr) >= 2**53 else str(int(expr))
+
     def _print_Rational(self, expr: sp.Rational) -> str:
         return f"({int(expr.p)}.0 / {int(expr.q)}.0)"
 
@@ -122,7 +125,7 @@ def source(theory: Theory) -> str:
     rows = [name for table in tables for name in table.arguments]
     header = _HEADER.format(
         name=theory.name,
-        paper=theory.paper,
+        paper=theory.paper.replace("\\", "\\\\").replace('"', '\\"'),
         rows=_rows_function(tables, homes, data) if tables else "",
         arguments=", ".join(["_theta", "_constants", "_weight", *data, *rows, "_out"]),
         orders=", ".join(theory.order_parameters),

@@ -48,6 +48,8 @@ class Tangent:
         (slope,) = terms
         (argument,) = x.arguments
         if x.op == "sum":
+            if x.detail not in slope.axes:  # of a sum of which one term alone has the index
+                return multiply(argument.axes[x.detail].count, slope)
             return Node("sum", (slope,), x.detail, axes=x.axes)
         if x.op == "softmax":
             return Node("softmax_tangent", (x, slope), x.detail, axes=x.axes)

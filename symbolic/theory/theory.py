@@ -1,6 +1,7 @@
 """A theory as it is stated: sizes, parameters, data, loss; and what is derived from it."""
 
 import inspect
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,17 +10,18 @@ from typing import Any
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from symbolic.theory.errors import here, require
+from symbolic.theory.errors import here, require, shown
 from symbolic.theory.expression import Array, Node
 from symbolic.theory.lifted import OPAQUE, RAISED, Lift, Step
-from symbolic.theory.numbers import Constant, Size, named
+from symbolic.theory.numbers import Constant, Size, described, named
 from symbolic.theory.orbit_data import Home, homes
 from symbolic.theory.patterns import Orbit, orbits
 from symbolic.theory.places import Pattern
 from symbolic.theory.sets import Exchangeable, IndexSet
 from symbolic.theory.tangent import Tangent
-from symbolic.theory.tensors import Data, Gaussian, Source, Subset, Tensor
+from symbolic.theory.tensors import Data, Gaussian, Source, Tensor
 from symbolic.theory.tensors import Sequence as Tokens
+from symbolic.theory.values import checked
 from symbolic.theory.weights import centred
 from symbolic.theory.wick import Mean
 
@@ -121,7 +123,19 @@ class Theory:
         self.name, self.paper, self.where = name, paper, here()
         self.sizes, self.parameters = tuple(sizes), tuple(parameters)
         self.data = Data() if data is None else data
+        described("name", name)
+        described("paper", paper)
+        require(
+            re.fullmatch(r"[\w.-][\w .-]*", name) is not None,
+            f"name = {shown(name)} is not allowed: a theory is named by letters and digits",
+        )
+        require(
+            not isinstance(claims, str),
+            f"claims = {shown(claims)} is not allowed: it must be a sequence of texts",
+        )
         self.claims, self.usual = tuple(claims), dict(usual or {})
+        for claim in self.claims:
+            described("claim", claim)
         self.constants: tuple[Constant, ...] = ()  # `load_theory` takes those of the file
         for what, kind, given in (
             ("sizes", Size, self.sizes),
@@ -133,6 +147,12 @@ class Theory:
                     isinstance(x, kind),
                     f"{what}: {x!r} is not allowed: each must be a {kind.__name__}",
                 )
+        for size in self.sizes:
+            require(
+                size.divides is None or size.divides in [x.name for x in self.sizes],
+                f"divides = {size.divides} of {size.name} is not allowed: it must be a size",
+                size.where,
+            )
         letters = [x.name for x in (*self.sizes, *self.parameters, *self.data)]
         twice = sorted({x for x in letters if letters.count(x) > 1})
         require(not twice, f"{', '.join(twice)} names two things: each name must be used once")
@@ -168,7 +188,7 @@ class Theory:
         found = loss(**{name: arrays[name] for name in wanted})
         if isinstance(found, Array) and not found.axes:
             found = found[()]
-        require(isinstance(found, Node), f"the loss is {found!r}: it must be an expression")
+        require(isinstance(found, Node), f"the loss is {shown(found)}: it must be an expression")
         free = ", ".join(found.axes)
         require(not free, f"the loss has the free index {free}: sum over it", found.where)
         return found
@@ -244,7 +264,11 @@ class Theory:
             slope = Tangent(order.tensor, order.key).of(loss)
             total = sp.Integer(0) if slope is None else lift.value(centred(slope), Pattern())
             gradient[order.name] = total / order.count
-        return Reduced(lift.value(centred(loss), Pattern()), gradient, lift.steps)
+        found = Reduced(lift.value(centred(loss), Pattern()), gradient, lift.steps)
+        values = [found.loss, *gradient.values(), *(step.value for step in found.steps.values())]
+        singular = any(value.has(sp.nan, sp.zoo, sp.oo, -sp.oo) for value in values)
+        require(not singular, "the loss or its gradient divides by 0 for all sizes", self.where)
+        return found
 
     @cached_property
     def entries(self) -> dict[tuple[Tensor, tuple[Any, ...]], sp.Expr]:
@@ -264,14 +288,14 @@ class Theory:
         """The constants that occur, by name; those that were not stated may be any number."""
         stated = {constant.name: constant for constant in self.constants}
         own = {size.name for size in self.sizes}
-        found = set().union(*(expression.free_symbols for expression in self._scalars()))
+        found = set().union(*(expression.free_symbols for expression in self.scalars()))
         names = sorted(symbol.name for symbol in found if symbol.name not in own)
         for name in names:
             taken = name in self._reserved or name in self.order_parameters
             require(not taken, f"{name} names two things: each name must be used once", self.where)
         return {name: stated.get(name) or Constant(name) for name in names}
 
-    def _scalars(self) -> Iterator[sp.Expr]:
+    def scalars(self) -> Iterator[sp.Expr]:
         """Yield every expression in sizes and constants."""
         yield from (x.detail for x in self.nodes if x.op in ("constant", "power"))
         for order in self.orders:
@@ -294,41 +318,10 @@ class Theory:
         Raises
         ------
         TheoryError
-            If one is missing, unknown or outside its domain, or if a set has no whole number of
-            elements, at least one.
+            If one is missing, unknown or outside its domain, if a set has no whole number of
+            elements, at least one, or if a number of the theory is singular there.
         """
-        names = [size.name for size in self.sizes] + list(self.unknown)
-        for name in names:
-            require(name in values, f"{name} is missing: give {', '.join(names)}", self.where)
-        for name in values:
-            require(
-                name in names,
-                f"{name} = {values[name]} is not allowed: there are {', '.join(names)}",
-                self.where,
-            )
-        found: dict[str, float] = {
-            size.name: size.checked(values[size.name], values) for size in self.sizes
-        }
-        found |= {name: constant.checked(values[name]) for name, constant in self.unknown.items()}
-        for part in self.sets:
-            number = _at(part.size, found)
-            require(
-                bool(number.is_integer and number >= 1),
-                f"{part} has {part.size} = {number} elements: it must be a whole number, "
-                "at least 1",
-                part.where,
-            )
-        for source in self.data:
-            if isinstance(source, Subset):
-                of = _at(sp.Add(*(part.count for part in source.over.parts)), found)
-                size = _at(source.size, found)
-                require(
-                    bool(size.is_integer and 0 <= size <= of),
-                    f"{source.name} has {source.size} = {size} of {of} elements: it must be a "
-                    "whole number, at most all of them",
-                    source.where,
-                )
-        return found
+        return checked(self, values)
 
     @property
     def _reserved(self) -> set[str]:
@@ -356,12 +349,6 @@ def _free(tensor: Tensor) -> list[Orbit]:
                 tensor.where,
             )
     return [orbit for orbit in found if _of_orbit(tensor.fixed, orbit, None) is None]
-
-
-def _at(expression: sp.Expr, values: Mapping[str, float]) -> sp.Expr:
-    """Return an expression at values of the names in it: to try all names takes far longer."""
-    asked = [x for x in expression.free_symbols if x.name in values]
-    return expression.subs({x: values[x.name] for x in asked})
 
 
 def _words(orbit: Orbit) -> list[str]:

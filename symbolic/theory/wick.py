@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from itertools import count, product
 from math import prod
 
-import sympy as sp
-
 from symbolic.theory.errors import TheoryError, require
 from symbolic.theory.expression import Node, multiply, node
 from symbolic.theory.sets import IndexSet
@@ -210,7 +208,7 @@ def _summed(factors: list[Node], indices: dict[str, IndexSet]) -> Node:
         if own:
             factors.append(_times(own).sum(index))
         else:
-            factors.append(node(sp.Add(*(part.count for part in where.parts))))
+            factors.append(node(where.count))
     return _times(factors)
 
 

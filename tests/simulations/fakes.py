@@ -60,7 +60,9 @@ class Says:
         return self.words
 
 
-def claim(name: str, *, finding: str = "", headline: Headline | None = None, **options) -> Claim:
+def claim(
+    name: str, *, finding: str = "", headline: Headline | None = None, amended: str = "", **options
+) -> Claim:
     return Claim(
         id=name,
         place=f"Place of {name}",
@@ -69,6 +71,7 @@ def claim(name: str, *, finding: str = "", headline: Headline | None = None, **o
         run=Counter(**options),
         quick_note="smaller",
         depends="nothing",
+        amended=amended,
         headline=headline,
         finding=Says(finding) if finding else None,
     )
@@ -78,7 +81,7 @@ def fake_registry(*claims: Claim) -> SimpleNamespace:
     """What stands in for the module ``simulations.reproduction.registry``."""
     known = {claim.id: claim for claim in claims}
     return SimpleNamespace(
-        claim_ids=lambda: tuple(known), load=known.__getitem__, words=known.__getitem__
+        claim_ids=lambda extra=None: tuple(known), load=known.__getitem__, words=known.__getitem__
     )
 
 

@@ -393,6 +393,15 @@ class TestClaims:
         first = json.loads(capsys.readouterr().out)[0]
         assert (first["claim"], first["measures"]) == ("one", "What one measures.")
 
+    def test_a_criterion_changed_after_a_run_says_so(self, capsys, monkeypatch):
+        changed = fake_registry(claim("one", amended="Was 2, is 3."), claim("two"))
+        monkeypatch.setitem(sys.modules, "simulations.reproduction.registry", changed)
+        assert main(["claims"]) == 0
+        assert capsys.readouterr().out.count("    changed after a run: Was 2, is 3.\n") == 1
+        assert main(["claims", "--json"]) == 0
+        listed = json.loads(capsys.readouterr().out)
+        assert [one["amended"] for one in listed] == ["Was 2, is 3.", ""]
+
     def test_those_of_the_paper_are_listed_without_loading_the_numbers(self):
         code = (
             "import sys, simulations.cli\n"
@@ -447,6 +456,32 @@ class TestReproduce:
     def test_number_of_workers_must_be_positive(self, workers, capsys):
         assert main(["reproduce", "--workers", workers]) == 2
         assert f"--workers {workers} is not allowed" in capsys.readouterr().err
+
+    @pytest.mark.parametrize("seed", ["-1", "1.5", "1000001"])
+    def test_seed_must_be_an_integer_in_its_range(self, seed, capsys):
+        assert main(["reproduce", f"--seed={seed}"]) == 2
+        assert f"--seed {seed} is not allowed: it must be" in capsys.readouterr().err
+
+    def test_seed_reaches_the_claims_and_another_is_rejected(self, registry, tmp_path, capsys):
+        arguments = ["reproduce", *INLINE, "--out", str(tmp_path)]
+        assert main([*arguments, "--seed", "3"]) == 0
+        assert [claim.run.context.seed for claim in registry] == [3, 3, 3]
+        page = (tmp_path / "report.html").read_text(encoding="utf-8")
+        assert "seed 3 instead of 0" in page
+        assert "patchdyn reproduce --seed 3 --only one" in page
+        assert main([*arguments, "--seed", "3"]) == 0  # resumes
+        assert [claim.run.calls for claim in registry] == [1, 1, 1]
+        capsys.readouterr()
+        assert main(arguments) == 2
+        assert "another seed (3, now 0)" in capsys.readouterr().err
+
+    def test_seed_reaches_other_processes(self, tmp_path, monkeypatch):
+        registry = fake_registry(claim("one"), claim("two"), claim("three"))
+        monkeypatch.setitem(sys.modules, "simulations.reproduction.registry", registry)
+        assert main(["reproduce", "--workers", "2", "--seed", "3", "--out", str(tmp_path)]) == 0
+        report = json.loads((tmp_path / "report.json").read_text())
+        assert [entry["seed"] for entry in report] == [3, 3, 3]
+        assert {entry["provenance"]["seed"] for entry in report} == {"3"}
 
     def test_default_folder_is_report(self, registry, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)

@@ -37,6 +37,9 @@ class Stub:
     def certified_loss(self, state):
         return SimpleNamespace(loss=math.exp(-state.alpha), bound=1e-9)
 
+    def doubt(self, run):
+        return len(run.time), ""
+
 
 def run_of(case, gamma, status=Status.COMPLETED, records=6, rho=lambda t: 0.0):
     """Return a run with alpha = 1 + t and known gamma and rho over times 0 .. 1."""
@@ -214,13 +217,16 @@ class TestSearch:
         assert 0.9 < 0.03 * len(runs) < 1.05
 
     def test_a_run_may_not_take_the_whole_budget(self, monkeypatch):
-        import time
+        """By a clock that only reports of progress move, 0.01 s each."""
+        reports = []
 
         def endless(case, progress=None, population=None):
             while True:
-                time.sleep(0.01)
+                reports.append(case)
                 progress(0.5)
 
+        clock = SimpleNamespace(monotonic=lambda: 0.01 * len(reports))
+        monkeypatch.setattr("simulations.falsify.search.time", clock)
         monkeypatch.setattr("simulations.falsify.search._LEAST_OF_A_RUN", 0.05)
         system = changed(POSITIONAL, solve=endless)
         report = falsify("gamma >= rho", system=system, budget=1.0)

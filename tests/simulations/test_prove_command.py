@@ -24,7 +24,7 @@ def test_json_certificate_and_figure(capsys, tmp_path):
     written = json.loads(certificate.read_text())
     assert printed["proved"] is True
     assert printed["solver"] == "flow"
-    assert printed.items() <= written.items()
+    assert written["horizon"] == printed["horizon"] == 0.5
     assert figure.read_bytes().startswith(b"\x89PNG")
     low, high = printed["enclosure"]["alpha"]
     assert low < high < low + 1e-5
@@ -59,3 +59,15 @@ def test_bad_input(flags, words, capsys):
     error = capsys.readouterr().err
     assert words in error
     assert len(error.splitlines()) == 1
+
+
+def test_one_file_for_certificate_and_figure(tmp_path, capsys):
+    both = str(tmp_path / "proof.json")
+    assert main([*PROBLEM, "--out", both, "--plot", both]) == 2
+    assert "--plot" in capsys.readouterr().err
+    assert not (tmp_path / "proof.json").exists()
+
+
+def test_a_certificate_that_is_not_there(tmp_path, capsys):
+    assert main(["prove", "--check", str(tmp_path / "none.json")]) == 2
+    assert "no such file" in capsys.readouterr().err

@@ -185,6 +185,13 @@ class TestFindings:
         assert "<td>It is 3.</td>" in text
         assert re.findall(r"<li>(.*?)</li>", text)[-2:] == ["Many things.", "It is so (1; 2)."]
 
+    def test_a_criterion_changed_after_a_run_says_so_in_row_and_section(self, tmp_path):
+        text = self.page_of(tmp_path, finding="It is 3.", amended="Was 2 & is 3.")
+        note = "Changed after a run: Was 2 &amp; is 3."
+        assert f'<td>It is 3. <span class="soft">{note}</span></td>' in text
+        assert "<strong>Changed after a run:</strong> Was 2 &amp; is 3.</p>" in text
+        assert "Changed after" not in self.page_of(tmp_path / "other", finding="It is 3.")
+
     def test_else_the_first_sentence_of_its_summary(self, tmp_path):
         text = self.page_of(tmp_path, summary="Errs at 0.5 (it; us); not beyond. The rest; or so.")
         assert "<td>Errs at 0.5 (it; us); not beyond.</td>" in text
@@ -195,7 +202,8 @@ class TestFindings:
         assert record["finding"] == ""
         assert record["headline"] is None
         assert is_record(record)
-        old = {key: value for key, value in record.items() if key not in ("finding", "headline")}
+        added = ("finding", "headline", "amended")
+        old = {key: value for key, value in record.items() if key not in added}
         assert is_record(old)
         assert not is_record(record | {"finding": 3})
         assert not is_record(record | {"headline": 3})
@@ -217,6 +225,11 @@ class TestFindings:
         )
         places = [section.index(one) for one in told]
         assert places == sorted(places)
+
+    def test_a_headline_is_shown_in_three_digits(self, tmp_path):
+        headline = Headline("share", {"D": 16})
+        text = self.page_of(tmp_path, headline=headline, measured={"share": 0.12345})
+        assert '<span class="value">0.123</span> the share' in text
 
     def test_a_claim_without_its_headline_fails_to_run(self):
         record, _ = measure(claim("one", headline=Headline("absent")), Context(True), stamp=STAMP)
@@ -304,6 +317,14 @@ class TestNumbers:
         values = [v for table in tables(self.MEASURED) for _, row in table.rows for v in row]
         assert sorted(values, key=str) == sorted((m["value"] for m in self.MEASURED), key=str)
 
+    def test_no_row_of_a_long_table_is_left_out(self):
+        measured = [
+            {"name": "T", "label": "the T", "unit": "", "at": {"D": D}, "value": D + 1}
+            for D in range(100)
+        ]
+        (table,) = tables(measured)
+        assert table.rows == tuple(({"D": D}, (D + 1,)) for D in range(100))
+
     def test_long_ones_are_folded(self, tmp_path):
         few = {f"n{number}": number for number in range(6)}
         more = few | {"n6": 6}
@@ -353,6 +374,8 @@ def test_every_verdict_has_a_meaning():
 def test_command_that_reruns():
     assert rerun({"claim": "x", "quick": False}) == "patchdyn reproduce --only x --out report-x"
     assert rerun({"claim": "x", "thorough": True}).startswith("patchdyn reproduce --thorough ")
+    assert " --seed 2 --only x" in rerun({"claim": "x", "seed": 2})
+    assert "--seed" not in rerun({"claim": "x", "seed": 0})
 
 
 @pytest.mark.parametrize(

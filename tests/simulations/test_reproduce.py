@@ -16,7 +16,7 @@ from simulations.reproduction.folder import ReportFolder
 from simulations.reproduction.run import reproduce
 from tests.simulations.fakes import claim, figure
 
-STAMP = {"patchdyn": "0.1.0", "commit": "abc", "code": "123", "mode": "full"}
+STAMP = {"patchdyn": "0.1.0", "commit": "abc", "code": "123", "mode": "full", "seed": "0"}
 
 
 def run(path, claims, *, stamp=STAMP, stream=None, **options):
@@ -178,6 +178,7 @@ class TestExistingFolder:
             ({"code": "456"}, r"another source \(123, now 456\)"),
             ({"numpy": "9"}, r"another numpy \(None, now 9\)"),
             ({"mode": "quick"}, "a full run while this one is quick"),
+            ({"seed": "1"}, r"another seed \(0, now 1\)"),
         ],
     )
     def test_results_of_another_version_are_refused_and_stay(self, tmp_path, change, words):
@@ -225,6 +226,18 @@ class TestExistingFolder:
             run(tmp_path, [claim("one")], force=True)
 
 
+def test_a_record_of_another_claim_is_not_its_own(tmp_path):
+    """Sealed as it was written, but in the place of another: it counts as missing."""
+    one, two = claim("one"), claim("two")
+    run(tmp_path, [one, two])
+    for suffix in (".json", ".json.sha256"):
+        content = (tmp_path / "claims" / f"one{suffix}").read_bytes()
+        (tmp_path / "claims" / f"two{suffix}").write_bytes(content)
+    run(tmp_path, [one, two])
+    assert (one.run.calls, two.run.calls) == (1, 2)
+    assert [entry["claim"] for entry in report(tmp_path)] == ["one", "two"]
+
+
 class TestDisplay:
     def test_plain_lines_where_there_is_no_terminal(self):
         assert isinstance(choose_display(io.StringIO()), PlainDisplay)
@@ -257,9 +270,10 @@ class TestDisplay:
 
 class TestStamp:
     def test_tells_versions_mode_and_code(self):
-        quick, full = stamp("quick"), stamp("full")
-        assert (quick.pop("mode"), full.pop("mode")) == ("quick", "full")
-        assert quick == full
+        quick, full, other = stamp("quick"), stamp("full"), stamp("full", 7)
+        assert (quick.pop("mode"), full.pop("mode"), other.pop("mode")) == ("quick", "full", "full")
+        assert (quick["seed"], full["seed"], other.pop("seed")) == ("0", "0", "7")
+        assert quick == full == other | {"seed": "0"}
         assert {"patchdyn", "commit", "numpy", "scipy", "numba", "sympy", "python"} <= set(full)
         assert full["code"] == code_fingerprint()
         assert len(code_fingerprint()) == 12

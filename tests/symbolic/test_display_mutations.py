@@ -1,5 +1,6 @@
 """What `derive` displays is what its proofs decide: altered in turn, each equation fails."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -8,10 +9,13 @@ import pytest
 import sympy as sp
 
 from symbolic.catalogue import CATALOGUE
+from symbolic.core.derivation import Equation
 from symbolic.core.displays import Displays, at_points
 from symbolic.core.kernel import Kernel
+from symbolic.core.zero import decide
 from symbolic.masked import displays, lemma_5_1, lemma_5_2, reduction
 from symbolic.positional import (
+    attention,
     diagonal,
     excess,
     floor,
@@ -19,9 +23,11 @@ from symbolic.positional import (
     large_D,
     lemma_4_1,
     lemma_4_2,
+    margins,
     model_equations,
     symmetric_line,
 )
+from symbolic.positional import symbols as sym
 
 #: Tracing slows SymPy 2.4 times, and what is altered here is run unaltered, and traced, elsewhere.
 pytestmark = pytest.mark.no_cover
@@ -85,6 +91,47 @@ def test_the_derivation_decides_every_display(
         monkeypatch.setitem(equations, name, right + 1)  # type: ignore[arg-type]
     failures = [f for proof in CATALOGUE[derivation].prove() for f in proof.failures]
     assert all(any(f.startswith(f"{name}, as displayed") for f in failures) for name in equations)
+
+
+def _written_out(compact: sp.Expr) -> sp.Expr:
+    """Replace the names in a compact equation by the margins and rows that they stand for."""
+    margin = {f"O_{kind}": margins.at_patch(margins.MARGIN, kind) for kind in margins.PATCHES}
+    rows = dict(zip(("k_alpha", "k_gamma", "k_rho"), margins.row_gradient()))
+    for label, row in rows.items():
+        of = {k: row.subs({sym.s: k, sym.n: sym.a - sym.b}, simultaneous=True) for k in (1, -1, 0)}
+        compact = compact.replace(sp.Function(label), of.__getitem__)
+    return compact.replace(sp.Function("act"), margins.activation).subs(
+        {sp.Symbol(label): value for label, value in margin.items()}
+    )
+
+
+COMPACT = [
+    pytest.param(equation, id=f"{derivation}-{equation.name}")
+    for derivation in ("margins", "lemma-4.3")
+    for equation in CATALOGUE[derivation].equations
+    if equation.compact is not None
+]
+
+
+@pytest.mark.parametrize("equation", COMPACT)
+def test_a_compact_display_is_its_right_hand_side(equation: Equation) -> None:
+    right = equation.right.subs(sym.T, sym.C + sym.R)
+    compact = _written_out(equation.shown).subs(sym.T, sym.C + sym.R)
+    assert decide(attention.write_out(compact - right), points=2).zero
+
+
+def test_a_derivative_is_displayed_under_its_own_name() -> None:
+    """What is called dL_dA_same is the derivative of L in A_same."""
+    derivatives = [
+        (equation.name, equation.left)
+        for derivation in CATALOGUE.values()
+        for equation in derivation.equations
+        if isinstance(equation.left, sp.Derivative) and re.fullmatch("d.+_d.+", equation.name)
+    ]
+    assert len(derivatives) >= 18
+    for name, left in derivatives:
+        numerator = getattr(left.expr, "name", left.expr.func.__name__)
+        assert name == f"d{numerator}_d{left.variables[0]}"
 
 
 # The named steps of the emitted kernels.

@@ -27,7 +27,7 @@ from dynamics.core.tube.clocks import Clock
 
 _TRIES = 30
 _REFINED = 3
-_ROOMY = 2.0  # times the distance: what the bar is where that holds too
+_ROOMY = 2.0  # times what is reached with it: the bar, where that holds too
 
 
 class Compared(NamedTuple):
@@ -74,8 +74,10 @@ def compare(
             return None
     else:
         return None
-    roomy = [_ROOMY * x for x in found.during]
-    wider = outcome(roomy)
+    roomy, wider = found.bar, found
+    for _ in range(_REFINED):
+        roomy = [max(_ROOMY * x, y) for x, y in zip(wider.during, found.during)]
+        wider = outcome(roomy)
     if all(x < y for x, y in zip(wider.during, roomy)):  # another computation may be less tight
         bar, found = roomy, wider
     for _ in range(_REFINED):

@@ -26,7 +26,9 @@ from dynamics.positional.problem import Problem, State
 UNKNOWN = 2.0
 _EXACT = 2.0**53
 _LOST = 1e-300  # exceeds a scaled factor that underflows
-_SMALL_GAP = 1e-290  # below it 1 - e^-gap = gap, and gap is a difference over tau that may underflow
+_SMALL_GAP = (
+    1e-290  # below it 1 - e^-gap = gap, and gap is a difference over tau that may underflow
+)
 _FAR = 1e100  # logarithms of weights beyond it are cut
 
 

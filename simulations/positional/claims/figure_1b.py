@@ -15,6 +15,7 @@ from simulations.positional.figures import grid_sets
 from simulations.positional.training_runs import Setting, Training, trained
 from simulations.positional.transfer_statistics import group_interval
 from simulations.reproduction.claim import Claim, Context, Figure, Headline, Outcome, Verdict
+from simulations.reproduction.effects import NOTHING
 from simulations.reproduction.measured import Measured, Row, measured_at, spread
 
 #: Level at which the paper cuts similarities, scaled to -1 .. 1, in Figure 1a.
@@ -82,6 +83,8 @@ def judge(found: dict[str, list[Found]]) -> tuple[Verdict, str]:
 
     FAILS if surely fewer than half do in one of them. Surely: with the 95 % interval over runs.
     """
+    if not found:
+        return NOTHING
     parts, shares = [], []
     for layout, several in found.items():
         share = group_interval(np.array([one.recovered for one in several]))
@@ -166,11 +169,15 @@ def gather_grid_sets(runs: Mapping[str, Training]) -> xarray.Dataset:
 
 
 def _finding(outcome: Outcome) -> str:
-    least = min(outcome.values("recovered"))
-    ratio = min(a / b for a, b in zip(outcome.values("inside"), outcome.values("outside")))
+    least = max(min(outcome.values("recovered_low")), 0.0)
+    low, high = (
+        pick(a / b for a, b in zip(outcome.values(f"inside_{first}"),
+                                   outcome.values(f"outside_{other}")))
+        for pick, first, other in ((min, "low", "high"), (max, "high", "low"))
+    )  # fmt: skip
     return (
-        f"{least:.1%} of the patches have their set as the top C entries of A, on squares or not; "
-        f"attention is {ratio:.2g} times as high there."
+        f"{least:.1%} of the patches or more have their set as top C entries of A (95 %); "
+        f"attention there is {low:.1f} to {high:.1f} times as high."
     )
 
 

@@ -51,7 +51,7 @@ def run(context: Context) -> Outcome:
     verdict, summary = judge(trained)
     return Outcome(
         verdict,
-        _numbers(data),
+        _numbers(data, context.seed),
         SMALL,
         {"architectures": [
             {"name": one.name, "task": asdict(one.task), "student": asdict(one.student),
@@ -137,8 +137,8 @@ def _summarize(data: xarray.Dataset, name: str) -> Trained:
     )
 
 
-def _numbers(data: xarray.Dataset) -> list[Measured]:
-    level = linear_level(_D // _C, np.random.default_rng(0), 500_000)
+def _numbers(data: xarray.Dataset, seed: int) -> list[Measured]:
+    level = linear_level(_D // _C, np.random.default_rng(seed), 500_000)
     measured = measured_at({"L": _D // _C}, ("linear_level", "linear level", level))
     kinds = {
         "error": "test error",
@@ -162,6 +162,8 @@ def _numbers(data: xarray.Dataset) -> list[Measured]:
         measured += measured_at(
             {"architecture": _plain(str(architecture))},
             *rows,
+            ("least_auc", "AUC of P^T P, lowest run", float(one["auc"].min())),
+            ("greatest_auc", "AUC of P^T P, highest run", float(one["auc"].max())),
             ("worst_error", "worst test error", float(one["error"].max())),
             ("runs", "runs", one.sizes["run"]),
         )
@@ -188,11 +190,11 @@ def _figure(data: xarray.Dataset, quick: bool) -> Any:
 
 def _finding(outcome: Outcome) -> str:
     first = outcome.numbers("worst_error")[0]
-    auc = outcome.number("auc", **first.at)
+    low, high = (outcome.number(f"{end}_auc", **first.at) for end in ("least", "greatest"))
     level = outcome.number("linear_level")
     return (
-        f"{first.at['architecture']}: error at most {first.value:.2%} (linear {level:.2%}), while "
-        f"P^T P tells pairs of one set with AUC {auc:.2f}."
+        f"{first.at['architecture']}: error of its runs at most {first.value:.2%} (linear "
+        f"{level:.2%}), AUC of P^T P for pairs in a set {low:.2f} to {high:.2f}."
     )
 
 

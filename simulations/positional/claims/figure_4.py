@@ -12,6 +12,7 @@ from simulations.positional.data import training as training_data
 from simulations.positional.figures import training
 from simulations.positional.training_runs import LARGE, PUBLIC, SOURCE, Setting, Training
 from simulations.reproduction.claim import Claim, Context, Figure, Headline, Outcome, Verdict
+from simulations.reproduction.effects import NOTHING
 from simulations.reproduction.measured import Measured, in_words, measured_at
 
 #: Smallest cosine of v and w* at the end that counts as aligned.
@@ -30,6 +31,8 @@ class Panels(NamedTuple):
     control: float
     associated: float  # step by which every run has associated, inf if one never does
     learned: float  # step by which every run has nine tenths of its fall of the error done
+    first_associated: float = math.nan  # step at which the first run associates, inf if none does
+    first_learned: float = math.nan  # step at which the first run has that part of the fall done
 
     @property
     def separated(self) -> bool:
@@ -68,8 +71,12 @@ def run(context: Context) -> Outcome:
             ("test_error", "test error at the end, mean", panel.test_error),
             ("control", "test error with A put back, mean", panel.control),
             ("learned", "step at which 90% of the fall of the error is done", panel.learned),
+            ("first_learned", "first step at which a run has 90% of its fall of the error done",
+             panel.first_learned),
             ("associated", "step at which every run has patch association",
              panel.associated if math.isfinite(panel.associated) else "never"),
+            ("first_associated", "first step at which a run has patch association",
+             panel.first_associated if math.isfinite(panel.first_associated) else "never"),
         )  # fmt: skip
     measured += measured_at({}, ("source", "source of the public settings", training_runs.SOURCE))
     verdict, summary = judge(found)
@@ -96,7 +103,10 @@ def panels(runs: Sequence[Training]) -> Panels:
         control=float(np.mean([run.control[-1] for run in runs])),
         associated=math.inf if np.isnan(associated).any() else max(associated),
         learned=max(run.learned for run in runs),
-    )
+        first_associated=min((step for step in associated if math.isfinite(step)),
+                             default=math.inf),
+        first_learned=min(run.learned for run in runs),
+    )  # fmt: skip
 
 
 def judge(found: Sequence[tuple[str, Panels]]) -> tuple[Verdict, str]:
@@ -104,6 +114,8 @@ def judge(found: Sequence[tuple[str, Panels]]) -> tuple[Verdict, str]:
 
     FAILS if in no setting A shows the sets row by row and v is aligned.
     """
+    if not found:
+        return NOTHING
     parts = []
     for name, panel in found:
         when = f"at step {panel.associated:.0f}" if math.isfinite(panel.associated) else "never"
@@ -149,13 +161,14 @@ def _figure(runs: dict[str, list[Training]], settings: dict[str, tuple[Setting, 
 
 def _finding(outcome: Outcome) -> str:
     fall, association, other_fall, other = (
-        in_words(outcome.number(what, setting=name), "g")
+        " to ".join(dict.fromkeys(in_words(outcome.number(f"{end}{what}", setting=name), "g")
+                                  for end in ("first_", "")))
         for name in (PUBLIC, LARGE)
         for what in ("learned", "associated")
-    )
+    )  # fmt: skip
     return (
-        f"The error has fallen by step {fall} at the public settings and {other_fall} at a larger "
-        f"problem; A associates at {association} and {other}."
+        f"The error falls at steps {fall}, A associates at {association} (public settings); "
+        f"{other_fall} and {other} (larger problem)."
     )
 
 

@@ -150,6 +150,8 @@ def measure(family: Family, densities: Any, betas: Any, curve: np.ndarray, tick:
 def judge(panels: list[Panel], cubic: float) -> tuple[Verdict, str]:
     """Return HOLDS if every cell beyond a grid step is on the side that the boundary says.
 
+    FAILS if one is not; a finding if a map has no cells on one of the sides.
+
     ``cubic``: the least scaled drift for D -> infinity at p = 3.
     """
     cells = [cell for panel in panels for cell in panel.cells]
@@ -170,8 +172,9 @@ def judge(panels: list[Panel], cubic: float) -> tuple[Verdict, str]:
             )
     if cubic > 0.0:
         text += ", and for D -> infinity at fixed qD there is none: the drift stays positive"
-    holds = right_far == len(far) and both
-    return (Verdict.HOLDS if holds else Verdict.FINDING), text + "."
+    if right_far < len(far):
+        return Verdict.FAILS, text + "."
+    return (Verdict.HOLDS if both else Verdict.FINDING), text + "."
 
 
 def _right(cell: Cell) -> bool:
@@ -260,6 +263,10 @@ CLAIM = Claim(
         "The curve critical alpha = alpha* in (qD/C^2, beta) for several D and D -> infinity, by "
         "continuation of two equations, against flows on both sides of it."
     ),
+    amended=(
+        "A flow on the wrong side was a finding. A statement without exceptions now fails by a "
+        "confirmed counterexample, for every claim alike; what is measured is as it was."
+    ),
     headline=Headline("right", pick=max),
     finding=_finding,
     run=run,
@@ -272,7 +279,7 @@ CLAIM = Claim(
     criterion=(
         "Holds if every flow whose (qD/C^2, beta) is more than one grid step from the curve is on "
         "the side that the curve says (gamma >= rho up to the resolution of the flow, or not), and "
-        "each map has cells on both sides. From the statement, which leaves no exception; cells "
-        "within a grid step are reported but do not count."
+        "each map has cells on both sides, else a finding. The statement leaves no exception: one "
+        "such flow on the wrong side fails. Cells within a grid step are reported but do not count."
     ),
 )

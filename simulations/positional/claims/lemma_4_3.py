@@ -144,7 +144,9 @@ def judge(
             f"at {describe(worst)} ({float(data[worst]['gamma_factor'].min()):.2g}), where rho "
             f"moves up to {_rho_over_gamma(data[worst]):.2g} times as fast"
         )
-    holds = rho_holds and gamma_holds and share < 1.0
+    if share >= 1.0 or below <= 0.0:
+        return Verdict.FAILS, text + "."
+    holds = rho_holds and gamma_holds
     return (Verdict.HOLDS if holds else Verdict.FINDING), text + "."
 
 
@@ -294,8 +296,15 @@ CLAIM = Claim(
         "greatest and least value must not scale faster in d than (log d)^(+-2) does over the "
         "same sizes; the constant of the |rho| inequality, a bound, at most (log d)^2 and growing "
         "no faster; and rho must move less than gamma ('the increment of gamma is larger than the "
-        "one of rho'). All of it: holds; else a finding; an identity that fails: fails. Named "
-        "problems outside the hypotheses are shown, not judged."
+        "one of rho'). All of it: holds; else a finding. Fails if an identity fails, or if at one "
+        "of these problems a sentence for all t has a counterexample: a factor of gamma that is "
+        "not positive, or rho moving as fast as gamma. Named problems outside the hypotheses are "
+        "shown, not judged."
+    ),
+    amended=(
+        "A factor of gamma that is not positive was a finding. A statement without exceptions now "
+        "fails by a confirmed counterexample, for every claim alike; what is measured is as it "
+        "was."
     ),
     headline=Headline("exponent_gamma_least", pick=min),
     finding=_finding,

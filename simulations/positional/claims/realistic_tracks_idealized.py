@@ -100,8 +100,8 @@ def judge(
     common = [slopes[other, moment] for other in (SEMI, SAME) for moment in (early, late)]
     separate = [slopes[PAPER, moment] for moment in (early, late)]
     text = (
-        "From a common start max |A_hat - A| falls with N with exponents between "
-        f"{min(one[0] for one in common):.2f} and {max(one[0] for one in common):.2f}; from the "
+        "From a common start max |A_hat - A| falls with N with exponents whose 95 % intervals lie "
+        f"in {min(one[1] for one in common):.2f} to {max(one[2] for one in common):.2f}; from the "
         f"paper's two different starts with exponent {_told(separate[0])} at step {early} and "
         f"{_told(separate[1])} at step {late}"
     )
@@ -271,11 +271,16 @@ def _figure(data: xarray.Dataset, plan: Plan) -> Figure:
 
 
 def _finding(outcome: Outcome) -> str:
-    common = [*outcome.values("exponent", other=SEMI), *outcome.values("exponent", other=SAME)]
-    separate = outcome.values("exponent", other=PAPER)
+    def ends(*others: str) -> str:
+        low, high = (
+            pick(x for other in others for x in outcome.values(f"exponent_{end}", other=other))
+            for pick, end in ((min, "low"), (max, "high"))
+        )
+        return f"N^{low:.2f} to N^{high:.2f}"
+
     return (
-        f"max |A_hat - A| falls as N^{min(common):.2f} to N^{max(common):.2f} from a common start, "
-        f"as N^{min(separate):.2f} to N^{max(separate):.2f} from the paper's two."
+        f"max |A_hat - A| falls as {ends(SEMI, SAME)} (95 %) from a common start, as "
+        f"{ends(PAPER)} from the paper's two."
     )
 
 

@@ -78,8 +78,8 @@ def _finding(outcome: Outcome) -> str:
     found = outcome.values("discovered")
     same = outcome.number("largest_difference")
     return (
-        f"The full gradient alone finds {min(found)} to {max(found)} values at {len(found)} "
-        f"problems; reduced and full agree to {same:.0e}."
+        f"At {len(found)} sizes only, the full gradient alone finds {min(found)} to {max(found)} "
+        f"values; reduced and full agree to {same:.0e}."
     )
 
 

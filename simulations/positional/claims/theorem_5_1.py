@@ -212,13 +212,14 @@ def _figure(found: dict[Entry, Sweep], seed: int) -> Figure:
 
 
 def _finding(outcome: Outcome) -> str:
-    worst = max(outcome.values("error"))
+    worst = max(outcome.values("error_high"))
     pretrained, scratch = (
-        in_words(outcome.numbers("needed", learner=name)[-1].value, ".3g")
+        " to ".join(in_words(outcome.numbers(f"needed_{end}", learner=name)[-1].value, ".3g")
+                    for end in ("low", "high"))
         for name in (PRETRAINED, SCRATCH)
-    )
+    )  # fmt: skip
     return (
-        f"The mean error with log D samples is at most {worst:.3f}; {TOLERANCE} needs {pretrained} "
+        f"Mean error with log D samples {worst:.3f} at most (95 %); {TOLERANCE} takes {pretrained} "
         f"samples, {scratch} from scratch."
     )
 

@@ -1,7 +1,7 @@
 """Theorem 5.2: without patch association many samples are needed, and where few suffice."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from dynamics import Problem
@@ -15,6 +15,7 @@ from simulations.positional.learners import FINDER, IDEALIZED, PRETRAINED
 from simulations.positional.transfer_runs import Entry
 from simulations.positional.transfer_statistics import Interval, Sweep, exponent_interval, or_never
 from simulations.reproduction.claim import Claim, Context, Figure, Headline, Outcome, Verdict
+from simulations.reproduction.effects import NOTHING
 from simulations.reproduction.measured import Measured, Value, in_words, measured_at, spread
 
 #: Mean test errors to be reached: below every linear rule's at qD = 8; and a coarse one.
@@ -145,6 +146,8 @@ def judge(needs: Sequence[Need]) -> tuple[Verdict, str]:
     are too few to need the sets, or if it cannot be said.
     """
     without = [need for need in needs if need.learner != PRETRAINED]
+    if not without:
+        return NOTHING
     few = [need for need in without if need.few]
     reached = [need for need in without if math.isfinite(need.samples.value)]
     never = [need for need in without if not math.isfinite(need.samples.value)]
@@ -209,11 +212,16 @@ def _finding(outcome: Outcome) -> str:
         for one in outcome.numbers("least_samples", D=D)
         if math.isclose(float(one.at["qD"]), qD)
     )
-    told = f"; the pre-trained A {in_words(own[0].value, '.3g')}" if own else ""
+    told = f"; the pre-trained A {_ends(outcome, own[0].at)}" if own else ""
     return (
-        f"At D = {D} a learner that looks for the sets needs {in_words(last.value, '.3g')} samples "
-        f"({least} at least){told}."
+        f"D = {D}, 95 %: a learner that looks for the sets needs {_ends(outcome, last.at)} samples "
+        f"(any, {least}){told}."
     )
+
+
+def _ends(outcome: Outcome, at: Mapping[str, Value]) -> str:
+    ends = (outcome.number(f"needed_{end}", **at) for end in ("low", "high"))
+    return " to ".join(in_words(end, ".3g") for end in ends)
 
 
 CLAIM = Claim(

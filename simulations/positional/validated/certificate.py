@@ -6,24 +6,23 @@ from pathlib import Path
 from typing import Any
 
 from dynamics.core.files import replacing
-from dynamics.core.provenance import provenance
 from dynamics.core.tube.clocks import Descent
 from dynamics.positional.validated.system import TruncatedField
 from simulations.positional.validated.proof import Proof
 
-FORMAT = "patchdyn tube 1"
+FORMAT = "patchdyn tube 2"
 
 
 def certificate(proof: Proof) -> dict[str, Any]:
-    """Return a proof as plain data; every float is its shortest decimal, which reads back exactly.
+    """Return the tube of a proof as plain data; every float is exact in its shortest decimal.
 
-    ``pieces`` hold start and end (time of the flow, steps of descent), the largest number K of
-    features kept, the coefficients in powers of u in [-1, 1], the room in which the Jacobian is
-    enclosed, and for each part the coordinates and the bar of the comparison. ``checked`` is the
-    enclosure that a checker must confirm.
+    Nothing that a checker does not verify is in it: what follows from the tube, it derives.
+    ``start`` is None for that of Parametrization 3.1. ``horizon`` and the ``end`` of a piece are
+    times of the flow or steps of descent. A piece holds the largest number K of features kept, the
+    coefficients in powers of u in [-1, 1], and for each part the coordinates and the bar of the
+    comparison.
     """
     problem, tube = proof.problem, proof.tube
-    pieces = zip(tube.pieces, tube.fields, tube.rooms, tube.parts)
     return {
         "format": FORMAT,
         "problem": {
@@ -31,33 +30,25 @@ def certificate(proof: Proof) -> dict[str, Any]:
             "beta": problem.beta, "tau": problem.tau, "kappa": problem.kappa,
         },
         "learning_rate": getattr(proof.clock, "learning_rate", None),
-        "start": tube.start,
-        "start_radius": tube.start_radius,
+        "start": None if any(tube.start_radius) else tube.start,
+        "horizon": proof.count,
         "pieces": [
             {
-                "start": piece.start,
                 "end": piece.end,
                 "K": field.K if isinstance(field, TruncatedField) else None,
                 "coefficients": piece.coefficients.tolist(),
-                "room": [float(x) for x in room],
                 "parts": [[part.basis.tolist(), part.bar] for part in parts],
             }
-            for piece, field, room, parts in pieces
+            for piece, field, parts in zip(tube.pieces, tube.fields, tube.parts)
         ],
-        **conclusions(proof),
-        "checked": {name: _room(*ends) for name, ends in proof.enclosure._asdict().items()},
-        "provenance": provenance(),
     }  # fmt: skip
 
 
-def _room(low: float, high: float) -> list[float]:
-    """Return an interval with a radius larger by a quarter: another way rounds otherwise."""
-    more = 0.125 * (high - low)
-    return [low - more, high + more]
-
-
 def conclusions(proof: Proof) -> dict[str, Any]:
-    """Return what is claimed, as plain data: infinity (never; of association: for ever) is None."""
+    """Return what the prover states, as plain data, without certificate.
+
+    Infinity (never; of association: for ever) is None.
+    """
     since = proof.gap_positive_from
     return {
         "proved": proof.proved,

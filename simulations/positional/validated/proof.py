@@ -61,7 +61,8 @@ class Proof:
     Parameters
     ----------
     problem, clock, horizon
-        Of what: the flow, or descent with a learning rate, until a time (learning rate x steps).
+        Of what: the flow, or descent with a learning rate, until a time (learning rate x steps);
+        ``count`` is that time of the flow, or the number of steps.
     proved
         Whether the tube reaches the horizon; ``time`` is where it ends, ``reason`` why.
     enclosure
@@ -82,6 +83,7 @@ class Proof:
     problem: Problem
     clock: Clock
     horizon: float
+    count: float
     proved: bool
     time: float
     reason: str
@@ -287,7 +289,7 @@ def concluded(
     leads = bool(ends[1][0] > ends[2][1])
     below_floor = found.loss[1] < floor(problem)
     return Proof(
-        problem=problem, clock=clock, horizon=horizon * clock.unit,
+        problem=problem, clock=clock, horizon=horizon * clock.unit, count=horizon,
         proved=not tube.reason and bool(parts),
         time=tube.end * clock.unit, reason=tube.reason, enclosure=State(*ends),  # type: ignore[arg-type]
         gap_positive_from=_positive_from(tube, float(system.start @ GAP)) * clock.unit,

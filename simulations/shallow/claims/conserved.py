@@ -160,8 +160,8 @@ def _figure(shapes: Any, found: list[Found]) -> Any:
 def _finding(outcome: Outcome) -> str:
     forms = outcome.values("forms")
     return (
-        f"{min(forms)} to {max(forms)} conserved quadratic forms, all of them the known ones to "
-        f"{max(outcome.values('outside')):.0e}, and no other."
+        f"At {len(forms)} shapes only: {min(forms)} to {max(forms)} conserved quadratic forms, the "
+        f"known ones to {max(outcome.values('outside')):.0e}, and no other."
     )
 
 

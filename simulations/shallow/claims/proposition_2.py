@@ -20,6 +20,8 @@ from simulations.shallow.theory import SLIDES
 ITERATIONS = (0, 10, 20, 30, 50, 100)
 READ = (0.54, 0.66, 0.78, 0.85, 0.90, 0.91)
 READING, BETWEEN = 0.02, 0.1
+#: Runs behind the mean curve.
+SEEDS = 40
 PLATEAUS = ((0.5, 0.05), (0.4, 0.1), (0.3, 0.1), (0.3, 0.2))
 #: At alpha_*, alpha_# = .3, .2 steps of eta_KQ = 2 already end elsewhere than the flow.
 PLATEAU_RATIO, PLATEAU_ETA, BELOW = 100.0, 0.005, 0.05
@@ -36,7 +38,7 @@ MAP_ETA, MAP_ETA_KQ = 0.05, 0.5
 
 def run(context: Context) -> Outcome:
     """Measure the slides' curve, plateaus, the rate, the limit and the wrong attractor."""
-    curve = slides_curve(10, context.seed)
+    curve = slides_curve(SEEDS, context.seed)
     context.progress(0.3)
     ends = np.array([irrelevant_attention(*place) for place in PLATEAUS])
     plateaus = np.array([a / (a + b) for a, b in PLATEAUS])
@@ -46,13 +48,14 @@ def run(context: Context) -> Outcome:
     C = float(np.polyfit(np.log(ETAS), np.log(left), 1)[0])
     context.progress(0.5)
     table = wrong_map(context)
-    found = Found(curve.mean(axis=0), ends, plateaus, rate, C, left, by_rho, table)
+    means = np.array([of_mean(column) for column in curve.T])
+    found = Found(means, ends, plateaus, rate, C, left, by_rho, table)
     measured: list[Measured] = []
-    for step, column, read in zip(ITERATIONS, curve.T, READ):
+    for step, column, read, (low, high) in zip(ITERATIONS, curve.T, READ, means.tolist()):
         measured += measured_at(
             {"iteration": step},
-            ("attention", "attention, mean of ten seeds", float(column.mean())),
-            *interval("attention", "attention, mean of ten seeds", *of_mean(column)),
+            ("attention", "attention, mean over seeds", float(column.mean())),
+            *interval("attention", "attention, mean over seeds", low, high),
             ("read", "attention read off the slides", read),
         )
     for (a, b), end, plateau in zip(PLATEAUS, ends, plateaus):
@@ -83,7 +86,7 @@ def run(context: Context) -> Outcome:
     verdict, summary = judge(found)
     return Outcome(
         verdict, measured, READING,
-        {"iterations": list(ITERATIONS), "seeds": 10, "xi sqrt m": [NOISE, QUIET],
+        {"iterations": list(ITERATIONS), "seeds": SEEDS, "xi sqrt m": [NOISE, QUIET],
          "map eta_KQ/eta": table.ratios, "map alpha_*": table.alpha},
         summary, (_figure(curve, found, course), _map_figure(table)),
     )  # fmt: skip
@@ -104,7 +107,7 @@ class Table:
 class Found:
     """What the verdict looks at."""
 
-    curve: np.ndarray
+    curve: np.ndarray  # 95 % interval of the mean attention, (iteration, 2)
     ends: np.ndarray
     plateaus: np.ndarray
     rate: float
@@ -218,23 +221,29 @@ def _of_table(table: Table) -> list[Measured]:
 
 def judge(found: Found) -> tuple[Verdict, str]:
     """Return the verdict: the statement's parts, and whether eta or rho sets the limit."""
-    off = np.abs(found.curve - np.array(READ))
-    curve = max(off[0], off[-1]) <= READING and off.max() <= BETWEEN
+    nearest, farthest = deviations(found.curve)
+    allowed = np.full(len(READ), BETWEEN)
+    allowed[[0, -1]] = READING
     below = found.plateaus - found.ends
     plateau = bool((below > -1e-9).all() and (below <= BELOW).all())
+    worst = int(farthest.argmax())
     text = (
-        f"Attention follows the slides' curve to {off.max():.3f} (ends to "
-        f"{max(off[0], off[-1]):.3f}), that of irrelevant queries ends at most {below.max():.3f} "
-        f"below alpha_*/(alpha_* + alpha_#), and 1 - attention falls as "
+        f"Mean attention is off the slides' curve by {nearest[worst]:.3f} to "
+        f"{farthest[worst]:.3f} (95 %) at iteration {ITERATIONS[worst]}, where most, and at the "
+        f"ends by {max(farthest[0], farthest[-1]):.3f} at most, that of irrelevant queries ends at "
+        f"most {below.max():.3f} below alpha_*/(alpha_* + alpha_#), and 1 - attention falls as "
         f"(t - t_half)^{found.rate:.1f}"
     )
-    if not curve or not plateau or not found.rate <= -1.0:
+    if (nearest > allowed).any() or not plateau or not found.rate <= -1.0:
         return Verdict.FAILS, text + "."
-    wrong = found.table.wrong.mean(axis=2)
+    wrong, quiet = found.table.wrong.sum(axis=2), found.table.quiet.sum(axis=1)
     text += (
-        f"; up to {wrong.max():.0%} of seeds end in a wrong attractor at xi sqrt m = {NOISE:g} and "
-        f"{found.table.quiet.mean(axis=1).max():.0%} at {QUIET:g}"
+        f"; of {found.table.wrong.shape[2]} starts at one alpha_* and eta_KQ/eta up to "
+        f"{wrong.max():.0f} end in a wrong attractor at xi sqrt m = {NOISE:g} and up to "
+        f"{quiet.max():.0f} at {QUIET:g}"
     )
+    if not (farthest <= allowed).all():
+        return Verdict.FINDING, f"{text}; whether the curve agrees is undecided."
     if found.C < FLAT and found.by_rho[-1] < 0.5 * found.by_rho[0]:
         return Verdict.FINDING, (
             f"{text}. What is missing at the end is set by eta_KQ/eta ({found.by_rho[0]:.3f} at "
@@ -244,11 +253,18 @@ def judge(found: Found) -> tuple[Verdict, str]:
     return Verdict.HOLDS, f"{text}; C = {found.C:.2f}."
 
 
+def deviations(curve: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the least and the largest distance of an interval (iteration, 2) from the slides."""
+    off = curve - np.array(READ)[:, None]
+    inside = (off[:, 0] <= 0.0) & (off[:, 1] >= 0.0)
+    return np.where(inside, 0.0, np.abs(off).min(axis=1)), np.abs(off).max(axis=1)
+
+
 def _figure(curve: np.ndarray, found: Found, course: tuple[np.ndarray, np.ndarray]) -> Any:
-    ends = np.array([of_mean(column) for column in curve.T])
+    low, high = found.curve.T
     data = xarray.Dataset(
         {"attention": ("iteration", curve.mean(axis=0)),
-         "low": ("iteration", ends[:, 0]), "high": ("iteration", ends[:, 1]),
+         "low": ("iteration", low), "high": ("iteration", high),
          "read": ("iteration", list(READ)),
          "end": ("place", found.ends), "plateau": ("place", found.plateaus),
          "left": ("record", course[1]), "since": ("record", course[0]),
@@ -258,9 +274,9 @@ def _figure(curve: np.ndarray, found: Found, course: tuple[np.ndarray, np.ndarra
     )  # fmt: skip
     return report_figure(
         "li-concentration", "How attention concentrates on relevant tokens",
-        "(a) The slides' setting (N = 200, L = 60 tokens 30/3/27, batches of 50), mean of ten "
-        "seeds with 95 % intervals, and the slides' values as read. (b) Attention of irrelevant "
-        "queries at the end against alpha_*/(alpha_* + alpha_#), eta_KQ/eta = "
+        "(a) The slides' setting (N = 200, L = 60 tokens 30/3/27, batches of 50), mean of "
+        f"{SEEDS} seeds with 95 % intervals, and the slides' values as read. (b) Attention of "
+        "irrelevant queries at the end against alpha_*/(alpha_* + alpha_#), eta_KQ/eta = "
         f"{PLATEAU_RATIO:g}; numbers are alpha_*, alpha_#. (c) 1 - attention since attention "
         "was one half, alpha_* = 0.1, until the hinge stops it; dashed: 1/t. What is missing at "
         "the end (d) against eta at eta_KQ/eta = 30, (e) against eta_KQ/eta at eta = 0.01; "
@@ -290,13 +306,13 @@ def _map_figure(table: Table) -> Any:
 
 
 def _finding(outcome: Outcome) -> str:
-    off = max(
-        abs(one.value - outcome.number("read", **one.at)) for one in outcome.numbers("attention")
-    )
+    ends = [outcome.values(f"attention_{end}") for end in ("low", "high")]
+    nearest, farthest = deviations(np.array(ends, float).T)
+    worst = int(farthest.argmax())
     below = max(one.value - outcome.number("end", **one.at) for one in outcome.numbers("plateau"))
     return (
-        f"Attention follows the slides' curve to {off:.3f} and ends {below:.3f} below its plateau "
-        f"at most; C = {outcome.number('C'):.2f}."
+        f"Mean attention is off the slides' curve by {nearest[worst]:.2f} to {farthest[worst]:.2f} "
+        f"at worst, {below:.3f} below its plateau; C = {outcome.number('C'):.2f}."
     )
 
 
@@ -308,22 +324,28 @@ CLAIM = Claim(
         "figure shows it rise from .54 to .91 within 100 iterations."
     ),
     measures=(
-        "The slides' curve over ten seeds; attention of irrelevant queries at the end against "
+        "The slides' curve, mean over 40 seeds; attention of irrelevant queries at the end against "
         "alpha_*/(alpha_* + alpha_#); the exponent of 1 - attention in time; what is missing at "
-        "the end against eta and against eta_KQ/eta; how often random starts end in a "
-        "wrong attractor."
+        "the end against eta and against eta_KQ/eta; how often random starts end in a wrong "
+        "attractor."
     ),
     criterion=(
         "The mean curve must agree with the figure at both ends to 0.02, as well as it can be "
-        "read, and in between to 0.1, as scales of start and rates are not given there. Attention "
+        "read, and in between to 0.1, as scales of start and rates are not given there: its 95 % "
+        "interval inside these; wholly outside, the claim fails, else it is a finding. Attention "
         "of irrelevant queries may not exceed the plateau and must come within 0.05 of it at "
-        "eta_KQ/eta = 100. A rate O(1/t) asks for an exponent of -1 or less. A limit "
-        "1 - eta^C asks for C > 0: an exponent of eta below 0.1, while what is missing falls to "
-        "less than half along eta_KQ/eta, makes the claim a finding."
+        "eta_KQ/eta = 100. A rate O(1/t) asks for an exponent of -1 or less. A limit 1 - eta^C "
+        "asks for C > 0: an exponent of eta below 0.1, while what is missing falls to less than "
+        "half along eta_KQ/eta, makes the claim a finding."
     ),
     headline=Headline("rate"),
     finding=_finding,
     run=run,
     quick_note="a coarser map of the wrong attractor, ten seeds instead of twelve",
+    amended=(
+        "The mean curve was that of ten seeds, judged by its value; it is that of 40 and judged by "
+        "its interval since runs with other root seeds were off by .063 to .090, near the 0.1 "
+        "allowed."
+    ),
     depends="sampled runs; population descent on all cells; scales of the start chosen here",
 )

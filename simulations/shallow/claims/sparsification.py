@@ -10,6 +10,8 @@ from dynamics.shallow import ShallowProblem
 from dynamics.shallow.tokens import draw_tokens, sparsified, train_on_tokens
 from simulations.figures import report_figure
 from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.effects import Effect, effect, verdict_of
+from simulations.reproduction.intervals import mean_of, of_mean
 from simulations.reproduction.measured import Measured, measured_at
 from simulations.reproduction.measured import spread as rows_of
 from simulations.shallow.figures import sparsification
@@ -21,7 +23,10 @@ NOISY, NOISES = 20, (2.0, 4.0)
 REMOVED = 15
 N, TEST, BATCH, STEPS = 200, 100, 5, 300
 ETA, RATIO = 0.1, 5.0
-SEEDS, RESAMPLED = 10, 4000
+#: Runs of each, and the probability that any of the parts is decided wrongly. The mean paired
+#: change is about one standard deviation for irrelevant tokens, more than half of one for the
+#: noisiest at noise 4, and a fourth at noise 2, which takes about 350 runs to decide.
+SEEDS, WRONG = 48, 0.01
 #: What is removed, and how many of a sample: the last is all that is noisy.
 CHOICES: tuple[tuple[str, int], ...] = (
     ("irrelevant", REMOVED), ("noisiest", REMOVED), ("noisiest", NOISY), ("random", REMOVED),
@@ -44,8 +49,9 @@ def problem() -> ShallowProblem:
 def run(context: Context) -> Outcome:
     """Train on the same samples with and without tokens, and test on samples treated alike."""
     sizes = (N // 2, TEST // 2, STEPS // 5) if context.quick else (N, TEST, STEPS)
-    jobs = [(noise, seed, sizes, context.seed) for noise in NOISES for seed in range(SEEDS)]
-    found = np.array(side_by_side(one, jobs)).reshape(len(NOISES), SEEDS, len(NAMES), 3)
+    seeds = SEEDS // 2 if context.quick else SEEDS
+    jobs = [(noise, seed, sizes, context.seed) for noise in NOISES for seed in range(seeds)]
+    found = np.array(side_by_side(one, jobs)).reshape(len(NOISES), seeds, len(NAMES), 3)
     context.progress(0.9)
     by = {noise: dict(zip(NAMES, rows.T)) for noise, rows in zip(NOISES, found[..., 0])}
     measured: list[Measured] = []
@@ -54,17 +60,22 @@ def run(context: Context) -> Outcome:
             at: dict[str, float | str] = {"noise": noise, "removed": name}
             measured += measured_at(
                 at,
-                *rows_of("hinge", "test hinge loss", resampled(rows[:, number, 0])),
+                *rows_of("hinge", "test hinge loss", mean_of(rows[:, number, 0])),
                 *rows_of("hinge_all", "test hinge loss with all tokens",
-                         resampled(rows[:, number, 1])),
+                         mean_of(rows[:, number, 1])),
                 ("attention", "attention on relevant tokens in the test",
                  float(rows[:, number, 2].mean())),
             )  # fmt: skip
             if name != "nothing":
                 change = rows[:, number, 0] - rows[:, 0, 0]
                 measured += measured_at(
-                    at, *rows_of("change", "change of the test hinge loss", resampled(change))
+                    at, *rows_of("change", "change of the test hinge loss", mean_of(change))
                 )
+        measured += [
+            Measured("effect", "whether removing it helps",
+                     {"noise": noise, "removed": name}, WORDS[helps(by[noise], name, len(by))])
+            for name in HELPFUL.values()
+        ]  # fmt: skip
     verdict, summary = judge(by)
     index = NAMES.index(HELPFUL["irrelevant"])
     left = " and ".join(f"{rows[:, index, 1].mean():.3f}" for rows in found)
@@ -72,7 +83,7 @@ def run(context: Context) -> Outcome:
         verdict, measured, None,
         {"tokens": [RELEVANT, CONFUSION, L - RELEVANT - CONFUSION], "noisy tokens": NOISY,
          "M": 5, "m": 40, "N": sizes[0], "batch": BATCH, "steps": sizes[2], "eta": ETA,
-         "eta_KQ/eta": RATIO, "seeds": SEEDS, "noise": list(NOISES)},
+         "eta_KQ/eta": RATIO, "seeds": seeds, "seed": context.seed, "noise": list(NOISES)},
         f"{summary[:-1]}; on test samples with all their tokens those trained without irrelevant "
         f"ones have {left}.",
         (_figure(found, sizes),),
@@ -109,40 +120,51 @@ def one(job: tuple[float, int, tuple[int, int, int], int]) -> list[tuple[float, 
     return rows
 
 
-def resampled(values: np.ndarray) -> tuple[float, float, float]:
-    """Return the mean and the 95 % interval of it over seeds drawn again."""
-    chosen = np.random.default_rng(0).integers(0, values.size, (RESAMPLED, values.size))
-    low, high = np.quantile(values[chosen].mean(axis=1), [0.025, 0.975])
-    return float(values.mean()), float(low), float(high)
+#: Words for what an interval shows of a removal.
+WORDS = {Effect.SHOWN: "helps", Effect.ABSENT: "no help", Effect.UNDECIDED: "undecided"}
+
+
+def helps(losses: dict[str, np.ndarray], name: str, levels: int) -> Effect:
+    """Return whether removing tokens lowers the mean loss.
+
+    ``losses`` (seeds,) by what is removed, ``levels`` the number of levels of noise. Both against
+    all tokens and against as many random ones removed; absent if it is against either. Intervals
+    are of paired differences, at a level that keeps `WRONG` for all parts together.
+    """
+    level = 1.0 - WRONG / (len(HELPFUL) * levels)
+    against = {
+        effect(*of_mean(losses[other] - losses[name], level), none=0.0, least=0.0)
+        for other in ("nothing", RANDOM)
+    }
+    if against == {Effect.SHOWN}:
+        return Effect.SHOWN
+    return Effect.ABSENT if Effect.ABSENT in against else Effect.UNDECIDED
 
 
 def judge(by: dict[float, dict[str, np.ndarray]]) -> tuple[Verdict, str]:
     """Return the verdict from the test hinge losses (seeds,) by noise and what is removed."""
-    helps: list[bool] = []
+    parts: dict[str, Effect] = {}
     senseless, texts = False, []
     for noise, losses in by.items():
-        everything = losses["nothing"]
-        senseless |= not resampled(losses[RELEVANT_GONE] - everything)[1] > 0.0
-        for name in HELPFUL.values():
-            less = (resampled(losses[name] - losses[other])[2] for other in ("nothing", RANDOM))
-            helps.append(all(end < 0.0 for end in less))
+        senseless |= not of_mean(losses[RELEVANT_GONE] - losses["nothing"])[0] > 0.0
+        for kind, name in HELPFUL.items():
+            parts[f"{kind} ones at noise {noise:g}"] = helps(losses, name, len(by))
         means = {name: f"{values.mean():.3f}" for name, values in losses.items()}
-        parts = [f"{means[name]} without {name}" for name in NAMES[1:]]
-        texts.append(f"at noise {noise:g} from {means['nothing']} to {', '.join(parts)}")
-    text = f"The test hinge loss goes {'; '.join(texts)}"
+        without = [f"{means[name]} without {name}" for name in NAMES[1:]]
+        texts.append(f"at noise {noise:g} from {means['nothing']} to {', '.join(without)}")
+    text = f"The mean test hinge loss of these runs goes {'; '.join(texts)}"
     if senseless:
         return Verdict.FAILS, f"{text}; without relevant tokens it does not rise."
-    verdict = (
-        Verdict.HOLDS if all(helps) else Verdict.FINDING if any(helps) else Verdict.FAILS
-    )  # fmt: skip
-    kinds = [f"{kind} ones at noise {noise:g}" for noise in by for kind in HELPFUL]
-    which = ", ".join(kind for kind, good in zip(kinds, helps) if good) or "none"
-    return verdict, f"{text}; removing helps for: {which}."
+    told = "; ".join(
+        f"{word}: {', '.join(part for part, one in parts.items() if one is kind) or 'none'}"
+        for kind, word in WORDS.items()
+    )
+    return verdict_of(parts.values()), f"{text}; removing tokens: {told}."
 
 
 def _figure(found: np.ndarray, sizes: tuple[int, int, int]) -> Any:
     dims = ("noise", "removed")
-    ends = np.array([[[resampled(values) for values in rows[..., part].T] for rows in found]
+    ends = np.array([[[mean_of(values) for values in rows[..., part].T] for rows in found]
                      for part in (0, 1)])  # fmt: skip
     data = xarray.Dataset(coords={"noise": list(NOISES), "removed": list(NAMES)})
     for part, name in enumerate(("alike", "all")):
@@ -156,21 +178,20 @@ def _figure(found: np.ndarray, sizes: tuple[int, int, int]) -> Any:
         f"Test hinge loss after {sizes[2]} steps of SGD on {sizes[0]} samples of {L} tokens "
         f"({RELEVANT} relevant, {CONFUSION} confusion), {NOISY} of them with noise of the norm "
         f"above each panel, with what is named below removed from each sample; {NOISY} noisiest: "
-        "all that are noisy. Squares and crosses: mean over ten seeds with 95 % intervals, test "
-        "samples treated alike or left with all tokens; dots: seeds; line: nothing removed.",
+        f"all that are noisy. Squares and crosses: mean over {found.shape[1]} seeds with 95 % "
+        "intervals, test samples treated alike or left with all tokens; dots: seeds; line: nothing "
+        "removed.",
         sparsification.draw, data, (9.0, 4.2),
     )  # fmt: skip
 
 
 def _finding(outcome: Outcome) -> str:
-    told = []
-    for noise in NOISES:
-        before, after = (
-            outcome.number("hinge", noise=noise, removed=name)
-            for name in ("nothing", HELPFUL["irrelevant"])
-        )
-        told.append(f"{before:.3f} to {after:.3f} (noise {noise:g})")
-    return f"Without {HELPFUL['irrelevant']} of {L} tokens the hinge loss goes {', '.join(told)}."
+    parts = [
+        f"{name} {', '.join(outcome.number('effect', noise=x, removed=name) for x in NOISES)}"
+        for name in HELPFUL.values()
+    ]
+    noises = " and ".join(f"{noise:g}" for noise in NOISES)
+    return f"Removed from {L} tokens, at noise {noises}: {'; '.join(parts)}."
 
 
 CLAIM = Claim(
@@ -185,15 +206,25 @@ CLAIM = Claim(
     ),
     criterion=(
         "Removing 15 irrelevant and removing the 15 noisiest tokens must each, at noise 2 and at "
-        "4, lower the test hinge loss: the 95 % interval (seeds drawn again, same samples, start "
-        "and batches) of its change below 0, against all tokens and against as many random tokens "
-        "removed, for else their number counts and not which they are. All four: the claim holds; "
-        "some: it is a finding; none: it fails. It fails too if removing relevant tokens does not "
-        "raise the loss, as it then measures nothing. Removing all noisy ones is shown beside."
+        "4, lower the mean test hinge loss, against all tokens and against as many random tokens "
+        "removed, for else their number counts and not which they are. Each of the four parts "
+        "helps if the interval of the paired difference (same samples, start and batches; "
+        "Student's t over 48 seeds; .9975, so that all four are right with .99) lies on the side "
+        "of help against both, does not if it lies on the other side against one, and else is "
+        "undecided. All four help: the claim holds; none does: it fails; otherwise it is a "
+        "finding. It fails too if removing relevant tokens does not raise the loss, as it then "
+        "measures nothing. Removing all noisy ones is shown beside."
     ),
     headline=Headline("change", {"noise": NOISES[0], "removed": HELPFUL["irrelevant"]}),
     finding=_finding,
     run=run,
-    quick_note="60 steps instead of 300, 100 samples instead of 200",
+    quick_note="60 steps instead of 300, 100 samples instead of 200, 24 seeds instead of 48",
+    amended=(
+        "Ten seeds with 95 % intervals for each part gave other parts with other root seeds. The "
+        "number of seeds, the common level and the answer undecided were chosen from a pilot with "
+        "a root seed of its own. A loss lower by a tenth was asked for at first; irrelevant tokens "
+        "at noise 4 were then undecided for two of five root seeds, and the criterion is again "
+        "that the loss falls."
+    ),
     depends="sampled runs on noisy tokens; samples of training and test treated alike",
 )

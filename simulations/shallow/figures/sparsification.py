@@ -21,7 +21,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         here = data.sel(noise=noise)
         each = here["each"].values
         scatter = np.linspace(-0.12, 0.12, len(each))[:, None] - 0.15 + x
-        ax.plot(scatter.ravel(), each.ravel(), ".", color="#BBBBBB", markersize=4, zorder=1)
+        ax.plot(scatter.ravel(), each.ravel(), ".", color="#BBBBBB", markersize=3, zorder=1)
         for part, shift, looks in (
             ("alike", -0.15, {"fmt": "s", "color": _BLUE, "label": "test samples treated alike"}),
             ("all", 0.2, {"fmt": "x", "color": _RED, "label": "test samples with all tokens"}),

@@ -8,3 +8,6 @@ CLAIMS = {
     "section-2-trained-P": "section_2",
     "augmentation-makes-locality": "augmentation",
 }
+
+#: They need this extra, and run only on request (`patchdyn reproduce --images`).
+EXTRA = "vision"

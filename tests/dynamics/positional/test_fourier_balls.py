@@ -69,14 +69,21 @@ def outside(problem, state, value, exact=None):
 
 
 def verdict(seed, relative=False):
-    """What a drawn problem showed: "held", "refused", "overflow", or what lay outside."""
+    """What a drawn problem showed: "held", "refused", "overflow", or what lay outside.
+
+    A refusal names the error that can be reached: twice that is reached, if it is below 0.05.
+    """
     problem, state, tolerance = drawn(seed)
     try:
         value = FourierExpectation(problem, tolerance, relative=relative).evaluate(state)
     except ToleranceError as refusal:
-        assert len(str(refusal)) > 20  # noqa: PT017
-        assert not refusal.reachable <= tolerance  # noqa: PT017
-        return "refused"
+        assert str(refusal).startswith(f"tolerance = {tolerance:g} cannot be met")  # noqa: PT017
+        reachable = refusal.reachable
+        assert not reachable <= tolerance
+        if not reachable < 0.05:
+            return "refused"
+        tolerance = 2.0 * reachable
+        value = FourierExpectation(problem, tolerance, relative=relative).evaluate(state)
     except OverflowError:
         return "overflow"
     found = outside(problem, state, value)
@@ -99,10 +106,12 @@ class TestInsideBalls:
     def test_relative_accuracy(self, seed):
         assert verdict(seed, relative=True) in ("held", "refused", "overflow")
 
-    def test_most_are_not_refused(self):
-        verdicts = [verdict(seed) for seed in range(100)]
+    @pytest.mark.parametrize(("relative", "least"), [(False, 145), (True, 105)])
+    def test_most_are_not_refused(self, relative, least):
+        """F beyond 1e10 leaves no digits; relative to itself, a loss of 1e-300 neither."""
+        verdicts = [verdict(seed, relative) for seed in range(150)]
         assert set(verdicts) <= {"held", "refused", "overflow"}
-        assert verdicts.count("held") >= 70
+        assert verdicts.count("held") >= least
 
     @pytest.mark.parametrize(
         ("problem", "state"),

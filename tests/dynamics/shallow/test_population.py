@@ -254,3 +254,14 @@ class TestBadInput:
         within(K.T @ Q, 0.4 * 0.7 * np.eye(4), 1e-15)
         within(K.T @ K, 0.7 * np.eye(4), 1e-15)
         within(Q.T @ Q, 0.7 * np.eye(4), 1e-15)
+
+
+def test_attention_that_overflows_is_no_finite_loss():
+    """A ReLU replaces nan by 0, so that the loss and the gradient alone look finite."""
+    population = ShallowPopulation(SMALL)
+    state = np.array(population.problem.initial_state)
+    names = list(population.order_parameters)
+    state[[names.index(name) for name in names if name.startswith(("K", "Q"))]] = 1e200
+    for evaluate in (population.evaluate, population.gradient, population.descent):
+        with pytest.raises(OverflowError):
+            evaluate(state)

@@ -78,9 +78,7 @@ class TestVerdict:
         good = [Cell(1.0, 1.0, True, True, False), Cell(4.0, 1.0, False, False, False)]
         return [*good, Cell(2.0, 1.0, True, False, True), Cell(5.0, 1.0, wrong_far, False, False)]
 
-    @pytest.mark.parametrize(
-        ("wrong", "verdict"), [(False, Verdict.HOLDS), (True, Verdict.FINDING)]
-    )
+    @pytest.mark.parametrize(("wrong", "verdict"), [(False, Verdict.HOLDS), (True, Verdict.FAILS)])
     def test_one_far_cell_on_the_wrong_side_is_a_finding(self, wrong, verdict):
         panel = Panel(FAMILY, "", {16.0: np.array([[0.1, 2.0, 1.0]])}, self.cells(wrong))
         assert judge([panel], 0.0)[0] is verdict

@@ -226,6 +226,13 @@ class TestVerdict:
         verdict, sentence = judge(self.results(Answer.PROVED, Answer.UNDECIDED))
         assert verdict is Verdict.FINDING
         assert "proved on 1 of 2 boxes (box 0), undecided on (box 1)" in sentence
+        refuted = certify(read_box("D=16, C=4, q=1, alpha=0..0.2"))
+        verdict, sentence = judge(
+            self.results(Answer.PROVED) | {"dense": Checked(refuted, 1, -0.1, 0)}
+        )
+        assert verdict is Verdict.FAILS
+        assert "refuted on (dense)" in sentence
+        assert "Counterexamples, dense: " in sentence
         verdict, sentence = judge(self.results(Answer.PROVED, contradictions=1))
         assert verdict is Verdict.FAILS
         assert "contradicts the certificate of box 0" in sentence
@@ -236,7 +243,8 @@ class TestClaim:
     @pytest.mark.traced
     def test_finds_both_sides_of_the_boundary(self, tmp_path):
         found = outcome("gamma-ge-rho-certified")
-        assert found.verdict is Verdict.FINDING
+        assert found.verdict is Verdict.FAILS
+        assert "Counterexamples, " in found.summary
         answers = [one.value for one in found.numbers("answer")]
         assert sorted(answers) == ["proved"] * 5 + ["refuted"] * 2
         shares = [one.value for one in found.numbers("share")]

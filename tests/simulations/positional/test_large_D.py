@@ -131,7 +131,7 @@ class TestVerdicts:
         ("alpha", "T1", "measured", "failed", "verdict"),
         [(0.01, -0.01, 102.0, 0, Verdict.HOLDS), (0.03, 0.0, 102.0, 0, Verdict.FINDING),
          (0.0, -0.03, 102.0, 0, Verdict.FINDING), (0.0, 0.0, 110.0, 0, Verdict.FINDING),
-         (0.0, 0.0, math.nan, 0, Verdict.FINDING), (0.0, 0.0, 102.0, 1, Verdict.FINDING)],
+         (0.0, 0.0, math.nan, 0, Verdict.FINDING), (0.0, 0.0, 102.0, 1, Verdict.FAILS)],
     )  # fmt: skip
     def test_theory(self, alpha, T1, measured, failed, verdict):
         proof = SimpleNamespace(count=20, failed=failed, all_zero=failed == 0)

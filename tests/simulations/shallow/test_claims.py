@@ -1,9 +1,11 @@
 """The claims of the third theory: complete, able to come out otherwise, drawn from their data."""
 
 import dataclasses
+import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from dynamics.shallow import ShallowPopulation, ShallowProblem
 from simulations.files.store import write_dataset
@@ -12,13 +14,13 @@ from simulations.reproduction.fits import Exponent
 from simulations.reproduction.registry import claim_ids, load
 from simulations.shallow import runs
 from simulations.shallow.claims import PAPER, noise
-from simulations.shallow.claims.proposition_2 import READ, Found, Table
+from simulations.shallow.claims.proposition_2 import FLAT, READ, Found, Table
 from simulations.shallow.claims.proposition_2 import judge as judge_attention
 from simulations.shallow.claims.reduction import compare
 from simulations.shallow.claims.reduction import judge as judge_reduction
 from simulations.shallow.claims.sample_complexity import judge as judge_samples
 from simulations.shallow.claims.sample_complexity import seen_by_half
-from simulations.shallow.claims.sparsification import NAMES
+from simulations.shallow.claims.sparsification import NAMES, helps
 from simulations.shallow.claims.sparsification import judge as judge_removal
 from simulations.shallow.claims.theorem_1_iterations import Law
 from simulations.shallow.claims.theorem_1_iterations import judge as judge_iterations
@@ -103,6 +105,29 @@ class TestJudgesBothWays:
             slopes |= {(regime, ratio): trained for regime in ("first order", "hinge", "slides")}
         assert judge_samples({key: (x, x, x) for key, x in slopes.items()})[0] is verdict
 
+    @pytest.mark.parametrize("regime", ["first order", "hinge"])
+    @pytest.mark.parametrize(
+        ("ratio", "low", "high", "part"),
+        [
+            (None, -4.0, -3.51, HOLDS),
+            (None, -4.0, -3.49, FINDING),
+            (None, -3.51, -3.0, FINDING),
+            (None, -3.49, -3.0, FAILS),
+            *((ratio, *ends) for ratio in (1.0, 3.0) for ends in (
+                (-2.49, -1.0, HOLDS), (-2.51, -1.0, FINDING),
+                (-3.0, -2.49, FINDING), (-3.0, -2.51, FAILS))),
+        ],
+    )  # fmt: skip
+    def test_samples_by_the_interval_of_each_slope(self, regime, ratio, low, high, part):
+        """Trained on the statement is not excluded: it holds in one regime only."""
+        slopes = {(name, None): (-4.2, -4.5, -3.9) for name in ("first order", "hinge", "slides")}
+        for name in ("first order", "hinge", "slides"):
+            slopes |= {(name, one): (-1.3, -1.6, -1.0) for one in (1.0, 3.0)}
+        assert judge_samples(slopes)[0] is HOLDS
+        slopes[regime, ratio] = ((low + high) / 2.0, low, high)
+        expected = FINDING if regime == "hinge" and part is FAILS else part
+        assert judge_samples(slopes)[0] is expected
+
     def test_half_of_the_training_sets_hold_every_sample(self):
         """By drawing them: a coin for each of two kinds, and six kinds by trial."""
         close(seen_by_half(2), 2.0, rel=1e-10)
@@ -138,38 +163,92 @@ class TestJudgesBothWays:
         }
         assert judge_removal(by)[0] is verdict
 
+    @pytest.mark.parametrize("other", ["nothing", "15 random"])
     @pytest.mark.parametrize(
-        ("changes", "verdict"),
-        [
-            ({}, FINDING),
-            ({"C": 0.5}, HOLDS),
-            ({"by_rho": np.array([0.03, 0.03])}, HOLDS),
-            ({"curve": np.array(READ) + 0.03}, FAILS),
-            ({"rate": -0.5}, FAILS),
-            ({"ends": np.array([0.81])}, FAILS),  # above the plateau
-            ({"ends": np.array([0.7])}, FAILS),
-        ],
+        ("beyond", "effect"),
+        [(1.02, "shown"), (0.98, "undecided"), (-0.98, "undecided"), (-1.02, "absent")],
     )
-    def test_attention(self, changes, verdict):
-        table = Table([0.1], [3.0], *(np.zeros((1, 1, 2)) for _ in range(2)), np.zeros((1, 2)))
-        usual = Found(np.array(READ), np.array([0.79]), np.array([0.8]), -1.4, 0.0,
-                      np.array([0.01]), np.array([0.03, 0.001]), table)  # fmt: skip
-        assert judge_attention(dataclasses.replace(usual, **changes))[0] is verdict
+    def test_removal_helps_by_the_interval_against_each(self, other, beyond, effect):
+        """Less by more than the half-width of Student's interval at .9975."""
+        signs = np.tile([1.0, -1.0], 8)  # 16 runs, standard error s / sqrt(15)
+        half = stats.t.ppf(0.5 + 0.9975 / 2.0, 15) / math.sqrt(15.0)
+        removed = np.full(16, 0.5)
+        losses = {"nothing": np.full(16, 2.0), "15 random": np.full(16, 2.0)}
+        losses |= {"15 irrelevant": removed}
+        losses[other] = removed + 0.01 * (beyond * half + signs)
+        assert helps(losses, "15 irrelevant", 2) == effect
 
     @pytest.mark.parametrize(
         ("changes", "verdict"),
         [
             ({}, FINDING),
-            (dict.fromkeys(("sigma", "delta", "tau"), (2.0, 1.01, 3.0)), HOLDS),
-            (dict.fromkeys(("sigma", "delta", "tau"), (2.0, 1.0, 3.0)), FAILS),
+            ({"C": 0.5}, HOLDS),
+            ({"C": FLAT}, HOLDS),
+            ({"C": FLAT - 1e-9}, FINDING),
+            ({"by_rho": np.array([0.03, 0.03])}, HOLDS),
+            ({"by_rho": np.array([0.03, 0.015])}, HOLDS),  # half of it, not less
+            ({"by_rho": np.array([0.03, 0.0149])}, FINDING),
+            ({"rate": -0.5}, FAILS),
+            ({"rate": -0.999}, FAILS),
+            ({"rate": -1.0, "C": 0.5}, HOLDS),
+            ({"ends": np.array([0.81])}, FAILS),  # above the plateau
+            ({"ends": np.array([0.7])}, FAILS),
+            ({"ends": np.array([0.7501]), "C": 0.5}, HOLDS),
+            ({"ends": np.array([0.7499]), "C": 0.5}, FAILS),
         ],
     )
-    def test_noise(self, changes, verdict):
-        usual = {"sigma": (2.0, 1.5, 3.0), "delta": (1.0, 0.9, 1.1), "tau": (3.0, 2.0, 4.0)}
-        growth = {name: usual | changes for name in (noise.WITH, noise.TRAINED)}
-        found, words = noise.judge(growth, (1.5, (0.1, 0.05, 0.15)), {0.0: 1.0, 2.0: 0.25})
+    def test_attention(self, changes, verdict):
+        assert judge_attention(dataclasses.replace(attention(), **changes))[0] is verdict
+
+    @pytest.mark.parametrize("side", [1.0, -1.0])
+    @pytest.mark.parametrize(
+        ("place", "allowed"),
+        [(0, 0.02), (1, 0.1), (2, 0.1), (3, 0.1), (4, 0.1), (5, 0.02)],
+    )
+    @pytest.mark.parametrize(
+        ("ends", "verdict"),
+        [((0.0, 0.99), HOLDS), ((0.99, 1.01), FINDING), ((-1.01, 0.0), FINDING),
+         ((1.01, 1.5), FAILS), ((-2.0, 2.0), FINDING)],
+    )  # fmt: skip
+    def test_attention_by_the_interval_of_its_curve(self, ends, verdict, place, allowed, side):
+        """Ends as multiples of what is allowed there."""
+        curve = attention().curve.copy()
+        curve[place] = sorted(READ[place] + side * allowed * end for end in ends)
+        found, words = judge_attention(dataclasses.replace(attention(), curve=curve, C=0.5))
         assert found is verdict
+        assert ("undecided" in words) == (verdict is FINDING)
+
+    @pytest.mark.parametrize("knob", ["sigma", "delta", "tau"])
+    @pytest.mark.parametrize("name", [noise.WITH, noise.TRAINED])
+    @pytest.mark.parametrize(
+        ("low", "high", "word", "verdicts"),
+        [
+            (1.01, 3.0, "grows", (HOLDS, FINDING)),
+            (1.01, 1.4, "grows", (HOLDS, FINDING)),
+            (1.0, 1.5, "undecided", (FINDING, FINDING)),  # ends that do not count
+            (1.0, 1.49, "does not grow", (FINDING, FAILS)),
+            (0.5, 3.0, "undecided", (FINDING, FINDING)),
+        ],
+    )
+    def test_noise(self, low, high, word, verdicts, name, knob):
+        """One part alone, the other five measured and then absent."""
+        for others, verdict in zip(((2.0, 1.5, 3.0), (1.0, 0.9, 1.1)), verdicts):
+            growth = {
+                run: dict.fromkeys(noise.KNOBS, others) for run in (noise.WITH, noise.TRAINED)
+            }
+            growth[name][knob] = (1.2, low, high)
+            found, words = noise.judge(growth, (1.5, (0.1, 0.05, 0.15)), {0.0: 1.0, 2.0: 0.25})
+            assert found is verdict
+            assert f", {word}) with {knob}" in words
         assert "at sigma = 2 all samples there are suffice for 25% of starts" in words
+
+
+def attention() -> Found:
+    """Return what `li-proposition-2` looks at where the curve is the slides' and C is 0."""
+    table = Table([0.1], [3.0], *(np.zeros((1, 1, 2)) for _ in range(2)), np.zeros((1, 2)))
+    curve = np.array(READ)[:, None] + [-0.001, 0.001]
+    return Found(curve, np.array([0.79]), np.array([0.8]), -1.4, 0.0,
+                 np.array([0.01]), np.array([0.03, 0.001]), table)  # fmt: skip
 
 
 def test_the_oracle_tells_another_rate(monkeypatch):

@@ -80,7 +80,9 @@ def test_flow_is_that_of_the_theory_by_hand():
     close(derived.states[-1], by_hand.states[-1], rel=1e-6)
     close(derived.loss[-1], by_hand.loss[-1], rel=1e-9)
     assert derived.violations() == {"loss non-increasing": 0.0}
-    assert list(derived.to_dataset().data_vars) == ["alpha", "gamma", "rho", "loss", "bound"]
+    assert list(derived.to_dataset().data_vars) == [
+        "alpha", "gamma", "rho", "loss", "bound", "gradient_bound",
+    ]  # fmt: skip
 
 
 def test_jacobian_is_that_by_hand():

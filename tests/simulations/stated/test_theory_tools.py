@@ -58,7 +58,7 @@ def test_run(tmp_path, capsys):
     assert out.is_file()
     assert plot.read_bytes().startswith(b"\x89PNG")
     assert main(["run", "--theory", str(TEACHER), "--solver", "gd", "--steps", "20"]) == 0
-    assert "an estimate of rounding" in capsys.readouterr().out
+    assert "(certified)" in capsys.readouterr().out
 
 
 def test_help_tells_the_parameters_of_the_file(capsys):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from simulations.cli import main
+from simulations.commands.reproduce import choose
 from simulations.files.as_json import plain
 from simulations.reproduction.claim import Context, Verdict
 from simulations.reproduction.registry import claim_ids, load
@@ -39,6 +40,12 @@ class TestRegistry:
         assert every[place : place + len(CLAIMS)] == tuple(CLAIMS)
         assert load(every[place - 1]).paper == load("figure-1a").paper
         assert load("figure-1a").paper.name.startswith("Jelassi")
+
+    def test_they_run_on_request_only(self):
+        assert [claim.id for claim in choose(None, images=True)] == list(CLAIMS)
+        by_default = [claim.id for claim in choose(None)]
+        assert by_default == [claim for claim in claim_ids() if claim not in CLAIMS]
+        assert [claim.id for claim in choose(["figure-5"])] == ["figure-5"]
 
     @pytest.mark.parametrize("claim_id", CLAIMS)
     def test_what_is_said(self, claim_id):
@@ -163,6 +170,18 @@ class TestVerdictsCouldComeOutOtherwise:
         assert augmentation.judge(every | dict.fromkeys(plain, none))[0] is Verdict.FINDING
         assert augmentation.judge(every | {shifts[0]: none})[0] is Verdict.FINDING
         assert augmentation.judge(every | dict.fromkeys(shifts, none))[0] is Verdict.FAILS
+        half = none.interval[1] - none.z.mean()
+        for mean, alone, both in (  # the interval must lie above 0, or end below 2
+            (0.01 + half, Verdict.HOLDS, Verdict.HOLDS),
+            (half - 0.01, Verdict.FINDING, Verdict.FAILS),
+        ):
+            part = none._replace(z=mean + noise - noise.mean())
+            assert augmentation.judge(every | {shifts[1]: part})[0] is alone
+            assert augmentation.judge(every | dict.fromkeys(shifts, part))[0] is both
+        for end, both in ((1.99, Verdict.FAILS), (2.01, Verdict.FINDING)):
+            wide = 20.0 * (noise - noise.mean())
+            part = none._replace(z=end - 20.0 * half + wide)
+            assert augmentation.judge(every | dict.fromkeys(shifts, part))[0] is both
 
 
 class TestSection2Data:

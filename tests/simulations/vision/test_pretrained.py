@@ -123,6 +123,9 @@ def test_other_models_are_one_sentence(tmp_path, tensors, sentence):
         ({"data_offsets": [-8, 8]}, "its header is damaged"),
         ({"data_offsets": [10**7, 10**7 + 4 * 197 * 24]}, "it is cut short"),
         ({"data_offsets": "ab"}, "its header is damaged"),
+        ({"shape": [1, float("inf"), 24]}, "its header is damaged"),
+        ({"shape": [1, float("nan"), 24]}, "its header is damaged"),
+        ({"data_offsets": [0, float("-inf")]}, "its header is damaged"),
         ({"dtype": "I64"}, "numbers of type I64"),
     ],
 )

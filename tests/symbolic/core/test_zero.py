@@ -1,6 +1,7 @@
 """The decision procedure itself: it must see a zero, and it must see what is not one."""
 
 import random
+from collections import Counter
 from fractions import Fraction
 
 import pytest
@@ -61,17 +62,22 @@ class TestDecide:
     @pytest.mark.parametrize(
         "right",
         [
-            (-sym.alpha) ** sym.p + sym.alpha**sym.p,
-            (sym.alpha * sym.rho) ** (sym.p - 1)
-            - sym.alpha ** (sym.p - 1) * sym.rho ** (sym.p - 1),
+            (sym.rho - sym.alpha) ** sym.p + (sym.alpha - sym.rho) ** sym.p,
+            (sym.alpha**2 + sym.alpha * sym.rho) ** (sym.p - 1)
+            - sym.alpha ** (sym.p - 1) * (sym.alpha + sym.rho) ** (sym.p - 1),
             (2 * sym.alpha) ** (sym.p + 1) - 4 * 2 ** (sym.p - 1) * sym.alpha ** (sym.p + 1),
             (sym.alpha - sym.rho) ** (sym.p - 1) - (sym.rho - sym.alpha) ** (sym.p - 1),
-            sym.alpha ** (2 * sym.p) / sym.alpha**sym.p - sym.alpha**sym.p,
-            1 / (sym.p * sym.alpha ** (sym.p - 1)) - sym.alpha ** (1 - sym.p) / sym.p,
-            1 / (sym.alpha**sym.p + sym.rho) - (sym.alpha**sym.p + sym.rho) ** -1,
+            (sym.alpha - sym.rho) ** (2 * sym.p) / (sym.rho - sym.alpha) ** sym.p
+            + (sym.alpha - sym.rho) ** sym.p,
+            (sym.alpha + sym.rho) ** (1 - sym.p) / sym.p
+            - (sym.alpha**2 + sym.alpha * sym.rho)
+            / (sym.alpha * sym.p * (sym.alpha + sym.rho) ** sym.p),
+            1 / (sym.alpha**sym.p + sym.rho)
+            - sym.alpha / (sym.alpha ** (sym.p + 1) + sym.alpha * sym.rho),
         ],
     )
     def test_powers_of_odd_degree(self, right: sp.Expr) -> None:
+        assert right != 0  # SymPy alone does not see it
         assert decide(right).zero
         assert not decide(right + sym.nu**sym.p / 10**9).zero
 
@@ -89,9 +95,18 @@ class TestDecide:
         assert not decision.zero
         assert decision.value == evaluate(wrong, decision.counterexample or {})
 
-    def test_an_exponent_that_is_not_whole_is_refused(self) -> None:
+    @pytest.mark.parametrize("exponent", [sym.p / 2, sym.p**2, 2**sym.p, 1 / sym.p], ids=str)
+    def test_an_exponent_that_is_not_linear_with_integers_is_rejected(
+        self, exponent: sp.Expr
+    ) -> None:
         with pytest.raises(NotRationalError, match="every odd p"):
-            decide(sym.alpha ** (sym.p / 2))
+            decide(sym.alpha**exponent - 1)
+
+    def test_a_zero_at_the_first_point_is_no_proof(self) -> None:
+        first = random_point([sym.alpha], random.Random(0))[sym.alpha]
+        decision = decide(sym.alpha - first, seed=0)
+        assert not decision.zero
+        assert decision.points == 2
 
     def test_given_values_are_kept(self) -> None:
         assert decide(sym.alpha**sym.p - sym.alpha**3, given={sym.p: Fraction(3)}).zero
@@ -131,6 +146,15 @@ class TestExactness:
             assert point[sym.p] in (3, 5, 7)
             assert point[sym.a] >= 0
 
+    @pytest.mark.parametrize("symbol", [sym.nu, sym.alpha, sym.C, sym.a], ids=str)
+    def test_no_value_is_more_probable_than_the_stated_error_allows(
+        self, symbol: sp.Symbol
+    ) -> None:
+        """The error of a decision is degree/m to the number of points: m is at least 499."""
+        rng, draws = random.Random(3), 60_000
+        values = Counter(random_point([symbol], rng)[symbol] for _ in range(draws))
+        assert max(values.values()) / draws < 1.4 / 499
+
     def test_compiled_functions_are_exact(self) -> None:
         function = compile_exact(
             [sym.alpha, sym.nu], [sym.alpha**3 / 3 + sym.nu / 7, sp.Integer(2)]
@@ -169,7 +193,7 @@ class TestRecord:
 def test_value_for_every_odd_degree_is_the_value_at_each(degree):
     """A quotient of sums of q_c(p) c^p, at a negative point, where the sign of a power counts."""
     x, y, p = sp.symbols("x y p")
-    expression = (p + 1) * x ** (p - 2) - 2 * x**p / (x + 1) + (x * y) ** 2
+    expression = (p + 1) * x ** (p - 2) - 2 * x**p / (x + 1) + (x * y) ** 2 + x ** (2 * p)
     point = {x: Fraction(-3, 2), y: Fraction(2, 3)}
     found = odd_degree.evaluate(expression, point, p)
 

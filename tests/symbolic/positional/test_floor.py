@@ -13,6 +13,7 @@ from dynamics.positional.validated.outcomes import floor as proved_floor
 from simulations.validated import Proof
 from symbolic.positional import floor
 from symbolic.positional import symbols as sym
+from symbolic.positional.reduction import first_and_last
 from tests.closeness import close
 
 SIZES = [(4, 2), (6, 3)]
@@ -32,6 +33,7 @@ class TestProof:
         proof = floor.prove(D, C, p)
         assert proof.all_zero, proof.failures
         assert proof.facts["patterns"] == D // C * 3 ** (D - C)
+        assert proof.points == 2 * len(first_and_last(D, C))  # both signs of alpha
 
     def test_the_other_sign_fails(self):
         proof = floor.prove(4, 2, sign=-1)

@@ -38,8 +38,11 @@ UNIT = 2.0**-53
 #: What a sum of bounds is multiplied by at last.
 MARGIN = 1.0 + 1e-6
 
-#: What underflow may cost; far above the smallest float since it may be multiplied later.
+#: What underflow may cost a weight; far above the smallest float since it may be multiplied later.
 TINY = 1e-300
+
+#: What underflow may cost a number that nothing multiplies.
+_LEAST = 1e-320
 
 #: What underflow may cost an expectation.
 TINY_RESULT = 1e-285
@@ -117,6 +120,28 @@ def _share(a, b, tau):
     return -math.expm1(-abs(a - b) / tau)
 
 
+def underflow(problem: Problem, model: Model, crude: np.ndarray) -> list[float]:
+    r"""Bound what underflow in ``row_gradient`` costs the loss, the derivatives, and E[s(-F)].
+
+    With ``x = kappa |alpha|``, ``m = 1 + x^(p-1)`` and ``t`` for ``_LEAST``, a patch's activation
+    is off by ``t (1 + nu + p m)``, and its derivative in alpha by ``t kappa p`` more. The pull is
+    off by ``4 t p^2 (1 + x) m``, the turn ``dc`` by ``t (1 + 8 D + 1 / tau)``; ``|pull|`` is at
+    most ``2 p x m`` and ``|dc|`` at most ``2 same / tau``, ``2 others / tau``, of which ``crude``
+    has products (:meth:`.method.FourierExpectation._crude`).
+    """
+    D, p, nu, tau, kappa = problem.D, problem.p, problem.nu, problem.tau, problem.kappa
+    x = kappa * abs(model.alpha)
+    m = 1.0 + x ** (p - 1)
+    of_F = D * (_LEAST * (1.0 + nu + p * m))
+    lost = [of_F * float(size) for size in crude]
+    lost[0] = lost[4] = of_F
+    lost[1] += of_F + D * p * (_LEAST * kappa)
+    of_pull, of_turn = 4.0 * p * p * (_LEAST * (1.0 + x)) * m, _LEAST * (1.0 + 8.0 * D + 1.0 / tau)
+    for k, weights in ((2, model.Gamma * problem.C), (3, model.Xi * D)):
+        lost[k] += D * (2.0 * weights / tau * of_pull + 2.0 * p * x * m * of_turn + _LEAST)
+    return lost
+
+
 @kernel(inner=True)
 def table_errors(law, model, of_weights, tables):
     """Return the :class:`TableErrors`, row by row the same sums as the tables with plus signs."""
@@ -188,7 +213,9 @@ def _patch_errors(s, n, first, C, model, of_weights, rows):
 def patch_error(s, n, T, C, model, of_weights, p):
     r"""Bound the errors of ``row_gradient``: its value and its derivatives in alpha, gamma, rho.
 
-    With ``c`` in error by ``e``, ``b >= |c|, |c_empty|`` and ``B = kappa |alpha| b`` the activation
+    ``own`` takes 2 u of its terms (``e_own`` has 3), then ``c_empty``, ``c`` and the factor kappa
+    alpha at most 4 u b, ``b >= |c|, |c_empty|``. With all that in ``e``, the error of ``c``, and
+    ``B = kappa |alpha| b`` the activation
     is in error by ``(nu + p B^(p-1)) kappa |alpha| e`` and its own rounding, which is relative to
     ``nu B + B^p``; its excess slope, ``p (O - O_e)(O + O_e)(O^(p-3) + ... + O_e^(p-3))``, by three
     terms, one for each factor.
@@ -198,7 +225,7 @@ def patch_error(s, n, T, C, model, of_weights, p):
     u = UNIT
     c_empty, own = T * Xi, GX * n + LG * s
     e_own = e_GX * abs(n) + e_LG * abs(s) + 3.0 * u * (abs(GX * n) + abs(LG * s))
-    e = e_own + e_Xi * abs(T) + 3.0 * u * (abs(c_empty) + abs(own))
+    e = e_own + e_Xi * abs(T)
     b = max(abs(c_empty + own), abs(c_empty)) + e
     e += 4.0 * u * b
     scale = abs(alpha * kappa)

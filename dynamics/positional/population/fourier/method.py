@@ -21,11 +21,12 @@ from dynamics.core.errors import ToleranceError
 from dynamics.positional._emitted import row_sum
 from dynamics.positional.population.fourier.assemble import PARTS, Result, expectation
 from dynamics.positional.population.fourier.curvature import curvature
-from dynamics.positional.population.fourier.errors import WeightErrors
+from dynamics.positional.population.fourier.errors import WeightErrors, underflow
 from dynamics.positional.population.fourier.goals import Asked, prepare
 from dynamics.positional.population.fourier.lines import design
 from dynamics.positional.population.fourier.operation_count import Effort, effort
 from dynamics.positional.population.fourier.set_law import SetLaw, set_law, totals_of
+from dynamics.positional.population.fourier.signs.power_sums import Order
 from dynamics.positional.population.fourier.signs.sign import Signs, sign_probabilities
 from dynamics.positional.population.fourier.signs.sign_law import SignLaw, sign_law
 from dynamics.positional.population.fourier.tables import Model
@@ -206,6 +207,7 @@ class FourierExpectation:
         of_weights = WeightErrors.of(self.problem, state, model)
         crude = self._crude(model, state)
         result = expectation(self._law, model, of_weights, crude, asked, foreseen)
+        result.bounds[:, 4] += underflow(self.problem, model, crude)
         if vanishes(self.problem.beta, *state):
             result.values[2:4], result.bounds[2:4] = 0.0, 0.0
         return result
@@ -260,8 +262,8 @@ class FourierExpectation:
             self._signs = sign_law(D, C, q, max(self.tolerance, 1e-9))
         model = Model.at(self.problem, state)
         of_weights = WeightErrors.of(self.problem, state, model)
-        turned = self.problem.beta == float(state[2])
-        return sign_probabilities(self._law, self._signs, model, of_weights, turned)
+        order = Order.of(self.problem, state)
+        return sign_probabilities(self._law, self._signs, model, of_weights, order)
 
     def _crude(self, model: Model, state: State) -> np.ndarray:
         """Bound softplus(-F), |dF| and 1 for every sample, from |O| <= kappa |alpha|."""

@@ -15,6 +15,7 @@ import numpy as np
 from dynamics.core.jit import kernel
 from dynamics.positional.population.fourier.tilts import TILTS, UNTILTED
 
+#: Logarithms of the absolute tilts, 0 at tilt 0.
 _LOG_TILTS = np.log(np.abs(np.where(TILTS == 0.0, 1.0, TILTS)))
 
 #: 1 / (tilt - eta) for eta = j / 32, j = -32 ... 32; 0 where eta is the tilt.
@@ -83,10 +84,8 @@ def _aliases(eta, omega, logs, sides):
         lost = gap * omega + math.log(room)
         for k in range(5):
             size = logs[j, k] - lost
-            if k == 0 and TILTS[j] != 0.0:
+            if k == 0:  # an alias is at most softplus(-+F), thus log 2 + |F|, e^(-+lam F) / lam
                 size -= _LOG_TILTS[j]
-            elif k == 0:  # softplus(m Omega - F) <= m Omega + |F| + log 2, summed over m
-                size += math.log(1.0 + omega / (math.log(2.0) * room))
             if TILTS[j] > eta and TILTS[j] >= 0:
                 sides[0, k] = min(sides[0, k], size)
             elif TILTS[j] < eta and TILTS[j] <= 0:

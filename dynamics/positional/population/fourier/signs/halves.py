@@ -61,9 +61,9 @@ def halves_law(sets: int, law: SetLaw, remainder: float) -> tuple[Halves, float]
 
 
 def _half(sets: int, law: SetLaw, remainder: float) -> Half:
-    order = np.argsort(-law.p, kind="stable")
+    order = np.argsort(-law.log_p, kind="stable")
     log_keep = max(law.log_p_empty, -690.0)
-    tree = multisets(law.p[order], law.n[order], sets, log_keep, remainder, _MOST_NODES)
+    tree = multisets(law.log_p[order], law.n[order], sets, log_keep, remainder, _MOST_NODES)
     span = int(np.abs(tree.total).max())
     group = tree.total + span
     nodes = np.argsort(group, kind="stable")

@@ -23,16 +23,16 @@ class Multisets(NamedTuple):
 
 
 def multisets(
-    p: np.ndarray, n: np.ndarray, sets: int, log_keep: float, remainder: float, most: int
+    log_p: np.ndarray, n: np.ndarray, sets: int, log_keep: float, remainder: float, most: int
 ) -> Multisets:
     """Enumerate until the probability left out is below ``remainder``, or at most ``most`` nodes.
 
-    ``p``, ``n``: probability and sum of each type; ``log_keep``: log-probability of none of them.
+    ``log_p``, ``n``: log-probability and sum of each type; ``log_keep``: that of none of them.
     """
     tree, threshold = None, 1e-2
     while tree is None or (1.0 - tree.weight.sum() > remainder and threshold > 1e-17):
         threshold *= 0.1
-        finer = _tree(p, n, sets, log_keep, threshold, most)
+        finer = _tree(log_p, n, sets, log_keep, threshold, most)
         if tree is not None and len(finer.parent) >= most:
             break
         tree = finer
@@ -40,10 +40,10 @@ def multisets(
 
 
 def _tree(
-    p: np.ndarray, n: np.ndarray, sets: int, log_keep: float, threshold: float, most: int
+    log_p: np.ndarray, n: np.ndarray, sets: int, log_keep: float, threshold: float, most: int
 ) -> Multisets:
     """Return the multisets whose probability, or that of some extension, exceeds the threshold."""
-    ratio = np.log(max(sets, 1) * p) - log_keep
+    ratio = math.log(max(sets, 1)) + log_p - log_keep
     # the largest factor by which sets of types t, t + 1, ... can still raise the probability
     gain = [max(0.0, *_poisson_peak(v, sets)) for v in ratio]
     future = np.cumsum(gain[::-1])[::-1].copy()
@@ -51,7 +51,7 @@ def _tree(
     weight = np.empty(most)
     weight[0] = sets * log_keep
     floor = math.log(threshold)
-    nodes = _grow(p, n, sets, log_keep, floor, future, ints, weight)
+    nodes = _grow(log_p, n, sets, log_keep, floor, future, ints, weight)
     parent, last, number, total = ints[:, :nodes].copy()
     return Multisets(parent, last, number, total, np.exp(weight[:nodes]))
 
@@ -64,20 +64,20 @@ def _poisson_peak(log_ratio: float, most: int) -> list[float]:
 
 
 @kernel
-def _grow(p, n, sets, log_keep, floor, future, ints, weight):
+def _grow(log_p, n, sets, log_keep, floor, future, ints, weight):
     """Grow the tree of multisets (breadth first) and return its number of nodes."""
     parent, last, count, total = ints[0], ints[1], ints[2], ints[3]
     nodes, done = 1, 0
     while done < nodes:
         k = count[done]
-        for t in range(last[done], len(p)):
+        for t in range(last[done], len(log_p)):
             if k >= sets:
                 break
             same, node = 1, done
             while node > 0 and last[node] == t:
                 same += 1
                 node = parent[node]
-            log_weight = weight[done] + math.log((sets - k) * p[t] / same) - log_keep
+            log_weight = weight[done] + math.log((sets - k) / same) + (log_p[t] - log_keep)
             if log_weight + future[t] < floor:
                 continue
             if nodes >= len(weight):

@@ -12,7 +12,10 @@ With two of beta, gamma, rho equal all sums at ``T = 0`` are integers up to a co
 (notebook ``fourier_method``, Section 7).
 """
 
+from __future__ import annotations
+
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,6 +24,7 @@ from dynamics.positional._emitted import power
 from dynamics.positional.population.fourier.errors import TINY, UNIT
 from dynamics.positional.population.fourier.set_law import SetLaw
 from dynamics.positional.population.fourier.tables import patches_of
+from dynamics.positional.problem import Problem, State
 
 #: Error noted for sums of integers: less than their distances.
 _QUARTER = 0.25
@@ -28,20 +32,39 @@ _QUARTER = 0.25
 #: Largest integers that are added up exactly, with room to spare.
 _MOST = 2.0**45
 
+#: At T = 0 the largest ``|c|`` for which the errors of the weights, `TINY`, are relatively small.
+_LEAST = 1e-290
+
+
+class Order(NamedTuple):
+    """Signs -1, 0, 1 of the differences of logits; those of the weights may underflow."""
+
+    beta_gamma: float
+    gamma_rho: float
+    beta_rho: float
+
+    @classmethod
+    def of(cls, problem: Problem, state: State) -> Order:
+        """Return the order of beta, gamma and rho."""
+        beta, (_, gamma, rho) = problem.beta, state
+        return cls(
+            *(float(a > b) - float(a < b) for a, b in ((beta, gamma), (gamma, rho), (beta, rho)))
+        )
+
 
 @kernel(borrows=True)
-def power_tables(r, law, model, of_weights, turned, rows, x, dx):
+def power_tables(r, law, model, of_weights, order, rows, x, dx):
     """Fill ``x[type]``, what a set adds to the bracket given R = r, and ``dx``, its error.
 
     In units in which the largest ``|c|`` is 1, with the sign of alpha, in excess of an empty set.
-    ``rows``: scratch, values and errors by s + 1 and n + C. ``turned``: beta equals rho. Returns
+    ``rows``: scratch, values and errors by s + 1 and n + C. ``order``: an :class:`Order`. Returns
     the bracket of the signal set with empty sets and its error.
     """
     C, L, nu = law.C, law.L, model.nu
     side = 1.0 if model.alpha > 0.0 else -1.0
     T = r + 1.0 * C
     if T == 0.0:
-        known = _integers(law, model, of_weights, turned, side, x)
+        known = _integers(law, model, order, side, x)
         if known < math.inf:
             for k in range(len(x)):
                 dx[k] = 0.0
@@ -51,10 +74,10 @@ def power_tables(r, law, model, of_weights, turned, rows, x, dx):
         for s in range(-1, 2):
             if abs(n - s) < C:
                 largest = max(largest, abs(model.Xi * T + model.GX * n + model.LG * s))
-    if largest == 0.0:  # the powers underflow; the linear part is larger unless T = 0
+    if largest < _LEAST:  # all weights are nearly equal, and T = 0: the sign is not known
         for k in range(len(x)):
-            x[k] = dx[k] = 0.0
-        return (side * T, 0.0) if T != 0.0 else (0.0, 1.0)
+            x[k], dx[k] = 0.0, 1.0
+        return 0.0, 1.0
     for n in range(-C, C + 1):
         for s in range(-1, 2):
             if abs(n - s) < C:
@@ -113,19 +136,19 @@ def _linear(nu, T, steepness, unit, p):
 
 
 @kernel(borrows=True)
-def _integers(law, model, of_weights, turned, side, x):
+def _integers(law, model, order, side, x):
     """Fill ``x`` at T = 0 where all sums are integers times a common factor, else return inf.
 
     gamma = rho: 0, as the sum of all s is T. beta = gamma: n^p, beta = rho: (n - s)^p. Returns the
     value of the signal set.
     """
-    p, C, GX = model.p, law.C, model.GX
-    equal = of_weights.GX == 0.0
-    if not equal and not (of_weights.LG == 0.0 or turned):
-        return math.inf
-    if not equal and (GX == 0.0 or law.L * C * power(2.0 * C, p) > _MOST):
-        return math.inf
-    sign = 0.0 if equal else side * math.copysign(1.0, GX)
+    p, C, turned = model.p, law.C, order.beta_rho == 0.0
+    if order.gamma_rho != 0.0:
+        if not (order.beta_gamma == 0.0 or turned):
+            return math.inf
+        if law.L * C * power(2.0 * C, p) > _MOST:
+            return math.inf
+    sign = side * order.gamma_rho
     for k in range(len(x)):
         a, b = law.plus[k], law.minus[k]
         n = a - b
@@ -145,24 +168,24 @@ def symmetric_probability(law: SetLaw) -> float:
     and the types (a, a) with ``exp(lam t)``; t counts the sets that are not empty. All terms are
     positive, and those beyond the last number of sets are left out: a lower bound but for rounding.
     """
-    C, sets, p = law.C, law.L - 1, law.p
-    mean = sets * float(p.sum())
+    C, sets = law.C, law.L - 1
+    mean = sets * float(law.p.sum())
     if mean > 300.0:
         return 0.0
     most = min(sets, int(mean + 12 * math.sqrt(mean)) + 40)
     k = np.arange(most + 1)
     occurs = np.zeros(most + 1)  # by the number of sets that are not empty
     occurs[0] = 1.0
-    for a, b, lam in zip(law.plus, law.minus, sets * p):
+    for a, b, log_lam in zip(law.plus, law.minus, math.log(sets) + law.log_p):
         if a < b:
             continue
         one = np.zeros(most + 1)
         for m in range(most + 1):
             if a == b:
-                one[m] = math.exp(m * math.log(lam) - math.lgamma(m + 1))
+                one[m] = math.exp(m * log_lam - math.lgamma(m + 1))
             elif m % 2 == (1 if (a, b) == (C, 0) else 0):
                 ways = math.lgamma(m // 2 + 1) + math.lgamma(m - m // 2 + 1)
-                one[m] = math.exp(m * math.log(lam) - ways)
+                one[m] = math.exp(m * log_lam - ways)
         occurs = np.convolve(occurs, one)[: most + 1]
     fewer = np.concatenate([[1.0], np.cumprod(1.0 - k[:-1] / sets)])
     return float(np.sum(occurs * fewer * law.p_empty ** (sets - k)))

@@ -27,7 +27,7 @@ from dynamics.core.jit import kernel
 from dynamics.positional.population.fourier.errors import MARGIN, UNIT, WeightErrors
 from dynamics.positional.population.fourier.set_law import SetLaw
 from dynamics.positional.population.fourier.signs.halves import count_by_halves
-from dynamics.positional.population.fourier.signs.power_sums import power_tables
+from dynamics.positional.population.fourier.signs.power_sums import Order, power_tables
 from dynamics.positional.population.fourier.signs.sign_law import SignLaw
 from dynamics.positional.population.fourier.tables import Model
 from dynamics.positional.population.fourier.tilts import (
@@ -70,15 +70,15 @@ class Undecided(NamedTuple):
 
 
 def sign_probabilities(
-    law: SetLaw, signs: SignLaw, model: Model, of_weights: WeightErrors, turned: bool
+    law: SetLaw, signs: SignLaw, model: Model, of_weights: WeightErrors, order: Order
 ) -> Signs:
     """Return P[F <= 0] and P[F = 0] with bounds of their errors.
 
-    ``of_weights``: the errors of the attention weights; ``turned``: beta = rho.
+    ``of_weights``: the errors of the attention weights; ``order``: of the logits.
     """
     if model.alpha == 0.0:
         return Signs(1.0, 1.0, 0.0, 0.0)
-    left_open = undecided(law, signs.reach, signs.tolerance, model, of_weights, turned)
+    left_open = undecided(law, signs.reach, signs.tolerance, model, of_weights, order)
     totals, x, dx, wrong = left_open.totals, left_open.x, left_open.dx, left_open.wrong
     (low, high, found), nodes = _counted(law, signs, left_open)
     here = law.p_total[law.center + totals]
@@ -120,7 +120,7 @@ def _counted(law: SetLaw, signs: SignLaw, left_open: Undecided) -> tuple[np.ndar
 
 
 @kernel
-def undecided(law, reach, tolerance, model, of_weights, turned):
+def undecided(law, reach, tolerance, model, of_weights, order):
     """Decide the sign for every R that Chernoff bounds can decide; return the others."""
     types, count, limit = len(law.n), 2 * reach + 1, len(law.log_tail) - 1
     x, dx, rows = (
@@ -131,7 +131,7 @@ def undecided(law, reach, tolerance, model, of_weights, turned):
     base, dbase, largest = np.empty(count), np.empty(count), np.empty(count)
     for i in range(count):
         base[i], dbase[i] = power_tables(
-            i - reach, law, model, of_weights, turned, rows, x[:, i], dx[:, i]
+            i - reach, law, model, of_weights, order, rows, x[:, i], dx[:, i]
         )
         largest[i] = dbase[i] + (law.L - 1.0) * dx[:, i].max()
     cut = math.log(0.1 * tolerance / count)

@@ -110,10 +110,10 @@ def _crowded_law(law: SetLaw, tolerance: float, reach: int) -> tuple[CrowdedLaw 
     Returns it with its remainder; None where the table of lone patches is too large.
     """
     crowded = np.flatnonzero(law.plus + law.minus >= 2)
-    crowded = crowded[np.argsort(-law.p[crowded], kind="stable")]
+    crowded = crowded[np.argsort(-law.log_p[crowded], kind="stable")]
     log_keep = _log_not_crowded(law)
     tree = multisets(
-        law.p[crowded], law.n[crowded], law.L - 1, log_keep, 0.2 * tolerance, _MOST_NODES
+        law.log_p[crowded], law.n[crowded], law.L - 1, log_keep, 0.2 * tolerance, _MOST_NODES
     )
     offset = reach + int(np.abs(tree.total).max())
     numbers = (tree.number.max() + 1.0) * (2.0 * offset + 1.0) * _width(law, log_keep)

@@ -1,0 +1,288 @@
+"""Rules of running error bounds: each holds, and no term of any can be left out.
+
+Trusts: the ball arithmetic of FLINT.
+"""
+
+import math
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from flint import arb, ctx
+
+from dynamics.core.balls.exact import above, exact
+from dynamics.theory import rounding, twin
+
+SOURCE = Path(rounding.__file__).read_text(encoding="utf-8")
+U, INF = 2.0**-53, math.inf
+EXACT = {
+    "add": lambda x, y: x + y,
+    "subtract": lambda x, y: x - y,
+    "negate": lambda x: -x,
+    "multiply": lambda x, y: x * y,
+    "divide": lambda x, y: x / y,
+    "exp": lambda x: x.exp(),
+    "log": lambda x: x.log(),
+    "sqrt": lambda x: x.sqrt(),
+    "tanh": lambda x: x.tanh(),
+    "sigmoid": twin.sigmoid,
+    "softplus": twin.softplus,
+    "power": twin.power,
+}
+
+
+def some(low, high, count=40, seed=0):
+    """Return pairs without error, and with errors small and large."""
+    points = np.random.default_rng(seed).uniform(low, high, count).tolist()
+    return [(x, e * abs(x)) for x in points for e in (0.0, 1e-12, 0.1, 0.24)]
+
+
+def pairs(low, high, seed):
+    """Return pairs of pairs, the first of them without errors."""
+    one, other = some(low, high, seed=seed), some(low, high, seed=seed + 1)
+    without = [((x, 0.0), (y, 0.0)) for (x, _), (y, _) in zip(one, other)]
+    return [*without[::4], *zip(one, other[::-1])]
+
+
+#: Cases in which one term dominates, and some at random.
+CASES = {
+    "add": [((1.0, 0.0), (U, 0.0)), ((1.0, 0.5), (-1.0, 0.0)), ((1.0, 0.0), (-1.0, 0.5)),
+            *pairs(-3.0, 3.0, 0)],
+    "subtract": [((1.0, 0.0), (-U, 0.0)), ((1.0, 0.5), (1.0, 0.0)), ((1.0, 0.0), (1.0, 0.5)),
+                 *pairs(-3.0, 3.0, 2)],
+    "negate": [((x, 0.5),) for x in (-2.0, 0.0, 3.0)],
+    "multiply": [((0.0, 0.5), (0.0, 0.25)), ((2.0, 0.0), (0.0, 0.5)), ((0.0, 0.5), (2.0, 0.0)),
+                 ((1e-200, 0.0), (1.3e-120, 0.0)), ((1.0, 0.3), (1.0, 0.3)), *pairs(-3.0, 3.0, 4)],
+    "divide": [((0.0, 0.5), (2.0, 0.0)), ((1.0, 0.0), (2.0, 0.5)), ((1.0, 0.0), (1.0, 0.26)),
+               ((1.0, 0.0), (1.0, 2.0)),
+               ((1e-200, 0.0), (1.3e120, 0.0)), ((3.0, 0.0), (1.0, 0.25)), *pairs(0.1, 3.0, 6)],
+    "exp": [((-746.0, 0.0),), ((-745.2, 0.9),), ((0.0, 0.9),), ((-20.0, 15.0),), ((-800.0, 400.0),),
+            *((x,) for x in some(-30.0, 30.0))],
+    "log": [((1.0, 0.4),), ((1.0, 0.0),), *((x,) for x in some(0.1, 9.0))],
+    "sqrt": [((1.0, 1.0),), ((4.0, 3.0),), ((0.0, 0.0),), *((x,) for x in some(0.1, 9.0))],
+    "tanh": [((0.0, 0.01),), ((2.0, 0.4),), ((2.0, 3.0),), ((19.0, 0.0),), ((1e-310, 0.0),),
+             *((x,) for x in some(-6.0, 6.0))],
+    "sigmoid": [((-800.0, 0.0),), ((-745.5, 0.9),), ((-30.0, 0.9),), ((-30.0, 20.0),),
+                ((-800.0, 300.0),), *((x,) for x in some(-30.0, 30.0))],
+    "softplus": [((-800.0, 0.0),), ((-745.5, 0.9),), ((-30.0, 0.9),), ((-30.0, 20.0),),
+                 ((30.0, 0.9),), ((30.0, 20.0),), *((x,) for x in some(-30.0, 30.0))],
+    "power": [((0.0, 0.5), (3.0, 0.0)), ((2.0, 1.9), (4.0, 0.0)), ((-1.5, 0.3), (3.0, 0.0)),
+              ((1e-200, 0.0), (2.0, 0.0)), ((1.3e-154, 0.0), (-2.0, 0.0)), ((2.0, 0.0), (0.5, 0.1)),
+              ((2.0, 0.3), (0.5, 0.0)), ((1.7, 0.05), (9.0, 0.0)), ((0.0, 0.0), (0.5, 0.0)),
+              ((0.3, 0.0), (2.5, 0.2)), ((1.0, 0.2), (12.0, 0.0)), ((1.1, 0.0), (40.0, 0.0)),
+              *(((x, 0.0), (p, 0.0)) for x in np.linspace(0.5, 2.0, 40) for p in (-9.0, 6.0, 2.7))],
+}  # fmt: skip
+
+
+def violations(module, rule):
+    """Return the cases in which an exact result is not within its bound."""
+    found = []
+    for case in CASES[rule]:
+        value, error = module[rule](*case)
+        bound = module["final"](error)
+        if not bound < INF:
+            continue
+        for shares in product((-1, 0, 1), repeat=len(case)):
+            with ctx.workprec(400):
+                points = [exact(x) + share * exact(e) for (x, e), share in zip(case, shares)]
+                wanted = EXACT[rule](*points)
+                if abs(wanted - exact(value)) > exact(bound):
+                    found.append((case, shares))
+    return found
+
+
+def plain(text):
+    """Return the module with these rules, not compiled."""
+    module = {}
+    exec(text.replace("from dynamics.core.jit import kernel", "kernel = lambda f: f"), module)
+    return module
+
+
+@pytest.mark.parametrize("rule", EXACT)
+def test_the_exact_result_is_within_the_bound(rule):
+    assert violations(vars(rounding), rule) == []
+
+
+@pytest.mark.parametrize("rule", EXACT)
+def test_the_bound_is_a_few_times_the_largest_error(rule):
+    """Where errors are small but above rounding."""
+    for case in CASES[rule]:
+        if any(e not in (0.0, 1e-12 * abs(x)) for x, e in case) or not any(e for _, e in case):
+            continue
+        value, error = getattr(rounding, rule)(*case)
+        with ctx.workprec(400):
+            worst = max(
+                above(abs(EXACT[rule](*(exact(x) + s * exact(e) for (x, e), s in zip(case, row)))
+                          - exact(value)))
+                for row in product((-1, 1), repeat=len(case))
+            )  # fmt: skip
+        assert error <= 3.0 * worst + 20.0 * U * max(abs(value), abs(case[0][0]))
+
+
+#: Rule, what it is written as, and without a term.
+MUTANTS = [
+    ("add", "found, x[1] + y[1] + UNIT * abs(found)", "found, y[1] + UNIT * abs(found)"),
+    ("add", "found, x[1] + y[1] + UNIT * abs(found)", "found, x[1] + UNIT * abs(found)"),
+    ("add", "found, x[1] + y[1] + UNIT * abs(found)", "found, x[1] + y[1]"),
+    ("negate", "return -x[0], x[1]", "return -x[0], 0.0"),
+    ("multiply", "abs(x[0]) * y[1] + x[1] * (abs(y[0]) + y[1])", "x[1] * (abs(y[0]) + y[1])"),
+    ("multiply", "x[1] * (abs(y[0]) + y[1])", "x[1] * abs(y[0])"),
+    ("multiply", "x[1] * (abs(y[0]) + y[1])", "x[1] * y[1]"),
+    ("multiply", "found, carried + UNIT * abs(found) + TINY", "found, carried + TINY"),
+    ("multiply", "found, carried + UNIT * abs(found) + TINY", "found, carried"),
+    ("divide", "(x[1] + abs(found) * y[1])", "(abs(found) * y[1])"),
+    ("divide", "(x[1] + abs(found) * y[1])", "(x[1])"),
+    ("divide", "(abs(y[0]) - OUTWARD * y[1])", "abs(y[0])"),
+    ("divide", "not 4.0 * y[1] <= abs(y[0])", "False"),
+    ("divide", "UNIT * abs(found)", "0.0"),
+    ("divide", "+ TINY", ""),
+    ("exp", "(_growth(x[1]) + FUNCTION)", "FUNCTION"),
+    ("exp", "(_growth(x[1]) + FUNCTION)", "_growth(x[1])"),
+    ("exp", "(found + TINY) * (_growth(x[1]) + FUNCTION) + TINY",
+     "found * (_growth(x[1]) + FUNCTION)"),
+    ("exp", "t * (1.0 + t)", "t"),
+    ("exp", "math.exp(x[0] + OUTWARD * x[1]) * OUTWARD + TINY", "found"),
+    ("log", "t * (1.0 + t) + FUNCTION", "t + FUNCTION"),
+    ("log", "t * (1.0 + t) + FUNCTION", "FUNCTION"),
+    ("log", "FUNCTION * abs(found)", "0.0"),
+    ("sqrt", "x[1] / found", "0.5 * x[1] / found"),
+    ("sqrt", "UNIT * found", "0.0"),
+    ("tanh", "found, carried = math.tanh(x[0]), x[1]", "found, carried = math.tanh(x[0]), 0.0"),
+    ("tanh", "(1.0 + _growth(2.0 * x[1]))", "1.0"),
+    ("tanh", "FUNCTION * abs(found)", "0.0"),
+    ("sigmoid", "carried + own * found", "own * found"),
+    ("sigmoid", "carried + own * found", "carried"),
+    ("sigmoid", "min(found + TINY, 1.0 - found + own)", "min(found, 1.0 - found) * 0.5"),
+    ("sigmoid", "functions.sigmoid(x[0] + OUTWARD * x[1]) * OUTWARD + TINY", "found"),
+    ("softplus", "(2.0 * FUNCTION + UNIT) * found", "0.0"),
+    ("softplus", "min(x[1], (found + TINY) * _growth(x[1]))", "0.0"),
+    ("softplus", "if x[1] < largest else largest", "if False else found"),
+    ("power", "t = degree * x[1] / (size - OUTWARD * x[1])", "t = 0.0"),
+    ("power", "t += exponent[1] * (abs(math.log(size)) + 1.0)", "pass"),
+    ("power", "(_growth(t) + own)", "_growth(t)"),
+    ("power", "degree * largest * x[1] * OUTWARD", "0.0"),
+    ("power", "power_of(size + OUTWARD * x[1]", "power_of(size"),
+    ("power", "(abs(found) + TINY) * (_growth(t) + own) + TINY",
+     "abs(found) * (_growth(t) + own)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rule", "right", "wrong"), MUTANTS)
+def test_no_term_can_be_left_out(rule, right, wrong):
+    mark = "def _growth(" if right == "t * (1.0 + t)" else f"def {rule}("
+    head, own = SOURCE.split(mark)
+    assert right in own.split("@kernel")[0]
+    text = head + mark + own.replace(right, wrong, 1)
+    unchanged = plain(head + mark + own)
+    assert violations(unchanged, rule) == []
+    assert violations(plain(text), rule) != []
+
+
+class TestSoftmax:
+    """A score less the largest: whatever is subtracted, what is exact is within the bound."""
+
+    @staticmethod
+    def off(module, scores, exact_scores):
+        """Return whether the weights of elements with these scores leave their bounds."""
+        top = (-INF, 0.0)
+        for score in scores:
+            top = module["highest"]((1.0, 0.0), score, top)
+        found = []
+        for score, number in zip(scores, exact_scores):
+            value, error = module["raised"](score, top)
+            with ctx.workprec(200):
+                wanted = (exact(number) - exact(top[0])).exp()
+                found.append(abs(wanted - exact(value)) > exact(module["final"](error)))
+        return any(found)
+
+    CASES = (
+        ([(0.0, 0.0), (-3.3, 0.0)], [0.0, -3.3]),
+        ([(0.0, 0.5), (-3.3, 0.0)], [0.5, -3.3]),
+        ([(0.0, 0.0), (-3.3, 0.7)], [0.0, -2.6]),
+        ([(0.0, 0.0), (-30.0, 20.0)], [0.0, -10.0]),
+        *(([(0.1, 0.0), (x, 0.0)], [0.1, x]) for x in np.linspace(-301.0, -299.0, 20).tolist()),
+        *(([(0.0, 0.0), (x, 0.0)], [0.0, x]) for x in np.linspace(-0.1, 0.0, 99).tolist()),
+    )
+
+    def test_holds(self):
+        assert not any(self.off(vars(rounding), *case) for case in self.CASES)
+
+    @pytest.mark.parametrize(
+        ("right", "wrong"),
+        [
+            ("error = score[1] + UNIT * abs(excess)", "error = UNIT * abs(excess)"),
+            ("error = score[1] + UNIT * abs(excess)", "error = score[1]"),
+            ("(_growth(error) + FUNCTION)", "_growth(error)"),
+            ("math.exp(below + OUTWARD * error) * OUTWARD", "found"),
+        ],
+    )
+    def test_no_term_can_be_left_out(self, right, wrong):
+        assert right in SOURCE
+        changed = SOURCE[SOURCE.index("def raised(") :].replace(right, wrong)
+        module = plain(SOURCE[: SOURCE.index("def raised(")] + changed)
+        assert any(self.off(module, *case) for case in self.CASES)
+
+    def test_a_score_above_the_largest_is_that_of_an_element_by_rounding(self):
+        """Recomputed in another order a score may exceed the largest, the exact one by more."""
+        top = rounding.highest((1.0, 0.0), (1.0, 0.3), (-INF, 0.0))
+        assert top == (1.0, 0.3)
+        value, error = rounding.raised((1.0 + U * 4, 0.1), top)
+        assert value == 1.0
+        assert error >= math.expm1(0.3)
+
+    def test_of_no_element_nothing_counts(self):
+        assert rounding.highest((0.0, 0.0), (9.0, 0.0), (1.0, 0.1)) == (1.0, 0.1)
+        assert rounding.highest((0.0, 1.0), (9.0, 0.0), (1.0, 0.1)) == (1.0, INF)
+        value, error = rounding.raised((800.0, 0.0), (1.0, 0.1))
+        assert rounding.multiply((0.0, 0.0), (value, error))[0] == 0.0
+        assert rounding.multiply((0.0, 0.0), (value, error))[1] < 1e-200
+
+
+@pytest.mark.parametrize("x", [math.nan, INF, -INF])
+@pytest.mark.parametrize("rule", EXACT)
+def test_what_is_not_finite_has_no_bound(rule, x):
+    """Unless the result has one all the same: a tanh, a sigmoid, a softplus far to the left."""
+    both = rule in ("add", "subtract", "multiply", "divide")
+    arguments = [(x, INF), (0.0, 0.0)] if both else [(x, INF)]
+    if rule == "power":
+        arguments.append((3.0, 0.0))
+    value, error = getattr(rounding, rule)(*arguments)
+    bound = rounding.final(error)
+    assert bound == INF or (rule == "sigmoid" and x == INF and value == 1.0 and bound > 1.0)
+
+
+@pytest.mark.parametrize("error", [math.nan, INF])
+def test_final(error):
+    assert rounding.final(error) == INF
+    assert 1.0 < rounding.final(1.0) < 1.0 + 1e-5
+
+
+def test_whole_numbers_are_exact():
+    one, half = (1.0, 0.0), (0.5, 0.0)
+    for found, x, y, expected in (
+        ((3.0, 1.0), (2.0, 0.0), one, 0.0),
+        ((1.5, 1.0), one, half, 1.0),
+        ((3.0, 1.0), (2.0, 0.1), one, 1.0),
+        ((3.0, 1.0), one, (2.0, 0.1), 1.0),
+        ((2.0**53, 1.0), (2.0**53 - 1.0, 0.0), one, 1.0),
+    ):
+        assert rounding.if_whole(found, x, y) == (found[0], expected)
+
+
+def test_given():
+    assert rounding.given(3.0, 0.0) == (3.0, 0.0)
+    value, error = rounding.given(-3.0, 1e-10)
+    assert (value, error) == (-3.0, 3e-10)
+    assert rounding.given(0.0, 1e-10)[1] > 0.0
+
+
+def test_total_of_families():
+    """Two configurations; 1 + u is rounded."""
+    first = np.array([0, 2, 4])
+    values = np.array([1.0, U, 2.0, -3.0]), np.array([0.0, 0.25, 0.5, 0.0])
+    found, error = rounding.total(values, first, np.array([0, 1, 3]))
+    assert found.tolist() == [1.0, -1.0, -1.0]
+    assert error[0] >= 0.25 + U
+    assert error[1] >= 0.5
+    assert arb(error[1]) <= 0.5 + 1e-14

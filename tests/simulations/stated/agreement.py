@@ -1,0 +1,32 @@
+"""The two readings of a theory at one state: what is derived for all sizes, and the full model."""
+
+from dynamics.theory.data import orbits
+from dynamics.theory.kernel import mean, mean_function
+from simulations.stated.full import FullModel
+from simulations.stated.law import law
+from symbolic.theory.source import source
+from tests.closeness import close, within
+
+
+def assert_lifted_is_dense(theory, values, state, rel=1e-11):
+    """Compare loss, gradient per entry and the numbers of entries; return loss and gradient.
+
+    ``state`` holds the order parameters in the order of the theory. Slopes are compared relative to
+    the largest.
+    """
+    __tracebackhide__ = True
+    checked = theory.checked(values)
+    data, names = orbits(law(theory, checked)), [order.name for order in theory.orders]
+    function = mean_function(source(theory), theory.name)
+    loss, gradient = mean(function, data, state, list(checked.values()))
+    full = FullModel(theory, checked)
+    expected, slopes = full.dense.evaluate(full.embed(dict(zip(names, state))))
+    entries = full.mean(slopes)
+    largest = max([1e-300, *(abs(value) for value, _, _ in entries.values())])
+    close(loss, expected, rel=rel)
+    for order, slope in zip(theory.orders, gradient):
+        value, spread, number = entries[order.name]
+        assert number == full.numbers.whole(order.count), order.name
+        within(slope, value, absolute=rel * largest)
+        within(spread, 0.0, absolute=rel * largest)
+    return loss, gradient

@@ -1,0 +1,211 @@
+"""Bounds of risk and gradient of theories in one file, and what a run makes of them.
+
+Trusts: the ball arithmetic of FLINT, for the emitted source and for the chances of the data.
+"""
+
+from dataclasses import replace
+from functools import cache
+from math import comb
+from pathlib import Path
+
+import numpy as np
+import pytest
+from flint import arb, ctx
+
+import symbolic
+from dynamics import Status, gradient_descent, gradient_flow
+from dynamics.core.balls.exact import exact
+from dynamics.theory import twin
+from dynamics.theory.data import Larger, Law, orbits, relative_errors, ways
+from dynamics.theory.risk import StatedRisk
+from simulations.cli import main
+from simulations.commands import FAILED
+from simulations.stated import examples, runs
+from simulations.stated.law import Balls, law
+from simulations.stated.theory import StatedTheory
+from symbolic.theory import load_theory
+from tests.closeness import close
+
+ROOM, EXAMPLES = Path(symbolic.__file__).parent, Path(examples.__file__).parent
+PATHS = (*sorted(ROOM.glob("*/stated.py")), *sorted(EXAMPLES.glob("[a-z]*.py")))
+FILES = {x.stem if x.parent == EXAMPLES else x.parent.name: x for x in PATHS}
+#: A state at which F is a difference of powers near 1e16: the truth moves rho nowhere.
+CANCELS = {
+    "D": 4, "C": 2, "q": 0.9341491900494792, "nu": 0.02729762587532414,
+    "beta": -2.3399164081679213, "p": 9, "kappa": 99.8274957070645, "tau": 0.1303155721216529,
+}  # fmt: skip
+START = [0.5802300446692483, -4.490668982752463, -2.633285240038948]
+
+
+@cache
+def prepared(name):
+    """Return a theory, its values, its risk, and its data in balls."""
+    stated = StatedTheory(FILES[name])
+    problem = stated.build({}).problem
+    with ctx.workprec(300):
+        data = orbits(law(stated.stated, problem.values, Balls(problem.values)))
+    return stated.stated, problem, runs.risk_of(stated.stated, problem), data
+
+
+def enclosed(theory, problem, data, state, bits=2000):
+    with ctx.workprec(bits):
+        text = runs.source_of(theory)
+        return twin.enclosed(text, theory.name, data, state, list(problem.values.values()))
+
+
+def is_within(value, ball, bound):
+    """Return whether a float is surely within a bound of a ball, which is narrow."""
+    if bound == np.inf:
+        return True
+    with ctx.workprec(2000):
+        return bool(abs(exact(float(value)) - ball) <= exact(float(bound)))
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_risk_and_gradient_are_within_their_bounds(name):
+    """At states near the start, late in training, tiny, near ties and beyond what floats hold."""
+    theory, problem, risk, data = prepared(name)
+    rng = np.random.default_rng(list(name.encode()))
+    n, finite = len(problem.start), 0
+    states = [problem.initial_state + spread * rng.normal(size=n)
+              for spread in (1e-9, 0.1, 1.0, 1.0, 8.0, 40.0, 300.0, 1e6, 1e60)]  # fmt: skip
+    states += [np.full(n, 1.0) + 1e-7 * rng.normal(size=n), np.zeros(n), 1e-200 * np.ones(n)]
+    for state in states:
+        try:
+            value = risk.evaluate(state)
+        except OverflowError:
+            continue
+        balls = enclosed(theory, problem, data, state)
+        found = [(value.loss, value.bound), *zip(value.gradient, value.gradient_bound)]
+        assert all(bound >= 0.0 for _, bound in found)
+        assert all(is_within(*(x, ball, bound)) for (x, bound), ball in zip(found, balls))
+        finite += sum(bound < np.inf for _, bound in found)
+    assert finite >= 0.5 * len(states) * (n + 1)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_bounds_are_small_where_states_are_ordinary(name):
+    """At most 1e-12 of the loss, and of the largest slope."""
+    _, problem, risk, _ = prepared(name)
+    rng = np.random.default_rng(0)
+    for _ in range(10):
+        state = problem.initial_state + 0.3 * rng.normal(size=len(problem.start))
+        value = risk.evaluate(state)
+        assert value.bound <= 1e-12 * value.loss
+        assert value.gradient_bound.max() <= 1e-12 * np.abs(value.gradient).max()
+
+
+def test_powers_that_cancel():
+    theory = load_theory(FILES["positional"])
+    risk = runs.risk(theory, **CANCELS)
+    value = risk.evaluate(START)
+    assert abs(value.gradient[2]) > 0.02
+    assert value.gradient_bound[2] > abs(value.gradient[2])
+    with ctx.workprec(300):
+        data = orbits(law(theory, risk.problem.values, Balls(risk.problem.values)))
+    balls = enclosed(theory, risk.problem, data, START)
+    assert abs(balls[3]) < 1e-6
+    assert is_within(value.gradient[2], balls[3], value.gradient_bound[2])
+
+
+@pytest.mark.parametrize("solver", ["flow", "gd"])
+def test_a_run_ends_where_it_moves_by_rounding(solver):
+    risk = runs.risk(load_theory(FILES["positional"]), **CANCELS)
+    if solver == "gd":
+        run = gradient_descent(risk, learning_rate=0.1, steps=1000, initial=START)
+    else:
+        run = gradient_flow(risk, horizon=100.0, initial=START)
+    assert run.status is Status.INACCURATE
+    assert "the gradient in rho is below the bound of its rounding error from time" in run.message
+    assert np.abs(run.states - START).max() <= 1e-10 + 1e-7 * 5.0
+
+
+def test_the_command_says_so(capsys):
+    words = [f"--{name}={value!r}" for name, value in CANCELS.items()]
+    words += [f"--{name}0={x!r}" for name, x in zip(("alpha", "gamma", "rho"), START)]
+    code = main(["run", "--theory", str(FILES["positional"]), *words, "--solver", "gd",
+                 "--learning-rate", ".1", "--steps", "1000"])  # fmt: skip
+    told = capsys.readouterr().out
+    assert code == FAILED
+    assert "inaccurate: the gradient in rho is below the bound of its rounding error" in told
+    assert "largest error of a gradient entry (certified)" in told
+
+
+def test_a_run_that_comes_to_rest_is_complete():
+    """Its slopes are below their bounds at the end, and nothing moves."""
+    theory = load_theory(FILES["teacher"])
+    run = gradient_flow(runs.risk(theory, D=16, K=4, nu=1.0), horizon=1e6)
+    assert run.status is Status.COMPLETED
+    assert run.gradient_bound.shape == run.states.shape
+    close(run.to_dataset()["gradient_bound"], run.gradient_bound.max(axis=1), rel=1e-15)
+
+
+@pytest.mark.parametrize("part", ["weight", "array"])
+def test_errors_of_data_count(part):
+    """Chances, or values of the data, that are off by 1e-9: the bound grows by as much."""
+    theory, problem, risk, _ = prepared("positional")
+    data = orbits(law(theory, problem.values))
+    known = list(runs._errors(theory, problem, law(theory, problem.values)))
+    known[0 if part == "weight" else -1] = 1e-9
+    if part == "weight":
+        changed = replace(data, weight=data.weight * (1.0 + 1e-9), errors=tuple(known))
+    else:
+        arrays = (*data.arrays[0][:-1], data.arrays[0][-1] * (1.0 + 1e-9))
+        changed = replace(data, arrays=(arrays,), errors=tuple(known))
+    other = StatedRisk(problem, risk._function, changed, bounds=risk._bounds)
+    state = [0.4, 0.6, -0.3]
+    right, off = risk.evaluate(state), other.evaluate(state)
+    moved = abs(off.loss - right.loss)
+    assert 1e-12 < moved <= off.bound <= 1e-7
+    assert np.all(np.abs(off.gradient - right.gradient) <= off.gradient_bound)
+    assert right.bound < 1e-13
+
+
+def test_a_fast_kernel_that_is_off_has_a_bound():
+    """It may reorder sums: the bounds are of the other kernel, and of how far it is from that."""
+    theory, problem, risk, _ = prepared("look_up")
+
+    def off(*arguments):
+        loss = risk._function(*arguments)
+        arguments[-1][:] += 1e-6
+        return loss + 1e-7
+
+    off.__globals__.pop("rows", None)
+    known = law(theory, problem.values)
+    other = StatedRisk(problem, off, orbits(known), bounds=risk._bounds)
+    value = other.evaluate([0.3, -0.2])
+    close(value.bound, 1e-7, rel=1e-5)
+    close(value.gradient_bound, np.full(2, 1e-6), rel=1e-5)
+
+
+def test_relative_errors_of_chances():
+    """Of 3 types, chances that are no floats: the errors are at least what they are."""
+
+    def law_of(number, chances):
+        values = np.array([[number(1)], [number(0)], [number(1) / 3]])
+        return Law((Larger(40, values, np.array(chances), np.zeros((3, 0), int), ()),), (), ())
+
+    with ctx.workprec(200):
+        thirds = [arb(1) / 3, arb(1) / 7, 1 - arb(1) / 3 - arb(1) / 7]
+        balls = law_of(arb, thirds)
+        floats = law_of(float, [float(x) for x in thirds])
+        errors = relative_errors(floats, balls)
+        off = [abs(exact(float(x)) / y - 1) for x, y in
+               zip(orbits(floats).weight, orbits(balls).weight)]  # fmt: skip
+        assert all(x <= exact(errors[0]) for x in off)
+        assert errors[0] < 1e-13
+        assert errors[1] == 0.0
+        assert abs(exact(1 / 3) * 3 - 1) <= exact(errors[2]) < 1e-15
+        wrong = law_of(float, [1e-9 + float(x) for x in thirds])
+        assert relative_errors(wrong, balls)[0] > 40e-9
+        none = law_of(float, [0.0, *map(float, thirds[1:])])
+        assert relative_errors(none, balls)[0] == np.inf
+
+
+@pytest.mark.parametrize(("size", "count", "chance"), [(1000, 500, 0.2), (3000, 1500, 0.5)])
+def test_chances_that_leave_the_floats_on_the_way(size, count, chance):
+    found = ways(size, count, chance)
+    assert isinstance(found, arb)
+    with ctx.workprec(300):
+        wanted = comb(size, count) * exact(chance) ** count
+        assert abs(found / wanted - 1) < 1e-13

@@ -1,0 +1,36 @@
+"""Random theories: what is derived for all sizes is the full model at several of them.
+
+Trusts: the dense reading, which shares no code with the lifted one.
+"""
+
+import numpy as np
+import pytest
+
+from dynamics.core.errors import ParameterError
+from simulations.stated.full import FullModel
+from symbolic.theory import load_theory
+from tests.simulations.stated.agreement import assert_lifted_is_dense
+from tests.symbolic.theory.random_theories import random_theory
+
+#: Sizes n, m; where a theory has more configurations than this, it is read at fewer of them.
+SIZES = ((2, 2), (3, 1), (1, 3), (3, 2), (1, 1))
+CONFIGURATIONS = 300
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_lifted_equals_dense(tmp_path, seed):
+    path = tmp_path / "mine.py"
+    path.write_text(random_theory(seed))
+    theory = load_theory(path)
+    state = 0.6 * np.random.default_rng(seed).normal(size=len(theory.orders))
+    read = 0
+    for n, m in SIZES:
+        values = {"n": n, "m": m} | dict.fromkeys(theory.unknown, 0.3)
+        try:
+            full = FullModel(theory, theory.checked(values))
+        except ParameterError:
+            continue
+        if len(full.dense.weight) <= CONFIGURATIONS:
+            assert_lifted_is_dense(theory, values, state)
+            read += 1
+    assert read >= 2

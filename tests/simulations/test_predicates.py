@@ -1,0 +1,192 @@
+"""Predicates of claims at low < threshold < high, each quantity alone, and with no rows."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dynamics import Problem
+from simulations.masked.claims import scaling as masked_scaling
+from simulations.positional import theorem_4_1 as theorem
+from simulations.positional.claims import (
+    figure_1b,
+    gamma_ge_rho,
+    labelling_function,
+    lemma_4_3,
+    theorem_4_1,
+    theorem_4_2,
+    theorem_5_1,
+    theorem_5_2,
+    transfer_partial,
+)
+from simulations.positional.partial_transfer import Shared
+from simulations.positional.transfer_statistics import Interval
+from simulations.reproduction.claim import Verdict
+from simulations.reproduction.fits import Exponent, exponent
+from simulations.stated.claims import induction
+from simulations.stated.emergence import ORDER, THRESHOLDS, Course, Free, Structure, limit
+from tests.closeness import close
+
+HOLDS, FAILS, FINDING = Verdict.HOLDS, Verdict.FAILS, Verdict.FINDING
+
+
+def at(low: float, high: float) -> Interval:
+    return Interval((low + high) / 2, low, high)
+
+
+def verdict_4_1(**changes: Any) -> Verdict:
+    """Judge a problem whose numbers at d^2, d^3, d^4 are given by name."""
+    values = {"disagreement": (1e-4, 1e-5, 1e-6), "risk": (1e-4, 1e-5, 1e-6)} | changes
+    horizons = {
+        power: theorem.Conclusions(True, d, d, risk, 1e-3)
+        for power, d, risk in zip(theorem.HORIZONS, values["disagreement"], values["risk"])
+    }
+    one = theorem_4_1.Inside(None, horizons, math.nan, math.nan, "")
+    return theorem_4_1.judge({Problem(D=64, C=4, q=1 / 16): one}, {})[0]
+
+
+def verdict_4_1_larger(**changes: Any) -> Verdict:
+    """Judge two sizes at equal qD; the numbers of the larger one are given by name."""
+    sizes = {64: {}, 128: changes}
+    inside = {}
+    for D, changed in sizes.items():
+        values = {"disagreement": 64e-7 / D, "risk": 64e-7 / D} | changed
+        horizons = {
+            power: theorem.Conclusions(
+                True, values["disagreement"] / 10**power, 0.0, values["risk"] / 10**power, 1e-3
+            )
+            for power in theorem.HORIZONS
+        }
+        problem = Problem(D=D, C=4, q=4 / D)
+        inside[problem] = theorem_4_1.Inside(None, horizons, math.nan, math.nan, "")
+    return theorem_4_1.judge(inside, {})[0]
+
+
+def verdict_5_1(**changes: Any) -> Verdict:
+    good = theorem_5_1.Judged(
+        "pre-trained A", 32, 3, 100, at(0.01, 0.02), at(0.0, 0.01), 0.01, 0.1, 0.001, at(0.0, 0.01)
+    )
+    return theorem_5_1.judge([good._replace(**changes)], [], {})[0]
+
+
+def verdict_5_2(**changes: Any) -> Verdict:
+    log = math.log(64) ** 2
+    good = theorem_5_2.Need(
+        "a learner", 16.0, 64, 0.025, at(2 * log, 4 * log), at(0.5, 1.0), 0.1, int(log), ()
+    )
+    return theorem_5_2.judge([good._replace(**changes)])[0]
+
+
+def verdict_4_3(**changes: Any) -> Verdict:
+    factors = [
+        lemma_4_3.Factor(d, 4.0, 0.5, 1.0, 0.1, 0.01)._replace(**changes) for d in (64, 256, 1024)
+    ]
+    return lemma_4_3.judge(True, factors, {})[0]
+
+
+def verdict_4_2(**outside: Any) -> Verdict:
+    good = theorem_4_2.Ending(
+        5, True, 5, 5, (30.0,) * 5, (math.inf,) * 5, 600, 1.0, 0.005, 0.1, 1.5, 0.006, 0.1, 0.1
+    )
+    other = good._replace(within=False, **outside)
+    return theorem_4_2.judge([("a", good), ("b", other)], True, (0.7, 0.5, 0.9))[0]
+
+
+def verdict_1b(shares: tuple[float, ...]) -> Verdict:
+    several = [figure_1b.Found(share, 10.0, 0.1, 0.1, 1.0) for share in shares]
+    return figure_1b.judge({"squares": several})[0]
+
+
+def verdict_partial(first: Interval, none: Interval) -> Verdict:
+    rest = (at(1, 2), at(1, 2), at(0.0, 0.01), 0.1, 0.05)
+    points = [Shared(1.0, first, *rest), Shared(0.5, first, *rest), Shared(0.0, none, *rest)]
+    return transfer_partial.judge(points)[0]
+
+
+def verdict_masked(*times: float) -> str:
+    law = masked_scaling.Law("exponent", "somewhere", Exponent((0.6,) * 3, 0.595, 0.605), 0.6)
+    ratios = {f"t{k}": masked_scaling.Ratio(time, 1.0) for k, time in enumerate(times)}
+    return masked_scaling.judge([law], {"z": masked_scaling.Ratio(1.0, 1e-3)}, ratios)[1]
+
+
+def verdict_induction(late: float) -> Verdict:
+    """Judge flows whose loss is small after N to the power 2 + ``late``."""
+
+    def course(N: int) -> Course:
+        times = {x: {name: limit(name, x, N) for name in ORDER} for x in THRESHOLDS}
+        return Course(N, "0", times, float(N) ** (2.0 + late), None)
+
+    free = Free(2, "0", 30.0, {"a3": 2.0, "b2": 2.0, "g3": 2.0}, ("g4", -1.5), 0.2,
+                {x: {"g": 1.0, "b": 2.0, "a": 3.0} for x in THRESHOLDS},
+                np.zeros(1), np.zeros((1, 19)))  # fmt: skip
+    structures = [Structure(2, 1e-15, induction.COUNTS)]
+    return induction.judge(induction.Result(structures, [course(32), course(64)], [free]))[0]
+
+
+@pytest.mark.parametrize(
+    ("judged", "wanted"),
+    [
+        (lambda: verdict_4_1(), HOLDS),
+        (lambda: verdict_4_1(disagreement=(1e-4, 1e-5, 1e-5)), FINDING),
+        (lambda: verdict_4_1(risk=(1e-4, 1e-5, 1e-5)), FINDING),
+        (lambda: verdict_4_1_larger(), HOLDS),
+        (lambda: verdict_4_1_larger(disagreement=1.1e-7), FINDING),
+        (lambda: verdict_4_1_larger(risk=1.1e-7), FINDING),
+        (lambda: theorem_4_1.judge({}, {})[0], FINDING),
+        (lambda: verdict_5_1(), HOLDS),
+        (lambda: verdict_5_1(error=at(0.01, 0.03)), FINDING),
+        (lambda: verdict_5_1(more=at(0.02, 0.03)), HOLDS),
+        (lambda: verdict_5_1(more=at(0.026, 0.03)), FAILS),
+        (lambda: theorem_5_1.judge([], [], {})[0], FINDING),
+        (lambda: verdict_5_2(), HOLDS),
+        (lambda: verdict_5_2(least=50, samples=at(40.0, 60.0)), HOLDS),
+        (lambda: verdict_5_2(least=70, samples=at(40.0, 60.0)), FAILS),
+        (lambda: verdict_4_3(), HOLDS),
+        (lambda: verdict_4_3(least=0.5 / math.log(64) ** 2), FINDING),
+        (lambda: verdict_4_3(least=-1.0), FAILS),
+        (lambda: verdict_4_3(rho_share=1.0), FAILS),
+        (lambda: verdict_4_2(), FINDING),
+        (lambda: verdict_4_2(once=0), FINDING),
+        (lambda: verdict_4_2(disagreement=1.0), FINDING),
+        (lambda: gamma_ge_rho.judge({}, {}, [])[0], FINDING),
+        (lambda: verdict_1b((1.0,) * 5), HOLDS),
+        (lambda: verdict_1b((0.3, 0.6, 0.5, 0.4, 0.6)), FINDING),
+        (lambda: verdict_1b((0.3, 0.4, 0.3, 0.4, 0.35)), FAILS),
+        (lambda: verdict_partial(at(0.01, 0.02), at(0.03, 0.04)), HOLDS),
+        (lambda: verdict_partial(at(0.01, 0.02), at(0.02, 0.03)), FINDING),
+        (lambda: verdict_partial(at(0.01, 0.02), at(0.01, 0.02)), FAILS),
+        (lambda: verdict_partial(at(0.026, 0.03), at(0.03, 0.04)), FAILS),
+        (lambda: verdict_induction(0.04), HOLDS),
+        (lambda: verdict_induction(0.06), FAILS),
+        (lambda: verdict_induction(-0.06), FAILS),
+    ],
+)
+def test_verdict(judged: Callable[[], Verdict], wanted: Verdict) -> None:
+    assert judged() is wanted
+
+
+def test_the_worst_of_several_times_stands_in_the_sentence() -> None:
+    assert "alone to 2.5e-01" in verdict_masked(1.01, 1.25, 1.1)
+
+
+def test_the_exponent_of_a_fixed_set_size_is_compared_with_C_less_1() -> None:
+    law = next(law for law in labelling_function.LAWS if law.name.endswith("4"))
+    D = (100, 1000, 10_000, 100_000)
+    one = labelling_function.Course(D, (4,) * 4, tuple(float(x) ** -3.015 for x in D))
+    growing = labelling_function.Course(
+        D, (5, 7, 9, 12), tuple(x ** -float(e) for x, e in zip(D, (3, 4, 5, 7)))
+    )
+    log = next(law for law in labelling_function.LAWS if law.name == "C = log D")
+    text = labelling_function.judge({(law, 1): one, (log, 1): growing})[1]
+    assert "(to 0.005 in the exponent, 1 of 1 cases)" in text
+
+
+def test_without_convergence_the_drift_is_the_uncertainty() -> None:
+    """Local exponents 1, 1.1, 1.3: the last change, doubled either way."""
+    sizes = np.array([1.0, 10.0, 100.0, 1000.0])
+    found = exponent(sizes, 10.0 ** np.cumsum([0.0, 1.0, 1.1, 1.3]))
+    close(found.local, [1.0, 1.1, 1.3], rel=1e-9)
+    assert found.low <= 1.3 - 2 * 0.2 + 1e-6
+    assert found.high >= 1.3 + 2 * 0.2 - 1e-6
