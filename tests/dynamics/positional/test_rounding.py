@@ -77,7 +77,7 @@ def rows(seed, number):
         row = float(s), float(a - b), float(rng.choice([0, a - b, rng.randint(-9, 9),
                                                         rng.randint(-D, D)]))  # fmt: skip
         state = draw_state(rng, constants, *row)
-        beta, tau, _, _, _, kappa, _, p = map(Running, constants)
+        beta, tau, kappa = map(Running, (constants.beta, constants.tau, constants.kappa))
         size = constants.C, constants.D
         weights = KERNELS.attention_weights(beta, *map(Running, state[1:]), tau, *size)
         try:
