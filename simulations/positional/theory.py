@@ -7,7 +7,7 @@ was violated on the way.
 import contextlib
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -198,7 +198,7 @@ class Positional(Theory):
     def refuse_hopeless(self, case: Case, population: Risk) -> None:
         """Raise ToleranceError also if a run on samples that were not requested takes too long."""
         super().refuse_hopeless(case, population)
-        assert isinstance(population, Population)
+        population = cast(Population, population)
         if population.method != "sampling" or case.settings["method"] == "sampling":
             return
         states, problem = population.expectation.states, case.problem

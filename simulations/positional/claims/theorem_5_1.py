@@ -214,13 +214,15 @@ def _figure(found: dict[Entry, Sweep], seed: int) -> Figure:
 def _finding(outcome: Outcome) -> str:
     worst = max(outcome.values("error_high"))
     pretrained, scratch = (
-        " to ".join(in_words(outcome.numbers(f"needed_{end}", learner=name)[-1].value, ".3g")
-                    for end in ("low", "high"))
+        " to ".join(dict.fromkeys(
+            in_words(outcome.numbers(f"needed_{end}", learner=name)[-1].value, ".3g")
+            for end in ("low", "high")
+        ))
         for name in (PRETRAINED, SCRATCH)
     )  # fmt: skip
     return (
-        f"Mean error with log D samples {worst:.3f} at most (95 %); {TOLERANCE} takes {pretrained} "
-        f"samples, {scratch} from scratch."
+        f"Mean error with log D samples {worst:.3f} at most (95 %); {TOLERANCE} takes "
+        f"{pretrained}, {scratch} from scratch."
     )
 
 

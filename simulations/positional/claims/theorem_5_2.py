@@ -214,14 +214,14 @@ def _finding(outcome: Outcome) -> str:
     )
     told = f"; the pre-trained A {_ends(outcome, own[0].at)}" if own else ""
     return (
-        f"D = {D}, 95 %: a learner that looks for the sets needs {_ends(outcome, last.at)} samples "
-        f"(any, {least}){told}."
+        f"D = {D}, 95 %: looking for the sets takes {_ends(outcome, last.at)} samples "
+        f"({least} at least){told}."
     )
 
 
 def _ends(outcome: Outcome, at: Mapping[str, Value]) -> str:
     ends = (outcome.number(f"needed_{end}", **at) for end in ("low", "high"))
-    return " to ".join(in_words(end, ".3g") for end in ends)
+    return " to ".join(dict.fromkeys(in_words(end, ".3g") for end in ends))
 
 
 CLAIM = Claim(

@@ -220,8 +220,8 @@ def _finding(outcome: Outcome) -> str:
     ends = zip(*(outcome.values(f"{end}_error", model="CNN") for end in ("least", "largest")))
     plain, moved, *_ = (f"{least:.2f} to {largest:.2f}" for least, largest in ends)
     return (
-        f"CNN error {plain} over runs, {moved} on permuted patches; that a ViT's stays is an "
-        "identity of its architecture."
+        f"CNN error {plain} over runs, {moved} on permuted patches; a ViT's stays, an identity "
+        "of its architecture."
     )
 
 
