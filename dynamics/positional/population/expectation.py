@@ -148,18 +148,17 @@ def sized_gradient_sum(states, constants, alpha, gamma, rho, out):
 def certified_sums(states, constants, alpha, gamma, rho, weight_error, tie):
     """Return the sums behind a full evaluation, and bounds of their rounding.
 
-    Rows of the (3, 5) result: the expectations (compensated summation); for a sample of n weighted
-    images n times the sum of squares of the terms, so that their variance is that less the square
-    of the first row; and a bound of the rounding error, of (loss, s(-F), and -dF s(-F) for alpha,
-    gamma, rho). Then the mass where F < 0, F = 0, where the sign is not decided, and the sum of
-    squared weights of all three.
+    Rows of the (3, 5) result: the expectations (compensated summation); the root of the sum of
+    squared deviations of the weighted terms from their mean, for a sample; and a bound of the
+    rounding error, of (loss, s(-F), and -dF s(-F) for alpha, gamma, rho). Then the mass where
+    F < 0, F = 0, where the sign is not decided, and the sum of squared weights of all three.
     ``weight_error`` is the relative error of the weights; ``tie`` decides signs at T = 0
     (:class:`dynamics.positional.population.ties.TieLaw`), elsewhere F must exceed its own rounding
     error.
     """
     base, table = tabulate(states, constants, alpha, gamma, rho, 4)
     base, table = with_errors(states, constants, alpha, gamma, rho, base, table)
-    sums, carry = np.zeros((3, 5)), np.zeros(5)
+    sums, carry, spread = np.zeros((3, 5)), np.zeros(5), np.zeros((5, 3))
     signs, signs_carry = np.zeros(4), np.zeros(4)
     terms, errors = np.empty(5), np.empty(5)
     relative = weight_error + 40.0 * UNIT  # of a weight, a term and their sum
@@ -213,9 +212,9 @@ def certified_sums(states, constants, alpha, gamma, rho, weight_error, tie):
             for m in range(5):
                 term = weight * terms[m]
                 _add(sums[0], carry, m, term)
-                sums[1, m] += term * term
+                _spread_out(spread, m, i + 1.0, term)
                 sums[2, m] += larger * (errors[m] + relative * abs(terms[m]))
-    sums[1] *= states.weight.size
+    sums[1] = spread[:, 1] * np.sqrt(spread[:, 2])
     return sums, signs
 
 
@@ -232,6 +231,24 @@ def _add(total, carry, m, term):
     new = total[m] + corrected
     carry[m] = (new - total[m]) - corrected
     total[m] = new
+
+
+@kernel
+def _spread_out(spread, m, count, term):
+    """Add the ``count``-th term to ``spread[m]``: mean, scale, sum of squares over scale squared.
+
+    Welford's recurrence for squared deviations. The scale is the largest deviation, so that no
+    square overflows and none that matters underflows.
+    """
+    before = term - spread[m, 0]
+    size = abs(before)
+    if size == 0.0:
+        return
+    spread[m, 0] += before / count
+    if size > spread[m, 1]:
+        spread[m, 2] *= (spread[m, 1] / size) ** 2
+        spread[m, 1] = size
+    spread[m, 2] += (before / spread[m, 1]) * ((term - spread[m, 0]) / spread[m, 1])
 
 
 @kernel

@@ -17,7 +17,7 @@ from dynamics.core.jit import kernel
 from dynamics.positional._emitted import attention_weights, power
 
 UNIT = 2.0**-53
-TINY = 1e-320  # exceeds the absolute error of a few operations whose result underflows
+TINY = 1e-310  # exceeds what underflow does to a few operations, times what multiplies it later
 OUTWARD = 1.0 + 1e-6
 
 
@@ -46,47 +46,45 @@ def add_row_error(out, rows, s, n, T, alpha, weights, relative, constants):
     """Add to ``out`` what rounding may do to ``rows`` rows with coefficient s in a set of sum n.
 
     ``out`` holds the errors of (value without its linear part, d/d alpha likewise, d/d gamma,
-    d/d rho) as ``row_gradient`` computes them at nu = 0, and of adding them up.
+    d/d rho) as ``row_gradient`` computes them at nu = 0, and of adding up the three rows of a set:
+    3u of each. Coefficients of u count operations; n, s, T, C and D are integers, whose products
+    stay exact. Terms of u next to ``relative``, which is at least 13u, are never the largest.
     """
     Lambda, Gamma, Xi, LG, GX = weights
     C, D, tau, p, kappa = constants.C, constants.D, constants.tau, constants.p, constants.kappa
     x = kappa * abs(alpha)
     own, far = abs(LG * s) + abs(GX * n), abs(Xi * T)
     c = abs(LG * s + GX * n + Xi * T)
-    e_c = (relative + 5.0 * UNIT) * (own + far) + TINY * (2.0 + abs(n) + abs(T))
-    e_O = x * e_c + 4.0 * UNIT * x * (own + far) + TINY * (1.0 + own + far)
-    c += e_c
+    e_c = (relative + 3.0 * UNIT) * (own + far) + TINY * (2.0 + abs(n) + abs(T))
+    e_O = x * (e_c + 2.0 * UNIT * c) + TINY * (1.0 + own + far)
     output = x * c + e_O
+    c += e_c
     steep, slope_2 = power(output, p - 1), power(output, p - 2)
-    out[0] += rows * (p * steep * e_O + (p + 12.0) * UNIT * output * steep + TINY * (1.0 + output))
-    e_steep = (p - 1.0) * slope_2 * e_O + (p + 14.0) * UNIT * steep + TINY
+    out[0] += rows * (p * steep * e_O + (p + 3.0) * UNIT * output * steep + TINY * (1.0 + output))
+    e_steep = (p - 1.0) * slope_2 * e_O + (p + 4.0) * UNIT * steep + TINY
     out[1] += rows * (kappa * p * (c * e_steep + e_c * steep) + TINY * (1.0 + p * steep))
     if s == 0.0 and n == 0.0:
         return  # the row drops out of the two attention derivatives, also in floats
-    M = max(output, x * far * (1.0 + relative + 8.0 * UNIT) + TINY * (2.0 + abs(T)) * (1.0 + x))
-    e_M = max(e_O, x * far * (relative + 8.0 * UNIT) + TINY * (2.0 + abs(T)) * (1.0 + x))
-    own_x = x * own
-    e_own = own_x * (relative + 6.0 * UNIT) + TINY * (2.0 + abs(n)) * (1.0 + x)
-    own_x += e_own
+    M = max(output, x * far + e_O)  # e_O exceeds the error of the output of an empty set, too
+    e_own = x * own * (relative + 4.0 * UNIT) + TINY * (2.0 + abs(n)) * (1.0 + x)
+    own_x = x * own + e_own
     top, top_2 = power(M, p - 2), power(M, p - 3)
     many = p * (p - 1.0)
     excess = many * own_x * top
     e_excess = (
-        many * (e_own * top + own_x * (p - 2.0) * top_2 * e_M)
-        + (3.0 * p + 8.0) * UNIT * excess
+        many * (e_own * top + own_x * (p - 2.0) * top_2 * e_O)
+        + (2.0 * p + 3.0) * UNIT * excess
         + TINY * many * (1.0 + top) * (1.0 + own_x)
     )
-    pull = x * (excess + e_excess) + TINY * (1.0 + excess)
-    e_pull = x * (e_excess + 3.0 * UNIT * excess) + TINY * (1.0 + excess)
-    others, mates = abs((D - C) * (n - s)), abs((C - 1.0) * (T - n))
-    balance = abs((D - C) * (n - s) - (C - 1.0) * (T - n)) + 4.0 * UNIT * (others + mates)
+    pull, e_pull = x * excess + TINY * (1.0 + excess), x * e_excess + TINY * (1.0 + excess)
+    balance = abs((D - C) * (n - s) - (C - 1.0) * (T - n))
     for m in range(2):
         if m == 0:
             turn = Gamma / tau * (Xi * balance + Lambda * abs(n - C * s))
         else:
             turn = Xi / tau * (Lambda * abs(T - n - s * (D - C)) + Gamma * balance)
-        e_turn = turn * (3.0 * relative + 24.0 * UNIT) + TINY * (1.0 + 1.0 / tau) * (
-            2.0 + balance + others + mates + abs(T) + C
+        e_turn = turn * (2.0 * relative + 9.0 * UNIT) + TINY * (1.0 + 1.0 / tau) * (
+            2.0 + balance + abs(T) + D * (1.0 + C)
         )
         out[2 + m] += rows * (turn * e_pull + e_turn * pull + TINY)
 

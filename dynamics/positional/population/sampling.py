@@ -8,7 +8,7 @@ from dynamics.core.checks import scale
 from dynamics.core.errors import ToleranceError
 from dynamics.positional.population.expectation import Constants, certified_sums
 from dynamics.positional.population.rare import rare_laws, unseen
-from dynamics.positional.population.rounding import UNIT
+from dynamics.positional.population.rounding import OUTWARD, UNIT
 from dynamics.positional.population.states import LARGEST_SET, sample_states
 from dynamics.positional.population.tables import StatePlan, Table
 from dynamics.positional.population.ties import tie_law
@@ -91,6 +91,7 @@ class Sampling:
         self.samples = samples
         self.states = sample_states(self.problem, samples, rng, laws)
         self._unseen = unseen(self.problem, samples, laws)
+        self._heaviest = (2.0 if laws else 1.0) / samples  # half of the images follow the data
 
     def table(self, state: State) -> Table:
         """Return the sample, which is the table for every state: nothing is truncated."""
@@ -114,29 +115,25 @@ class Sampling:
 
         Raises
         ------
-        ToleranceError
-            If squares overflow, so that no error can be told.
+        OverflowError
+            If F, a derivative or the error overflows.
         """
         tie = tie_law(self.problem, state, self.states.plus, self.states.minus)
         sums, signs = certified_sums(self.states, self.constants, *state, 4.0 * UNIT, tie)
         require_finite(tuple(sums[0].tolist()), state)
         many = np.array([1.0, 1.0, *self.problem.multiplicity])
         with np.errstate(over="ignore", invalid="ignore"):
-            deviation = np.sqrt(np.maximum(sums[1] - sums[0] ** 2, 0.0) / (self.samples - 1))
-            statistical, rounding = 3.0 * deviation / many, sums[2] / many
+            deviation = sums[1] * math.sqrt(self.samples / (self.samples - 1.0))
+            statistical, rounding = 3.0 * deviation / many, sums[2] / many * OUTWARD
             bounds = group_bounds(self._unseen, self.constants, *state).sum(axis=0)
             missed = np.insert(bounds, 1, self._unseen.mass.sum())
             total = statistical + rounding + missed
-        if not np.all(np.isfinite(total)):
-            raise ToleranceError(
-                f"sampling cannot tell its error at alpha = {state.alpha:.6g}, gamma = "
-                f"{state.gamma:.6g}, rho = {state.rho:.6g}: the squares of its terms overflow"
-            )
+        require_finite(tuple(total.tolist()), state)
         negative, zero, undecided, squares = signs.tolist()
         error = negative + zero + 0.5 * undecided
         spread = max(squares - error**2 / self.samples, 0.0)
-        # the last terms keep the bar honest when no error was drawn (rule of three)
-        lost = 3.0 * math.sqrt(spread) + 3.0 / self.samples + 0.5 * undecided
+        # rule of three: where no error was drawn, three of the largest weight may have been missed
+        lost = 3.0 * math.sqrt(spread) + 3.0 * self._heaviest + 0.5 * undecided
         worst = [0, 2, 3, 4][int(np.argmax(total[[0, 2, 3, 4]]))]
         loss, mean_sigmoid, *gradient = (sums[0] / many).tolist()
         return Value(

@@ -181,8 +181,9 @@ class TestRareEvents:
             gap = np.abs(np.subtract(value.gradient, exact.gradient))
             assert np.all(gap <= value.gradient_bound)
 
-    def test_an_error_that_overflows_is_one_sentence(self):
+    def test_squares_that_overflow_do_no_harm(self):
         problem = Problem(D=128, C=8, q=1 - 1e-16, p=5, beta=-700, output_scale=1.4e52)
         population = Population(problem, "sampling", samples=1000)
-        with pytest.raises(ToleranceError, match="sampling cannot tell its error"):
-            population.evaluate(problem.initial_state)
+        value = population.evaluate(problem.initial_state)
+        assert 0.1 < value.loss_bound / value.loss < 1.0
+        assert value.loss > 1e250

@@ -74,6 +74,37 @@ def test_auto_evaluates_what_a_certified_method_can(problem, exponent):
         assert not integrated or refused("fourier", problem, surely), why
 
 
+@pytest.mark.parametrize(
+    ("problem", "tolerance", "chosen", "out_of_reach"),
+    [
+        (STEEP, 1e-6, "enumeration", "fourier"),
+        (RARE, 1e-8, "enumeration", ""),
+        (CUT, 1e-2, "fourier", "enumeration"),
+        (Problem(D=64, C=4, q=2 / 64), 1e-6, "fourier", ""),
+    ],
+)
+def test_the_choice_at_a_corner_is_the_method_that_reaches_it(
+    problem, tolerance, chosen, out_of_reach
+):
+    """Its numbers are those of each method that reaches the tolerance, within both bounds."""
+    population = Population(problem, tolerance=tolerance)
+    assert population.method == chosen
+    value = population.evaluate(problem.initial_state)
+    assert value.bound <= tolerance * max(1.0, value.loss, *map(abs, value.gradient))
+    for method in {"enumeration", "fourier"} - {out_of_reach}:
+        other = Population(problem, method, tolerance).evaluate(problem.initial_state)
+        assert abs(value.loss - other.loss) <= value.loss_bound + other.loss_bound
+        for entry in zip(value.gradient, other.gradient, value.gradient_bound,
+                         other.gradient_bound):  # fmt: skip
+            assert abs(entry[0] - entry[1]) <= entry[2] + entry[3]
+    if out_of_reach:
+        assert refused(out_of_reach, problem, tolerance)
+
+
+def test_what_overflows_is_refused_as_an_overflow():
+    assert "overflow" in refused("auto", OVERFLOWING, 1e-2)
+
+
 def test_an_enormous_output_is_enumerated_and_the_reason_says_why():
     """Fourier would be cheaper, and certify nothing."""
     population = Population(STEEP, tolerance=1e-6)

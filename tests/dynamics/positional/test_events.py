@@ -49,6 +49,21 @@ class TestT0:
         run = gradient_flow(population, horizon=10.0, initial=start)
         assert find_events(run, population).T0.time == 0.0
 
+    def test_a_start_above_falls_to_one_per_cent_above_and_rises_at_once(self, rising):
+        """From the middle of the rise of the other run, with alpha a fifth above alpha*."""
+        population, run, events = rising
+        manifold = SlowManifold(population)
+        state = run.at(math.sqrt(events.onset.time * events.end_of_rise.time))
+        start = state._replace(alpha=1.2 * manifold.alpha(state.gamma, state.rho))
+        again = find_events(gradient_flow(population, horizon=1e5, initial=start), population)
+        arrived = again.T0.state
+        assert 0.0 < again.T0.time < 1.0
+        close(arrived.alpha / manifold.alpha(arrived.gamma, arrived.rho), 1.0 + ARRIVAL, rel=1e-6)
+        assert again.rises_at_once
+        assert again.alpha_after_event_I == "rises, then falls"
+        assert again.onset.time == again.T0.time
+        assert again.rise > 1.1
+
     def test_a_run_that_is_too_short_never_arrives(self, falling):
         run = gradient_flow(falling[0], horizon=0.1)
         events = find_events(run, falling[0])

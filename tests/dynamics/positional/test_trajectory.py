@@ -20,7 +20,7 @@ from dynamics.core.invariants import Violation
 from dynamics.positional.trajectory import REDUCED_INVARIANTS, patch_association_fails
 from simulations.falsify.check import case_of
 from simulations.theories import load
-from tests.closeness import close
+from tests.closeness import close, within
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,24 @@ class TestViolations:
         loss = run.loss.copy()
         loss[3:] += 0.25
         broken = dataclasses.replace(run, loss=loss)
-        assert broken.violations()["loss non-increasing"] == pytest.approx(0.25, abs=0.1)
+        rise = loss[3] - loss[2] - run.bound[2] - run.bound[3]
+        close(broken.violations()["loss non-increasing"], rise, rel=1e-12)
+
+    def test_a_rise_counts_beyond_the_bounds_of_both_losses(self, run):
+        """A rise by 2.5 bounds is one by half a bound, by 1.9 bounds none."""
+        bound = np.full(run.time.size, 1e-3)
+        for factor, violation in ((2.5, 5e-4), (1.9, 0.0)):
+            loss = np.full(run.time.size, 0.5)
+            loss[4:] += factor * 1e-3
+            broken = dataclasses.replace(run, loss=loss, bound=bound)
+            within(broken.violations()["loss non-increasing"], violation, 1e-15)
+
+    def test_noise_is_ten_tolerances_of_the_integrator(self, run):
+        """Between 10 and 1000 of its absolute tolerance a difference is one."""
+        flow = gradient_flow(Population(run.problem, tolerance=1e-9), horizon=1.0, atol=1e-9)
+        for factor, is_violated in ((9.0, False), (11.0, True)):
+            broken = with_states(flow, gamma=0.2, rho=0.2 + factor * 1e-9)
+            assert (broken.violations()["gamma >= rho"] > 0.0) is is_violated
 
     def test_it_is_told_when(self, run):
         """Six records: rho - gamma is 0, 0.1, 0.3, -0.1, 0.2, -0.4, and the first is a tie."""

@@ -92,6 +92,9 @@ def test_masses_norms_and_sets_are_upper_bounds_and_close(D, C, p, q):
     trials = D - C
     if tail.mass[-1] > 0.5:
         assert tail.mass.size == 2
+        # of T given k features; it grows with k, so that one k gives a lower bound of that beyond
+        moment = sum(math.comb(trials, h) * abs(C + 2 * h - trials) ** p for h in range(trials + 1))
+        assert Fraction(tail.norm[1]) ** p >= Fraction(moment, 2**trials)
         return
     for k in range(0, tail.mass.size - 1, max(1, tail.mass.size // 12)):
         chance = math.comb(trials, k) * exact**k * (1 - exact) ** (trials - k)

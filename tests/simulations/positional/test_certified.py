@@ -1,6 +1,7 @@
 """gamma >= rho on boxes: ball arithmetic against the population gradient, and its three answers."""
 
 import json
+from collections import Counter
 from fractions import Fraction
 
 import numpy as np
@@ -136,23 +137,27 @@ class TestAnswers:
         assert certify(read_box("D=16, C=4, q=1, alpha=0.2, x=1")).answer is not Answer.REFUTED
         assert certify(read_box("D=16, C=4, q=1, alpha=0")).answer is not Answer.REFUTED
 
-    @settings(max_examples=15)
-    @given(problems(max_D=10, degrees=(3,)), reals(0.05, 0.4))
-    def test_no_population_gradient_contradicts_an_answer(self, problem, alpha):
-        low, high = 0.5 * problem.q, problem.q
-        box = Box(problem.D, problem.C, (0.0, alpha), (low, high), (-0.5, 0.5),
-                  (problem.nu, problem.nu), (0.4, 1.0))  # fmt: skip
-        certificate = certify(box, most=60)
-        rng = np.random.default_rng(0)
-        if certificate.answer is Answer.REFUTED:
-            drift, error = population_drift(certificate.witness)
-            assert drift < error
-        elif certificate.answer is Answer.PROVED:
+    def test_no_population_gradient_contradicts_an_answer(self):
+        """Every box is decided, and both ways; the population gradient has the sign."""
+        rng, answers = np.random.default_rng(0), Counter()
+        for _ in range(24):
+            C, L = rng.integers(2, 5), rng.integers(2, 4)
+            q, nu, alpha = rng.uniform(0.05, 1.0), 10 ** rng.uniform(-4, 0), rng.uniform(0.05, 0.6)
+            box = Box(int(C * L), int(C), (0.0, alpha), (0.8 * q, q), (-0.5, -0.2), (nu, nu),
+                      (0.4, 1.0))  # fmt: skip
+            certificate = certify(box, most=60)
+            answers[certificate.answer] += 1
+            if certificate.answer is Answer.REFUTED:
+                drift, error = population_drift(certificate.witness)
+                assert drift < -error
+                continue
             for _ in range(5):
-                point = box.problem(q=rng.uniform(low, high), beta=rng.uniform(0.4, 1.0))
-                x = rng.uniform(-0.5, 0.5)
+                point = box.problem(q=rng.uniform(0.8 * q, q), beta=rng.uniform(0.4, 1.0))
+                x = rng.uniform(-0.5, -0.2)
                 drift, error = population_drift(Witness.at(point, alpha * rng.uniform(), x))
                 assert drift > -error
+        assert answers[Answer.UNDECIDED] == 0
+        assert min(answers[Answer.PROVED], answers[Answer.REFUTED]) >= 5
 
 
 class TestBoxes:

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from fractions import Fraction
 
 import pytest
 from matplotlib.figure import Figure as Canvas
@@ -22,7 +23,8 @@ from simulations.positional.claims.regime_of_theorem_4_1 import (
 from simulations.positional.claims.theorem_4_1 import Inside, Outside
 from simulations.positional.claims.theorem_4_1 import judge as judge_theorem
 from simulations.reproduction.claim import Verdict
-from tests.closeness import close, within
+from tests.closeness import close
+from tests.dynamics.positional.ball_reference import contains, reference
 
 LEARNED = theorem.Conclusions(True, 1e-3, 5e-4, 2e-3, 1 / 256)
 
@@ -77,17 +79,32 @@ def test_every_conclusion_can_fail(change, why):
     assert LEARNED._replace(**change).failing == why
 
 
+def exact_label_error(problem):
+    """Return P[y f* <= 0] in fractions, set by set, where a threshold of .9 C passes full sets."""
+    q, C = Fraction(problem.q), problem.C
+    law = {C: Fraction(1)}
+    full = (q / 2) ** C
+    for _ in range(problem.L - 1):
+        after = {}
+        for total, share in law.items():
+            for n, part in ((C, full), (-C, full), (0, 1 - 2 * full)):
+                after[total + n] = after.get(total + n, 0) + share * part
+        law = after
+    return sum(share for total, share in law.items() if total <= 0)
+
+
 def test_conclusions_of_a_run():
-    """Against the full expectation at the state; a run that has only begun fails."""
+    """Against exact balls at the state; a run that has only begun fails."""
     problem = Problem(D=16, C=4, q=0.25)
     path = theorem.flow(problem, 1e-8)
     population = Population(problem, tolerance=1e-8)
     found = theorem.conclusions(path, population, 1e3)
-    value, label = population.evaluate(path.at(1e3)), label_error(problem)
-    bounds = value.test_error_bound + label.bound
-    assert bounds > 0.0
-    within(found.disagreement, value.test_error + label.error + bounds, 1e-3 * bounds)
-    assert found.risk == value.loss
+    exact, label = reference(problem, path.at(1e3)), exact_label_error(problem)
+    bound = population.evaluate(path.at(1e3)).test_error_bound + label_error(problem).bound
+    assert 0.0 < bound < 1e-9
+    true = float(exact.test_error.mid()) + float(label)
+    assert true <= found.disagreement <= true + 2.0 * bound + 1e-15
+    assert contains(exact.loss, found.risk, 1e-8)
     assert theorem.conclusions(path, population, 0.0).failing == "patch association"
     at_end = theorem.conclusions(path, population, float(path.time[-1]))
     assert theorem.conclusions(path, population, 1e99) == at_end

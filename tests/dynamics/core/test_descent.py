@@ -1,0 +1,59 @@
+"""How a run of gradient descent ends: the state where it stopped is its last record."""
+
+import numpy as np
+import pytest
+
+from dynamics import Risk, Status, ToleranceError, gradient_descent
+from tests.closeness import close
+
+
+class Bowl(Risk):
+    """x^2 / 2, whose gradient is out of reach below ``least`` and overflows above ``most``."""
+
+    tolerance, method = 1e-15, "exact"
+    order_parameters = ("x",)
+
+    def __init__(self, least=0.0, most=np.inf):
+        self.least, self.most, self.evaluations = least, most, 0
+        self.problem = type("Start", (), {"initial_state": (1.0,)})()
+
+    def gradient(self, state):
+        size = abs(float(state[0]))
+        if size < self.least:
+            raise ToleranceError("out of reach")
+        if size > self.most:
+            raise OverflowError("too large")
+        return (float(state[0]),)
+
+    def jacobian(self, state):
+        return np.eye(1)
+
+    def evaluate(self, state):
+        return type("Loss", (), {"loss": float(state[0]) ** 2 / 2, "bound": 0.0})()
+
+
+@pytest.mark.parametrize(
+    ("risk", "learning_rate", "status", "factor"),
+    [
+        (Bowl(least=0.3), 0.1, Status.INACCURATE, 0.9),
+        (Bowl(most=1e9), 3.0, Status.DIVERGED, -2.0),
+    ],
+)
+def test_a_run_that_stops_between_two_records_ends_where_it_stopped(
+    risk, learning_rate, status, factor
+):
+    """Records are asked for at steps 0, 1 and one that is never reached."""
+    run = gradient_descent(risk, learning_rate=learning_rate, steps=1000, records=2)
+    assert run.status is status
+    steps = run.stats["steps"]
+    assert 5 < steps < 1000
+    close(run.time[[0, -1]], [0.0, learning_rate * steps], rel=1e-15)
+    close(run.states[-1, 0], factor**steps, rel=1e-12)
+
+
+def test_a_run_that_stops_at_a_record_has_it_once():
+    run = gradient_descent(
+        Bowl(least=0.3), learning_rate=0.1, steps=1000, record="linear", records=1001
+    )
+    assert run.time.size == run.stats["steps"] + 1
+    assert np.all(np.diff(run.time) > 0.0)
