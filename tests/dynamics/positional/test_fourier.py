@@ -585,6 +585,17 @@ class TestLawOfTheTotal:
         close(values @ r**2, patches * q, rel=1e-13)
 
 
+@pytest.mark.parametrize(("D", "C", "q"), [(32, 2, 0.5), (60, 3, 0.02), (24, 4, 1.0)])
+def test_tails_of_the_total_are_bounded(D, C, q):
+    """Chernoff bounds of log P[|R| >= r], hardly above where R is far out."""
+    law = FourierExpectation(Problem(D=D, C=C, q=q))._law
+    for r, bound in enumerate(law.log_tail.tolist()):
+        tail = 2.0 * math.fsum(law.p_total[law.center + max(r, 1) :])
+        tail += law.p_total[law.center] if r == 0 else 0.0
+        assert math.log(max(tail, 1e-300)) <= bound + 1e-12
+        assert bound <= math.log(max(tail, 1e-300)) + 5.0
+
+
 def test_densities_that_underflow_are_refused():
     with pytest.raises(ParameterError, match="q = 5e-324 is not allowed"):
         FourierExpectation(Problem(D=8, C=2, q=5e-324))
