@@ -448,18 +448,19 @@ class TestNodes:
         )  # fmt: skip
         tables = Tables(r, x[:, None], np.empty((3, 4, 1)), np.full((5, 1), base))
         found = node_sums(n, C, sets, tables, lines, lines.nodes, False)
-        sums, loss, weight = found.by_type, found.loss[0], found.size[0]
+        sums, loss = found.by_type, found.loss[0]
+        weights = [found.size[0], found.size_over_w[0], found.size_times_t[0]]
         with mpmath.workdps(30):
-            expected, expected_loss, expected_weight = self.exact(
+            expected, expected_loss, expected_weights = self.exact(
                 r, base, x, n, p, empty, C, sets, eta, step, nodes
             )
         within(sums[0], expected, 1e-15)
         assert loss == pytest.approx(expected_loss, abs=1e-15)
-        close(weight, expected_weight, rel=1e-14)
+        close(weights, expected_weights, rel=1e-14)
 
     @staticmethod
     def exact(r, base, x, n, p, empty, C, sets, eta, step, nodes):
-        sums, loss, weight = [mpmath.mpf(0)] * (len(x) + 1), mpmath.mpf(0), mpmath.mpf(0)
+        sums, loss, weights = [mpmath.mpf(0)] * (len(x) + 1), mpmath.mpf(0), [mpmath.mpf(0)] * 3
         for k in range(nodes):
             w = mpmath.mpc(mpmath.mpf(eta), (k + mpmath.mpf(1) / 2) * mpmath.mpf(step))
             turn = mpmath.mpc(0, -w.imag)
@@ -473,13 +474,14 @@ class TestNodes:
                 power = convolve(power, set_law)
             shift = C * (sets - 2)
             weighted = mpmath.mpf(step) * mpmath.exp(turn * base) / mpmath.sin(mpmath.pi * w)
-            weight += mpmath.mpf(step) / abs(mpmath.sin(mpmath.pi * w))
+            weight = mpmath.mpf(step) / abs(mpmath.sin(mpmath.pi * w))
+            weights = [a + weight * b for a, b in zip(weights, (1, 1 / abs(w), w.imag))]
             for i, (m, term) in enumerate(zip([*n, 0], [*terms, mpmath.mpf(empty)])):
                 j = r - int(m) + shift
                 value = weighted * term * (power[j] if 0 <= j < len(power) else 0)
                 sums[i] += value.real
                 loss += (value / w).real
-        return [float(v) for v in sums], float(loss), float(weight)
+        return [float(v) for v in sums], float(loss), [float(v) for v in weights]
 
 
 def convolve(a, b):
