@@ -87,6 +87,22 @@ class TestHalves:
         assert abs(one.ties - other.ties) <= room
 
 
+class TestCoarseSigns:
+    def test_totals_decided_by_chernoff_bounds_may_be_wrong(self):
+        """At a tolerance of 0.1 what they leave open is most of the error, and in the bound."""
+        most = 0.0
+        for problem in (Problem(D=12, C=2, q=0.4), Problem(D=12, C=4, q=0.9, nu=0.5)):
+            oracle, expectation = all_patterns(problem), FourierExpectation(problem, 0.1)
+            for state in (*STATES, State(0.05, 3.0, -0.2), State(1.0, 2.0, -0.4)):
+                value = expectation.evaluate(state)
+                wrong, wrong_or_tie, _ = oracle.signs(state)
+                assert wrong - value.test_error_bound <= value.test_error
+                assert value.test_error <= wrong_or_tie + value.test_error_bound
+                apart = max(wrong - value.test_error, value.test_error - wrong_or_tie)
+                most = max(most, apart / value.test_error_bound)
+        assert most > 0.01
+
+
 class TestManyFeaturesInFewSets:
     """Where no type of set is rare; crowded sets alone leave 1e-3 to 0.4 of the probability."""
 
