@@ -94,7 +94,7 @@ class TestCoarseSigns:
         for problem in (Problem(D=12, C=2, q=0.4), Problem(D=12, C=4, q=0.9, nu=0.5)):
             oracle, expectation = all_patterns(problem), FourierExpectation(problem, 1e-3)
             fine = sign_law.sign_law(problem.D, problem.C, problem.q, 1e-9)
-            expectation._signs = fine._replace(tolerance=0.1)
+            expectation._signs = fine._replace(tolerance=10.0)
             for state in (*STATES, State(0.05, 3.0, -0.2), State(1.0, 2.0, -0.4)):
                 value = expectation.evaluate(state)
                 wrong, wrong_or_tie, _ = oracle.signs(state)
@@ -102,7 +102,7 @@ class TestCoarseSigns:
                 assert value.test_error <= wrong_or_tie + value.test_error_bound
                 apart = max(wrong - value.test_error, value.test_error - wrong_or_tie)
                 most = max(most, apart / value.test_error_bound)
-        assert most > 1e-4
+        assert most > 0.01
 
 
 class TestManyFeaturesInFewSets:
