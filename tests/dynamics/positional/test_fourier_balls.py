@@ -135,13 +135,13 @@ def tabulated(law, model, of_weights, reach):
 
 
 class TestTables:
-    @pytest.mark.parametrize("D", [16, 4096])
+    @pytest.mark.parametrize(("D", "p"), [(16, 3), (16, 9), (4096, 3), (10**6, 5)])
     @pytest.mark.parametrize(
         "state", [State(0.3, 1.7, -0.9), State(0.3, 1.0, 1.0), State(-0.2, 1.0, 1.0 - 1e-9)]
     )
-    def test_every_entry_is_within_its_bound(self, D, state):
+    def test_every_entry_is_within_its_bound(self, D, p, state):
         """In 60 digits; with uniform attention the empty sets are most of ``base``."""
-        problem, reach = Problem(D=D, C=4, q=2.0 / D, nu=0.37, beta=1.0, temperature=0.7), 9
+        problem, reach = Problem(D=D, C=4, q=2 / D, p=p, nu=0.37, beta=1.0, temperature=0.7), 9
         law, model = set_law(problem), Model.at(problem, state)
         tables, errors = tabulated(law, model, WeightErrors.of(problem, state, model), reach)
         with mpmath.workdps(60):

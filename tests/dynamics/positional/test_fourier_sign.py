@@ -7,6 +7,7 @@ import pytest
 from dynamics import Problem, State
 from dynamics.positional.population.fourier import FourierExpectation
 from dynamics.positional.population.fourier.signs import sign_law
+from tests.dynamics.positional.ball_reference import contains, reference
 from tests.dynamics.positional.test_fourier import all_patterns, sampled
 
 LATE = State(0.0215, 12.1, -0.744)
@@ -85,6 +86,22 @@ class TestHalves:
         assert room < 1e-8
         assert abs(one.test_error - other.test_error) <= room
         assert abs(one.ties - other.ties) <= room
+
+
+class TestCoarseSigns:
+    def test_totals_decided_by_chernoff_bounds_may_be_wrong(self):
+        """With a fine enumeration and coarse decisions these are the error, and in the bound."""
+        most = 0.0
+        for problem in (Problem(D=12, C=2, q=0.4), Problem(D=12, C=4, q=0.9, nu=0.5)):
+            expectation = FourierExpectation(problem, 1e-3)
+            fine = sign_law.sign_law(problem.D, problem.C, problem.q, 1e-9)
+            expectation._signs = fine._replace(tolerance=1.0)
+            for state in STATES:
+                signs = expectation.signs(state)
+                exact = reference(problem, state).test_error
+                assert contains(exact, signs.error, signs.error_bound)
+                most = max(most, abs(signs.error - float(exact.mid())) / signs.error_bound)
+        assert most > 0.1
 
 
 class TestManyFeaturesInFewSets:

@@ -21,7 +21,7 @@ from dynamics.core.errors import ToleranceError
 from dynamics.positional._emitted import row_sum
 from dynamics.positional.population.fourier.assemble import PARTS, Result, expectation
 from dynamics.positional.population.fourier.curvature import curvature
-from dynamics.positional.population.fourier.errors import WeightErrors, underflow
+from dynamics.positional.population.fourier.errors import WeightErrors
 from dynamics.positional.population.fourier.goals import Asked, prepare
 from dynamics.positional.population.fourier.lines import design
 from dynamics.positional.population.fourier.operation_count import Effort, effort
@@ -29,7 +29,7 @@ from dynamics.positional.population.fourier.set_law import SetLaw, set_law, tota
 from dynamics.positional.population.fourier.signs.power_sums import Order
 from dynamics.positional.population.fourier.signs.sign import Signs, sign_probabilities
 from dynamics.positional.population.fourier.signs.sign_law import SignLaw, sign_law
-from dynamics.positional.population.fourier.tables import Model
+from dynamics.positional.population.fourier.tables import Model, underflow
 from dynamics.positional.population.tables import vanishes
 from dynamics.positional.population.value import Loss, Value, require_finite
 from dynamics.positional.problem import Problem, State

@@ -15,6 +15,9 @@ from dynamics.core.jit import REORDER, kernel
 from dynamics.positional._emitted import attention_weights, row_gradient
 from dynamics.positional.problem import Problem, State
 
+#: What underflow may cost a number that nothing multiplies.
+_LEAST = 1e-320
+
 
 class Model(NamedTuple):
     """The model at one state: its attention weights, and the constants of the problem.
@@ -130,3 +133,25 @@ def _activation(s, n, r, C, model, p):
         1.0 * s, 1.0 * n, r + 1.0 * C, model.alpha, model.Lambda, model.Gamma, model.Xi, model.LG,
         model.GX, C, model.D, model.kappa, model.tau, p, model.nu,
     )  # fmt: skip
+
+
+def underflow(problem: Problem, model: Model, crude: np.ndarray) -> list[float]:
+    r"""Bound what underflow in ``row_gradient`` costs the loss, the derivatives, and E[s(-F)].
+
+    With ``x = kappa |alpha|``, ``m = 1 + x^(p-1)`` and ``t`` for ``_LEAST``, a patch's activation
+    is off by ``t (1 + nu + p m)``, and its derivative in alpha by ``t kappa p`` more. The pull is
+    off by ``4 t p^2 (1 + x) m``, the turn ``dc`` by ``t (1 + 8 D + 1 / tau)``; ``|pull|`` is at
+    most ``2 p x m`` and ``|dc|`` at most ``2 same / tau``, ``2 others / tau``, of which ``crude``
+    has products (:meth:`.method.FourierExpectation._crude`).
+    """
+    D, p, nu, tau, kappa = problem.D, problem.p, problem.nu, problem.tau, problem.kappa
+    x = kappa * abs(model.alpha)
+    m = 1.0 + x ** (p - 1)
+    of_F = D * (_LEAST * (1.0 + nu + p * m))
+    lost = [of_F * float(size) for size in crude]
+    lost[0] = lost[4] = of_F
+    lost[1] += of_F + D * p * (_LEAST * kappa)
+    of_pull, of_turn = 4.0 * p * p * (_LEAST * (1.0 + x)) * m, _LEAST * (1.0 + 8.0 * D + 1.0 / tau)
+    for k, weights in ((2, model.Gamma * problem.C), (3, model.Xi * D)):
+        lost[k] += D * (2.0 * weights / tau * of_pull + 2.0 * p * x * m * of_turn + _LEAST)
+    return lost
