@@ -93,7 +93,7 @@ def _sampled(
         bounds.append(value.bound)
         sample = population.expectation
         sums = risk_sums(sample.states, sample.constants, *state)[0]
-        variance = (sums[1] - sums[0] ** 2)[[0, 2, 3, 4]]
+        variance = count * sums[1, [0, 2, 3, 4]] ** 2
         variances.append(variance / np.array([1.0, *problem.multiplicity]) ** 2)
     error = np.array(values) - exact
     standard = np.sqrt(np.mean(variances, axis=0) / (count * len(seeds)))
