@@ -13,6 +13,7 @@ from dynamics import Problem, State
 from dynamics.positional.population.fourier.errors import WeightErrors
 from dynamics.positional.population.fourier.set_law import set_law
 from dynamics.positional.population.fourier.signs.halves import count_by_halves, halves_law
+from dynamics.positional.population.fourier.signs.power_sums import Order
 from dynamics.positional.population.fourier.signs.sign import undecided
 from dynamics.positional.population.fourier.tables import Model
 
@@ -24,7 +25,8 @@ def task():
     """A few totals whose sign is open, and the multisets of both halves."""
     law, model = set_law(PROBLEM), Model.at(PROBLEM, STATE)
     of_weights = WeightErrors.of(PROBLEM, STATE, model)
-    left_open = undecided(law, 20, 1e-6, model, of_weights, False)
+    order = Order.of(PROBLEM, STATE)
+    left_open = undecided(law, 20, 1e-6, model, of_weights, order)
     few = np.argsort(np.abs(left_open.totals + PROBLEM.C))[:3]  # T near 0
     left_open = left_open._replace(
         totals=left_open.totals[few], base=left_open.base[few], x=left_open.x[few],
