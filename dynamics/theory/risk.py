@@ -98,7 +98,7 @@ class StatedRisk(Risk):
     Nothing is neglected but what the data leave out: that is at most ``remainder``, a bound of its
     chance, times these bounds (:meth:`left_out`). What remains is rounding, of which
     :meth:`evaluate` returns a running bound. :meth:`jacobian` is by central differences of the
-    gradient: it steers a flow and tells a stable learning rate, to about ten digits.
+    gradient: it steers a flow and gives a stable learning rate, to about ten digits.
     """
 
     tolerance = ROUNDING

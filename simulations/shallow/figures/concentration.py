@@ -21,7 +21,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     error = np.abs(np.stack([data["low"], data["high"]]) - data["attention"].values)
     artists = {
         "attention": curve.errorbar(step, data["attention"], error, color=_BLUE, capsize=3,
-                                    label="ten seeds, 95 %"),
+                                    label="mean over seeds, 95 %"),
         "read": curve.plot(step, data["read"], "s", color=_RED, label="read off the slides")[0],
     }  # fmt: skip
     curve.set(xlabel="iteration", ylabel="attention on relevant tokens", ylim=(0.5, 0.95))
