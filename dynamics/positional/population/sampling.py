@@ -91,7 +91,7 @@ class Sampling:
         self.samples = samples
         self.states = sample_states(self.problem, samples, rng, laws)
         self._unseen = unseen(self.problem, samples, laws)
-        self._heaviest = (2.0 if laws else 1.0) / samples  # half of the images follow the data
+        self._heaviest = 2.0 / samples  # half of the images follow the data
 
     def table(self, state: State) -> Table:
         """Return the sample, which is the table for every state: nothing is truncated."""

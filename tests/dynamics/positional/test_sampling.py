@@ -77,6 +77,14 @@ def test_few_errors_in_a_small_sample(problem, state, seed):
     assert value.test_error_bound - 6.0 / samples < gap <= value.test_error_bound
 
 
+def test_the_rule_of_three_where_errors_are_rare():
+    """Three in the number of images that follow the data, which are half of the sample."""
+    problem, samples = Problem(D=64, C=4, q=2 / 64), 400
+    value = Population(problem, "sampling", samples=samples, seed=0).evaluate(State(0.1, 9.0, -9.0))
+    assert value.test_error < 1e-5
+    assert 3.0 / (0.5 * samples) <= value.test_error_bound < 3.1 / (0.5 * samples)
+
+
 def test_ties_count_as_errors():
     """At beta = gamma = rho the sign of F is that of T; half of the ties is beyond the bar."""
     problem, state = Problem(D=16, C=2, q=0.4, beta=0.0), State(0.1, 0.0, 0.0)

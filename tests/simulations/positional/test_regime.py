@@ -105,6 +105,11 @@ def test_conclusions_of_a_run():
     true = float(exact.test_error.mid()) + float(label)
     assert true <= found.disagreement <= true + 2.0 * bound + 1e-15
     assert contains(exact.loss, found.risk, 1e-8)
+    sampled = Population(problem, "sampling", samples=2000, seed=1)  # its bound counts
+    estimate = sampled.evaluate(path.at(1e3))
+    assert estimate.test_error_bound > 0.1 * true
+    least = estimate.test_error + estimate.test_error_bound
+    assert theorem.conclusions(path, sampled, 1e3).disagreement >= least
     assert theorem.conclusions(path, population, 0.0).failing == "patch association"
     at_end = theorem.conclusions(path, population, float(path.time[-1]))
     assert theorem.conclusions(path, population, 1e99) == at_end
