@@ -31,9 +31,9 @@ def load(claim_id: str) -> Claim:
     for theory, package in _packages():
         if claim_id in package.CLAIMS:
             module = f"{package.__name__}.{package.CLAIMS[claim_id]}"
-            claim: Claim = import_module(module).CLAIM
-            known = {"module": module} if isinstance(claim, Claim) else {}
-            return replace(claim, paper=_paper(theory, package, claim_id), **known)
+            paper = _paper(theory, package, claim_id)
+            claim: Claim = replace(import_module(module).CLAIM, paper=paper)
+            return replace(claim, module=module) if isinstance(claim, Claim) else claim
     raise KeyError(claim_id)
 
 
