@@ -8,7 +8,7 @@ import xarray
 from matplotlib.figure import Figure as Canvas
 
 from simulations.files.store import write_dataset
-from simulations.positional.claims import figure_2, figure_3, theorem_3_1, theorem_3_2
+from simulations.positional.claims import figure_2, theorem_3_1, theorem_3_2
 from simulations.reproduction.claim import Context, Verdict
 from simulations.reproduction.registry import claim_ids
 from simulations.reproduction.run import render
@@ -132,11 +132,3 @@ class TestVerdictsCouldComeOutOtherwise:
         assert judge([first, showing._replace(worst_error=0.09)])[0] is Verdict.HOLDS
         assert judge([first._replace(worst_error=0.0956), showing])[0] is Verdict.FAILS
         assert judge([first._replace(most_auc=0.95), showing])[0] is Verdict.FAILS
-
-    def test_figure_3(self):
-        judge = figure_3.judge
-        point = figure_3.Point(5, 9, 4.0, 1, 0.16, 0.1626, 1.0)
-        assert judge(point)[0] is Verdict.HOLDS
-        assert judge(point._replace(plus=10))[0] is Verdict.FAILS
-        assert judge(point._replace(f_star=-4.0))[0] is Verdict.FAILS
-        assert judge(point._replace(deviation=-7.0))[0] is Verdict.FAILS

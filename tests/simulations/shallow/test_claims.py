@@ -17,7 +17,6 @@ from simulations.shallow.claims import PAPER, noise
 from simulations.shallow.claims.proposition_2 import FLAT, READ, Found, Table
 from simulations.shallow.claims.proposition_2 import judge as judge_attention
 from simulations.shallow.claims.reduction import compare
-from simulations.shallow.claims.reduction import judge as judge_reduction
 from simulations.shallow.claims.sample_complexity import judge as judge_samples
 from simulations.shallow.claims.sample_complexity import seen_by_half
 from simulations.shallow.claims.sparsification import NAMES, helps
@@ -66,20 +65,6 @@ def test_figures_are_drawn_from_their_stored_data(tmp_path):
 
 
 class TestJudgesBothWays:
-    @pytest.mark.parametrize(
-        ("worst", "moved", "ratio", "verdict"),
-        [
-            (1e-14, 1.0, 2.01, HOLDS),
-            (1e-10, 1.0, 2.01, FAILS),
-            (1e-14, 0.01, 2.01, FAILS),  # a run that went nowhere
-            (1e-14, 1.0, 2.2, FAILS),
-            (float("nan"), 1.0, 2.0, FAILS),
-        ],
-    )
-    def test_reduction(self, worst, moved, ratio, verdict):
-        assert judge_reduction([worst], [moved], [ratio])[0] is verdict
-        assert judge_reduction([], [], [ratio])[0] is FAILS
-
     @pytest.mark.parametrize(
         ("low", "high", "verdict"),
         [(0.99, 1.02, HOLDS), (1.01, 1.02, FAILS), (0.8, 1.2, FINDING)],
