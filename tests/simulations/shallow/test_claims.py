@@ -216,13 +216,13 @@ class TestJudgesBothWays:
     )
     def test_noise(self, low, high, word, verdicts, name, knob):
         """One part alone, the other five measured and then absent."""
-        for others, verdict in zip(((2.0, 1.5, 3.0), (1.0, 0.9, 1.1)), verdicts):
+        for others, expected in zip(((2.0, 1.5, 3.0), (1.0, 0.9, 1.1)), verdicts):
             growth = {
                 run: dict.fromkeys(noise.KNOBS, others) for run in (noise.WITH, noise.TRAINED)
             }
             growth[name][knob] = (1.2, low, high)
             found, words = noise.judge(growth, (1.5, (0.1, 0.05, 0.15)), {0.0: 1.0, 2.0: 0.25})
-            assert found is verdict
+            assert found is expected
             assert f", {word}) with {knob}" in words
         assert "at sigma = 2 all samples there are suffice for 25% of starts" in words
 
