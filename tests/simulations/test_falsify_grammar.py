@@ -1,5 +1,6 @@
 """The language of conjectures against Python's own, and the arithmetic of error bounds."""
 
+import ast
 import contextlib
 import math
 from fractions import Fraction
@@ -10,7 +11,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from simulations.falsify.bounded import Bounded
-from simulations.falsify.grammar import FUNCTIONS, ConjectureError, kind, names_in, parse, walk
+from simulations.falsify.grammar import FUNCTIONS, ConjectureError, names_in, parse
 from simulations.falsify.meaning import depends_on_the_whole_run, holds, number, violation
 
 NAMES = ("alpha", "gamma", "rho", "D")
@@ -69,7 +70,7 @@ class TestMeaning:
         expected = in_python(text, known)
         assume(abs(expected) < 1e100)
         with np.errstate(all="ignore"):
-            tree = parse(f"{text} == 0", NAMES).operands[0]
+            tree = parse(f"{text} == 0", NAMES).left
             found = number(tree, {name: Bounded.exact(x) for name, x in known.items()})
         assert float(found.value) == pytest.approx(expected, rel=1e-12, abs=1e-300)
         assert found.low <= expected <= found.high
@@ -90,7 +91,7 @@ class TestMeaning:
 
     def test_powers_bind_before_signs_and_to_the_right(self):
         for text, value in (("-2^2", -4), ("2^3^2", 512), ("2^-1", 0.5), ("2**3", 8), ("+3", 3)):
-            assert number(parse(f"{text} < 0", ()).operands[0], {}).value == value
+            assert number(parse(f"{text} < 0", ()).left, {}).value == value
 
     def test_over_time(self):
         known = {
@@ -228,6 +229,11 @@ class TestErrors:
             ("gamma ≥ rho", "'≥' has no meaning here: write >=", 6),
             ("gamma.__class__ > 0", "unknown name 'gamma.__class__'", 0),
             ("gamma > 'a'", '"\'" has no meaning here', 8),
+            ("gamma > not rho", "'not' is not expected here", 8),
+            ("(gamma, rho) > 1", "',' is allowed only between the arguments of a function", 0),
+            ("max(gamma,) > 1", "')' is not expected here: a value is", 10),
+            ("max(*gamma) > 1", "'*' is not expected here: a value is", 4),
+            ("1_000 > gamma", "'_000' is not expected here: an operator is", 1),
             ("gamma\n>= * rho", "'*' is not expected here: a value is", 9),
             ("(" * 60 + "gamma > 0" + ")" * 60, "more than 50 levels of nesting", 50),
             ("-" * 200 + "gamma > 0", "more than 50 levels of nesting", 50),
@@ -241,6 +247,12 @@ class TestErrors:
         assert shown == "  " + text.replace("\n", " ")
         assert caret == "  " + " " * at + "^"
 
+    def test_names_and_numbers_need_not_be_those_of_python(self):
+        tree = parse("lambda + class.x < 007", ("lambda", "class.x"))
+        known = {"lambda": Bounded.exact(2.0), "class.x": Bounded.exact(1.0)}
+        assert names_in(tree) == set(known)
+        assert violation(tree, known).value == -4.0
+
     def test_length_and_type(self):
         with pytest.raises(ValueError, match="longer than"):
             parse("gamma >= rho " * 200, NAMES)
@@ -253,9 +265,11 @@ class TestErrors:
     def test_any_text_is_read_or_refused(self, text):
         with contextlib.suppress(ConjectureError):
             tree = parse(text, NAMES)
-            assert kind(tree) == "statement"
+            statements = (ast.Compare, ast.BoolOp, ast.UnaryOp, ast.Call)
+            assert isinstance(tree, statements)
             assert names_in(tree) <= set(NAMES)
-            assert all(0 <= node.at < len(text) for node in walk(tree))
+            nodes = [node for node in ast.walk(tree) if isinstance(node, ast.expr)]
+            assert all(0 <= node.col_offset < len(text) for node in nodes)
 
     def test_functions_are_documented_in_the_help(self):
         from simulations.commands.falsify import EPILOG
