@@ -16,6 +16,7 @@ import xarray
 from matplotlib.figure import Figure as Canvas
 
 from dynamics import Problem
+from simulations.figures import render
 from simulations.files.as_json import plain
 from simulations.files.store import write_dataset
 from simulations.positional import runs
@@ -29,7 +30,6 @@ from simulations.positional.claims.sigma_a_breaks_symmetry import judge as judge
 from simulations.positional.courses import Course
 from simulations.reproduction.claim import Claim, Context, Verdict, Words
 from simulations.reproduction.registry import claim_ids, load, words
-from simulations.reproduction.run import render
 from tests.closeness import close
 from tests.simulations.quick import figures, outcome
 

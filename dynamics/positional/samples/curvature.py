@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse.linalg import LinearOperator, eigsh
 
+from dynamics.core.arrays import real_array
 from dynamics.core.checks import finite, require
 from dynamics.core.errors import ParameterError
-from dynamics.positional.oracle.expectation import real_array
 from dynamics.positional.problem import Problem
 from dynamics.positional.samples.data import check_data
 from dynamics.positional.samples.gradient import softmax_rows, through_softmax

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynamics.core.arrays import unit_vector
 from dynamics.core.checks import require
 from dynamics.core.errors import ParameterError
 from dynamics.positional.labelling import threshold
-from dynamics.positional.oracle.expectation import checked_partition, unit_vector
+from dynamics.positional.partition import checked_partition
 from dynamics.positional.problem import Problem
 
 _SHARE_OF_MEMORY = 0.8

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynamics.positional.oracle.expectation import real_array
+from dynamics.core.arrays import real_array
 from dynamics.positional.problem import Problem
 from dynamics.positional.samples.data import check_data, count
 from dynamics.positional.samples.kernels import (

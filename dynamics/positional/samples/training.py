@@ -10,11 +10,12 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dynamics.core.arrays import real_array
 from dynamics.core.checks import finite, require
 from dynamics.core.errors import ParameterError
 from dynamics.core.schedule import recorded_steps
 from dynamics.core.trajectory import Status
-from dynamics.positional.oracle.expectation import checked_partition, real_array
+from dynamics.positional.partition import checked_partition
 from dynamics.positional.problem import Problem
 from dynamics.positional.samples.checkpoint import Checkpoint, fingerprint
 from dynamics.positional.samples.curvature import stability

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from dynamics import ParameterError, Population, Problem, State, attention
 from simulations.cli import main
+from simulations.figures import render
 from simulations.files.store import write_dataset
 from simulations.positional.claims.gamma_ge_rho_certified import Checked, boxes, judge
 from simulations.positional.figures import certified_map
@@ -24,7 +25,6 @@ from simulations.positional.invariance.certified import (
     population_drift,
 )
 from simulations.reproduction.claim import Verdict
-from simulations.reproduction.run import render
 from simulations.strategies import problems, reals
 from tests.closeness import close
 from tests.simulations.quick import outcome

@@ -7,11 +7,11 @@ import pytest
 import xarray
 from matplotlib.figure import Figure as Canvas
 
+from simulations.figures import render
 from simulations.files.store import write_dataset
 from simulations.positional.claims import figure_2, figure_3, theorem_3_1, theorem_3_2
 from simulations.reproduction.claim import Context, Verdict
 from simulations.reproduction.registry import claim_ids
-from simulations.reproduction.run import render
 from tests.simulations.quick import assert_complete, outcome
 
 CLAIMS = {
