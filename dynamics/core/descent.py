@@ -11,10 +11,10 @@ import numpy as np
 from numba.extending import overload
 
 from dynamics.core.checks import finite, require, whole
+from dynamics.core.compiled_gradients import compiled_gradient
 from dynamics.core.errors import ToleranceError
 from dynamics.core.invariants import loss_non_increasing
 from dynamics.core.jit import kernel
-from dynamics.core.plans import compiled_gradient
 from dynamics.core.risk import Risk
 from dynamics.core.schedule import recorded_steps
 from dynamics.core.trajectory import Interrupted, Status, Trajectory, assemble

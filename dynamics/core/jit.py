@@ -91,7 +91,7 @@ def kernel(
     lane: bool = False,
     specialised_for: type | None = None,
 ) -> Any:
-    """Compile ``function`` on first call; ``function.py_func`` remains the plain twin.
+    """Compile ``function`` on first call; ``function.py_func`` remains the Python function.
 
     ``@kernel(fastmath=REORDER)`` is for loops that vectorise only if sums may be reordered.
     ``@kernel(inner=True)`` compiles faster, but only for calls from other kernels: it leaves out

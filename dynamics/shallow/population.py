@@ -7,8 +7,8 @@ import numpy as np
 from dynamics.core.errors import ParameterError
 from dynamics.core.risk import Risk
 from dynamics.shallow import kernels
+from dynamics.shallow.compiled_gradient import ShallowPlan, gradient_within
 from dynamics.shallow.data import as_samples, representatives
-from dynamics.shallow.plan import ShallowPlan, gradient_within
 from dynamics.shallow.problem import ShallowProblem
 from dynamics.shallow.trajectory import ShallowTrajectory
 from dynamics.shallow.value import ShallowValue

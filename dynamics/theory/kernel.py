@@ -23,7 +23,7 @@ def mean_function(source: str, name: str) -> Callable[..., float]:
 
 @cache
 def compiled(source: str, name: str) -> Callable[..., float]:
-    """Return the compiled twin of `mean_function`; its machine code is kept on disk."""
+    """Return `mean_function` compiled; its machine code is stored on disk."""
     found: Callable[..., float] = emitted_kernel(
         mean_function(source, name), source, beside=functions.softplus
     )

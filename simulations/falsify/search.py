@@ -355,18 +355,17 @@ def _rounds() -> Iterator[int]:
 
 def _equalities(tree: ast.expr, system: Theory) -> Iterator[tuple[str, float | int]]:
     """Yield the parameters that a filter fixes to a number."""
-    joined = isinstance(tree, ast.BoolOp) and isinstance(tree.op, ast.And)
-    for part in tree.values if joined else [tree]:
+    parts = [tree]
+    match tree:
+        case ast.BoolOp(op=ast.And(), values=statements):
+            parts = statements
+    for part in parts:
         match part:
             case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
-                for name, value in ((left, right), (right, left)):
-                    literal = _literal(value)
-                    if (
-                        isinstance(name, ast.Name)
-                        and literal is not None
-                        and system.parameter(name.id)
-                    ):
-                        yield name.id, int(literal) if literal.is_integer() else literal
+                for side, value in ((left, right), (right, left)):
+                    name, literal = getattr(side, "id", None), _literal(value)
+                    if name is not None and literal is not None and system.parameter(name):
+                        yield name, int(literal) if literal.is_integer() else literal
 
 
 def _literal(node: ast.expr) -> float | None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dynamics import ParameterError, gradient_flow
-from dynamics.theory import twin
+from dynamics.theory import reference
 from dynamics.theory.data import how_many, orbits
 from simulations.stated import runs
 from simulations.stated.law import Balls, law
@@ -85,7 +85,7 @@ def digits(theory: Theory, values: Mapping[str, float], state: Any, time: float 
             raise ParameterError(f"more than {MOST_ORBITS} data orbits are too many in balls")
         risk = runs.risk_of(theory, runs.problem(theory, dict(values)))
         found = risk.evaluate(state).loss, risk.gradient(state)
-        rows = twin.proved(
+        rows = reference.proved(
             runs.source_of(theory), theory.name, found,
             lambda: orbits(law(theory, values, Balls(values))), state, list(values.values()),
         )  # fmt: skip

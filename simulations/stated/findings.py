@@ -6,7 +6,7 @@ from time import perf_counter, process_time
 
 import numpy as np
 
-from dynamics.theory import closed
+from dynamics.theory import closure
 from dynamics.theory.kernel import mean, mean_function
 from simulations.stated import manifold
 from simulations.stated.check import AGREES, Check, compared, finite, small
@@ -83,11 +83,11 @@ def examine(theory: Theory, given: Mapping[str, float] | None = None) -> Finding
     seconds = (perf_counter() - before) / len(states)
     gradients = np.array([gradient for _, gradient in found])
     check = compared(theory, values, full, data, states[0], found[0])
-    closing = closed.closure(lambda state: evaluate(state)[1], start)
+    closing = closure.closure(lambda state: evaluate(state)[1], start)
     names = [order.name for order in theory.orders]
-    linear = closed.linear(gradients)
+    linear = closure.linear(gradients)
     conserved = _linear_forms(linear, names)
-    conserved += _quadratic_forms(closed.quadratic(states, gradients), names)
+    conserved += _quadratic_forms(closure.quadratic(states, gradients), names)
     around = manifold.examine(full, dict(zip(names, start.tolist())))
     return Findings(
         theory=theory.name,

@@ -61,7 +61,7 @@ class Population(Risk):
         Bytes that the table of states may take.
 
     What is found at a state depends on the state alone, to the last bit: the tables in use are
-    values, chosen by the state (:mod:`dynamics.positional.population.ladder`).
+    values, chosen by the state (:mod:`dynamics.positional.population.levels`).
 
     Raises
     ------

@@ -155,7 +155,7 @@ class TestDerivatives:
 
 
 def complex_step(population: MaskedPopulation, state: np.ndarray, s: int) -> np.ndarray:
-    """d gradient / d state_s by the plain twin of the kernel, run on complex numbers."""
+    """d gradient / d state_s by the plain Python form of the kernel, run on complex numbers."""
     h = 1e-100
     moved = state.astype(complex)
     moved[s] += 1j * h

@@ -11,7 +11,7 @@ from dynamics import Population, Problem, State, ToleranceError
 from dynamics.positional.population import population as door
 from dynamics.positional.population.enumeration import SECONDS_PER_STATE, predicted_states
 from dynamics.positional.population.fourier import FourierExpectation, predicted_cost
-from dynamics.positional.population.ladder import Ladder
+from dynamics.positional.population.levels import Levels
 
 STEEP = Problem(D=40, C=2, q=2 / 40, p=67)
 RARE = Problem(D=128, C=2, q=1e-12, nu=10.0, beta=1e3, temperature=0.125, output_scale=71.2)
@@ -136,9 +136,9 @@ def test_the_error_is_foreseen(problem, relative):
 
 
 def test_the_last_table_that_the_budget_holds_leaves_out_no_image_of_its_K():
-    ladder = Ladder(Problem(D=64, C=4, q=0.1), 2.0**20)
-    assert not ladder.is_complete
-    assert ladder.K(ladder.top) == ladder.affordable
-    beyond = ladder.groups.beyond(ladder.affordable)
-    assert ladder.neglected(ladder.top).mass.sum() == beyond.mass.sum()
-    assert ladder.neglected(ladder.top - 1).mass.sum() > beyond.mass.sum()
+    levels = Levels(Problem(D=64, C=4, q=0.1), 2.0**20)
+    assert not levels.is_complete
+    assert levels.K(levels.top) == levels.affordable
+    beyond = levels.groups.beyond(levels.affordable)
+    assert levels.neglected(levels.top).mass.sum() == beyond.mass.sum()
+    assert levels.neglected(levels.top - 1).mass.sum() > beyond.mass.sum()

@@ -27,10 +27,10 @@ from dynamics import (
     gradient_descent,
     gradient_flow,
 )
+from dynamics.core.compiled_gradients import gradient_of
 from dynamics.core.crossing import first_passage
 from dynamics.core.invariants import loss_non_increasing
 from dynamics.core.jit import kernel
-from dynamics.core.plans import gradient_of
 from dynamics.masked import MaskedPopulation, MaskedProblem
 from dynamics.positional.diagonal import DiagonalPopulation
 from dynamics.shallow import ShallowPopulation, ShallowProblem

@@ -1,4 +1,4 @@
-"""The attention diversity metric: reference values, invariances, and a plain loop as its twin."""
+"""The attention diversity metric: reference values, invariances, and a plain loop as reference."""
 
 import numpy as np
 import pytest

@@ -1,6 +1,6 @@
 """Gradient descent and its flow.
 
-The ladder: start, fixed point, semigroup, order in the learning rate, then the full D x D model.
+The steps: start, fixed point, semigroup, order in the learning rate, then the full D x D model.
 Trusts: the full-matrix oracle and, for the flow, descent with small learning rates.
 """
 

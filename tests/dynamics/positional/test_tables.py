@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dynamics import Population, Problem, State, gradient_descent, gradient_flow
 from dynamics.masked import MaskedPopulation, MaskedProblem
 from dynamics.positional.population.fourier.assemble import at_once
-from dynamics.positional.population.ladder import Ladder
+from dynamics.positional.population.levels import Levels
 from dynamics.positional.population.tables import bounds_at, gradient_within
 
 PROBLEM = Problem(D=24, C=3, q=0.08)
@@ -115,40 +115,40 @@ def test_a_run_after_others_is_the_run_of_a_fresh_population(system):
     st.sampled_from([1e-3, 1e-5, 1e-7]),
 )
 def test_the_loop_knows_the_table_of_a_state(state, tolerance):
-    """Its kernel accepts the table for a state, and neither neighbour on the ladder."""
+    """Its kernel accepts the table for a state, and neither neighbouring level."""
     state = State(*state)
     expectation = Population(PROBLEM, "enumeration", tolerance).expectation
     table, out = expectation.table(state), np.empty(3)
     assert gradient_within(table.plan, np.array(state), out)
     assert State(*out.tolist()) == expectation.gradient(state)
-    if 0 < table.rung < expectation._large:
-        for rung in (table.rung - 1, table.rung + 1):
-            assert not gradient_within(expectation._table(rung).plan, np.array(state), out)
+    if 0 < table.level < expectation._large:
+        for level in (table.level - 1, table.level + 1):
+            assert not gradient_within(expectation._table(level).plan, np.array(state), out)
 
 
 @pytest.mark.parametrize(
     "problem",
     [PROBLEM, Problem(D=64, C=2, q=4 / 64, p=5), Problem(D=10**6, C=4, q=1e-6), Problem(6, 2, 1.0)],
 )
-def test_what_is_neglected_falls_from_rung_to_rung(problem):
+def test_what_is_neglected_falls_from_level_to_level(problem):
     """By far more than rounding, until nothing is left: the search may begin anywhere."""
-    ladder = Ladder(problem, 2.0**24)
+    levels = Levels(problem, 2.0**24)
     for state in STATES[:7]:
-        lost = [ladder.bounds(rung, state) for rung in range(min(ladder.top, 24) + 1)]
+        lost = [levels.bounds(level, state) for level in range(min(levels.top, 24) + 1)]
         for coarse, fine in pairwise(lost):
             assert np.all((fine < coarse * (1.0 - 1e-9)) | (coarse < 1e-200) | (fine == coarse))
         target = np.full(4, lost[len(lost) // 2].max())
         every = [np.all(bound <= target) for bound in lost]
-        assert ladder.first(state, target) == every.index(True)
+        assert levels.first(state, target) == every.index(True)
 
 
 @pytest.mark.parametrize("relative", [False, True])
-def test_a_table_neglects_what_its_ladder_says(relative):
+def test_a_table_neglects_what_its_level_states(relative):
     expectation = Population(PROBLEM, "enumeration", 1e-5, relative=relative).expectation
     table = expectation.table(STATES[2])
     share = bounds_at(table.plan.neglected, table.plan.constants, *STATES[2])
-    np.testing.assert_array_equal(share, expectation._ladder.bounds(table.rung, STATES[2]))
-    whole = expectation._ladder.groups
+    np.testing.assert_array_equal(share, expectation._levels.bounds(table.level, STATES[2]))
+    whole = expectation._levels.groups
     kept, left = table.states.weight.sum(), table.plan.neglected.mass.sum()
     assert abs(kept + left - whole.mass.sum()) < 1e-12
 
@@ -165,7 +165,7 @@ def test_no_constructor_evaluates(monkeypatch):
     population = "dynamics.positional.population"
     monkeypatch.setattr(f"{population}.tables.gradient_within", evaluated)
     monkeypatch.setattr(f"{population}.tables.relative_gradient_within", evaluated)
-    monkeypatch.setattr(f"{population}.ladder.enumerate_states", evaluated)
+    monkeypatch.setattr(f"{population}.levels.enumerate_states", evaluated)
     monkeypatch.setattr(f"{population}.fourier.assemble.at_once", foreseen_only)
     for method in ("enumeration", "fourier", "auto"):
         for relative in (False, True):

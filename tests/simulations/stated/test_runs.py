@@ -42,14 +42,14 @@ def test_the_compiled_function_is_its_plain_twin():
 
 
 def test_machine_code_is_kept_on_disk():
-    """A twin made anew is loaded, and one of other source compiled."""
+    """A kernel made anew is loaded, and one of other source compiled."""
     text = "def mean(x):\n    return 2.0 * x\n"
     sources = [text, text, text.replace("2.0", "3.0")]
-    twins = [emitted_kernel(mean_function(one, "it"), one, beside=functions.softplus)
+    kernels = [emitted_kernel(mean_function(one, "it"), one, beside=functions.softplus)
              for one in sources]  # fmt: skip
-    assert [twin(1.5) for twin in twins] == [3.0, 3.0, 4.5]
-    assert twins[1].stats.cache_hits
-    assert not twins[1].stats.cache_misses
+    assert [kernel(1.5) for kernel in kernels] == [3.0, 3.0, 4.5]
+    assert kernels[1].stats.cache_hits
+    assert not kernels[1].stats.cache_misses
 
 
 def test_descent_is_that_of_the_full_model():

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dynamics.core.compiled_gradients import gradient_of
 from dynamics.core.jit import kernel
-from dynamics.core.plans import gradient_of
 from dynamics.shallow.kernels import Samples, gradient, product
 
 

@@ -1,8 +1,8 @@
-r"""The ladder of tables: which one is good for a state is a function of the state alone.
+r"""Refinement levels of the tables: the level for a state is a function of the state alone.
 
-Rung r leaves out at most the share :math:`4^{-r}` of what bounds loss and gradient at two reference
-states, one with uniform attention and one with association, both learned; the last one that the
-memory budget holds leaves out no image of its K. Which images these are
+Level r leaves out at most the share :math:`4^{-r}` of what bounds loss and gradient at two
+reference states, one with uniform attention and one with association, both learned; the last one
+that the memory budget holds leaves out no image of its K. Which images these are
 depends on the problem and on nothing that was evaluated before, so that a cache of them holds
 values. Measured at D = 64: the table for a state is as small as one made for that state.
 """
@@ -38,11 +38,11 @@ _LEARNED_OUTPUT = 10.0
 LARGEST_K = 120
 _BYTES_PER_STATE = 300  # table and the buffers while it is built, measured at C = 2 .. 8
 _STEP = 4.0  # between the shares that two neighbours neglect
-_LAST = 100  # rung that is ever needed
-_LOW = 4  # rung by which the one for a state is guessed
+_LAST = 100  # level that is ever needed
+_LOW = 4  # level by which the one for a state is guessed
 
 
-class Ladder:
+class Levels:
     """The tables of one problem, each a value; :meth:`first` names the one for a state."""
 
     def __init__(self, problem: Problem, memory_budget: float) -> None:
@@ -65,86 +65,86 @@ class Ladder:
         )
         self._K = [int(np.argmax(worst <= share)) for share in 0.5 * _STEP ** -np.arange(_LAST + 1)]
         held = int(np.searchsorted(self._K, self.affordable, side="right"))
-        #: Whether the memory budget holds all rungs.
+        #: Whether the memory budget holds all levels.
         self.is_complete = held > _LAST
         if not self.is_complete and self.affordable >= 0:
             self._K[held:] = [self.affordable]
-        #: The last rung, which drops no image of its K; -1 if the budget holds none.
+        #: The last level, which drops no image of its K; -1 if the budget holds none.
         self.top = len(self._K) - 1 if self.affordable >= 0 else -1
         self._ranked: tuple[int, StateTable, np.ndarray] | None = None
         self._neglected: dict[int, Neglected] = {}
         self._states: OrderedDict[int, StateTable] = OrderedDict()
 
-    def K(self, rung: int) -> int:
+    def K(self, level: int) -> int:
         """Return the largest number of features outside the signal set in a table."""
-        return self._K[rung]
+        return self._K[level]
 
-    def neglected(self, rung: int) -> Neglected:
+    def neglected(self, level: int) -> Neglected:
         """Return what a table leaves out; nothing is known of it below the first."""
-        if rung < 0:
+        if level < 0:
             return nothing()
-        if rung not in self._neglected:
-            _, states, dropped = self._cut(rung)
-            left_out = groups_by_sum(self.problem, states, dropped, self.weight_error(rung))
-            self._neglected[rung] = self.groups.beyond(self._K[rung]).joined(left_out)
-        return self._neglected[rung]
+        if level not in self._neglected:
+            _, states, dropped = self._cut(level)
+            left_out = groups_by_sum(self.problem, states, dropped, self.weight_error(level))
+            self._neglected[level] = self.groups.beyond(self._K[level]).joined(left_out)
+        return self._neglected[level]
 
-    def states(self, rung: int) -> StateTable:
+    def states(self, level: int) -> StateTable:
         """Return the states of a table; few tables are kept."""
-        if rung not in self._states:
-            _, states, dropped = self._cut(rung)
-            self._states[rung] = select_states(states, ~dropped)
+        if level not in self._states:
+            _, states, dropped = self._cut(level)
+            self._states[level] = select_states(states, ~dropped)
             held = sum(table.nbytes for table in self._states.values())
             while held > self._budget and len(self._states) > 1:
                 held -= self._states.popitem(last=False)[1].nbytes
-        self._states.move_to_end(rung)
-        return self._states[rung]
+        self._states.move_to_end(level)
+        return self._states[level]
 
-    def weight_error(self, rung: int) -> float:
+    def weight_error(self, level: int) -> float:
         """Return the relative error of the weights of a table."""
-        return weight_error(self.problem, self._K[rung])
+        return weight_error(self.problem, self._K[level])
 
-    def bounds(self, rung: int, state: State) -> np.ndarray:
+    def bounds(self, level: int, state: State) -> np.ndarray:
         """Return what a table neglects of loss and gradient at a state, at most, (4,)."""
-        return bounds_at(self.neglected(rung), self.constants, *map(float, state))
+        return bounds_at(self.neglected(level), self.constants, *map(float, state))
 
     def first(
         self, state: State, target: np.ndarray, above: int = -1, most: int | None = None
     ) -> int | None:
-        """Return the lowest rung above one that neglects at most ``target`` (4,) at a state.
+        """Return the lowest level above one that neglects at most ``target`` (4,) at a state.
 
-        The first guess is by proportion to what a low rung neglects there; from it the search goes
-        rung by rung. What is neglected falls from rung to rung, so that the answer is that of a
-        search through all of them. ``None`` if there is no such rung up to ``most`` (None: the
+        The first guess is by proportion to what a low level neglects there; from it the search goes
+        level by level. What is neglected falls from level to level, so that the answer is that of a
+        search through all of them. ``None`` if there is no such level up to ``most`` (None: the
         last that the budget holds).
         """
         last = self.top if most is None else most
         low = min(_LOW, last)
         excess = ratio(self.bounds(low, state), target).max()
-        rung = last
+        level = last
         if excess < math.inf:
             ahead = math.ceil(math.log(excess) / math.log(_STEP)) if excess > 0.0 else -low
-            rung = min(max(low + ahead, above + 1), last)
-        if rung <= above or (rung == self.top and not self._reaches(state, target)):
+            level = min(max(low + ahead, above + 1), last)
+        if level <= above or (level == self.top and not self._reaches(state, target)):
             return None
 
-        def enough(rung: int) -> bool:
-            return bool((self.bounds(rung, state) <= target).all())
+        def enough(level: int) -> bool:
+            return bool((self.bounds(level, state) <= target).all())
 
-        if enough(rung):
-            while rung > above + 1 and enough(rung - 1):
-                rung -= 1
-            return rung
-        return next((higher for higher in range(rung + 1, last + 1) if enough(higher)), None)
+        if enough(level):
+            while level > above + 1 and enough(level - 1):
+                level -= 1
+            return level
+        return next((higher for higher in range(level + 1, last + 1) if enough(higher)), None)
 
     def _reaches(self, state: State, target: np.ndarray) -> bool:
         """Tell whether the budget holds a K beyond which little enough lies, without a table."""
         beyond = mass_beyond(self.groups, self.problem, state)[self._K[self.top]]
         return bool(np.all(beyond <= target))
 
-    def _cut(self, rung: int) -> tuple[int, StateTable, np.ndarray]:
-        """Return K, the states up to it, and which of them the rung drops."""
-        K = self._K[rung]
+    def _cut(self, level: int) -> tuple[int, StateTable, np.ndarray]:
+        """Return K, the states up to it, and which of them the level drops."""
+        K = self._K[level]
         if self._ranked is None or self._ranked[0] != K:
             states = enumerate_states(self.problem, K)
             shares = [
@@ -155,7 +155,7 @@ class Ladder:
         _, states, share = self._ranked
         order = np.argsort(share, kind="stable")
         dropped = np.zeros(share.size, bool)
-        most = 0.0 if rung == self.top else 0.5 * _STEP**-rung
+        most = 0.0 if level == self.top else 0.5 * _STEP**-level
         dropped[order[: int(np.searchsorted(np.cumsum(share[order]), most))]] = True
         return K, states, dropped
 

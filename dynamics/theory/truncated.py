@@ -28,7 +28,7 @@ ROUNDING = 1e-9
 SHARES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 
 
-def likely(law: Law, remainder: float) -> Orbits:
+def truncated(law: Law, remainder: float) -> Orbits:
     """Return configurations up to symmetry whose chances sum to 1 up to a remainder.
 
     Parameters

@@ -1,4 +1,4 @@
-"""The Fourier expectation against its plain twin, enumeration and sampling, and its growth in D."""
+"""The Fourier expectation against a plain reference, enumeration and sampling; its growth in D."""
 
 import time
 from functools import partial

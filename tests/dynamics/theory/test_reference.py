@@ -1,4 +1,4 @@
-"""Ball twins of emitted kernels: what they hold, what they prove of floats, and what they refuse.
+"""Ball arithmetic of emitted kernels: what is enclosed, proved of floats, and refused.
 
 Trusts: mpmath, for the functions and for the emitted expression in 60 digits.
 """
@@ -13,7 +13,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from dynamics.core.balls.exact import exact
-from dynamics.theory import twin
+from dynamics.theory import reference
 from dynamics.theory.data import Orbits, orbits
 from dynamics.theory.kernel import compiled, mean, mean_function
 from simulations.stated import digits as module
@@ -54,7 +54,7 @@ FUNCTIONS = {
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("x", POINTS)
 def test_functions_of_balls_hold_those_of_mpmath(name, x):
-    found = twin._FUNCTIONS.get(name) or getattr(twin._FUNCTIONS["_math"], name)
+    found = reference._FUNCTIONS.get(name) or getattr(reference._FUNCTIONS["_math"], name)
     with ctx.workprec(200), mpmath.workprec(800):
         wanted = FUNCTIONS[name](mpmath.mpf(x))
         narrow, wide = found(exact(x)), found(exact(x) + arb(0, 1) * exact(1e-3))
@@ -68,13 +68,13 @@ def test_functions_of_balls_hold_those_of_mpmath(name, x):
 @pytest.mark.parametrize("power", [0.0, 1.0, 2.0, 3.0, 7.0, -1.0, -4.0, 0.5, 2.5, -1.5])
 def test_powers(x, power):
     with ctx.workprec(200), mpmath.workprec(400):
-        found = twin.power(exact(x), exact(power))
+        found = reference.power(exact(x), exact(power))
         if (x == 0.0 and power < 0.0) or (x <= 0.0 and not power.is_integer()):
             assert not found.is_finite() or (x == 0.0 and found.contains(0))
             return
         assert holds(found, mpmath.mpf(x) ** mpmath.mpf(power))
         assert found.rad() <= abs(found) * 2.0**-150 or x == 0.0
-        around = twin.power(exact(x) + arb(0, 1) * exact(0.1), exact(power))
+        around = reference.power(exact(x) + arb(0, 1) * exact(0.1), exact(power))
         if power.is_integer() and power >= 0.0:
             assert around.is_finite()
             for moved in (x - 0.1, x, x + 0.1):
@@ -82,22 +82,22 @@ def test_powers(x, power):
 
 
 def test_of_scores_the_largest_that_an_element_has():
-    none = -twin._FUNCTIONS["_math"].inf
-    one = twin.highest(arb(1), arb(3), none)
+    none = -reference._FUNCTIONS["_math"].inf
+    one = reference.highest(arb(1), arb(3), none)
     assert one == 3
-    assert twin.highest(arb(2), arb(5), one) == 5
-    assert twin.highest(arb(0), arb(9), one) == 3
-    assert twin.highest(2, arb(-1e6), none) == -1e6
+    assert reference.highest(arb(2), arb(5), one) == 5
+    assert reference.highest(arb(0), arb(9), one) == 3
+    assert reference.highest(2, arb(-1e6), none) == -1e6
 
 
 def test_numbers_of_a_source_are_rationals():
     text = HEAD + "    _out[0] = 0.1 * _theta[0]\n    return 1.0 / 3.0\n"
     found = mean_function(text, "it")([3.0], [], [1.0], [0.0])
     with ctx.workprec(300):
-        third, tenth = twin.enclosed(text, "it", _no_data(), [3.0], [])
+        third, tenth = reference.enclosed(text, "it", _no_data(), [3.0], [])
         assert third.contains(arb(1) / 3)
         assert tenth.contains(3 * exact(0.1))  # a number of the file is the float it is
-    rows = twin.proved(text, "it", (found, [0.1 * 3.0]), _no_data, [3.0], [])
+    rows = reference.proved(text, "it", (found, [0.1 * 3.0]), _no_data, [3.0], [])
     close(rows[0].bound, 2.0**-54, rel=1e-9)
     assert rows[0].digits == 16
 
@@ -132,7 +132,7 @@ def test_floats_are_within_the_error_that_is_proved(name):
     def check(state):
         risk, slopes = with_digits(text, constants, state, data, 60)
         with ctx.workprec(200):
-            exactly = twin.enclosed(text, name, data, state, constants)
+            exactly = reference.enclosed(text, name, data, state, constants)
         for ball, wanted in zip(exactly, [risk, *slopes], strict=True):  # rounded to a float
             assert abs(ball - exact(wanted)) <= abs(exact(wanted)) * 2.0**-52 + 1e-320
         found = mean(compiled(text, name), data, state, constants)
@@ -170,7 +170,7 @@ def test_a_kernel_that_lost_its_digits_is_refused(monkeypatch):
         state = [*(_SOME + late * _GROWS)]
         floats = mean(mean_function(worse, "it"), data, state, constants)
         every = [
-            twin.proved(one, "it", floats, lambda: _balls(theory, values), state, constants)
+            reference.proved(one, "it", floats, lambda: _balls(theory, values), state, constants)
             for one in (worse, text)
         ]
         assert [x.digits for x in every[0]] == [x.digits for x in every[1]]
@@ -191,32 +191,32 @@ def _balls(theory, values):
 )  # fmt: skip
 def test_digits_are_those_of_the_relative_error(found, expected):
     text = HEAD + "    _out[0] = _theta[0] - _theta[0]\n    return 1.0\n"
-    risk, slope = twin.proved(text, "it", (found, [0.0]), _no_data, [3.0], [])
+    risk, slope = reference.proved(text, "it", (found, [0.0]), _no_data, [3.0], [])
     assert risk.digits == expected
     assert (slope.bound, slope.digits) == (0.0, 16)  # exactly 0
-    _, wrong = twin.proved(text, "it", (1.0, [1e-300]), _no_data, [3.0], [])
+    _, wrong = reference.proved(text, "it", (1.0, [1e-300]), _no_data, [3.0], [])
     assert (wrong.bound, wrong.digits) == (math.inf, 0)
 
 
 def test_a_value_that_is_not_told_from_0_is_refused(monkeypatch):
-    monkeypatch.setattr(twin, "MOST_BITS", 256)
+    monkeypatch.setattr(reference, "MOST_BITS", 256)
     text = (
         "import math as _math\ndef mean(_theta, _constants, _weight, _out):\n"
         "    _out[0] = _math.exp(_math.log(_theta[0])) - _theta[0]\n    return 1.0\n"
     )
-    _, slope = twin.proved(text, "it", (1.0, [0.0]), _no_data, [3.0], [])
+    _, slope = reference.proved(text, "it", (1.0, [0.0]), _no_data, [3.0], [])
     assert (slope.bound, slope.digits) == (math.inf, 0)
 
 
 def test_a_wrong_function_of_balls_is_seen(monkeypatch):
     theory, _, values = _given("positional")
-    monkeypatch.setitem(twin._FUNCTIONS, "_sigmoid", lambda x: 1 / (1 + x.exp()))
-    twin._function.cache_clear()
+    monkeypatch.setitem(reference._FUNCTIONS, "_sigmoid", lambda x: 1 / (1 + x.exp()))
+    reference._function.cache_clear()
     try:
         found = digits(theory, values, [0.3, 1.0, -0.5])
     finally:
         monkeypatch.undo()
-        twin._function.cache_clear()
+        reference._function.cache_clear()
     assert found.proved["risk"] >= 14
     assert found.proved["gamma"] == 0
     assert digits(theory, values, [0.3, 1.0, -0.5]).proved["gamma"] >= 13

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dynamics.theory.closed import closure, discover, growth, linear, quadratic
+from dynamics.theory.closure import closure, discover, growth, linear, quadratic
 from tests.closeness import within
 
 
