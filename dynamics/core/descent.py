@@ -119,8 +119,12 @@ def gradient_descent(
     learning_rate = finite("learning_rate", learning_rate)
     require(learning_rate > 0.0, "learning_rate", learning_rate, "greater than 0")
     steps = whole("steps", steps, 1, MOST_STEPS)
-    require(math.isfinite(learning_rate * steps), "learning_rate", learning_rate,
-            f"such that learning_rate x steps is finite ({steps} steps)")  # fmt: skip
+    require(
+        math.isfinite(learning_rate * steps),
+        "learning_rate",
+        learning_rate,
+        f"such that learning_rate x steps is finite ({steps} steps)",
+    )
     require(record in ("log", "linear"), "record", record, "'log' or 'linear'")
     records = whole("records", records, 2, MOST_RECORDS)
     start = population.checked(population.problem.initial_state if initial is None else initial)

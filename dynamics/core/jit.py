@@ -112,9 +112,13 @@ def kernel(
     """
     if function is None:
         return partial(
-            kernel, fastmath=fastmath, inner=inner, borrows=borrows, lane=lane,
+            kernel,
+            fastmath=fastmath,
+            inner=inner,
+            borrows=borrows,
+            lane=lane,
             specialised_for=specialised_for,
-        )  # fmt: skip
+        )
     entry: dict[str, Any] = dict.fromkeys(_NO_ENTRY, True) if inner or borrows else {}
     if _UNCOUNTED:
         entry["_nrt"] = not borrows  # said to all: a kernel inherits what its first caller has

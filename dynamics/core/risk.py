@@ -111,8 +111,9 @@ class Risk(ABC):
         if run.is_observed:
             return run
         values = [self.evaluate(run.state(row)) for row in run.states]
-        observed = {name: np.array([getattr(value, name) for value in values])
-                    for name in run.observables}  # fmt: skip
+        observed = {
+            name: np.array([getattr(value, name) for value in values]) for name in run.observables
+        }
         return replace(run, observed=observed)
 
     def doubt(self, run: Trajectory) -> tuple[int, str]:

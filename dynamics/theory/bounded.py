@@ -20,8 +20,24 @@ from dynamics.theory import functions, rounding
 from dynamics.theory.data import Array, Orbits
 from dynamics.theory.rows import distinct
 
-_RULES = ("given", "add", "subtract", "negate", "multiply", "divide", "if_whole", "exp", "log",
-          "sqrt", "tanh", "sigmoid", "softplus", "highest", "raised", "power")  # fmt: skip
+_RULES = (
+    "given",
+    "add",
+    "subtract",
+    "negate",
+    "multiply",
+    "divide",
+    "if_whole",
+    "exp",
+    "log",
+    "sqrt",
+    "tanh",
+    "sigmoid",
+    "softplus",
+    "highest",
+    "raised",
+    "power",
+)
 _OPERATIONS = {ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide"}
 _INDICES = re.compile(r"_row\d+|_first_\w+")
 _PAIRED = re.compile(r"_rows\d+|_table\d+")

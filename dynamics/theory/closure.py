@@ -144,8 +144,9 @@ def growth(gradient: Gradient, at: Array, manifold: Array) -> float:
     at = np.asarray(at, float)
     basis = np.linalg.qr(manifold)[0] if manifold.size else np.zeros((at.size, 0))
     step = STEP * max(1.0, float(np.abs(at).max(initial=0.0)))
-    columns = [(gradient(at + step * e) - gradient(at - step * e)) / (2.0 * step)
-               for e in np.eye(at.size)]  # fmt: skip
+    columns = [
+        (gradient(at + step * e) - gradient(at - step * e)) / (2.0 * step) for e in np.eye(at.size)
+    ]
     hessian = 0.5 * (np.array(columns) + np.array(columns).T)
     across = np.eye(at.size) - basis @ basis.T
     rest = at.size - basis.shape[1]

@@ -171,9 +171,16 @@ def highest(number: Any, score: Any, others: arb) -> arb:
 _FUNCTIONS: dict[str, Any] = {
     "_exact": exact,
     "_math": SimpleNamespace(
-        exp=lambda x: arb(x).exp(), log=lambda x: arb(x).log(), tanh=lambda x: arb(x).tanh(),
-        sqrt=lambda x: arb(x).sqrt(), inf=arb.pos_inf(),
+        exp=lambda x: arb(x).exp(),
+        log=lambda x: arb(x).log(),
+        tanh=lambda x: arb(x).tanh(),
+        sqrt=lambda x: arb(x).sqrt(),
+        inf=arb.pos_inf(),
     ),
-    "_power": power, "_sigmoid": sigmoid, "_softplus": softplus, "_raised": raised,
-    "_highest": highest, "_empty": lambda rows, columns: np.empty((rows, columns), object),
-}  # fmt: skip
+    "_power": power,
+    "_sigmoid": sigmoid,
+    "_softplus": softplus,
+    "_raised": raised,
+    "_highest": highest,
+    "_empty": lambda rows, columns: np.empty((rows, columns), object),
+}

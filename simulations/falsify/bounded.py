@@ -52,8 +52,9 @@ class Bounded:
         unknown = (other.low <= 0.0) & (other.high >= 0.0)
         return _outward(
             np.where(other.value == 0.0, np.nan, np.divide(self.value, other.value)),
-            np.where(unknown, -np.inf, low), np.where(unknown, np.inf, high),
-        )  # fmt: skip
+            np.where(unknown, -np.inf, low),
+            np.where(unknown, np.inf, high),
+        )
 
     def __pow__(self, other: Bounded) -> Bounded:
         """Return a power: any sign of the base for exact integer exponents, else none negative."""
@@ -63,8 +64,11 @@ class Bounded:
         across = (self.low < 0.0) & (self.high > 0.0)
         even = whole & (np.mod(other.value, 2.0) == 0.0)
         low = np.where(across & even & (other.value > 0.0), 0.0, low)
-        unknown = np.where(whole, (other.value < 0.0) & (self.low <= 0.0) & (self.high >= 0.0),
-                           (self.low < 0.0) | ((self.low == 0.0) & (other.low <= 0.0)))  # fmt: skip
+        unknown = np.where(
+            whole,
+            (other.value < 0.0) & (self.low <= 0.0) & (self.high >= 0.0),
+            (self.low < 0.0) | ((self.low == 0.0) & (other.low <= 0.0)),
+        )
         return _outward(value, np.where(unknown, -np.inf, low), np.where(unknown, np.inf, high))
 
     def map(self, function: Any) -> Bounded:

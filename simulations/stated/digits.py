@@ -86,14 +86,22 @@ def digits(theory: Theory, values: Mapping[str, float], state: Any, time: float 
         risk = runs.risk_of(theory, runs.problem(theory, dict(values)))
         found = risk.evaluate(state).loss, risk.gradient(state)
         rows = reference.proved(
-            runs.source_of(theory), theory.name, found,
-            lambda: orbits(law(theory, values, Balls(values))), state, list(values.values()),
-        )  # fmt: skip
+            runs.source_of(theory),
+            theory.name,
+            found,
+            lambda: orbits(law(theory, values, Balls(values))),
+            state,
+            list(values.values()),
+        )
     except (ParameterError, OverflowError) as error:
         return Digits(time, at, {}, {}, str(error))
     words = ["risk", *names]
-    return Digits(time, at, {name: row.digits for name, row in zip(words, rows)},
-                  {name: row.bound for name, row in zip(words, rows)})  # fmt: skip
+    return Digits(
+        time,
+        at,
+        {name: row.digits for name, row in zip(words, rows)},
+        {name: row.bound for name, row in zip(words, rows)},
+    )
 
 
 def along_flow(theory: Theory, values: Mapping[str, float]) -> tuple[Digits, ...]:

@@ -110,10 +110,13 @@ def numbers(evidence: Evidence) -> list[Measured]:
     """Return the rows of the report."""
     rows = measured_at(
         {},
-        ("orders_as_stated", "order parameters and entries are the paper's, for all sizes",
-         evidence.orders),
+        (
+            "orders_as_stated",
+            "order parameters and entries are the paper's, for all sizes",
+            evidence.orders,
+        ),
         ("largest_difference", "largest difference from the full model", evidence.difference),
-    )  # fmt: skip
+    )
     for one, forms in zip(evidence.found, evidence.forms):
         around, check = one.manifold, one.check
         rows += measured_at(
@@ -126,11 +129,14 @@ def numbers(evidence: Evidence) -> list[Measured]:
             ("orbits", "orbits that are trained", around.orbits),
             ("conserved", "conserved linear and quadratic forms", len(one.conserved)),
             ("conserved_as_stated", "linear ones are those expected", forms),
-            ("dimension", "dimensions of the smallest space that the flow stays in",
-             one.dimension),
-            ("growth", "fastest growth of a deviation at the start", around.growth,
-             "1 / flow time"),
-        )  # fmt: skip
+            ("dimension", "dimensions of the smallest space that the flow stays in", one.dimension),
+            (
+                "growth",
+                "fastest growth of a deviation at the start",
+                around.growth,
+                "1 / flow time",
+            ),
+        )
     return rows
 
 
@@ -150,10 +156,14 @@ def slopes(evidence: Evidence) -> xarray.Dataset:
             order += [names.index(name)] * len(values)
             place += [number] * len(values)
     return xarray.Dataset(
-        {"slope": ("entry", np.array(slope)), "order": ("entry", np.array(order)),
-         "place": ("entry", np.array(place)), "derived": (("place_number", "name"), derived)},
+        {
+            "slope": ("entry", np.array(slope)),
+            "order": ("entry", np.array(order)),
+            "place": ("entry", np.array(place)),
+            "derived": (("place_number", "name"), derived),
+        },
         coords={"name": names, "at": ("place_number", words)},
-    )  # fmt: skip
+    )
 
 
 def _sizes(evidence: Evidence, one: Findings) -> dict[str, int]:

@@ -109,8 +109,10 @@ def _require_symmetry(full: FullModel, start: Mapping[str, float]) -> None:
     """Refuse a full model without its stated symmetry: off the manifold, on it, at the start."""
     rng = np.random.default_rng(0)
     orbits = {name: entries.label for name, entries in full.entries.items()}
-    off = {name: closure.SPREAD * rng.normal(size=full.dense.shape(name)) + values
-           for name, values in full.embed(start).items()}  # fmt: skip
+    off = {
+        name: closure.SPREAD * rng.normal(size=full.dense.shape(name)) + values
+        for name, values in full.embed(start).items()
+    }
     for words, moved in _moved(full, off):
         invariance.require_invariant(
             lambda tensors: full.dense.evaluate(tensors)[0], off, words, moved

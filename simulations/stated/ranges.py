@@ -118,8 +118,9 @@ class _Reading:
 
     def _entries(self, x: Node) -> Range:
         if isinstance(x.detail, Tensor):
-            values = [value for (tensor, _), value in self._theory.entries.items()
-                      if tensor is x.detail]  # fmt: skip
+            values = [
+                value for (tensor, _), value in self._theory.entries.items() if tensor is x.detail
+            ]
             signed = any(part.signed for where in x.detail.axes for part in where.parts)
             return self._hull([*values, *([sp.Integer(0)] if signed else [])])
         return self._hull(x.detail.law) if isinstance(x.detail, Colouring) else UNIT
@@ -140,8 +141,9 @@ class _Reading:
     def _sum(self, x: Node) -> Range:
         (body,) = x.arguments
         factors = parted(body)[1]
-        weights = [y for y in factors
-                   if y.op in ("softmax", "softmax_tangent") and y.detail == x.detail]  # fmt: skip
+        weights = [
+            y for y in factors if y.op in ("softmax", "softmax_tangent") and y.detail == x.detail
+        ]
         if len(weights) == 1:
             rest = Range(1.0, 1.0)
             for y in (*parted(body)[0], *(y for y in factors if y is not weights[0])):

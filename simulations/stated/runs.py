@@ -63,9 +63,12 @@ def risk_of(theory: Theory, problem: StatedProblem, remainder: float = 0.0) -> S
     found = truncated(known, remainder) if remainder else orbits(known)
     data = replace(found, errors=_errors(theory, problem, known))
     return StatedRisk(
-        problem, function, data, bounds(theory, problem.values) if remainder else None,
+        problem,
+        function,
+        data,
+        bounds(theory, problem.values) if remainder else None,
         bounded(source_of(theory), theory.name),
-    )  # fmt: skip
+    )
 
 
 def _errors(theory: Theory, problem: StatedProblem, known: Law) -> tuple[float, ...]:

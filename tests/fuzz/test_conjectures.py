@@ -13,8 +13,11 @@ PIECES = (
     *NAMES,
     *"+ - * / ^ ** <= >= < > == != ( ) , and or not always eventually min max exp log sqrt".split(),
     *"abs at_end 1 2.5 1e9 .5 0 = ! & ≥ [ lambda __import__ ' ; gamma.__class__".split(),
-    "os.system('x')", '"', "\n", "9" * 400,
-)  # fmt: skip
+    "os.system('x')",
+    '"',
+    "\n",
+    "9" * 400,
+)
 
 
 def test_any_text(cases, in_time, monkeypatch):

@@ -121,16 +121,26 @@ class TestMeaning:
     def test_violations_are_margins(self):
         known = {"alpha": Bounded.exact(3.0), "rho": Bounded.exact(1.0)}
         for text, margin in {
-            "alpha <= 1": 2, "1 >= alpha": 2, "alpha == 5": 2, "alpha <= 1 and rho <= 0": 2,
-            "alpha <= 1 or rho <= 0": 1, "0 <= alpha <= 2": 1, "alpha != 4": -1,
-        }.items():  # fmt: skip
+            "alpha <= 1": 2,
+            "1 >= alpha": 2,
+            "alpha == 5": 2,
+            "alpha <= 1 and rho <= 0": 2,
+            "alpha <= 1 or rho <= 0": 1,
+            "0 <= alpha <= 2": 1,
+            "alpha != 4": -1,
+        }.items():
             assert violation(parse(text, known), known).value == margin, text
 
     def test_what_is_undefined_decides_nothing(self):
         known = {"rho": Bounded.exact(0.0), "alpha": Bounded.exact(-1.0)}
         with np.errstate(all="ignore"):
-            for text in ("1/rho > 0", "rho/rho == 1", "log(alpha) < 0", "sqrt(alpha) < 0",
-                         "alpha^0.5 < 0"):  # fmt: skip
+            for text in (
+                "1/rho > 0",
+                "rho/rho == 1",
+                "log(alpha) < 0",
+                "sqrt(alpha) < 0",
+                "alpha^0.5 < 0",
+            ):
                 found = violation(parse(text, known), known)
                 assert math.isnan(found.value), text
                 assert found.low <= 0.0, text
@@ -141,24 +151,36 @@ class TestMeaning:
             either = violation(parse("alpha < 0 or 1/rho > 0", known), known)
             assert either.high < 0.0
             assert either.value < 0.0
-            for text in ("alpha < 0 and 1/rho > 0", "alpha > 0 or 1/rho > 0", "1/rho > alpha < 0",
-                         "not (alpha < 0 and 1/rho > 0)", "max(alpha, 1/rho) < 0"):  # fmt: skip
+            for text in (
+                "alpha < 0 and 1/rho > 0",
+                "alpha > 0 or 1/rho > 0",
+                "1/rho > alpha < 0",
+                "not (alpha < 0 and 1/rho > 0)",
+                "max(alpha, 1/rho) < 0",
+            ):
                 assert math.isnan(violation(parse(text, known), known).value), text
                 assert not holds(parse(text, known), known), text
 
     def test_which_statements_are_about_the_whole_run(self):
         for text, whole in {
-            "gamma >= rho": False, "max(gamma, rho) > 0": False, "max(gamma) > 0": True,
-            "at_end(gamma) > 0": True, "eventually(gamma > 1)": True, "D < 3": True,
+            "gamma >= rho": False,
+            "max(gamma, rho) > 0": False,
+            "max(gamma) > 0": True,
+            "at_end(gamma) > 0": True,
+            "eventually(gamma > 1)": True,
+            "D < 3": True,
             "at_start(gamma) <= gamma": False,
-        }.items():  # fmt: skip
+        }.items():
             assert depends_on_the_whole_run(parse(text, NAMES), {"D"}) == whole, text
 
 
 OPERATIONS = {
-    "+": lambda x, y: x + y, "-": lambda x, y: x - y, "*": lambda x, y: x * y,
-    "/": lambda x, y: x / y, "^": lambda x, y: x**y,
-}  # fmt: skip
+    "+": lambda x, y: x + y,
+    "-": lambda x, y: x - y,
+    "*": lambda x, y: x * y,
+    "/": lambda x, y: x / y,
+    "^": lambda x, y: x**y,
+}
 intervals = st.tuples(st.floats(-10, 10), st.floats(0, 1), st.floats(-1, 1))
 
 
@@ -259,9 +281,15 @@ class TestErrors:
         with pytest.raises(ValueError, match="it must be text"):
             parse(3, NAMES)
 
-    @given(st.text(max_size=30) | st.lists(st.sampled_from(
-        (*NAMES, "(", ")", "and", "not", "min", ",", "<", "^", "-", "1", "always", "?")
-    ), max_size=12).map(" ".join))  # fmt: skip
+    @given(
+        st.text(max_size=30)
+        | st.lists(
+            st.sampled_from(
+                (*NAMES, "(", ")", "and", "not", "min", ",", "<", "^", "-", "1", "always", "?")
+            ),
+            max_size=12,
+        ).map(" ".join)
+    )
     def test_any_text_is_read_or_refused(self, text):
         with contextlib.suppress(ConjectureError):
             tree = parse(text, NAMES)

@@ -118,9 +118,17 @@ def verdict_induction(late: float) -> Verdict:
         times = {x: {name: limit(name, x, N) for name in ORDER} for x in THRESHOLDS}
         return Course(N, "0", times, float(N) ** (2.0 + late), None)
 
-    free = Free(2, "0", 30.0, {"a3": 2.0, "b2": 2.0, "g3": 2.0}, ("g4", -1.5), 0.2,
-                {x: {"g": 1.0, "b": 2.0, "a": 3.0} for x in THRESHOLDS},
-                np.zeros(1), np.zeros((1, 19)))  # fmt: skip
+    free = Free(
+        2,
+        "0",
+        30.0,
+        {"a3": 2.0, "b2": 2.0, "g3": 2.0},
+        ("g4", -1.5),
+        0.2,
+        {x: {"g": 1.0, "b": 2.0, "a": 3.0} for x in THRESHOLDS},
+        np.zeros(1),
+        np.zeros((1, 19)),
+    )
     structures = [Structure(2, 1e-15, induction.COUNTS)]
     return induction.judge(induction.Result(structures, [course(32), course(64)], [free]))[0]
 

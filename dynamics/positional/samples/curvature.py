@@ -28,9 +28,14 @@ class Stability(NamedTuple):
 
 
 def hessian_product(
-    problem: Problem, X: np.ndarray, y: np.ndarray, A: np.ndarray, v: np.ndarray,
-    dA: np.ndarray, dv: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    problem: Problem,
+    X: np.ndarray,
+    y: np.ndarray,
+    A: np.ndarray,
+    v: np.ndarray,
+    dA: np.ndarray,
+    dv: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
     r"""Return the derivative of the gradient of (E) along ``(dA, dv)``, exactly.
 
     The forward derivative, written with a dot, of every line of the gradient:

@@ -170,9 +170,15 @@ def _largest_stable(
     rate = settings["learning_rate"]
     trained = {"A": "A", "v": "v"}.get(settings["trainable"], "both")
     return stability(
-        problem, risk.X, risk.y, A, v, block=trained, momentum=settings["momentum"],
+        problem,
+        risk.X,
+        risk.y,
+        A,
+        v,
+        block=trained,
+        momentum=settings["momentum"],
         relative=(settings["learning_rate_A"] / rate, settings["learning_rate_v"] / rate),
-    ).learning_rate  # fmt: skip
+    ).learning_rate
 
 
 def _settings(
@@ -349,7 +355,12 @@ class _Run:
         states = [self.states[i] for i in kept] if self.keep_states else None
         stats = {"evaluations": self.evaluations, "steps": self.state.step, "rise": self.state.rise}
         return TrainingResult(
-            self.problem, self.state.A, self.state.v,
+            self.problem,
+            self.state.A,
+            self.state.v,
             History.of([self.rows[i] for i in kept], states),
-            status, message, dict(self.settings), stats,
-        )  # fmt: skip
+            status,
+            message,
+            dict(self.settings),
+            stats,
+        )

@@ -164,9 +164,14 @@ class TestRareEvents:
     """The loss is made of images with a probability of 1e-7: their absence is no certainty."""
 
     RARE = Problem(
-        D=15, C=5, q=0.05996878133272957, p=7, nu=0.01764837251930165, beta=3.967741590931773,
+        D=15,
+        C=5,
+        q=0.05996878133272957,
+        p=7,
+        nu=0.01764837251930165,
+        beta=3.967741590931773,
         temperature=0.11490915843281181,
-    )  # fmt: skip
+    )
     STATE = State(0.6576994214281153, -1.3856778636217082, -1.8843211179301815)
 
     def test_the_true_value_lies_within_the_bar(self):

@@ -30,10 +30,12 @@ def test_errors_mix_in_the_share_of_sets_kept(kept):
     share = kept / PROBLEM.L
     right, changed = kept_error(PROBLEM, ALPHA), changed_error(PROBLEM, ALPHA)
     for exact, found in (
-        (share * (right.wrong + right.ties) + (1 - share) * (changed.wrong + changed.ties),
-         sampled.error),
+        (
+            share * (right.wrong + right.ties) + (1 - share) * (changed.wrong + changed.ties),
+            sampled.error,
+        ),
         (share * right.ties + (1 - share) * changed.ties, sampled.ties),
-    ):  # fmt: skip
+    ):
         assert found == pytest.approx(exact, abs=4 * np.sqrt(exact / 60_000))
     assert changed.coin > 3 * right.coin
 

@@ -94,8 +94,9 @@ def test_the_choice_at_a_corner_is_the_method_that_reaches_it(
     for method in {"enumeration", "fourier"} - {out_of_reach}:
         other = Population(problem, method, tolerance).evaluate(problem.initial_state)
         assert abs(value.loss - other.loss) <= value.loss_bound + other.loss_bound
-        for entry in zip(value.gradient, other.gradient, value.gradient_bound,
-                         other.gradient_bound):  # fmt: skip
+        for entry in zip(
+            value.gradient, other.gradient, value.gradient_bound, other.gradient_bound
+        ):
             assert abs(entry[0] - entry[1]) <= entry[2] + entry[3]
     if out_of_reach:
         assert refused(out_of_reach, problem, tolerance)

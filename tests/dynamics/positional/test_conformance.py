@@ -201,14 +201,13 @@ def test_descent_tends_to_the_flow_with_slope_one(system):
         np.abs(
             np.subtract(
                 gradient_descent(
-                    system.risk,
-                    learning_rate=system.horizon / n, steps=n, initial=system.elsewhere,
+                    system.risk, learning_rate=system.horizon / n, steps=n, initial=system.elsewhere
                 ).final,
                 exact,
             )
         ).max()
         for n in steps.tolist()
-    ]  # fmt: skip
+    ]
     assert np.polyfit(-np.log(steps), np.log(errors), 1)[0] == pytest.approx(1.0, abs=0.06)
 
 

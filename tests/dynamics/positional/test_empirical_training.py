@@ -73,15 +73,25 @@ class TestDescent:
 
         def last(record):
             return train(
-                PROBLEM, data, labels, learning_rate=rate, steps=40, momentum=momentum,
-                rng=np.random.default_rng(2), omega=0.3, trainable="v", record=record,
-            )  # fmt: skip
+                PROBLEM,
+                data,
+                labels,
+                learning_rate=rate,
+                steps=40,
+                momentum=momentum,
+                rng=np.random.default_rng(2),
+                omega=0.3,
+                trainable="v",
+                record=record,
+            )
 
         seen, unseen = last(range(41)), last([7])
         np.testing.assert_array_equal(seen.v, unseen.v)
         assert (seen.status, seen.message, seen.stats) == (
-            unseen.status, unseen.message, unseen.stats,
-        )  # fmt: skip
+            unseen.status,
+            unseen.message,
+            unseen.stats,
+        )
         assert (seen.stats["steps"] < 40) == (rate >= 40.0)
         common = np.isin(seen.history.step, unseen.history.step)
         np.testing.assert_array_equal(seen.history.loss[common], unseen.history.loss)
@@ -94,9 +104,14 @@ class TestDescent:
         sets = np.arange(8)[::-1].reshape(4, 2)
         held_out = HeldOut(PROBLEM, 500, 2, sets)
         result = run(
-            30, omega=1e-2, record=[4, 7, 99], keep_states=True, w_star=w, partition=sets,
+            30,
+            omega=1e-2,
+            record=[4, 7, 99],
+            keep_states=True,
+            w_star=w,
+            partition=sets,
             held_out=held_out,
-        )  # fmt: skip
+        )
         history = result.history
         np.testing.assert_array_equal(history.step, [0, 4, 7, 30])
         close(history.time, 0.3 * history.step, rel=1e-12)
@@ -137,9 +152,15 @@ class TestDescent:
         data = sample(problem, 3000, rng, dtype=np.float32)
         held_out = HeldOut(problem, 20_000)
         result = train(
-            problem, *data, learning_rate=0.3, learning_rate_A=32.0, steps=100, rng=rng,
-            held_out=held_out, record=[0, 50],
-        )  # fmt: skip
+            problem,
+            *data,
+            learning_rate=0.3,
+            learning_rate_A=32.0,
+            steps=100,
+            rng=rng,
+            held_out=held_out,
+            record=[0, 50],
+        )
         assert result.status is Status.COMPLETED
         assert result.history.association[0] < 0.2
         assert result.history.association[-1] == 1.0
@@ -327,9 +348,16 @@ class TestFlow:
     def test_descent_with_small_steps_follows_the_flow(self):
         A, v = initial_weights(PROBLEM, np.random.default_rng(1), omega=0.1)
         flow = train_by_flow(
-            PROBLEM, X, Y, horizon=8.0, initial=(A, v), rtol=1e-8, atol=1e-10, keep_states=True,
+            PROBLEM,
+            X,
+            Y,
+            horizon=8.0,
+            initial=(A, v),
+            rtol=1e-8,
+            atol=1e-10,
+            keep_states=True,
             held_out=HeldOut(PROBLEM, 500),
-        )  # fmt: skip
+        )
         assert flow.status is Status.COMPLETED
         assert flow.history.time[-1] == 8.0
         np.testing.assert_array_equal(flow.history.A[0], A)

@@ -109,8 +109,9 @@ class TestTraining:
                 PROBLEM, X, y, initial=(P, 1e200 * v), steps=5, **rates
             )  # v^3 overflows
         with pytest.raises(ParameterError, match="learning_rate_P = -1"):
-            train_encodings(PROBLEM, X, y, initial=(P, v), steps=5,
-                            **rates | {"learning_rate_P": -1.0})  # fmt: skip
+            train_encodings(
+                PROBLEM, X, y, initial=(P, v), steps=5, **rates | {"learning_rate_P": -1.0}
+            )
         with pytest.raises(ParameterError, match="beta = -1"):
             initial_encodings(PROBLEM.replace(beta=-1.0), np.random.default_rng(0))
         with pytest.raises(ParameterError, match=r"P\.shape"):

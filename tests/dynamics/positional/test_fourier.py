@@ -124,12 +124,14 @@ def all_multisets(problem, most=None):
     index = np.zeros((len(rows), sets), dtype=int)
     for row, chosen in zip(index, rows):
         row[: len(chosen)] = chosen
-    log_p = np.array([
-        math.log(math.comb(C, a) * math.comb(C - a, b))
-        + (a + b) * math.log(q / 2)
-        + (C - a - b) * math.log1p(-q)
-        for a, b in types
-    ])  # fmt: skip
+    log_p = np.array(
+        [
+            math.log(math.comb(C, a) * math.comb(C - a, b))
+            + (a + b) * math.log(q / 2)
+            + (C - a - b) * math.log1p(-q)
+            for a, b in types
+        ]
+    )
     log_weight = np.full(len(rows), math.lgamma(sets + 1))
     for i in range(len(types)):
         count = (index == i).sum(axis=1)
@@ -290,8 +292,12 @@ class TestBoundsBound:
     def test_parts_have_names_and_add_up(self):
         value = FourierExpectation(PAPER, 1e-9).evaluate(PAPER_STATE)
         assert set(value.parts) == {
-            "truncation in R", "truncation in t", "aliasing in t", "aliasing in R", "rounding",
-        }  # fmt: skip
+            "truncation in R",
+            "truncation in t",
+            "aliasing in t",
+            "aliasing in R",
+            "rounding",
+        }
         close(sum(part[0] for part in value.parts.values()), value.loss_bound, rel=1e-12)
 
     def test_where_newton_goes_to_and_fro(self):
@@ -442,10 +448,15 @@ class TestNodes:
         empty = 1 - p.sum()
         column = np.zeros(1)
         lines = Lines(**dict.fromkeys(Lines._fields, column))._replace(
-            kind=column.astype(int), eta=np.array([eta]), step=np.array([step]), share=p[None],
-            empty=np.array([empty]), logs=np.zeros((1, 5)), nodes=np.array([nodes]),
+            kind=column.astype(int),
+            eta=np.array([eta]),
+            step=np.array([step]),
+            share=p[None],
+            empty=np.array([empty]),
+            logs=np.zeros((1, 5)),
+            nodes=np.array([nodes]),
             angles=np.array([2 * sets * C + 4]),
-        )  # fmt: skip
+        )
         tables = Tables(r, x[:, None], np.empty((3, 4, 1)), np.full((5, 1), base))
         found = node_sums(n, C, sets, tables, lines, lines.nodes, False)
         sums, loss = found.by_type, found.loss[0]

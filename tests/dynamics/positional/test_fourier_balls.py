@@ -43,10 +43,15 @@ def drawn(seed):
 
     beta, tau = one_of(1.0, logit()), one_of(1.0, size(-2, 2))
     problem = Problem(
-        D=D, C=C, q=one_of(random.uniform(0, 1), size(-3, 0), 1e-12, 1 - 1e-14, 1.0),
-        p=one_of(3, 3, 5, 7, 9, 21), nu=one_of(size(-3, 1), size(-300, 1)), beta=beta,
-        temperature=tau, output_scale=one_of(None, 1.0, size(-1, 2)),
-    )  # fmt: skip
+        D=D,
+        C=C,
+        q=one_of(random.uniform(0, 1), size(-3, 0), 1e-12, 1 - 1e-14, 1.0),
+        p=one_of(3, 3, 5, 7, 9, 21),
+        nu=one_of(size(-3, 1), size(-300, 1)),
+        beta=beta,
+        temperature=tau,
+        output_scale=one_of(None, 1.0, size(-1, 2)),
+    )
     scale = one_of(1.0, problem.tau)
     gamma, rho = (one_of(scale * logit(), beta, 0.0) for _ in range(2))
     gamma = one_of(gamma, gamma, rho, rho + 1e-9)

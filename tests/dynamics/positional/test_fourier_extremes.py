@@ -28,11 +28,15 @@ def drawn(rng):
     beta = rng.choice([0.0, 1.0, rng.gauss(0, 3), rng.gauss(0, 100), size(-323, 3)])
     tau = rng.choice([1.0, size(-3, 3), size(-100, 100), size(-300, 300)])
     problem = Problem(
-        D=D, C=C, p=rng.choice([3, 3, 5, 9, 21, 99]), beta=beta, temperature=tau,
+        D=D,
+        C=C,
+        p=rng.choice([3, 3, 5, 9, 21, 99]),
+        beta=beta,
+        temperature=tau,
         q=rng.choice([size(-300, 0), size(-60, 0), rng.random(), 1 - size(-16, -1), 1.0, 1e-300]),
         nu=rng.choice([size(-2, 1), size(-300, 2), size(-15, 300)]),
         output_scale=rng.choice([None, 1.0, size(-3, 3), size(-300, 300)]),
-    )  # fmt: skip
+    )
 
     def logit(other):
         near = rng.choice([LEAST, 1e-323, size(-323, -290), tau * size(-300, -3)])
@@ -111,9 +115,11 @@ class TestDifferencesThatUnderflow:
         """All three differ, or beta is far: the ball may be as wide as P[T = 0], not wider."""
         problem = Problem(D=9, C=3, q=0.5, p=5, beta=beta, output_scale=scale)
         for state in (
-            State(0.1, beta + near, beta - near), State(0.1, near, -3 * near),
-            State(0.1, -near, 2 * near), State(0.1, near, near),
-        ):  # fmt: skip
+            State(0.1, beta + near, beta - near),
+            State(0.1, near, -3 * near),
+            State(0.1, -near, 2 * near),
+            State(0.1, near, near),
+        ):
             value = FourierExpectation(problem, 1e-9).evaluate(state)
             assert outside(problem, state, value) == []
             assert value.test_error_bound < 0.06
@@ -130,7 +136,7 @@ class TestDifferencesThatUnderflow:
                 State(4.1e-10, LEAST, -6.55e-310),
             ),
         ],
-    )  # fmt: skip
+    )
     def test_slopes_over_a_small_temperature(self, problem, state):
         value = FourierExpectation(problem, 1e-9).evaluate(state)
         assert outside(problem, state, value) == []

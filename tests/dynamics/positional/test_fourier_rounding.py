@@ -62,20 +62,20 @@ def row_of(rng):
     )
     balance, lone = (D - C) * (n - s) - (C - 1) * (T - n), n - C * s
     near = [1.0 + rng.uniform(-1, 1) * 10.0 ** rng.uniform(-6, 0) for _ in range(3)]
-    weights = rng.choice([
-        near,
-        [10.0 ** rng.uniform(-8, 0) for _ in range(3)],
-        [near[0], near[1], near[0]],  # beta = rho: both differences cancel in c
-        [abs(balance) + 1e-9, 1.0, abs(lone) + 1e-9],  # the turn by gamma cancels
-    ])  # fmt: skip
+    weights = rng.choice(
+        [
+            near,
+            [10.0 ** rng.uniform(-8, 0) for _ in range(3)],
+            [near[0], near[1], near[0]],  # beta = rho: both differences cancel in c
+            [abs(balance) + 1e-9, 1.0, abs(lone) + 1e-9],  # the turn by gamma cancels
+        ]
+    )
     Lambda, Gamma, Xi = (
         w / (weights[0] + (C - 1) * weights[1] + (D - C) * weights[2]) for w in weights
     )
     kappa, tau, nu = rng.choice([1.0, D]), 10.0 ** rng.uniform(-1, 1), 10.0 ** rng.uniform(-6, 0)
     alpha = rng.choice([1, -1]) * 10.0 ** rng.uniform(-2, 1) / kappa
-    model = Model(
-        p, alpha, Lambda, Gamma, Xi, Lambda - Gamma, Gamma - Xi, D, kappa, tau, nu
-    )  # fmt: skip
+    model = Model(p, alpha, Lambda, Gamma, Xi, Lambda - Gamma, Gamma - Xi, D, kappa, tau, nu)
     share = rng.choice([0.0, 0.0, 1.0, 30.0, 1e5]) * UNIT
     return (
         float(s),
@@ -178,9 +178,12 @@ class TestPowers:
         lines = lines._replace(alias=np.zeros(count), eta=np.full(count, 0.25))  # the same at F = 0
         sums, front = plan.sums(lines), np.exp(lines.logs)
         integrated = Integrated(
-            front, np.zeros(count), np.zeros((count, 5)), np.zeros((count, 5, 5)),
+            front,
+            np.zeros(count),
             np.zeros((count, 5)),
-        )  # fmt: skip
+            np.zeros((count, 5, 5)),
+            np.zeros((count, 5)),
+        )
         moments = Moments(np.zeros((5, count)), np.zeros((5, count)))
         bare = sums._replace(error=np.zeros(count), error_over_w=np.zeros(count))
         rounding_alone(plan.law, plan.goals.tables, lines, bare, moments, integrated)

@@ -64,9 +64,15 @@ class Plan:
         lines = self.lines._replace(**changes)
         rest = math.exp(self.goals.log_beyond) * self.crude
         return assemble(
-            self.law, self.model, self.of_weights, self.goals, lines, self.sums(lines), rest,
+            self.law,
+            self.model,
+            self.of_weights,
+            self.goals,
+            lines,
+            self.sums(lines),
+            rest,
             self.asked,
-        )[0]  # fmt: skip
+        )[0]
 
 
 def exact_values(problem, state):

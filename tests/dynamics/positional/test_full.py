@@ -448,9 +448,14 @@ class TestGradientDescent:
         partition = np.random.default_rng(2).permutation(8).reshape(4, 2)
         start = embed(self.problem, self.problem.initial_state, w, partition)
         trajectory = gradient_descent(
-            self.problem, *start, w, learning_rate=0.1, steps=1000, partition=partition,
+            self.problem,
+            *start,
+            w,
+            learning_rate=0.1,
+            steps=1000,
+            partition=partition,
             record_every=100,
-        )  # fmt: skip
+        )
         # A thousand roundings of numbers of order 1, partly of one sign: far below 1000 eps.
         assert trajectory.leakage() < 2e-14
         assert trajectory.violations()["diagonal of A fixed"] == 0.0
@@ -467,9 +472,15 @@ class TestGradientDescent:
         A, v = embed(problem, State(0.1, 0.0, 0.0), w, partition)
         rate, distance, steps = 0.1, 1e-7, 150
         trajectory = gradient_descent(
-            problem, A, v + distance * across, w, learning_rate=rate, steps=steps,
-            partition=partition, record_every=5,
-        )  # fmt: skip
+            problem,
+            A,
+            v + distance * across,
+            w,
+            learning_rate=rate,
+            steps=steps,
+            partition=partition,
+            record_every=5,
+        )
         clean = gradient_descent(
             problem, A, v, w, learning_rate=rate, steps=steps, partition=partition
         )

@@ -147,8 +147,9 @@ class TestMatching:
         S = np.repeat(np.eye(4), 4, axis=1)[:, rng.permutation(16)]
         wrong = match_to_sets(np.tile(S, (4, 1))[None] / 4.0, [1.0], 4)
         assert wrong.accuracy < 0.8
-        noise = [match_to_sets(softmax(rng.normal(size=(2, 16, 16))), [1.0, 2.0], 4)
-                 for _ in range(50)]  # fmt: skip
+        noise = [
+            match_to_sets(softmax(rng.normal(size=(2, 16, 16))), [1.0, 2.0], 4) for _ in range(50)
+        ]
         assert np.mean([one.accuracy for one in noise]) < 0.6
         assert np.mean([one.auc for one in noise]) == pytest.approx(0.5, abs=0.05)
 
@@ -168,8 +169,9 @@ class TestTraining:
         task = Task(D=8, C=2, d=2, shared_filter=True)
         student = Student("gram", encoding=8)
         seen = []
-        run = train(task, student, steps=400, rate=2e-2, seed=0, batch=256, test=5_000,
-                    progress=seen.append)  # fmt: skip
+        run = train(
+            task, student, steps=400, rate=2e-2, seed=0, batch=256, test=5_000, progress=seen.append
+        )
         assert run.test_error[0] > 0.15
         assert run.test_error[-1] < 0.5 * run.linear_error
         assert association(student.encodings_gram(run.parameters), 2)[1] > 0.95

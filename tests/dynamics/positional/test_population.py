@@ -342,8 +342,11 @@ def test_a_population_is_pickled_as_what_it_was_made_from(method):
     assert len(text) < 2000
     again = pickle.loads(text)
     assert (again.method, again.tolerance, again.reason, again.evaluations) == (
-        population.method, population.tolerance, population.reason, 1,
-    )  # fmt: skip
+        population.method,
+        population.tolerance,
+        population.reason,
+        1,
+    )
     other = again.evaluate(state)
     assert abs(other.loss - value.loss) <= (0.0 if method == "sampling" else value.bound)
 

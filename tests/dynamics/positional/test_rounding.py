@@ -74,8 +74,11 @@ def rows(seed, number):
         a = rng.randint(0, C)
         b = rng.randint(0, C - a)
         s = rng.choice([s for s, many in ((1, a), (-1, b), (0, C - a - b)) if many])
-        row = float(s), float(a - b), float(rng.choice([0, a - b, rng.randint(-9, 9),
-                                                        rng.randint(-D, D)]))  # fmt: skip
+        row = (
+            float(s),
+            float(a - b),
+            float(rng.choice([0, a - b, rng.randint(-9, 9), rng.randint(-D, D)])),
+        )
         state = draw_state(rng, constants, *row)
         beta, tau, kappa = map(Running, (constants.beta, constants.tau, constants.kappa))
         size = constants.C, constants.D
@@ -119,18 +122,26 @@ def draw_table(rng, constants):
     T = C + sum(a - b for a, b in chosen)
     plus, minus = (np.array([float(kind[i]) for kind in chosen]) for i in (0, 1))
     return StateTable(
-        plus, minus, np.array([float(T)]), np.array([0, 1]), np.ones(1),
-        np.array([0, len(chosen)]), np.arange(len(chosen), dtype=np.int32), np.ones(len(chosen)),
-    )  # fmt: skip
+        plus,
+        minus,
+        np.array([float(T)]),
+        np.array([0, 1]),
+        np.ones(1),
+        np.array([0, len(chosen)]),
+        np.arange(len(chosen), dtype=np.int32),
+        np.ones(len(chosen)),
+    )
 
 
 @pytest.mark.parametrize("linear", [False, True])
 def test_tables_and_the_sum_over_an_image(linear):
     """With a large linear part its rounding dominates, and every other number is lost in it."""
     rng = random.Random(1)
-    kernels = plain(add_set, tabulate, **{
-        name: getattr(KERNELS, name) for name in ("row_gradient", "attention_weights")
-    })  # fmt: skip
+    kernels = plain(
+        add_set,
+        tabulate,
+        **{name: getattr(KERNELS, name) for name in ("row_gradient", "attention_weights")},
+    )
     closest = math.inf
     for _ in range(40):
         constants = draw_constants(rng, sets=(2, 3, 8, 300))
@@ -144,7 +155,7 @@ def test_tables_and_the_sum_over_an_image(linear):
         )
         wide_base, wide_table = with_errors(
             states, constants, alpha, gamma, rho, *tabulate(states, constants, alpha, gamma, rho, 4)
-        )  # fmt: skip
+        )
         for m in range(4):
             total, bound = base[0, m], wide_base[0, 4 + m]
             assert total.value == wide_base[0, m]

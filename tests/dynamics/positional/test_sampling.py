@@ -29,8 +29,11 @@ def test_the_spread_of_terms_of_any_size(scale):
     spread = np.zeros((1, 3))
     for i, term in enumerate(terms):
         _spread_out(spread, 0, i + 1.0, term)
-    close(spread[0, 1] * np.sqrt(spread[0, 2]) / scale,
-          np.sqrt(500) * np.std(terms / scale), rel=1e-12)  # fmt: skip
+    close(
+        spread[0, 1] * np.sqrt(spread[0, 2]) / scale,
+        np.sqrt(500) * np.std(terms / scale),
+        rel=1e-12,
+    )
 
 
 @pytest.mark.parametrize("alpha", [1e-60, 1e-80, 1e-98])

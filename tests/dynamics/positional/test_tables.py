@@ -36,15 +36,14 @@ SYSTEMS = {
     "enumeration": (lambda: Population(PROBLEM, "enumeration", 1e-7), STATES),
     "enumeration, coarse": (lambda: Population(PROBLEM, "enumeration", 1e-3), STATES),
     "enumeration, relative": (
-        lambda: Population(PROBLEM, "enumeration", 1e-5, relative=True), STATES[:5],
+        lambda: Population(PROBLEM, "enumeration", 1e-5, relative=True),
+        STATES[:5],
     ),
     "fourier": (lambda: Population(PROBLEM, "fourier", 1e-7), STATES[:5]),
     "sampling": (lambda: Population(PROBLEM, "sampling", samples=2000, seed=3), STATES),
     "masked": (lambda: MaskedPopulation(MASKED), MASKED_STATES),
-    "masked, sampling": (
-        lambda: MaskedPopulation(MASKED, "sampling", samples=200), MASKED_STATES,
-    ),
-}  # fmt: skip
+    "masked, sampling": (lambda: MaskedPopulation(MASKED, "sampling", samples=200), MASKED_STATES),
+}
 VISITS = ("gradient", "jacobian", "certified_loss", "evaluate")
 _EXPECTED: dict = {}
 
@@ -84,9 +83,10 @@ def test_a_used_population_finds_what_a_fresh_one_does(system, data):
     visits = data.draw(
         st.lists(
             st.tuples(st.integers(0, len(states) - 1), st.sampled_from(VISITS)),
-            min_size=2, max_size=8,
+            min_size=2,
+            max_size=8,
         )
-    )  # fmt: skip
+    )
     for index, visit in visits:
         assert bits(getattr(used, visit)(states[index])) == fresh(system, index, visit)
 
@@ -102,8 +102,10 @@ def test_a_run_after_others_is_the_run_of_a_fresh_population(system):
     for population in (used, make()):
         flow = gradient_flow(population, horizon=30.0, records=20)
         descent = gradient_descent(population, learning_rate=0.02, steps=200, records=20)
-        found = [(run.states.tobytes(), run.loss.tobytes(), run.bound.tobytes())
-                 for run in (flow, descent)]  # fmt: skip
+        found = [
+            (run.states.tobytes(), run.loss.tobytes(), run.bound.tobytes())
+            for run in (flow, descent)
+        ]
         if population is used:
             expected = found
     assert found == expected

@@ -36,9 +36,15 @@ def computed_sign(problem, state, counts):
     """Return the sign of F / alpha^p of one image by the tie law."""
     plus, minus = (np.array([float(kind[i]) for kind, _ in counts]) for i in (0, 1))
     states = StateTable(
-        plus, minus, np.zeros(1), np.array([0, 1]), np.ones(1), np.array([0, len(counts)]),
-        np.arange(len(counts), dtype=np.int32), np.array([float(m) for _, m in counts]),
-    )  # fmt: skip
+        plus,
+        minus,
+        np.zeros(1),
+        np.array([0, 1]),
+        np.ones(1),
+        np.array([0, len(counts)]),
+        np.arange(len(counts), dtype=np.int32),
+        np.array([float(m) for _, m in counts]),
+    )
     return tie_sign(states, 0, tie_law(problem, state, plus, minus))
 
 
@@ -77,9 +83,13 @@ def roots(rng, number):
     while number:
         C, L, counts = draw_image(rng)
         problem = Problem(
-            D=C * L, C=C, q=0.5, p=rng.choice([3, 5, 7, 9]), beta=rng.gauss(0, 1),
+            D=C * L,
+            C=C,
+            q=0.5,
+            p=rng.choice([3, 5, 7, 9]),
+            beta=rng.gauss(0, 1),
             temperature=rng.choice([1.0, 0.3, 17.0]),
-        )  # fmt: skip
+        )
         rho, grid = rng.gauss(0, 1), sorted(rng.gauss(0, 2) for _ in range(6))
         for low, high in itertools.pairwise(grid):
             signs = [exact_sign(problem, State(0.1, g, rho), counts) for g in (low, high)]

@@ -133,9 +133,18 @@ def test_every_row_lies_within_its_bound(state, shape, p, data):
     tau, C, D = constants.tau, constants.C, constants.D
     weights = attention_weights(constants.beta, gamma, rho, tau, C, D)
     row = row_gradient(
-        float(s), float(a - b), float(T), alpha, *weights, C, D, constants.kappa, tau, p,
+        float(s),
+        float(a - b),
+        float(T),
+        alpha,
+        *weights,
+        C,
+        D,
+        constants.kappa,
+        tau,
+        p,
         constants.nu,
-    )  # fmt: skip
+    )
     bound = np.zeros(4)
     enlarged = _inflated(constants, gamma, rho)
     _add_rows(bound, 1.0, abs(float(s)), float(a + b), abs(float(T)), alpha, enlarged, constants)

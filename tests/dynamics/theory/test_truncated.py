@@ -33,8 +33,9 @@ def laws():
         POSITIONAL: values,
         MASKED: {"G": 4, "C": 2, "N": 6, "M": 8, "z": 1},
     }
-    return [law(theory, theory.checked(given[path])) for path in given
-            for theory in [load_theory(path)]]  # fmt: skip
+    return [
+        law(theory, theory.checked(given[path])) for path in given for theory in [load_theory(path)]
+    ]
 
 
 @pytest.mark.parametrize("remainder", [1e-2, 1e-4, 1e-7])

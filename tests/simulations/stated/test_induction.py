@@ -50,11 +50,15 @@ def test_times_of_the_three_numbers(theory):
         return [-loss(*(x + 1e-30j * e)).imag / 1e-30 for e in np.eye(3)]
 
     events = [lambda _, x, i=i, y=y: x[i] - y for y in THRESHOLDS for i in (2, 1, 0)]
-    times = solve_ivp(slope, (0, 400), np.zeros(3), method="DOP853", rtol=1e-10, atol=1e-13,
-                      events=events).t_events  # fmt: skip
+    times = solve_ivp(
+        slope, (0, 400), np.zeros(3), method="DOP853", rtol=1e-10, atol=1e-13, events=events
+    ).t_events
     found = course(theory, N, None).when
-    close([found[y][name] for y in THRESHOLDS for name in ORDER],
-          [float(x[0]) for x in times], rel=1e-6)  # fmt: skip
+    close(
+        [found[y][name] for y in THRESHOLDS for name in ORDER],
+        [float(x[0]) for x in times],
+        rel=1e-6,
+    )
 
 
 def test_the_first_time(theory):
@@ -80,9 +84,12 @@ def test_every_entry_follows_nineteen_numbers():
     """
     entries = Entries(2)
     every = solve_ivp(
-        lambda _, x: -entries.d * entries.gradient(x), (0, 20), np.zeros(entries.size), rtol=1e-6,
+        lambda _, x: -entries.d * entries.gradient(x),
+        (0, 20),
+        np.zeros(entries.size),
+        rtol=1e-6,
         atol=1e-8,
-    ).y[:, -1]  # fmt: skip
+    ).y[:, -1]
     numbers = solve_ivp(
         lambda _, x: -slopes_of(2, x), (0, 20), np.zeros(19), rtol=1e-8, atol=1e-10
     ).y[:, -1]
@@ -103,16 +110,24 @@ def test_the_pull_grows_like_half_a_logarithm():
 
 def emerged(N, start="0", power=2.0):
     scale = (N / 32) ** (power - 2.0)
-    times = {x: {name: limit(name, x, N) * (1.0 if name == "g" else scale) for name in ORDER}
-             for x in THRESHOLDS}  # fmt: skip
+    times = {
+        x: {name: limit(name, x, N) * (1.0 if name == "g" else scale) for name in ORDER}
+        for x in THRESHOLDS
+    }
     return Course(N, start, times, 5.0 * N**2, None)
 
 
 FREE = Free(
-    N=2, start="0", solved=30.0, head={"a3": 2.0, "b2": 2.0, "g3": 2.0}, other=("g4", -1.5),
-    alone=0.2, when={x: {"g": 1.0, "b": 2.0, "a": 3.0} for x in THRESHOLDS},
-    time=np.zeros(1), states=np.zeros((1, 19)),
-)  # fmt: skip
+    N=2,
+    start="0",
+    solved=30.0,
+    head={"a3": 2.0, "b2": 2.0, "g3": 2.0},
+    other=("g4", -1.5),
+    alone=0.2,
+    when={x: {"g": 1.0, "b": 2.0, "a": 3.0} for x in THRESHOLDS},
+    time=np.zeros(1),
+    states=np.zeros((1, 19)),
+)
 GOOD = Result([Structure(2, 1e-15, COUNTS)], [emerged(32), emerged(64)], [FREE])
 NAN = float("nan")
 
@@ -130,8 +145,10 @@ def test_the_verdict_that_holds():
     [
         {"structures": [Structure(2, 1e-11, COUNTS)]},
         {"structures": [Structure(2, NAN, COUNTS)]},
-        *({"structures": [Structure(2, 1e-15, (*COUNTS[:i], COUNTS[i] + 1, *COUNTS[i + 1 :]))]}
-          for i in range(len(COUNTS))),
+        *(
+            {"structures": [Structure(2, 1e-15, (*COUNTS[:i], COUNTS[i] + 1, *COUNTS[i + 1 :]))]}
+            for i in range(len(COUNTS))
+        ),
         {"courses": [emerged(32), emerged(64, power=2.1)]},
         {"courses": [emerged(32), emerged(64, power=1.9)]},
         {"courses": [emerged(32), emerged(64, power=NAN)]},
@@ -139,12 +156,20 @@ def test_the_verdict_that_holds():
         {"courses": [emerged(32), emerged(64)._replace(solved=2.2 * 5.0 * 64**2)]},
         {"courses": [emerged(32), other_order(emerged(64), a=1.0)]},
         {"courses": [emerged(32), other_order(emerged(64), g=NAN)]},
-        {"courses": [emerged(N)._replace(when={
-            x: {name: 1.2 * t for name, t in row.items()} for x, row in emerged(N).when.items()
-        }) for N in (32, 64)]},
+        {
+            "courses": [
+                emerged(N)._replace(
+                    when={
+                        x: {name: 1.2 * t for name, t in row.items()}
+                        for x, row in emerged(N).when.items()
+                    }
+                )
+                for N in (32, 64)
+            ]
+        },
         {"free": [FREE._replace(solved=NAN)]},
     ],
-)  # fmt: skip
+)
 def test_the_verdict_fails(change):
     assert judge(GOOD._replace(**change))[0] is Verdict.FAILS
 

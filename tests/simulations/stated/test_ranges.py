@@ -23,9 +23,7 @@ from tests.closeness import close
 from tests.symbolic.theory import statements
 
 ROOM, EXAMPLES = Path(symbolic.__file__).parent, Path(examples.__file__).parent
-POSITIONAL = {
-    "D": 8, "C": 2, "q": 0.3, "nu": 0.01, "beta": 1.0, "p": 3, "kappa": 8, "tau": 1.3,
-}  # fmt: skip
+POSITIONAL = {"D": 8, "C": 2, "q": 0.3, "nu": 0.01, "beta": 1.0, "p": 3, "kappa": 8, "tau": 1.3}
 #: Theories, sizes, and by how much a bound may exceed the largest loss of a datum.
 CASES = {
     "positional": (ROOM / "positional" / "stated.py", POSITIONAL, 200.0),
@@ -55,8 +53,9 @@ def one_by_one(function, data, values, state):
     found = []
     for b in range(len(data.weight)):
         first = tuple(np.array([0, f[b + 1] - f[b]]) for f in data.first)
-        rows = tuple(tuple(x[f[b] : f[b + 1]] for x in own)
-                     for f, own in zip(data.first, data.arrays))  # fmt: skip
+        rows = tuple(
+            tuple(x[f[b] : f[b + 1]] for x in own) for f, own in zip(data.first, data.arrays)
+        )
         found.append(mean(function, Orbits(np.ones(1), first, rows), state, list(values.values())))
     return np.array([loss for loss, _ in found]), np.array([slope for _, slope in found])
 

@@ -152,8 +152,10 @@ def test_what_is_conserved(N):
     slopes = np.array([slopes_of(N, drawn(seed)) for seed in range(40)])
     moving = [i for i, name in enumerate(NAMES) if name not in IDLE]
     forms = closure.linear(slopes[:, moving])
-    told = {frozenset((NAMES[moving[i]], round(x, 9)) for i, x in enumerate(form) if x)
-            for form in forms.tolist()}  # fmt: skip
+    told = {
+        frozenset((NAMES[moving[i]], round(x, 9)) for i, x in enumerate(form) if x)
+        for form in forms.tolist()
+    }
     assert told == {frozenset({("b3", 1.0), ("b7", -1.0)}), frozenset({("b4", 1.0), ("b8", -1.0)})}
     assert len(closure.closure(lambda x: slopes_of(N, x), np.zeros(len(NAMES)))) == 12
 
@@ -165,9 +167,10 @@ def test_a_broken_reading_is_seen(two_pairs, monkeypatch, broken):
     if broken == "mask":  # a token sees itself
         plain = two_layers._softmax
         monkeypatch.setattr(
-            two_layers, "_softmax",
+            two_layers,
+            "_softmax",
             lambda score, seen: plain(score, np.tri(5) if np.ndim(seen) == 2 else seen),
-        )  # fmt: skip
+        )
     else:
         numbers[[NAMES.index(name) for name in ("a3", "b9", "b10", "b11", "b12")]] *= -1.0
     assert abs(two_pairs.loss(at).real - loss_of(2, numbers).real) > 1e-6
