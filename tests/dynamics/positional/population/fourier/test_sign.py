@@ -8,7 +8,7 @@ from dynamics import Problem, State
 from dynamics.positional.population.fourier import FourierExpectation
 from dynamics.positional.population.fourier.signs import sign_law
 from tests.dynamics.positional.ball_reference import contains, reference
-from tests.dynamics.positional.test_fourier import all_patterns, sampled
+from tests.dynamics.positional.population.fourier.test_fourier import all_patterns, sampled
 
 LATE = State(0.0215, 12.1, -0.744)
 STATES = [

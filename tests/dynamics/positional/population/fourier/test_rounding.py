@@ -29,7 +29,7 @@ from dynamics.positional.population.fourier.tilts import (
     tilt_totals,
 )
 from tests.dynamics.positional.rounded import Rounded, plain_row_gradient
-from tests.dynamics.positional.test_fourier_terms import Plan
+from tests.dynamics.positional.population.fourier.test_terms import Plan
 
 
 class TestRows:

@@ -83,7 +83,7 @@ class Oracle:
     def signs(self, state):
         """Return P[F < -b], P[F <= b] and P[|F| <= b] for a band b above rounding.
 
-        Which of the last are ties is for exact arithmetic to say (``test_fourier_balls``).
+        Which of the last are ties is for exact arithmetic to say (``test_balls``).
         """
         F, _, size = self.moments(state)
         wide = 1e-11 * size[0] + self.blur
@@ -534,7 +534,7 @@ class TestMeanPower:
 
 
 class TestManyTotals:
-    """What is computed for all totals at once; their tables are in ``test_fourier_balls``."""
+    """What is computed for all totals at once; their tables are in ``test_balls``."""
 
     def test_exponentials(self):
         exponents = np.concatenate([np.linspace(-707, 709, 3001), [0.0, -1e-300, -1e4, -math.inf]])

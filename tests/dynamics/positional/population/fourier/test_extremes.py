@@ -1,6 +1,6 @@
 """The Fourier method where numbers underflow: a ball around the exact value, or one sentence.
 
-``python -m tests.dynamics.positional.test_fourier_extremes 10000 --seed 1`` draws as many problems.
+``python -m tests.dynamics.positional.population.fourier.test_extremes 10000 --seed 1`` draws as many problems.
 """
 
 import argparse
@@ -12,7 +12,7 @@ import pytest
 from dynamics import Problem, State
 from dynamics.core.errors import ToleranceError
 from dynamics.positional.population.fourier import FourierExpectation
-from tests.dynamics.positional.test_fourier_balls import outside
+from tests.dynamics.positional.population.fourier.test_balls import outside
 
 SHAPES = [(4, 2), (8, 2), (6, 3), (9, 3), (8, 4), (12, 4), (18, 6), (16, 8), (24, 12), (32, 16)]
 LEAST = 5e-324
