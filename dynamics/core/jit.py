@@ -182,10 +182,10 @@ def emitted_kernel(
     file of ``beside``; where that one is not kept, neither is this.
     """
     digest = hashlib.sha256(source.encode())
-    digest.update(_digest(Path(plain_twin(beside).__code__.co_filename)).encode())
+    digest.update(_digest(Path(plain_python(beside).__code__.co_filename)).encode())
     stamp = digest.hexdigest()[:32]
     # machine code is linked by these names, and loaded by a process that has the module
-    function.__module__ = plain_twin(beside).__module__
+    function.__module__ = plain_python(beside).__module__
     function.__qualname__ = f"{function.__name__}_{stamp}"
     compiled: Any = numba.njit(error_model="numpy", nogil=True, fastmath=set(fastmath))(function)
     folder = cache_folder(beside)
@@ -215,6 +215,6 @@ def _say_uncached() -> None:
     )
 
 
-def plain_twin(compiled: Any) -> Any:
+def plain_python(compiled: Any) -> Any:
     """Return the Python function behind a kernel."""
     return getattr(compiled, "py_func", compiled)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import symbolic
-from dynamics.core.jit import plain_twin
+from dynamics.core.jit import plain_python
 from dynamics.theory import functions
 from dynamics.theory.data import orbits
 from dynamics.theory.kernel import compiled, mean, mean_function
@@ -135,7 +135,7 @@ def test_without_the_largest_score_it_overflows():
 def test_a_score_that_is_no_number_stays_none(plain):
     raised, highest = functions.raised, functions.highest
     if plain:
-        raised, highest = plain_twin(raised), plain_twin(highest)
+        raised, highest = plain_python(raised), plain_python(highest)
     assert np.isnan(raised(np.nan, 1.0))
     assert np.isnan(raised(np.inf, np.inf))
     assert np.isnan(highest(1.0, np.nan, 3.0))

@@ -1,6 +1,6 @@
 """Every certified number of the Fourier method against an exact evaluation in balls: no slack.
 
-``python -m tests.dynamics.positional.population.fourier.test_balls 10000 --seed 1`` draws as many problems.
+``python -m tests.dynamics.positional.population.fourier.test_balls 10000`` draws as many problems.
 """
 
 import argparse

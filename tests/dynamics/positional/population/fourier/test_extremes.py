@@ -1,6 +1,6 @@
 """The Fourier method where numbers underflow: a ball around the exact value, or one sentence.
 
-``python -m tests.dynamics.positional.population.fourier.test_extremes 10000 --seed 1`` draws as many problems.
+``python -m tests.dynamics.positional.population.fourier.test_extremes 10000`` draws as many.
 """
 
 import argparse

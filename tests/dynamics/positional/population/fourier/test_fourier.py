@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynamics.core.errors import ParameterError, ToleranceError
-from dynamics.core.jit import plain_twin
+from dynamics.core.jit import plain_python
 from dynamics.positional.population.fourier import FourierExpectation
 from dynamics.positional.population.fourier.goals import Asked, prepare
 from dynamics.positional.population.fourier.lines import Lines
@@ -524,12 +524,12 @@ class TestMeanPower:
         x = random.normal(size=len(n))
         f = empty + (share * np.exp(-1j * t * x)) @ np.exp(1j * np.outer(n, theta))
         level = np.bincount(np.append(n, 0) + C, np.append(share, empty), 2 * C + 1)
-        bound = plain_twin(mean_power)(power, level, angles)
+        bound = plain_python(mean_power)(power, level, angles)
         assert np.mean(np.abs(f) ** power) <= bound * (1 + 1e-9)
         assert bound <= 1.0
 
     def test_many_sets_leave_little(self):
-        bound = plain_twin(mean_power)(24_998, np.array([3e-4, 1 - 6e-4, 3e-4]), 40)
+        bound = plain_python(mean_power)(24_998, np.array([3e-4, 1 - 6e-4, 3e-4]), 40)
         assert bound < 0.2
 
 
@@ -539,7 +539,7 @@ class TestManyTotals:
     def test_exponentials(self):
         exponents = np.concatenate([np.linspace(-707, 709, 3001), [0.0, -1e-300, -1e4, -math.inf]])
         values = exponents.copy()
-        plain_twin(exponentials)(values, np.empty_like(values))
+        plain_python(exponentials)(values, np.empty_like(values))
         close(values, np.exp(np.maximum(exponents, -708)), rel=5e-16)
 
     def test_bounds_of_all_totals_hold(self):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dynamics import Problem, State
-from dynamics.core.jit import kernel, plain_twin
+from dynamics.core.jit import kernel, plain_python
 from dynamics.positional.population.fourier.assemble import Integrated, Moments
 from dynamics.positional.population.fourier.errors import (
     MARGIN,
@@ -28,15 +28,15 @@ from dynamics.positional.population.fourier.tilts import (
     slack,
     tilt_totals,
 )
-from tests.dynamics.positional.rounded import Rounded, plain_row_gradient
 from tests.dynamics.positional.population.fourier.test_terms import Plan
+from tests.dynamics.positional.rounded import Rounded, plain_row_gradient
 
 
 class TestRows:
     """One row against a running error analysis of the code itself, with the worst roundings."""
 
     def test_worst_roundings_are_within_the_bounds(self):
-        rng, row, bounds = random.Random(0), plain_row_gradient(), plain_twin(patch_error)
+        rng, row, bounds = random.Random(0), plain_row_gradient(), plain_python(patch_error)
         most = [0.0] * 4
         for _ in range(4000):
             s, n, T, C, model, errors = row_of(rng)
@@ -98,7 +98,7 @@ class TestNodeWeights:
             errors = []
             for many in (lanes - 1, lanes):
                 sums = Sums(*(np.zeros(1) for _ in Sums._fields))
-                plain_twin(node_weights)(0, start, step, eta, wave, many, node, sums)
+                plain_python(node_weights)(0, start, step, eta, wave, many, node, sums)
                 errors.append(sums.error[0])
             with mpmath.workdps(40):
                 t = mpmath.mpf(step) * (mpmath.mpf(start) + lanes - 1)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dynamics import Problem, State
-from dynamics.core.jit import plain_twin
+from dynamics.core.jit import plain_python
 from dynamics.positional.population.fourier.assemble import assemble
 from dynamics.positional.population.fourier.errors import (
     WeightErrors,
@@ -161,7 +161,7 @@ class TestTablesThatAreOff:
 class TestAliases:
     def test_sums_over_periods(self):
         """E[s(-F - m Omega) |dF|] e^(eta m Omega), summed over m, and the other side."""
-        rng, bound, most = np.random.default_rng(0), plain_twin(_aliases), np.zeros((2, 5))
+        rng, bound, most = np.random.default_rng(0), plain_python(_aliases), np.zeros((2, 5))
         for _ in range(300):
             omega, eta = rng.uniform(2.0, 30.0), rng.integers(-7, 8) / 8
             F = rng.uniform(-2.0, 2.0, 3) * omega * rng.choice([1.0, 0.1, 0.0])
