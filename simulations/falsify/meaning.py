@@ -8,8 +8,6 @@ whose interval holds 0 means that the numerical error does not let one tell.
 import ast
 from collections.abc import Collection, Mapping
 
-import numpy as np
-
 from simulations.falsify.bounded import Bounded, joined, pick
 
 Environment = Mapping[str, Bounded]
@@ -97,11 +95,9 @@ def _call(function: str, arguments: list[Bounded]) -> Bounded:
     match function:
         case "min" | "max":
             return first.along(function) if len(arguments) == 1 else pick(function, arguments)
-        case "abs" | "log" | "sqrt":
+        case "abs" | "exp" | "log" | "sqrt":
             result: Bounded = getattr(first, function)()
             return result
-        case "exp":
-            return first.map(np.exp)
     return first.at(0 if function == "at_start" else -1)
 
 

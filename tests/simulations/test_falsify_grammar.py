@@ -218,8 +218,25 @@ class TestBounds:
         true = min(max(value + radius * part, bounded.low), bounded.high)
         assume(true > 0.0 or function in ("abs", "exp"))
         with np.errstate(all="ignore"):
-            result = bounded.map(np.exp) if function == "exp" else getattr(bounded, function)()
+            result = getattr(bounded, function)()
         assert result.low <= getattr(math, function.replace("abs", "fabs"))(true) <= result.high
+
+    def test_of_what_underflows_and_overflows(self):
+        """Neither 0 nor infinity stands for a number that is not: nothing strict follows."""
+        least, most = Bounded.exact(1e-200), Bounded.exact(1e200)
+        with np.errstate(all="ignore"):
+            for tiny in (least * least, least / most, least ** Bounded.exact(2.0), (-most).exp()):
+                assert tiny.low <= 0.0 < tiny.high
+            for large in (
+                most * most,
+                most**most,
+                most.exp(),
+                Bounded.exact(1.7e308) + most * most,
+            ):
+                assert large.low < math.inf == large.high
+            known = {"alpha": least}
+            for text, violated in (("alpha*alpha > 0", False), ("0*alpha > 0", True)):
+                assert (violation(parse(text, known), known).low > 0.0) == violated, text
 
 
 class TestErrors:

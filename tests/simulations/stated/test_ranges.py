@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 import symbolic
+from dynamics.core.balls.intervals import Interval
 from dynamics.theory.data import Orbits, orbits
 from dynamics.theory.kernel import mean, mean_function
 from dynamics.theory.risk import StatedRisk
 from simulations.stated import examples, ranges
 from simulations.stated.law import law
-from simulations.stated.ranges import Range, bounds
+from simulations.stated.ranges import bounds
 from simulations.stated.runs import risk
 from symbolic.theory import load_theory
 from symbolic.theory.source import source
@@ -117,14 +118,18 @@ def known_data(known):
 
 
 @pytest.mark.parametrize(
-    ("what", "wrong"),
+    ("owner", "what", "wrong"),
     [
-        ("FUNCTIONS", {**ranges.FUNCTIONS, "softplus": lambda x: 0.4}),
-        ("_product", lambda one, other: Range(one.low * other.low, one.high * other.low)),
-        ("UNIT", Range(0.0, 0.0)),
+        (ranges, "FUNCTIONS", {**ranges.FUNCTIONS, "softplus": lambda x: Interval(0.4, 0.4)}),
+        (
+            Interval,
+            "__mul__",
+            lambda one, other: Interval(one.low * other.low, one.high * other.low),
+        ),
+        (ranges, "UNIT", Interval(0.0, 0.0)),
     ],
 )
-def test_a_wrong_rule_is_seen(what, wrong, monkeypatch, tmp_path):
+def test_a_wrong_rule_is_seen(owner, what, wrong, monkeypatch, tmp_path):
     theory, values, _ = prepared("positional", tmp_path)
     state = np.array([0.5, 0.2, -0.1])
     losses, slopes = one_by_one(*by_orbit(theory, values), values, state)
@@ -134,14 +139,14 @@ def test_a_wrong_rule_is_seen(what, wrong, monkeypatch, tmp_path):
         return np.abs(losses).max() <= loss and bool(np.all(np.abs(slopes) <= steep))
 
     assert holds()
-    monkeypatch.setattr(ranges, what, wrong)
+    monkeypatch.setattr(owner, what, wrong)
     assert not holds()
 
 
-def test_powers_and_ends():
-    assert ranges._power(Range(-2.0, 1.0), 2.0).low <= 0.0
-    close(ranges._power(Range(-2.0, 1.0), 3.0), [-8.0, 1.0], rel=1e-14)
-    assert ranges._power(Range(-1.0, 1.0), 0.5) == ranges.ANY
-    assert ranges._power(Range(0.0, 1.0), -1.0) == ranges.ANY
-    close(ranges._power(Range(4.0, 9.0), 0.5), [2.0, 3.0], rel=1e-14)
-    assert ranges._around([1.0]).low < 1.0 < ranges._around([1.0]).high
+def test_small_values_of_functions():
+    """Far left, 1 + tanh loses every digit of the logistic function."""
+    for name, value in (("sigmoid", math.exp(-40.0)), ("softplus", math.exp(-40.0))):
+        found = ranges.FUNCTIONS[name](Interval(-40.0, -40.0))
+        close([found.low, found.high], [value, value], rel=1e-14)
+    with np.errstate(under="ignore"):
+        assert ranges.FUNCTIONS["exp"](Interval(-800.0, -800.0)).high > 0.0
