@@ -95,10 +95,17 @@ def gradient_flow(
 
     try:
         path = integrate(
-            velocity, jacobian, np.array(start, float), horizon,
-            method=method, rtol=rtol, atol=atol, until=stop, progress=progress,
+            velocity,
+            jacobian,
+            np.array(start, float),
+            horizon,
+            method=method,
+            rtol=rtol,
+            atol=atol,
+            until=stop,
+            progress=progress,
             seconds=population.predicted_seconds,
-        )  # fmt: skip
+        )
     except PathInterrupted as interrupt:
         raise Interrupted(wrap(interrupt.path)) from None
     return wrap(path)

@@ -50,8 +50,12 @@ def attention_diversity(attention: Any, n: int = 10) -> np.ndarray:
         )
     patches = maps.shape[-1]
     side = math.isqrt(patches)
-    require(side >= 2 and side * side == patches, "attention", f"array of shape {maps.shape}",
-            "of shape (..., N^2, N^2) with N >= 2")  # fmt: skip
+    require(
+        side >= 2 and side * side == patches,
+        "attention",
+        f"array of shape {maps.shape}",
+        "of shape (..., N^2, N^2) with N >= 2",
+    )
     require(bool(np.isfinite(maps).all()), "attention", "array with nan or inf", "finite")
     whole = isinstance(n, (int, np.integer)) and not isinstance(n, bool)
     require(whole and 1 <= n <= patches, "n", n, f"an integer in 1..{patches}")

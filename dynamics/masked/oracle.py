@@ -43,8 +43,12 @@ class FullMaskedModel:
         P = problem.P
         self.dimension = d = P + sum(len(areas) for areas in problem.partitions)
         masks = comb(P, problem.masked)
-        require(problem.K * masks * P * d <= MAX_NUMBERS, "P", P,
-                f"small enough that all masks fit (here {masks} masks)")  # fmt: skip
+        require(
+            problem.K * masks * P * d <= MAX_NUMBERS,
+            "P",
+            P,
+            f"small enough that all masks fit (here {masks} masks)",
+        )
         visible = np.ones((masks, P))
         for row, masked in enumerate(combinations(range(P), problem.masked)):
             visible[row, list(masked)] = 0.0

@@ -59,8 +59,12 @@ def draw_tokens(
     """
     N, M, L = whole("N", N, 1, 10**7), problem.M, problem.L
     U = np.eye(2 * M, M) if patterns is None else numbers("patterns", patterns, (None, M))
-    require(np.abs(U.T @ U - np.eye(M)).max() < 1e-9, "patterns", "an array with other columns",
-            "orthonormal")  # fmt: skip
+    require(
+        np.abs(U.T @ U - np.eye(M)).max() < 1e-9,
+        "patterns",
+        "an array with other columns",
+        "orthonormal",
+    )
     norms = np.broadcast_to(np.asarray(noise, float), (N, L)) if np.ndim(noise) == 0 else noise
     norms = numbers("noise", norms, (N, L))
     require(bool((norms >= 0.0).all()), "noise", "an array with a negative entry", "0 or more")
@@ -187,9 +191,16 @@ def train_on_tokens(
                 K, Q = K + rate_KQ * Q @ G.T, Q + rate_KQ * K @ G
     history = History(*np.array(rows, float).T)
     return TokenTraining(
-        float(history.hinge[-1]), float(history.attention[-1]), F, W, V, K, Q,
-        history._replace(step=history.step.astype(np.int64)), status,
-    )  # fmt: skip
+        float(history.hinge[-1]),
+        float(history.attention[-1]),
+        F,
+        W,
+        V,
+        K,
+        Q,
+        history._replace(step=history.step.astype(np.int64)),
+        status,
+    )
 
 
 def _forward(tokens: Tokens, A: np.ndarray, H: np.ndarray, a: np.ndarray, attend: bool) -> _Pass:

@@ -17,7 +17,7 @@ from scipy import optimize, special
 
 from dynamics import Problem
 from dynamics.positional.baselines.set_finder import look_for_sets
-from dynamics.positional.oracle.expectation import checked_partition
+from dynamics.positional.partition import checked_partition
 from dynamics.positional.random_sets import sum_of_signs
 from dynamics.positional.samples import HeldOut, initial_weights, random_feature, sample, train
 from dynamics.positional.samples.data import draw_coefficients

@@ -1,6 +1,5 @@
 """Run claims, side by side if asked, store each at once, and keep the report up to date."""
 
-import io
 import json
 import time
 import traceback
@@ -19,8 +18,6 @@ from simulations.reproduction.outcome import Outcome
 from simulations.reproduction.record import without_folders
 from simulations.reproduction.report import write_report
 from simulations.reproduction.workers import measure_side_by_side
-
-DPI = 160
 
 
 @dataclass
@@ -254,6 +251,8 @@ def _of_outcome(claim: Any, outcome: Outcome) -> dict[str, Any]:
 
 
 def _drawn(figure: Figure, record: dict[str, Any]) -> tuple[str, bytes, Any]:
+    from simulations.figures import render
+
     attributes = {
         "title": figure.title,
         "caption": figure.caption,
@@ -263,16 +262,3 @@ def _drawn(figure: Figure, record: dict[str, Any]) -> tuple[str, bytes, Any]:
         "provenance": json.dumps(record["provenance"]),
     }
     return figure.name, render(figure), figure.data.assign_attrs(attributes | figure.data.attrs)
-
-
-def render(figure: Figure) -> bytes:
-    """Return a figure as PNG, without pyplot and its global state."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure as Canvas
-
-    canvas = Canvas(figsize=figure.size, dpi=DPI, layout="constrained")
-    FigureCanvasAgg(canvas)
-    figure.draw(canvas)
-    buffer = io.BytesIO()
-    canvas.savefig(buffer, format="png", dpi=DPI)
-    return buffer.getvalue()

@@ -10,7 +10,7 @@ from scipy.integrate import solve_ivp
 
 from dynamics import Trajectory, gradient_flow
 from dynamics.core.crossing import first_passage
-from dynamics.theory import closed
+from dynamics.theory import closure
 from simulations.stated.runs import risk
 from simulations.stated.two_layers import HEAD, NAMES, Entries, loss_of, slopes_of
 from symbolic.theory import Theory
@@ -93,15 +93,15 @@ def structure(theory: Theory, N: int, seed: int) -> Structure:
     ]
     start = entries.fixed(rng.normal(size=entries.size))
     start[np.abs(start) < ROUNDING] = 0.0
-    found = closed.discover(entries.gradient, start)
+    found = closure.discover(entries.gradient, start)
     idle = int((np.abs(slopes).max(axis=0) == 0.0).sum())
     counts = (
         entries.orbits,
         len(found.moves),
         int(found.moves.sum()),
-        int(closed.discover(entries.gradient, np.zeros(entries.size)).moves.sum()),
-        len(closed.linear(slopes)) - idle,
-        len(closed.closure(lambda x: slopes_of(N, x), np.zeros(n))),
+        int(closure.discover(entries.gradient, np.zeros(entries.size)).moves.sum()),
+        len(closure.linear(slopes)) - idle,
+        len(closure.closure(lambda x: slopes_of(N, x), np.zeros(n))),
     )
     return Structure(N, float(np.abs(differences).max()), counts)
 

@@ -68,9 +68,14 @@ class Batch(NamedTuple):
 
 
 def batch(
-    task: Task, images: np.ndarray, labels: np.ndarray, order: np.ndarray,
-    rng: np.random.Generator, *, augment: bool,
-) -> Batch:  # fmt: skip
+    task: Task,
+    images: np.ndarray,
+    labels: np.ndarray,
+    order: np.ndarray,
+    rng: np.random.Generator,
+    *,
+    augment: bool,
+) -> Batch:
     """Return images (B, height, width, channels) as patches in an order (D,) or (B, D).
 
     Shifts come before the permutation, and masks are drawn in the order of the image: another

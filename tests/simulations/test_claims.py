@@ -15,6 +15,7 @@ import xarray
 from matplotlib.figure import Figure as Canvas
 
 from dynamics import Problem
+from simulations.figures import render
 from simulations.files.as_json import plain
 from simulations.files.store import write_dataset
 from simulations.positional import runs

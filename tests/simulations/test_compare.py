@@ -82,14 +82,17 @@ class TestNumbers:
     def test_one_end_alone_is_a_number(self):
         assert changed(record(x_low=1.0), record(x_low=2.0)) == ["x_low"]
         assert changed(record(x=1.0, x_low=0.0, x_high=9.0), record(x=2.0)) == [
-            "x", "x_low", "x_high"
-        ]  # fmt: skip
+            "x",
+            "x_low",
+            "x_high",
+        ]
 
     def test_places_are_told_apart(self):
         old, new = record(at={"D": 8}, x=1.0), record(at={"D": 16}, x=1.0)
         assert [(c.old, c.new, c.at) for c in compare(old, new)] == [
-            (1.0, None, {"D": 8}), (None, 1.0, {"D": 16})
-        ]  # fmt: skip
+            (1.0, None, {"D": 8}),
+            (None, 1.0, {"D": 16}),
+        ]
 
 
 class TestVerdicts:

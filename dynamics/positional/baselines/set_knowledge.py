@@ -95,10 +95,13 @@ def _signs(
     rest = free - plus - minus
     with np.errstate(invalid="ignore", divide="ignore"):
         log = (
-            special.gammaln(free + 1.0) - special.gammaln(plus + 1.0) - special.gammaln(minus + 1.0)
+            special.gammaln(free + 1.0)
+            - special.gammaln(plus + 1.0)
+            - special.gammaln(minus + 1.0)
             - special.gammaln(np.maximum(rest, 0) + 1.0)
-            + special.xlogy(plus + minus, half) + special.xlogy(np.maximum(rest, 0), 1.0 - 2 * half)
-        )  # fmt: skip
+            + special.xlogy(plus + minus, half)
+            + special.xlogy(np.maximum(rest, 0), 1.0 - 2 * half)
+        )
     law = np.where(rest >= 0, np.exp(log), 0.0)
     subsets = np.array([math.comb(k, C) for k in range(int(n[-1]) + given + 1)], dtype=np.int64)
     excess = (L - known) * (subsets[plus + given] - subsets[minus])
@@ -146,9 +149,11 @@ def least_samples(problem: Problem, threshold: float) -> int:
     """
     errors = _errors(problem)
     require(
-        threshold > errors[-1], "threshold", threshold,
+        threshold > errors[-1],
+        "threshold",
+        threshold,
         f"above {errors[-1]:.3g}, the error with all sets known",
-    )  # fmt: skip
+    )
     law, N = np.eye(1, problem.L + 1)[0], 0
     while law @ errors > threshold:
         law, N = _draw(law), N + 1

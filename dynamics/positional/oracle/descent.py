@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynamics.core.arrays import real_array, unit_vector
 from dynamics.core.checks import finite, require
 from dynamics.core.errors import ParameterError
 from dynamics.positional.oracle.expectation import (
@@ -17,10 +18,8 @@ from dynamics.positional.oracle.expectation import (
     Array,
     FullPopulation,
     FullValue,
-    checked_partition,
-    real_array,
-    unit_vector,
 )
+from dynamics.positional.partition import checked_partition
 from dynamics.positional.problem import Problem, State
 
 __all__ = [

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dynamics.core.arrays import unit_vector
 from dynamics.core.checks import require
 from dynamics.core.errors import ParameterError
 from dynamics.positional.labelling import threshold
-from dynamics.positional.oracle.expectation import checked_partition, unit_vector
+from dynamics.positional.partition import checked_partition
 from dynamics.positional.problem import Problem
 
 _SHARE_OF_MEMORY = 0.8
@@ -149,8 +150,10 @@ def check_data(problem: Problem, X: np.ndarray, y: np.ndarray | None = None) -> 
     shape = (problem.D, problem.dimension)
     require(
         X.ndim == 3 and X.shape[0] >= 1 and X.shape[1:] == shape,
-        "the shape of X", X.shape, f"(N, {shape[0]}, {shape[1]})",
-    )  # fmt: skip
+        "the shape of X",
+        X.shape,
+        f"(N, {shape[0]}, {shape[1]})",
+    )
     if y is not None:
         y = np.asarray(y)
         require(y.shape == X.shape[:1], "the shape of y", y.shape, f"({X.shape[0]},)")

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dynamics.core.arrays import real_array
 from dynamics.core.checks import finite, require
-from dynamics.positional.oracle.expectation import real_array
 from dynamics.positional.problem import Problem
 from dynamics.positional.samples.data import count
 from dynamics.positional.samples.gradient import EmpiricalRisk

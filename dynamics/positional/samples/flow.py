@@ -98,9 +98,14 @@ def train_by_flow(
         settings = {"method": method, "rtol": rtol, "atol": atol, "horizon": horizon}
         settings |= {"samples": risk.N, "dtype": str(X.dtype)}
         return TrainingResult(
-            problem, *unpack(path.points[-1]), History.of(rows, states if keep_states else None),
-            path.status, path.message, settings, path.stats,
-        )  # fmt: skip
+            problem,
+            *unpack(path.points[-1]),
+            History.of(rows, states if keep_states else None),
+            path.status,
+            path.message,
+            settings,
+            path.stats,
+        )
 
     begin = np.concatenate([start_v, start_A[off]])
     try:

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynamics.positional.oracle.expectation import checked_partition, real_array
+from dynamics.core.arrays import real_array
+from dynamics.positional.partition import checked_partition
 from dynamics.positional.problem import Problem
 from dynamics.positional.samples.data import (
     count,

@@ -10,11 +10,12 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dynamics.core.arrays import real_array
 from dynamics.core.checks import finite, require
 from dynamics.core.errors import ParameterError
 from dynamics.core.schedule import recorded_steps
 from dynamics.core.trajectory import Status
-from dynamics.positional.oracle.expectation import checked_partition, real_array
+from dynamics.positional.partition import checked_partition
 from dynamics.positional.problem import Problem
 from dynamics.positional.samples.checkpoint import Checkpoint, fingerprint
 from dynamics.positional.samples.curvature import stability
@@ -169,9 +170,15 @@ def _largest_stable(
     rate = settings["learning_rate"]
     trained = {"A": "A", "v": "v"}.get(settings["trainable"], "both")
     return stability(
-        problem, risk.X, risk.y, A, v, block=trained, momentum=settings["momentum"],
+        problem,
+        risk.X,
+        risk.y,
+        A,
+        v,
+        block=trained,
+        momentum=settings["momentum"],
         relative=(settings["learning_rate_A"] / rate, settings["learning_rate_v"] / rate),
-    ).learning_rate  # fmt: skip
+    ).learning_rate
 
 
 def _settings(
@@ -348,7 +355,12 @@ class _Run:
         states = [self.states[i] for i in kept] if self.keep_states else None
         stats = {"evaluations": self.evaluations, "steps": self.state.step, "rise": self.state.rise}
         return TrainingResult(
-            self.problem, self.state.A, self.state.v,
+            self.problem,
+            self.state.A,
+            self.state.v,
             History.of([self.rows[i] for i in kept], states),
-            status, message, dict(self.settings), stats,
-        )  # fmt: skip
+            status,
+            message,
+            dict(self.settings),
+            stats,
+        )

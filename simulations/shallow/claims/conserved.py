@@ -7,7 +7,7 @@ import numpy as np
 import xarray
 
 from dynamics.shallow import oracle
-from dynamics.theory.closed import quadratic
+from dynamics.theory.closure import quadratic
 from simulations.figures import report_figure
 from simulations.reproduction.claim import (
     CheckedTable,

@@ -97,11 +97,18 @@ class TestJudgesBothWays:
             (None, -4.0, -3.49, FINDING),
             (None, -3.51, -3.0, FINDING),
             (None, -3.49, -3.0, FAILS),
-            *((ratio, *ends) for ratio in (1.0, 3.0) for ends in (
-                (-2.49, -1.0, HOLDS), (-2.51, -1.0, FINDING),
-                (-3.0, -2.49, FINDING), (-3.0, -2.51, FAILS))),
+            *(
+                (ratio, *ends)
+                for ratio in (1.0, 3.0)
+                for ends in (
+                    (-2.49, -1.0, HOLDS),
+                    (-2.51, -1.0, FINDING),
+                    (-3.0, -2.49, FINDING),
+                    (-3.0, -2.51, FAILS),
+                )
+            ),
         ],
-    )  # fmt: skip
+    )
     def test_samples_by_the_interval_of_each_slope(self, regime, ratio, low, high, part):
         """Trained on the statement is not excluded: it holds in one regime only."""
         slopes = {(name, None): (-4.2, -4.5, -3.9) for name in ("first order", "hinge", "slides")}
@@ -231,8 +238,16 @@ def attention() -> Found:
     """Return what `li-proposition-2` looks at where the curve is the slides' and C is 0."""
     table = Table([0.1], [3.0], *(np.zeros((1, 1, 2)) for _ in range(2)), np.zeros((1, 2)))
     curve = np.array(READ)[:, None] + [-0.001, 0.001]
-    return Found(curve, np.array([0.79]), np.array([0.8]), -1.4, 0.0,
-                 np.array([0.01]), np.array([0.03, 0.001]), table)  # fmt: skip
+    return Found(
+        curve,
+        np.array([0.79]),
+        np.array([0.8]),
+        -1.4,
+        0.0,
+        np.array([0.01]),
+        np.array([0.03, 0.001]),
+        table,
+    )
 
 
 def test_the_oracle_tells_another_rate(monkeypatch):
@@ -307,8 +322,13 @@ class TestRuns:
         from dynamics import gradient_descent
 
         found = runs.descend(self.PROBLEM, runs.symmetric_start(self.PROBLEM), 0.1, 0.7)
-        run = gradient_descent(ShallowPopulation(self.PROBLEM), learning_rate=0.1, steps=40,
-                               record="linear", records=41)  # fmt: skip
+        run = gradient_descent(
+            ShallowPopulation(self.PROBLEM),
+            learning_rate=0.1,
+            steps=40,
+            record="linear",
+            records=41,
+        )
         within(found.hinge[:41], run.loss, 1e-12)
         within(found.attention[:41], run.attention, 1e-12)
 
