@@ -549,7 +549,7 @@ class TestReproduce:
         monkeypatch.setattr(os, "replace", full)
         assert main(["reproduce", *INLINE, "--out", str(tmp_path)]) == 1
         error = capsys.readouterr().err
-        assert "two.json.sha256: No space left on device; claims finished before are kept" in error
+        assert "two.json: No space left on device; claims finished before are kept" in error
 
     def test_real_ctrl_c_of_a_real_process(self, tmp_path):
         """SIGINT while a claim runs: the finished one is kept, the exit code is 130."""

@@ -94,7 +94,7 @@ def test_inside_one_long_kernel(tmp_path):
 @pytest.mark.slow
 @pytest.mark.skipif(not os.path.isdir("/proc"), reason="processes are looked for in /proc")
 @pytest.mark.parametrize(
-    ("sign", "delay"), [("*.json", 0.0), ("*.json", 0.3), ("*.json", 1.5), ("blocks/*.nc", 0.0)]
+    ("sign", "delay"), [("*.json", 0.0), ("*.json", 0.3), ("*.json", 1.5), ("blocks/*.json", 0.0)]
 )
 def test_in_the_first_seconds_of_a_sweep(tmp_path, sign, delay):
     """While it compiles, starts its workers, or computes: one sentence, and no process is left."""

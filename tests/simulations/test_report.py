@@ -12,7 +12,6 @@ from simulations.files.store import StoreError
 from simulations.reproduction.claim import Context, Headline, Outcome, Verdict
 from simulations.reproduction.folder import ReportFolder
 from simulations.reproduction.measured import measured_at
-from simulations.reproduction.record import is_record
 from simulations.reproduction.registry import claim_ids, load
 from simulations.reproduction.report import MEANING, rerun, show, write_report
 from simulations.reproduction.run import measure, reproduce
@@ -196,17 +195,6 @@ class TestFindings:
         text = self.page_of(tmp_path, summary="Errs at 0.5 (it; us); not beyond. The rest; or so.")
         assert "<td>Errs at 0.5 (it; us); not beyond.</td>" in text
         assert "<li>The rest; or so.</li>" in text
-
-    def test_a_record_of_before_findings_is_read(self, tmp_path):
-        record, _ = measure(claim("one"), Context(quick=True), stamp=STAMP)
-        assert record["finding"] == ""
-        assert record["headline"] is None
-        assert is_record(record)
-        added = ("finding", "headline", "amended")
-        old = {key: value for key, value in record.items() if key not in added}
-        assert is_record(old)
-        assert not is_record(record | {"finding": 3})
-        assert not is_record(record | {"headline": 3})
 
     def test_statement_figure_headline_finding_numbers(self, tmp_path):
         words = {
