@@ -26,7 +26,7 @@ from simulations.files.store import (
     write_record,
 )
 
-_CHECKPOINTS = (".npz", ".json")
+_CHECKPOINT = ".npz"
 
 
 class StoredReport(ResultFolder):
@@ -200,7 +200,7 @@ class ReportFolder(StoredReport):
         folder = self.scratch(claim)
         remove_partial(folder)
         for file in folder.glob("*"):
-            if file.suffix in _CHECKPOINTS and file.is_file():
+            if file.suffix == _CHECKPOINT and file.is_file():
                 remove(file)
         self._remove_if_empty(folder, folder.parent)
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynamics.core.checks import require
+from dynamics.core.checks import integer, require
 from dynamics.core.errors import ParameterError
 from dynamics.positional.labelling import threshold
 from dynamics.positional.oracle.expectation import checked_partition, unit_vector
@@ -58,7 +58,7 @@ def sample(
         An argument outside its domain, or data that do not fit into the memory of this computer.
     """
     dtype = real_type(dtype)
-    N = count("N", N)
+    N = integer("N", N, 1)
     w = feature(problem, w_star)
     partition = checked_partition(problem, partition)
     shape = (N, problem.D, problem.dimension)
@@ -167,13 +167,6 @@ def real_type(dtype: Any) -> np.dtype[Any]:
     require(kind in (np.float64, np.float32), "dtype", dtype, "float64 or float32")
     assert kind is not None
     return kind
-
-
-def count(name: str, value: Any, least: int = 1) -> int:
-    """Return a whole number at least ``least``, or refuse."""
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    require(whole and value >= least, name, value, f"an integer, at least {least}")
-    return int(value)
 
 
 def physical_memory() -> int:
