@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
-from dynamics.core.checks import require, whole
+from dynamics.core.checks import integer, require
 from dynamics.core.errors import ParameterError
 from dynamics.core.placed import BLOCK, ROUNDING, Form, against
 
@@ -191,7 +191,7 @@ def without_class_token(attention: Any, tokens: int = 1) -> np.ndarray:
         As :func:`attention_locality`; and if a row has no weight on any patch.
     """
     weights = _weights(attention)
-    tokens = whole("tokens", tokens, 0, weights.shape[-1] - 1)
+    tokens = integer("tokens", tokens, 0, weights.shape[-1] - 1)
     kept = weights[..., tokens:, tokens:]
     sums = kept.sum(axis=-1, keepdims=True)
     require(
@@ -293,8 +293,8 @@ def _measured(
     """Return the measures of checked maps."""
     grid = _checked_grid(maps.shape[-1], grid)
     require(null in NULLS, "null", repr(null), " or ".join(map(repr, NULLS)))
-    draws = whole("draws", draws, 1, 100_000)
-    rng = np.random.default_rng(whole("seed", seed, 0, 2**63 - 1))
+    draws = integer("draws", draws, 1, 100_000)
+    rng = np.random.default_rng(integer("seed", seed, 0, 2**63 - 1))
     places = np.array([_relabelled(grid, null, rng) for _ in range(draws)])
     flat = maps.reshape(-1, *maps.shape[-2:])
     found: list[dict[str, list[np.ndarray]]] = []

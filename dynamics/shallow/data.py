@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dynamics.core.checks import require, whole
+from dynamics.core.checks import integer, require
 from dynamics.core.errors import ParameterError
 from dynamics.shallow.kernels import Samples
 from dynamics.shallow.problem import ShallowProblem
@@ -103,7 +103,7 @@ def sample(problem: ShallowProblem, N: int, rng: np.random.Generator) -> Counts:
     one (``background="single"``). Of its tokens ``problem.queried`` are queried, without
     replacement. Raises ParameterError unless N is an integer from 1 to 10^8.
     """
-    N = whole("N", N, 1, 10**8)
+    N = integer("N", N, 1, 10**8)
     irrelevant, M = problem.irrelevant, problem.M
     labels = np.where(rng.random(N) < 0.5, 1.0, -1.0)
     counts = np.zeros((N, M), np.int64)

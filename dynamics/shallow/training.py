@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dynamics.core.checks import finite, require, whole
+from dynamics.core.checks import finite, integer, require
 from dynamics.core.errors import ParameterError
 from dynamics.core.trajectory import Status
 from dynamics.shallow import kernels
@@ -123,7 +123,7 @@ def train_on_counts(
     V = numbers("V", V, (W.shape[0], M))
     K = numbers("K", K, (None, M))
     Q = numbers("Q", Q, K.shape)
-    steps = whole("steps", steps, 0, _MOST_STEPS)
+    steps = integer("steps", steps, 0, _MOST_STEPS)
     rates = finite("learning_rate", learning_rate), finite("learning_rate_KQ", learning_rate_KQ)
     for name, rate in zip(("learning_rate", "learning_rate_KQ"), rates):
         require(rate >= 0.0, name, rate, "0 or more")
@@ -137,7 +137,7 @@ def train_on_counts(
     held_out = None if test is None else checked(*test)
     if held_out is not None:
         require(held_out.keys.shape[1] == M, "patterns in test", held_out.keys.shape[1], str(M))
-    marks = np.unique([0, steps, *(whole("records", step, 0, steps) for step in records)])
+    marks = np.unique([0, steps, *(integer("records", step, 0, steps) for step in records)])
 
     rows, step, status = [], 0, Status.COMPLETED
     for mark in marks.tolist():

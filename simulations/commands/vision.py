@@ -93,11 +93,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Train, measure, print."""
-    from dynamics.core.checks import whole
+    from dynamics.core.checks import integer
     from simulations.vision import INSTALL
     from simulations.vision.data import load
 
-    seeds = range(whole("seeds", args.seeds, 1, 1000))
+    seeds = range(integer("seeds", args.seeds, 1, 1000))
     if args.out is not None:
         refuse_to_replace("--out", args.out, force=args.force)
     try:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dynamics import ParameterError
-from dynamics.core.checks import finite, require, whole
+from dynamics.core.checks import finite, integer, require
 from simulations.falsify.trial import Conjecture, Filter, Result, Trial, attempt, confirm
 from simulations.theories import DEFAULT, command, load
 from simulations.theory import Case, Theory
@@ -140,7 +140,7 @@ def falsify(
     search = _Search(
         Conjecture(conjecture, theory),
         Filter(where, theory) if where is not None else None,
-        chosen, budget, whole("seed", seed, 0, 2**63), most, progress,
+        chosen, budget, integer("seed", seed, 0, 2**63), most, progress,
     )  # fmt: skip
     return search.run()
 

@@ -1,7 +1,7 @@
 """Fine-tuning where only a share of the sets is that of the pre-training (Section 5)."""
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynamics import Problem
+from dynamics.core.checkpoint import computed_once
 from dynamics.positional.baselines.changed_sets import changed_error, changed_order, kept_error
 from dynamics.positional.baselines.set_knowledge import bayes_error
 from dynamics.positional.samples import HeldOut, initial_weights, random_feature, sample
-from simulations.files.store import read_json, write_json
 from simulations.positional.learners import MIDDLE
 from simulations.positional.training_runs import HELD_OUT_SEED
 from simulations.positional.transfer_runs import OMEGA, downstream, fine_tuned_error, pretrained
@@ -53,17 +53,18 @@ def sweeps(
     problem = downstream(D, MIDDLE)
     found: dict[float, Sweep] = {}
     for number, share in enumerate(shares, start=1):
-        kept = None if scratch is None else scratch / f"partial-{D}-{share:g}-{seed}.json"
-        errors = None if kept is None else read_json(kept)
-        if errors is None:
-            errors = [
-                [test_error(problem, share, N, run, seed) for run in range(runs)] for N in sizes
-            ]
-            if kept is not None:
-                write_json(kept, errors)
-        found[share] = Sweep(f"share {share:g}", problem, sizes, np.array(errors))
+        name = f"partial-{D}-{share:g}-{seed}"
+        path = None if scratch is None else scratch / f"{name}.npz"
+        errors = computed_once(path, name, partial(_errors, problem, share, sizes, runs, seed))
+        found[share] = Sweep(f"share {share:g}", problem, sizes, errors)
         progress(number / len(shares))
     return found
+
+
+def _errors(
+    problem: Problem, share: float, sizes: tuple[int, ...], runs: int, seed: int
+) -> list[list[float]]:
+    return [[test_error(problem, share, N, run, seed) for run in range(runs)] for N in sizes]
 
 
 @cache

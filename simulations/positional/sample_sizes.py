@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from dynamics import Problem
+from dynamics.core.checkpoint import computed_once
 from dynamics.positional.samples import initial_weights, sample, train
-from simulations.files.store import read_json, write_json
 from simulations.positional.training_runs import LARGER, SMALL, Window, window
 from simulations.reproduction import intervals
 
@@ -123,7 +123,7 @@ def scan(
             if N in known:
                 first[row, number], lost[row, number] = _times(known[N][number])
             else:
-                first[row, number], lost[row, number] = _kept(
+                first[row, number], lost[row, number] = _stored(
                     scratch,
                     f"loss-{loss.problem.D}-{N}-{loss.horizon}-{seed}-{number}",
                     partial(_lost, loss, N, seed, number),
@@ -131,7 +131,7 @@ def scan(
             progress(float(next(done)))
     for row, D in enumerate(need.sizes):
         for number in range(need.runs):
-            (needed[row, number],) = _kept(
+            (needed[row, number],) = _stored(
                 scratch,
                 f"need-{D}-{need.qD:g}-{seed}-{number}",
                 partial(_needed, need.problem(D), seed, number),
@@ -225,15 +225,6 @@ def follow(
     return window(seen)
 
 
-def _kept(
-    scratch: Path | None, name: str, measure: Callable[[], Sequence[float]]
-) -> Sequence[float]:
-    """Return what a file of the scratch folder says, else measure and write it."""
-    if scratch is None:
-        return measure()
-    path = scratch / f"{name}.json"
-    if path.exists():
-        return [float(value) for value in read_json(path)]
-    values = measure()
-    write_json(path, [str(value) for value in values])
-    return values
+def _stored(scratch: Path | None, name: str, compute: Callable[[], Sequence[float]]) -> np.ndarray:
+    """Return the numbers in a checkpoint of the scratch folder, else compute and store them."""
+    return computed_once(None if scratch is None else scratch / f"{name}.npz", name, compute)

@@ -8,7 +8,7 @@ group of runs with pre-training and held-out samples of its own (`transfer_stati
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,12 +16,12 @@ import numpy as np
 from scipy import optimize, special
 
 from dynamics import Problem
+from dynamics.core.checkpoint import computed_once
 from dynamics.positional.baselines.set_finder import look_for_sets
 from dynamics.positional.partition import checked_partition
 from dynamics.positional.random_sets import sum_of_signs
 from dynamics.positional.samples import HeldOut, initial_weights, random_feature, sample, train
 from dynamics.positional.samples.data import draw_coefficients
-from simulations.files.store import read_json, write_json
 from simulations.positional.learners import (
     EASY,
     FINDER,
@@ -166,22 +166,18 @@ def sweeps(
     found = {}
     for number, entry in enumerate(wanted, start=1):
         parts = (entry.learner, f"{entry.qD:g}", entry.D, entry.sizes[0], entry.runs, seed)
-        name = "-".join(map(str, parts)).replace(" ", "-") + ".json"
-        kept = None if scratch is None else scratch / name
-        errors = None if kept is None else read_json(kept)
-        if errors is None:
-            errors = [_errors(entry, N, seed) for N in entry.sizes]
-            if kept is not None:
-                write_json(kept, errors)
+        name = "-".join(map(str, parts)).replace(" ", "-")
+        path = None if scratch is None else scratch / f"{name}.npz"
+        errors = computed_once(path, name, partial(_errors, entry, seed))
         problem = downstream(entry.D, entry.qD)
-        found[entry] = Sweep(entry.learner, problem, entry.sizes, np.array(errors))
+        found[entry] = Sweep(entry.learner, problem, entry.sizes, errors)
         progress(number / len(wanted))
     return found
 
 
-def _errors(entry: Entry, N: int, seed: int) -> list[float]:
-    problem = downstream(entry.D, entry.qD)
-    return [test_error(entry.learner, problem, N, number, seed) for number in range(entry.runs)]
+def _errors(entry: Entry, seed: int) -> list[list[float]]:
+    problem, runs = downstream(entry.D, entry.qD), range(entry.runs)
+    return [[test_error(entry.learner, problem, N, run, seed) for run in runs] for N in entry.sizes]
 
 
 @cache

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dynamics.core.checks import require, whole
+from dynamics.core.checks import integer, require
 from simulations.vision import cnn
 from simulations.vision.patches import fold, unfold
 
@@ -54,7 +54,7 @@ class Model:
     def __post_init__(self) -> None:
         require(self.kind in KINDS, "kind", repr(self.kind), f"one of {', '.join(KINDS)}")
         for name in ("patch", "width", "depth", "heads", "hidden"):
-            whole(name, getattr(self, name), 1, _WIDEST)
+            integer(name, getattr(self, name), 1, _WIDEST)
         require(
             self.width % self.heads == 0, "heads", self.heads, f"a divisor of width = {self.width}"
         )

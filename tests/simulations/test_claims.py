@@ -28,7 +28,6 @@ from simulations.positional.claims.sigma_a_breaks_symmetry import judge as judge
 from simulations.positional.courses import Course
 from simulations.reproduction.outcome import Claim, Context, Verdict
 from simulations.reproduction.registry import claim_ids, load, texts
-from simulations.reproduction.run import render
 from tests.closeness import close
 from tests.simulations.quick import figures, is_converted, outcome, result, verdict
 

@@ -29,10 +29,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from dynamics.core.checks import require
+from dynamics.core.checks import integer, require
 from dynamics.positional.problem import Problem
 from dynamics.positional.random_sets import sum_of_signs
-from dynamics.positional.samples.data import count
 
 Array = NDArray[np.float64]
 
@@ -65,7 +64,7 @@ def bayes_error(problem: Problem, known: int) -> BayesError:
         Unless ``0 <= known <= L``, or if T does not fit into an integer.
     """
     L, C = problem.L, problem.C
-    known = count("known", known, 0)
+    known = integer("known", known, 0)
     require(known <= L, "known", known, f"at most L = {L}")
     wrong = ties = 0.0
     if known:
@@ -136,7 +135,7 @@ def coupon_collector(L: int) -> float:
 
 def least_error(problem: Problem, N: int) -> float:
     """Return a lower bound of the mean error of any learner from N samples (see above)."""
-    return float(met_sets(problem.L, count("N", N, 0)) @ _errors(problem))
+    return float(met_sets(problem.L, integer("N", N, 0)) @ _errors(problem))
 
 
 def least_samples(problem: Problem, threshold: float) -> int:

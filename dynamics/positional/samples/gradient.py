@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynamics.core.arrays import real_array
+from dynamics.core.checks import integer
 from dynamics.positional.problem import Problem
-from dynamics.positional.samples.data import check_data, count
+from dynamics.positional.samples.data import check_data
 from dynamics.positional.samples.kernels import (
     descend_at_fixed_scores,
     sums_at_fixed_scores,
@@ -82,7 +83,7 @@ class EmpiricalRisk:
         self.X = np.ascontiguousarray(X)
         self.y = labels.astype(X.dtype)
         available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-        self.threads = available if threads is None else count("threads", threads)
+        self.threads = available if threads is None else integer("threads", threads, 1)
         D, d, filled = problem.D, problem.dimension, lanes(X.dtype)
         self.wide = -(-D // filled) * filled
         self.fresh = fresh(d, X.dtype)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dynamics.core.checks import require, whole
+from dynamics.core.checks import integer, require
 from dynamics.core.errors import ParameterError
 
 
@@ -152,7 +152,7 @@ def image_set(
     if classes:
         _check_classes(name, train.labels)
     if limit is not None and validation is None:
-        limit = whole("limit", limit, 10 * max(classes, 1), 10**9)
+        limit = integer("limit", limit, 10 * max(classes, 1), 10**9)
         if limit < len(train):
             train, _ = split(train, limit / len(train), rng)
     if validation is None:

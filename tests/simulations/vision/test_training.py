@@ -204,7 +204,7 @@ class TestTraining:
         with pytest.raises(KeyboardInterrupt):
             train(*arguments, progress=stop, checkpoint=file)
         assert file.exists()
-        with pytest.raises(ParameterError, match=r"checkpoint = .* one of this run"):
+        with pytest.raises(ParameterError, match=r"checkpoint = .* of another run"):
             train(*arguments[:3], (2, 3), checkpoint=file)
         seen = []
         resumed = train(*arguments, progress=seen.append, checkpoint=file)
