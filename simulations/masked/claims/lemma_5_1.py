@@ -11,6 +11,7 @@ from simulations.masked.runs import Speeds
 from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import measured_at
 from simulations.reproduction.proofs import decided, share_decided
+from simulations.seeds import seeds_of
 from symbolic.masked import lemma_5_1
 
 #: Rounding of sums over 70 masks is 1e-15; a wrong factor gives 1e-3 or more.
@@ -32,7 +33,7 @@ def run(context: Context) -> Outcome:
     rises = {problem: greatest_global_speed(runs.speeds(problem)) for problem in problems}
     own = min(least_own_speed(runs.speeds(problem)) for problem in problems)
     each = 2 if context.quick else 12
-    many, seeds = each * SEEDS, range(context.seed, context.seed + SEEDS)
+    many, seeds = each * SEEDS, seeds_of(context.seed, SEEDS)
     ensemble = [runs.speeds(p) for seed in seeds for p in runs.random_problems(each, seed)]
     random = max(map(greatest_global_speed, ensemble))
     own = min(own, *map(least_own_speed, ensemble))

@@ -15,6 +15,7 @@ from simulations.positional.figures import gaussian_patches as figures
 from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.intervals import of_mean
 from simulations.reproduction.measured import Measured, Row, interval, measured_at
+from simulations.seeds import seeds_of
 
 #: A test error below this share of the linear level counts as small.
 SMALL = 0.5
@@ -93,10 +94,10 @@ def _architectures(quick: bool, thorough: bool, seed: int) -> list[Architecture]
         return Student("heads", heads=count, encoding=16, init=4.0)
 
     gram = Student("gram", encoding=16, init=1.0)
-    seeds = tuple(range(seed, seed + 5))
+    seeds = tuple(seeds_of(seed, 5))
     if quick:
         return [
-            Architecture("6 heads, 4 filters", own, heads(6), 1e-2, 900, (seed, seed + 1)),
+            Architecture("6 heads, 4 filters", own, heads(6), 1e-2, 900, seeds[:2]),
             Architecture("$A=P^\\top P$, 1 filter", shared, gram, 2e-2, 400, seeds[:2]),
             Architecture("$A=P^\\top P$, 4 filters", own, gram, 2e-2, 300, seeds[:1]),
         ]

@@ -16,6 +16,7 @@ from simulations.positional.runs import describe
 from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import measured_at
 from simulations.reproduction.proofs import decided, share_decided
+from simulations.seeds import seeds_of
 from symbolic.core.proof import Proof
 from symbolic.positional import lemma_4_1
 
@@ -74,7 +75,7 @@ def run(context: Context) -> Outcome:
         {
             "problems": [asdict(path.problem) for path in paths],
             "steps": steps,
-            "seeds": list(range(context.seed, context.seed + runs.SEEDS)),
+            "seeds": seeds_of(context.seed, runs.SEEDS),
             "steps of all seeds but the first": steps // 5,
             "proofs": [proof.parameters for proof in proofs],
             "proof": lemma_4_1.CLAIM,

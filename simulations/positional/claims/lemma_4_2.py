@@ -16,6 +16,7 @@ from simulations.positional.runs import describe, or_word, place
 from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import Measured, measured_at
 from simulations.reproduction.proofs import decided, share_decided
+from simulations.seeds import seeds_of
 from symbolic.positional import lemma_4_2
 
 _HORIZON = 1e4
@@ -59,7 +60,7 @@ def run(context: Context) -> Outcome:
         {
             "problems": [asdict(p) for p in (*runs.FULL_PROBLEMS, base)],
             "steps": steps,
-            "seeds": list(range(context.seed, context.seed + runs.SEEDS)),
+            "seeds": seeds_of(context.seed, runs.SEEDS),
             "steps of all seeds but the first": steps // 5,
         },
         f"{count} exact identities ({general} of them for every D and d and any A), "

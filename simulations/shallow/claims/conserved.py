@@ -10,6 +10,7 @@ from dynamics.theory.closed import quadratic
 from simulations.figures import report_figure
 from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import Measured, measured_at
+from simulations.seeds import seed_at
 from simulations.shallow.figures import conserved
 
 #: m, p, d and b of each draw: W_O (m, p), W_V (p, d), W_K and W_Q (b, d).
@@ -26,7 +27,7 @@ def run(context: Context) -> Outcome:
     shapes = SHAPES[:2] if context.quick else SHAPES
     found = []
     for number, shape in enumerate(shapes):
-        found.append(discovered(shape, context.seed + number))
+        found.append(discovered(shape, seed_at(context.seed, number)))
         context.progress((number + 1) / len(shapes))
     measured: list[Measured] = []
     for shape, one in zip(shapes, found):

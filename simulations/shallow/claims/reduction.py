@@ -10,6 +10,7 @@ from dynamics.shallow.gram import conserved, gram
 from simulations.figures import report_figure
 from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import Measured, measured_at
+from simulations.seeds import seed_at
 from simulations.shallow.figures import reduction
 from simulations.shallow.runs import random_start
 
@@ -32,7 +33,7 @@ def run(context: Context) -> Outcome:
     measured: list[Measured] = []
     curves, moved = [], []
     for number, draw in enumerate(draws):
-        curve, reach = compare(draw, context.seed + number)
+        curve, reach = compare(draw, seed_at(context.seed, number))
         curves.append(curve)
         moved.append(reach)
         M, d, m = draw[:3]
