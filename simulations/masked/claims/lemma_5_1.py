@@ -121,11 +121,11 @@ def _figure(courses: dict[str, Speeds]) -> Any:
 
 
 def _finding(outcome: Outcome) -> str:
-    own = outcome.number("own_speed")
-    rise = max(outcome.number("rise_random"), *outcome.values("rise"))
+    own = min(outcome.number("own_speed"), 0.0)
+    rise = max(RISE, outcome.number("rise_random"), *outcome.values("rise"))
     return (
         f"{share_decided(outcome)}; dPhi_n/dt is at least {own:.1g} and dPhi_1/dt of a local patch "
-        f"at most {rise:.1g} (relative)."
+        f"at most {rise:.0e} (relative)."
     )
 
 

@@ -104,9 +104,10 @@ def judge(found: Evidence) -> tuple[Verdict, str]:
 
 def _finding(outcome: Outcome) -> str:
     found, kept = outcome.values("discovered"), outcome.values("conserved")
+    same = max(outcome.number("largest_difference"), TOLERANCE)
     return (
         f"{max(found)} values move in the full gradient ({min(found)} where areas are alike), "
-        f"{max(kept)} sums are conserved; agreement {outcome.number('largest_difference'):.0e}."
+        f"{max(kept)} sums are conserved; agreement {same:.0e}."
     )
 
 

@@ -145,7 +145,7 @@ def _finding(outcome: Outcome) -> str:
     )
     return (
         f"Errors are at most {worst:.2g} of their certified bounds; samples lie within "
-        f"{apart:.2g} standard errors."
+        f"{max(apart, SIGMAS):.2g} standard errors."
     )
 
 

@@ -158,7 +158,7 @@ def _numbers(data: xarray.Dataset, seed: int) -> list[Measured]:
         for key, label in kinds.items():
             name, values = key.replace(" ", "_"), one[key].values
             rows.append((name, f"{label}, mean", float(values.mean())))
-            if values.size > 2:
+            if values.size > 1:
                 rows += interval(name, label, *of_mean(values))
         measured += measured_at(
             {"architecture": _plain(str(architecture))},
@@ -191,11 +191,14 @@ def _figure(data: xarray.Dataset, quick: bool) -> Any:
 
 def _finding(outcome: Outcome) -> str:
     first = outcome.numbers("worst_error")[0]
-    low, high = (outcome.number(f"{end}_auc", **first.at) for end in ("least", "greatest"))
-    level = outcome.number("linear_level")
+    low, high, least, greatest = (
+        max(outcome.number(f"{name}_{end}", **first.at), 0.0)
+        for name in ("error", "auc")
+        for end in ("low", "high")
+    )
     return (
-        f"{first.at['architecture']}: error of its runs at most {first.value:.2%} (linear "
-        f"{level:.2%}), AUC of P^T P for pairs in a set {low:.2f} to {high:.2f}."
+        f"{first.at['architecture']}, means (95 %): error {low:.1%} to {high:.1%} (linear "
+        f"{outcome.number('linear_level'):.0%}), AUC of P^T P {least:.2f} to {greatest:.2f}."
     )
 
 

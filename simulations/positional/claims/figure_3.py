@@ -130,9 +130,10 @@ def gather_data_point(problem: Problem, seed: int) -> xarray.Dataset:
 
 def _finding(outcome: Outcome) -> str:
     minus, plus, f_star = (outcome.number(name) for name in ("minus", "plus", "f_star"))
+    more, sign = ("more" if minus > plus else "not more"), (">" if f_star > 0.0 else "<=")
     return (
-        f"{minus} patches hold -1 and {plus} hold +1, yet f* = {f_star:g}: outvoted, as "
-        f"{outcome.number('outvoted_exact'):.1%} of the points with y = +1 are."
+        f"A sampled point with {more} -1 than +1 has f* {sign} 0; of the points with y = +1 "
+        f"{outcome.number('outvoted_exact'):.1%} have more -1."
     )
 
 

@@ -124,8 +124,8 @@ def gather_three_values(path: full.FullTrajectory) -> xarray.Dataset:
 
 
 def _finding(outcome: Outcome) -> str:
-    worst = outcome.number("largest_violation")
-    return f"{share_decided(outcome)}; the D x D matrix keeps its three values to {worst:.1e}."
+    worst = max(outcome.number("largest_violation"), TOLERANCE)
+    return f"{share_decided(outcome)}; the D x D matrix keeps its three values to {worst:.0e}."
 
 
 CLAIM = Claim(

@@ -155,10 +155,11 @@ def gather_span_stability(problem: Problem, points: int, seed: int = 0) -> xarra
 
 
 def _finding(outcome: Outcome) -> str:
-    leak, start = outcome.number("largest_leak"), max(outcome.values("start_rate"))
+    leak = max(outcome.number("largest_leak"), TOLERANCE)
+    start = max(outcome.values("start_rate"))
     return (
-        f"{share_decided(outcome)}; v leaves span(w*) by {leak:.0e}; a deviation grows at rate "
-        f"{start:.2g} at first."
+        f"{share_decided(outcome)}; v leaves span(w*) by at most {leak:.0e}; a deviation grows at "
+        f"rate {start:.2g} at first."
     )
 
 

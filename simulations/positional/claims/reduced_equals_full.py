@@ -109,8 +109,8 @@ def gather_reduced_against_full(
 
 
 def _finding(outcome: Outcome) -> str:
-    worst = outcome.number("largest_difference")
-    return f"Reduced and D x D descent differ by at most {worst:.1e} over {STEPS} steps."
+    worst = max(outcome.number("largest_difference"), TOLERANCE)
+    return f"Reduced and D x D descent differ by at most {worst:.0e} over {STEPS} steps."
 
 
 CLAIM = Claim(

@@ -76,7 +76,7 @@ def judge(found: Evidence) -> tuple[Verdict, str]:
 
 def _finding(outcome: Outcome) -> str:
     found = outcome.values("discovered")
-    same = outcome.number("largest_difference")
+    same = max(outcome.number("largest_difference"), TOLERANCE)
     return (
         f"At {len(found)} sizes only, the full gradient alone finds {min(found)} to {max(found)} "
         f"values; reduced and full agree to {same:.0e}."

@@ -162,7 +162,7 @@ def _finding(outcome: Outcome) -> str:
     forms = outcome.values("forms")
     return (
         f"At {len(forms)} shapes only: {min(forms)} to {max(forms)} conserved quadratic forms, the "
-        f"known ones to {max(outcome.values('outside')):.0e}, and no other."
+        f"known ones to {max(OUTSIDE, *outcome.values('outside')):.0e}, and no other."
     )
 
 

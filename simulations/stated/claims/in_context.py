@@ -290,7 +290,7 @@ def _finding(outcome: Outcome) -> str:
     drops = outcome.values("drops")
     return (
         f"Merged weights drop once in {drops.count(1)} of {len(drops)} problems; heads of rank one "
-        f"rest on the levels to {100 * max(outcome.values('levels_off')):.2g} %."
+        f"rest on the levels to {100 * max(LEVEL, *outcome.values('levels_off')):.2g} %."
     )
 
 
