@@ -211,8 +211,8 @@ def _finding(outcome: Outcome) -> str:
         outcome.number("metric", maps=kind) for kind in (TRAINED, GLOBAL, UNTRAINED, POSITIONAL)
     )
     return (
-        f"The metric is {trained:.1f} trained and {collapsed:.1f} collapsed, but {untrained:.1f} "
-        f"untrained and {positional:.1f} by position alone."
+        f"The metric is {trained:.0f} trained and {collapsed:.0f} collapsed, but {untrained:.0f} "
+        f"untrained and {positional:.0f} by position alone."
     )
 
 

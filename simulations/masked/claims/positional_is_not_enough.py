@@ -13,7 +13,8 @@ from simulations.figures import report_figure
 from simulations.masked import runs
 from simulations.masked.figures import positional as masked_positional
 from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
-from simulations.reproduction.measured import Measured, measured_at
+from simulations.reproduction.intervals import mean_of
+from simulations.reproduction.measured import Measured, measured_at, spread
 from simulations.seeds import seed_at, seeds_of
 
 #: Duality gap of the best positional attention, relative to its loss.
@@ -91,7 +92,7 @@ def run(context: Context) -> Outcome:
              sum(pair.harmless)),
             ("left_by_one", "positional attention leaves, one partition", pair.one),
             ("left_least", f"{label}, least", min(two)),
-            ("left_mean", f"{label}, mean", sum(two) / len(two)),
+            *spread("left_mean", f"{label}, mean", mean_of(two)),
             ("left_greatest", f"{label}, greatest", max(two)),
         )  # fmt: skip
     verdict, summary = judge(found, pairs)
@@ -267,10 +268,10 @@ def gather_positional(
 
 def _finding(outcome: Outcome) -> str:
     last = outcome.numbers("left_by_one")[-1]
-    least, greatest = (outcome.number(f"left_{end}", **last.at) for end in ("least", "greatest"))
+    low, high = (outcome.number(f"left_mean_{end}", **last.at) for end in ("low", "high"))
     return (
-        f"Positional attention leaves {last.value:.0%} of the loss with one partition and "
-        f"{least:.0%} to {greatest:.0%} with two ({last.at['problem']})."
+        f"Positional attention leaves {last.value:.0%} of the loss with one partition, in the mean "
+        f"{low:.0%} to {high:.0%} (95 %) with two."
     )
 
 
