@@ -14,8 +14,13 @@ from dynamics.positional.baselines.changed_sets import changed_error, changed_or
 from dynamics.positional.baselines.set_knowledge import bayes_error
 from dynamics.positional.samples import HeldOut, initial_weights, random_feature, sample
 from simulations.positional.learners import MIDDLE
-from simulations.positional.training_runs import HELD_OUT_SEED
-from simulations.positional.transfer_runs import OMEGA, downstream, fine_tuned_error, pretrained
+from simulations.positional.transfer_runs import (
+    OMEGA,
+    downstream,
+    fine_tuned_error,
+    held_out_seed,
+    pretrained,
+)
 from simulations.positional.transfer_statistics import SEEDS, Interval, Sweep
 
 #: Held-out samples of each group of runs.
@@ -87,7 +92,7 @@ def test_error(problem: Problem, share: float, N: int, number: int, seed: int) -
 @cache
 def held_out(problem: Problem, seed: int, group: int) -> HeldOut:
     """Return the held-out samples of one group of runs."""
-    return HeldOut(problem, TESTED, HELD_OUT_SEED + SEEDS * seed + group)
+    return HeldOut(problem, TESTED, held_out_seed(seed, group))
 
 
 def hard_attention(problem: Problem, shares: ArrayLike) -> np.ndarray:

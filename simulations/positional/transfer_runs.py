@@ -35,7 +35,7 @@ from simulations.positional.learners import (
     UNIFORM,
 )
 from simulations.positional.training_runs import (
-    HELD_OUT_SEED,
+    HELD_OUT,
     Setting,
     idealized,
     three_values,
@@ -204,7 +204,8 @@ def test_error(learner: str, problem: Problem, N: int, number: int, seed: int) -
     X, y = sample(problem, N, rng, w_star=w_star)
     A, v = initial_weights(problem, rng, OMEGA)
     if learner == LOGISTIC:
-        return min(logistic_error(problem, X, y, w_star, penalty) for penalty in PENALTIES)
+        tested = held_out_seed(seed, group)
+        return min(logistic_error(problem, X, y, w_star, one, tested) for one in PENALTIES)
     if learner == FINDER:
         found = look_for_sets(problem, X, y, rng)
         return held_out(problem, seed, group).error(found.A, found.v, w_star).error
@@ -246,7 +247,12 @@ def fine_tuned_error(
 @cache
 def held_out(problem: Problem, seed: int, group: int) -> HeldOut:
     """Return the held-out samples of a problem for one group of runs."""
-    return HeldOut(problem, TESTED, HELD_OUT_SEED + SEEDS * seed + group)
+    return HeldOut(problem, TESTED, held_out_seed(seed, group))
+
+
+def held_out_seed(seed: int, group: int) -> int:
+    """Return the seed of the held-out samples of one group of runs, another for each root seed."""
+    return HELD_OUT + SEEDS * seed + group
 
 
 def sign_failure(problem: Problem, N: int) -> float:
@@ -261,7 +267,12 @@ def sign_failure(problem: Problem, N: int) -> float:
 
 
 def logistic_error(
-    problem: Problem, X: np.ndarray, y: np.ndarray, w_star: np.ndarray, penalty: float
+    problem: Problem,
+    X: np.ndarray,
+    y: np.ndarray,
+    w_star: np.ndarray,
+    penalty: float,
+    seed: int = HELD_OUT,
 ) -> float:
     """Return the test error of ridge-penalized logistic regression on the flattened patches.
 
@@ -283,14 +294,14 @@ def logistic_error(
     weights = found.x.reshape(problem.D, problem.dimension)
     along = weights @ w_star
     across = problem.noise * np.linalg.norm(weights - along[:, None] * w_star)
-    margins = _test_coefficients(problem) @ along
+    margins = _test_coefficients(problem, seed) @ along
     return float(special.ndtr(-margins / max(across, 1e-300)).mean())
 
 
 @cache
-def _test_coefficients(problem: Problem) -> np.ndarray:
+def _test_coefficients(problem: Problem, seed: int) -> np.ndarray:
     """Return coefficients of w* of fresh samples with label +1, (n, D)."""
-    rng = np.random.default_rng(HELD_OUT_SEED)
+    rng = np.random.default_rng(seed)
     drawn, y = draw_coefficients(problem, TESTED, rng, checked_partition(problem))
     return np.asarray((drawn * y[:, None]).astype(float))
 

@@ -102,7 +102,12 @@ def gather_data_point(problem: Problem, seed: int) -> xarray.Dataset:
 
 def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
     """Return the numbers of the sentence."""
-    return dict(tables["data point"].data.iloc[0])
+    row = tables["data point"].data.iloc[0]
+    return {
+        "more": "more" if row.minus > row.plus else "not more",
+        "sign": ">" if row.f_star > 0.0 else "<=",
+        "share": row.outvoted_exact,
+    }
 
 
 TABLE = Table(
@@ -150,8 +155,8 @@ CLAIM = Claim(
     measure=measure,
     headline=headline,
     finding=(
-        "{minus:.0f} patches hold -1 and {plus:.0f} hold +1, yet f* = {f_star:g}: outvoted, as "
-        "{outvoted_exact:.1%} of the points with y = +1 are."
+        "A sampled point with {more} -1 than +1 has f* {sign} 0; of the points with y = +1 "
+        "{share:.1%} have more -1."
     ),
     tolerance=SIGMAS,
     quick_note="the same",
