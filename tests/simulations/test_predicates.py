@@ -91,11 +91,12 @@ def verdict_4_3(rise: tuple[str, float] = ("least", 0.0), **changes: Any) -> Ver
     return lemma_4_3.judge(True, factors, {})[0]
 
 
-def verdict_4_2(**outside: Any) -> Verdict:
+def verdict_4_2(within: bool = False, **changes: Any) -> Verdict:
+    """Judge a setting that misses its control, and one that is changed."""
     good = theorem_4_2.Ending(
         5, True, 5, 5, (30.0,) * 5, (math.inf,) * 5, 600, 1.0, 0.005, 0.1, 1.5, 0.006, 0.1, 0.1
     )
-    other = good._replace(within=False, **outside)
+    other = good._replace(within=within, **changes)
     return theorem_4_2.judge([("a", good), ("b", other)], True, (0.7, 0.5, 0.9))[0]
 
 
@@ -161,8 +162,11 @@ def verdict_induction(late: float) -> Verdict:
         (lambda: verdict_4_2(), FINDING),
         (lambda: verdict_4_2(once=0), FINDING),
         (lambda: verdict_4_2(disagreement=1.0), FINDING),
+        (lambda: verdict_4_2(within=True, once=3), FINDING),
+        (lambda: verdict_4_2(within=True, once=2), FAILS),
         (lambda: gamma_ge_rho.judge({}, {}, [])[0], FINDING),
         (lambda: verdict_1b((1.0,) * 5), HOLDS),
+        (lambda: verdict_1b((1.0, 1.0, 1.0, 0.75, 0.9)), FINDING),  # .93, less in some runs
         (lambda: verdict_1b((0.3, 0.6, 0.5, 0.4, 0.6)), FINDING),
         (lambda: verdict_1b((0.3, 0.4, 0.3, 0.4, 0.35)), FAILS),
         (lambda: verdict_partial(at(0.01, 0.02), at(0.03, 0.04)), HOLDS),
