@@ -36,6 +36,16 @@ def test_the_first_passage_is_found_to_six_digits():
     assert math.isnan(first_passage(run, lambda state: float(state[0]), 8.0))
 
 
+def test_a_passage_is_sought_between_the_records_that_show_it():
+    """Roots at 0.3, 0.6 and 3.5: the first two lie between two records and are missed."""
+
+    def quantity(state):
+        t = float(state[0])
+        return (t - 0.3) * (t - 0.6) * (t - 3.5)
+
+    within(first_passage(clock(9), quantity), 3.5, 1e-5)
+
+
 def clock(number):
     """Return a run whose single order parameter is its time, 0, 1, ... at the records."""
     time = np.arange(float(number))
