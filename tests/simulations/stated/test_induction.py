@@ -134,6 +134,7 @@ def test_the_verdict_that_holds():
           for i in range(len(COUNTS))),
         {"courses": [emerged(32), emerged(64, power=2.1)]},
         {"courses": [emerged(32), emerged(64, power=1.9)]},
+        {"courses": [emerged(32), emerged(64), emerged(32, "1"), emerged(64, "1", power=2.1)]},
         {"courses": [emerged(32), emerged(64, power=NAN)]},
         {"courses": [emerged(32), emerged(64)._replace(solved=NAN)]},
         {"courses": [emerged(32), emerged(64)._replace(solved=2.2 * 5.0 * 64**2)]},
