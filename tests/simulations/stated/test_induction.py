@@ -140,6 +140,9 @@ def test_the_verdict_that_holds():
         {"courses": [emerged(32), emerged(64)._replace(solved=2.2 * 5.0 * 64**2)]},
         {"courses": [emerged(32), other_order(emerged(64), a=1.0)]},
         {"courses": [emerged(32), other_order(emerged(64), g=NAN)]},
+        {"courses": [emerged(32), emerged(64), *(
+            one._replace(when={x: row | {"a": 0.99 * row["b"]} for x, row in one.when.items()})
+            for one in (emerged(32, "1"), emerged(64, "1")))]},  # as fast, in another order
         {"courses": [emerged(N)._replace(when={
             x: {name: 1.2 * t for name, t in row.items()} for x, row in emerged(N).when.items()
         }) for N in (32, 64)]},
