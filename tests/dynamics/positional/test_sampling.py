@@ -12,7 +12,7 @@ from dynamics.positional.population.expectation import Constants, _spread_out, r
 from dynamics.positional.population.rare import rare_laws, unseen
 from dynamics.positional.population.states import select_states, set_types
 from dynamics.positional.population.truncation import group_bounds
-from tests.closeness import close
+from tests.closeness import close, within
 
 
 def sampled(problem, state, samples, seed):
@@ -144,3 +144,11 @@ def test_unseen_images_are_those_of_which_fewer_than_three_are_expected(problem,
     first = int(np.argmax(expected < 3.0))
     found = unseen(problem, samples, laws)
     close(found.mass.sum(), stats.binom.sf(first, trials, problem.q), rel=1e-6)
+    edges = np.round(found.sets @ np.arange(problem.C + 1)).astype(int)  # of each group, its most
+    assert edges[-1] == trials
+    above = stats.binom.sf(np.append(first, edges), trials, problem.q)
+    within(found.mass, above[:-1] - above[1:], 1e-9 * above[0])
+    for k, bound in zip(edges.tolist(), found.norm):
+        sums = problem.C + 2.0 * np.arange(k + 1) - k
+        norm = (stats.binom.pmf(np.arange(k + 1), k, 0.5) @ np.abs(sums) ** 3) ** (1 / 3)
+        assert norm <= bound <= 1.6 * norm
