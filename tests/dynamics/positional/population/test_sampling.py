@@ -8,10 +8,11 @@ import pytest
 from scipy import stats
 
 from dynamics import Population, Problem, State
-from dynamics.positional.population.expectation import _spread_out
+from dynamics.positional.population.expectation import Constants, _spread_out, risk_sums
 from dynamics.positional.population.rare import rare_laws, unseen
-from dynamics.positional.population.states import set_types
-from tests.closeness import close
+from dynamics.positional.population.states import select_states, set_types
+from dynamics.positional.population.truncation import group_bounds
+from tests.closeness import close, within
 
 
 def sampled(problem, state, samples, seed):
@@ -50,6 +51,45 @@ def test_slopes_whose_squares_underflow(alpha):
         close(ratios[1], ratios[0], rel=1e-6)
         gap = abs(getattr(tiny.gradient, name) - getattr(exact.gradient, name))
         assert 0.0 < gap <= getattr(tiny.gradient_bound, name)
+
+
+def test_bars_are_three_standard_errors_and_what_is_missed():
+    """Of the terms of all images, one by one; rounding is far smaller."""
+    problem, state, samples = Problem(D=12, C=3, q=0.2), State(0.3, 0.5, -0.2), 100
+    population = Population(problem, "sampling", samples=samples, seed=3)
+    states, constants = population.expectation.states, Constants.of(problem)
+    terms = np.array([
+        risk_sums(select_states(states, np.arange(samples) == i), constants, *state)[0][0]
+        for i in range(samples)
+    ])  # fmt: skip
+    errors = 3.0 * samples * np.std(terms, axis=0, ddof=1) / np.sqrt(samples)
+    unseen_images = population.expectation._unseen
+    assert 0.0 < unseen_images.mass.sum() < 0.01
+    missed = group_bounds(unseen_images, constants, *state).sum(axis=0)
+    errors[[0, 2, 3, 4]] /= np.array([1.0, *problem.multiplicity])
+    value = population.evaluate(state)
+    bounds = [value.loss_bound, value.mean_sigmoid_bound, *value.gradient_bound]
+    close(bounds, errors + np.insert(missed, 1, unseen_images.mass.sum()), rel=1e-9)
+
+
+def test_three_standard_errors_hold_the_test_error_in_nearly_all_samples():
+    problem, state = Problem(D=8, C=2, q=0.6), State(0.3, 0.2, -0.2)
+    exact = enumerated(problem, state).test_error
+    parts = []
+    for seed in range(40):
+        value = sampled(problem, state, 2000, seed)
+        parts.append(abs(value.test_error - exact) / value.test_error_bound)
+    assert np.sort(parts)[-2] <= 1.0
+    assert 0.1 < np.mean(parts) < 0.35
+
+
+def test_signs_that_are_not_decided_may_all_be_wrong_or_right():
+    """At alpha = 1e-320 outputs underflow; the test error is that at 1e-110."""
+    problem = Problem(D=9, C=3, q=0.5, p=3, nu=1e-12, beta=0.3)
+    exact = enumerated(problem, State(1e-110, 0.2, 0.1))
+    value = sampled(problem, State(1e-320, 0.2, 0.1), 2000, 0)
+    gap = abs(value.test_error - exact.test_error)
+    assert 0.4 < gap <= value.test_error_bound < 0.6
 
 
 def test_rare_images_that_were_not_drawn_are_inside_the_bar():
@@ -107,3 +147,11 @@ def test_unseen_images_are_those_of_which_fewer_than_three_are_expected(problem,
     first = int(np.argmax(expected < 3.0))
     found = unseen(problem, samples, laws)
     close(found.mass.sum(), stats.binom.sf(first, trials, problem.q), rel=1e-6)
+    edges = np.round(found.sets @ np.arange(problem.C + 1)).astype(int)  # of each group, its most
+    assert edges[-1] == trials
+    above = stats.binom.sf(np.append(first, edges), trials, problem.q)
+    within(found.mass, above[:-1] - above[1:], 1e-9 * above[0])
+    for k, bound in zip(edges.tolist(), found.norm):
+        sums = problem.C + 2.0 * np.arange(k + 1) - k
+        norm = (stats.binom.pmf(np.arange(k + 1), k, 0.5) @ np.abs(sums) ** 3) ** (1 / 3)
+        assert norm <= bound <= 1.6 * norm

@@ -78,8 +78,8 @@ def test_signs_of_images_at_extreme_logits():
     assert open_signs <= 5
 
 
-def roots(rng, number):
-    """Yield problems, rho, gamma next to a sign change of F, and the image."""
+def roots(rng, number, scale):
+    """Yield problems, rho, gamma next to a sign change of F, and the image; logits of a size."""
     while number:
         C, L, counts = draw_image(rng)
         problem = Problem(
@@ -87,10 +87,10 @@ def roots(rng, number):
             C=C,
             q=0.5,
             p=rng.choice([3, 5, 7, 9]),
-            beta=rng.gauss(0, 1),
+            beta=rng.gauss(0, scale),
             temperature=rng.choice([1.0, 0.3, 17.0]),
         )
-        rho, grid = rng.gauss(0, 1), sorted(rng.gauss(0, 2) for _ in range(6))
+        rho, grid = rng.gauss(0, scale), sorted(rng.gauss(0, 2 * scale) for _ in range(6))
         for low, high in itertools.pairwise(grid):
             signs = [exact_sign(problem, State(0.1, g, rho), counts) for g in (low, high)]
             if signs[0] * signs[1] >= 0 or low < rho < high:
@@ -103,11 +103,15 @@ def roots(rng, number):
             break
 
 
-def test_signs_next_to_a_root_of_the_sum_are_right_or_open():
-    """A hundredth of the error bound would decide some of them wrongly."""
+@pytest.mark.parametrize(("scale", "stride"), [(1.0, 1), (1e-150, 15)])
+def test_signs_next_to_a_root_of_the_sum_are_right_or_open(scale, stride):
+    """A hundredth of the error bound would decide some of them wrongly.
+
+    Logarithms of differences of 1e-150 are good to a hundred units in the last place only.
+    """
     open_signs = 0
-    for problem, rho, gamma, counts in roots(random.Random(3), 12):
-        for step in range(-6, 7):
+    for problem, rho, gamma, counts in roots(random.Random(3), 12, scale):
+        for step in range(-6 * stride, 6 * stride + 1, stride):
             state = State(0.1, gamma + step * np.spacing(gamma), rho)
             sign = computed_sign(problem, state, counts)
             open_signs += sign == UNKNOWN
