@@ -57,7 +57,7 @@ test-fast: $(VENV)/.installed-dev
 snapshot: $(VENV)/.installed
 	$(BIN)/patchdyn reproduce --out report
 	$(BIN)/patchdyn reproduce --quick --out report-quick
-	$(BIN)/python -m simulations.reproduction.snapshot report report-quick
+	$(BIN)/python -m simulations.reproduction.snapshot --pages . report report-quick
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

@@ -127,18 +127,29 @@ def main() -> None:
     """Merge the results of reports into the snapshot."""
     import argparse
 
+    from simulations.reproduction import pages
     from simulations.reproduction.registry import claim_ids, load
 
     parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument(
+        "--pages",
+        type=Path,
+        metavar="REPOSITORY",
+        help="repository whose pages are brought up to date",
+    )
     parser.add_argument("reports", nargs="*", type=Path, help="folders of full and quick reports")
     snapshot = read() if path().exists() else {}
-    for report in parser.parse_args().reports:
+    args = parser.parse_args()
+    for report in args.reports:
         snapshot = merged(snapshot, json.loads((report / "report.json").read_text("utf-8")))
     ordered = {
         claim: {"texts": texts_of(load(claim)), **_results(snapshot.get(claim, {}))}
         for claim in claim_ids()
     }
     path().write_text(as_text(ordered), "utf-8")
+    if args.pages:
+        read.cache_clear()
+        pages.write(args.pages, ordered)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from simulations.reproduction import snapshot
+from simulations.reproduction import pages, snapshot
 from simulations.reproduction.claim import FINDING, Claim, Measurement, Result, Table, Verdict
 from simulations.reproduction.registry import claim_ids, load
 
@@ -135,3 +135,9 @@ def test_edges_are_those_of_predicates():
         for table, predicate, *_ in edges
     }
     assert known <= set(PREDICATES)
+
+
+def test_pages_are_generated_from_the_snapshot():
+    for name in pages.PAGES:
+        page = (Path(__file__).parents[2] / name).read_text("utf-8")
+        assert pages.generated(page, snapshot.read()) == page, "run `make snapshot`"
