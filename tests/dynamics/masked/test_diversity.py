@@ -69,7 +69,7 @@ def test_takes_torch_tensors() -> None:
         (np.ones((4, 9)), 1, "of shape"),
         (np.ones((8, 8)), 1, "N >= 2"),
         (np.full((4, 4), np.nan), 1, "finite"),
-        (np.ones((4, 4)), 5, "an integer in 1..4"),
+        (np.ones((4, 4)), 5, "an integer from 1 to 4"),
         (np.ones((4, 4)), True, "an integer"),
         ([["a"]], 1, "real numbers"),
         (np.ones((4, 4), complex), 1, "real numbers"),
