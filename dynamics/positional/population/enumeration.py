@@ -85,7 +85,12 @@ class Enumeration:
             raise self._too_large(state, target)
 
     def surely_reaches(self, state: State) -> bool:
-        """Tell whether tables reach a state however little images with features add to it."""
+        """Return whether tables reach a state however little images with features add to it.
+
+        They may also take from a large slope, so that an absolute tolerance counts as it is.
+        """
+        if not self.relative:
+            return self._is_held(state, np.full(4, self.tolerance))
         bare = group_bounds(self._levels.groups, self._levels.constants, *map(float, state))[0]
         return self._is_held(state, self._target(bare))
 

@@ -3,6 +3,7 @@
 Trusts: each method by name, which refuses what it cannot certify.
 """
 
+import numpy as np
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
@@ -40,10 +41,10 @@ problems = st.builds(
 )
 
 
-def refused(method, problem, tolerance):
+def refused(method, problem, tolerance, budget=2.0**29):
     """Evaluate the start; return why that is refused, or an empty string."""
     try:
-        population = Population(problem, method, tolerance)
+        population = Population(problem, method, tolerance, memory_budget=budget)
         population.gradient(problem.initial_state)
         population.certified_loss(problem.initial_state)
     except (ToleranceError, OverflowError) as refusal:
@@ -100,6 +101,24 @@ def test_the_choice_at_a_corner_is_the_method_that_reaches_it(
             assert abs(entry[0] - entry[1]) <= entry[2] + entry[3]
     if out_of_reach:
         assert refused(out_of_reach, problem, tolerance)
+
+
+@pytest.mark.parametrize(
+    ("problem", "tolerance"), [(Problem(D=64, C=4, q=2 / 64), 1e-4), (STEEP, 1e-6)]
+)
+def test_any_memory_is_enough_for_the_method_that_it_leads_to(problem, tolerance):
+    """The start of STEEP is out of reach of Fourier integrals: enumeration alone is left."""
+    chosen = set()
+    for budget in 2.0 ** np.linspace(18.0, 24.0, 25):
+        try:
+            population = Population(problem, tolerance=tolerance, memory_budget=budget)
+            population.certified_loss(problem.initial_state)
+        except ToleranceError:
+            assert problem is STEEP
+            assert refused("enumeration", problem, tolerance, budget)
+            continue
+        chosen.add(population.method)
+    assert chosen == {"enumeration"} | ({"fourier"} if problem is not STEEP else set())
 
 
 def test_what_overflows_is_refused_as_an_overflow():
