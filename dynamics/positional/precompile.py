@@ -50,6 +50,6 @@ JOBS = {
     "fourier": compile_fourier,
     "signs": compile_signs,
     "enumeration": compile_enumeration,
-    **{dtype: partial(compile_empirical, dtype) for dtype in ("float64", "float32")},
     "tubes": compile_tubes,
+    **{dtype: partial(compile_empirical, dtype) for dtype in ("float64", "float32")},
 }
