@@ -194,11 +194,11 @@ def _figure(courses: list[Course], flows: list[Free]) -> Any:
 
 
 def _finding(outcome: Outcome) -> str:
-    smallest = min(outcome.values("a3"))
+    smallest = outcome.numbers("a3", start="0")[0]
     sooner = max(outcome.values("sooner"))
     return (
-        f"Alone the three emerge as N, N^2, N^2; with all 19 the task is solved at a3 = "
-        f"{smallest:.2f} (N = 2), {sooner:.2g} x sooner."
+        f"Alone the three emerge as N, N^2, N^2; with all 19 from 0 the task is solved at "
+        f"a3 = {smallest.value:.2f} (N = {smallest.at['N']}), {sooner:.2g} x sooner."
     )
 
 
@@ -228,7 +228,7 @@ CLAIM = Claim(
         "reports it as an observation, not a theorem."
     ),
     run=run,
-    headline=Headline("a3", pick=min),
+    headline=Headline("a3", {"start": "0"}, pick=min),
     finding=_finding,
     quick_note="N up to 128 for three numbers and 4 for all 19; every entry at N = 2 only",
     amended=(
