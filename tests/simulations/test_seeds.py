@@ -1,11 +1,14 @@
 """Runs of one root seed are independent of those of every other root seed."""
 
+import ast
 from itertools import combinations
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+import simulations
 from simulations.masked import runs as masked_runs
 from simulations.masked.claims import positional_is_not_enough as positional
 from simulations.masked.claims import pp_small, two_phases
@@ -71,8 +74,15 @@ def test_states_and_masks_of_each_root_are_its_own(monkeypatch):
     seeds = recorded(monkeypatch, masked_runs, "agreement",
                      lambda root: masked_runs.agreements(1, root, 5), nothing)  # fmt: skip
     assert disjoint(seeds)
-    problems = [masked_runs.random_problems(6, root) for root in ROOTS]
-    assert disjoint([[p.partitions for p in some if p.K > 1] for some in problems])
+
+
+def test_partitions_of_random_problems_of_each_root_are_their_own(monkeypatch):
+    seeds = []
+    monkeypatch.setattr(masked_runs.MaskedProblem, "from_sizes",
+                        lambda *_, seed, **__: seeds.append(seed))  # fmt: skip
+    for root in ROOTS:
+        masked_runs.random_problems(6, root)
+    assert len(set(seeds)) == len(seeds) == 6 * len(ROOTS)
 
 
 def sample_phases(root):
@@ -164,3 +174,34 @@ def test_held_out_samples_of_each_run_and_root_are_its_own(monkeypatch):
               for root in ROOTS]  # fmt: skip
     assert len(set(seeds)) == len(seeds) == 12
     assert disjoint(groups)
+
+
+def is_seed(node):
+    """Return whether a node of a syntax tree is a variable or an attribute called seed or root."""
+    return getattr(node, "attr", getattr(node, "id", "")) in ("seed", "root")
+
+
+def seeds_by_addition(source):
+    """Return the lines of a source that add to a seed, or count on from one."""
+    return [
+        node.lineno
+        for node in ast.walk(ast.parse(source))
+        if (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add)
+            and (is_seed(node.left) or is_seed(node.right)))
+        or (isinstance(node, ast.Call) and getattr(node.func, "id", "") == "range"
+            and len(node.args) > 1 and is_seed(node.args[0]))
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("theory", ["positional", "masked", "shallow", "stated", "vision"])
+def test_no_theory_adds_to_a_root_seed(theory):
+    files = list((Path(simulations.__file__).parent / theory).rglob("*.py"))
+    assert files
+    assert {
+        path.name: lines for path in files if (lines := seeds_by_addition(path.read_text()))
+    } == {}
+
+
+@pytest.mark.parametrize("text", ["f(context.seed + k)", "k + seed", "range(seed, end)"])
+def test_an_added_number_is_seen(text):
+    assert seeds_by_addition(text) == [1]
