@@ -28,6 +28,7 @@ from dynamics.core.tube.clocks import Clock
 _TRIES = 30
 _REFINED = 3
 _ROOMY = 2.0  # times what is reached with it: the bar, where that holds too
+_LOOSER = 2  # times the defect and the coupling, in what is reached then
 
 
 class Compared(NamedTuple):
@@ -39,12 +40,18 @@ class Compared(NamedTuple):
 
 
 def compare(
-    clock: Clock, matrix: list[list[arb]], start: list[float], defect: list[arb], length: arb
+    clock: Clock,
+    matrix: list[list[arb]],
+    start: list[float],
+    defect: list[arb],
+    length: arb,
+    least: list[float] | None = None,
 ) -> Compared | None:
     """Return bounds of the distance, or None if no ``bar`` is found.
 
     ``matrix`` holds balls around the entries of B^-1 J B all over the piece; whether they hold for
-    |z| <= bar is left to the caller. ``start`` and ``defect`` are upper bounds.
+    |z| <= bar is left to the caller. ``start`` and ``defect`` are upper bounds. Where that holds
+    too, ``bar`` is at least ``least`` and leaves room for another computation of the same bounds.
     """
     n = len(start)
     factors = [clock.growth(matrix[i][i], length) for i in range(n)]
@@ -54,12 +61,14 @@ def compare(
     ]
     v = [exact(x) for x in start]
 
-    def outcome(bar: list[float]) -> Compared:
+    def outcome(bar: list[float], looser: int = 1) -> Compared:
         drive = [
             d + sum((m * exact(x) for m, x in zip(row, bar)), arb(0))
             for d, row in zip(defect, beside)
         ]
-        after = [above(whole * x + part * b) for (whole, part), x, b in zip(factors, v, drive)]
+        after = [
+            above(whole * x + part * looser * b) for (whole, part), x, b in zip(factors, v, drive)
+        ]
         return Compared(bar, [max(x, y) for x, y in zip(start, after)], after)
 
     bar = [1.01 * x + 1e-250 for x in start]
@@ -74,8 +83,8 @@ def compare(
         return None
     roomy, wider = found.bar, found
     for _ in range(_REFINED):
-        roomy = [max(_ROOMY * x, y) for x, y in zip(wider.during, found.during)]
-        wider = outcome(roomy)
+        roomy = [max(_ROOMY * x, y) for x, y in zip(wider.during, least or found.during)]
+        wider = outcome(roomy, looser=_LOOSER)
     if all(x < y for x, y in zip(wider.during, roomy)):  # another computation may be less tight
         bar, found = roomy, wider
     for _ in range(_REFINED):

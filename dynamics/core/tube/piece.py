@@ -24,6 +24,7 @@ from dynamics.core.tube.polynomials import around, hull, span
 
 BITS = 96
 _JACOBIAN_ORDER = 4
+_ROUNDING = 1e-13  # of the state
 _ENLARGED = 6  # times that the box of the Jacobian may be enlarged
 
 
@@ -120,7 +121,7 @@ def prove_piece(
             return Unproved("the velocity cannot be enclosed on it: the piece is too long")
         jump = _jump(piece, joint)
         room = [
-            2.3 * x + 1e-13 * abs(m) + y
+            2.3 * x + 4.0 * _ROUNDING * abs(m) + y
             for x, m, y in zip(entering.reach(), piece.coefficients[0], jump)
         ]
         for _ in range(_ENLARGED):
@@ -235,7 +236,7 @@ def _through(
         ]
         if not all(x.is_finite() for row in matrix for x in row):
             return Unproved("the Jacobian cannot be enclosed on it: it is too wide")
-        compared = compare(clock, matrix, frame.radius, defect, length)
+        compared = compare(clock, matrix, frame.radius, defect, length, _least(inverse, curve))
         if compared is None:
             return Unproved("no tube holds the solution: the Jacobian is too wide for its length")
         added += _added(clock, matrix, own, length)
@@ -249,6 +250,13 @@ def _through(
         )
         frame = Frame(basis, compared.after)
     return Proved(parts, frame, room, added)
+
+
+def _least(inverse: arb_mat, curve: _Curve) -> list[float]:
+    """Return bars above the rounding of whoever computes in double precision."""
+    sizes = _ROUNDING * np.abs(curve.piece.coefficients[0])
+    return [above(sum((abs(inverse[i, j]) * exact(x) for j, x in enumerate(sizes)), arb(0)))
+            for i in range(curve.n)]  # fmt: skip
 
 
 def _watched(

@@ -5,28 +5,27 @@ from dataclasses import asdict
 from typing import NamedTuple
 
 from dynamics import Problem
-from dynamics.positional.validated.outcomes import floor
 from simulations.figures import report_figure, tube
 from simulations.positional import proved_runs, runs
 from simulations.positional.proved_runs import Beside
 from simulations.positional.runs import describe, or_word, place
 from simulations.reproduction.measured import Measured, interval, measured_at
 from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
-from simulations.validated import Proof
+from simulations.validated import Checked
 
 
 class Judged(NamedTuple):
-    """What is proved of one flow, a solver's run beside it, and the floor of the loss."""
+    """What the checker derives of one flow to a horizon, and a solver's run next to it."""
 
-    proof: Proof
+    checked: Checked
     beside: Beside
-    floor: float
+    horizon: float
 
     @property
     def holds(self) -> bool:
         """Whether gamma > rho is proved for all t > 0."""
-        proof = self.proof
-        return proof.proved and proof.gap_positive_from == 0.0 and proof.forever
+        checked, reached = self.checked, self.checked.time >= self.horizon
+        return reached and checked.gap_positive_from == 0.0 and checked.forever
 
 
 def run(context: Context) -> Outcome:
@@ -37,7 +36,7 @@ def run(context: Context) -> Outcome:
         found[problem] = judged(problem, context.quick)
         context.progress(number / len(problems))
     verdict, summary = judge(found)
-    shown = found[proved_runs.SQUARE].proof
+    shown = proved_runs.flow(proved_runs.SQUARE, context.quick)
     figure = report_figure(
         "gamma-ge-rho-proved",
         "A proof that gamma > rho",
@@ -60,9 +59,12 @@ def run(context: Context) -> Outcome:
 
 
 def judged(problem: Problem, quick: bool) -> Judged:
-    """Return what is proved of a flow, and a solver's run beside it."""
-    proof = proved_runs.flow(problem, quick)
-    return Judged(proof, proved_runs.reduced_flow(problem, quick), floor(problem))
+    """Return what is derived of a flow, and a solver's run next to it."""
+    return Judged(
+        proved_runs.checked_flow(problem, quick),
+        proved_runs.reduced_flow(problem, quick),
+        proved_runs.horizon(problem, quick),
+    )
 
 
 def judge(found: Mapping[Problem, Judged]) -> tuple[Verdict, str]:
@@ -72,14 +74,17 @@ def judge(found: Mapping[Problem, Judged]) -> tuple[Verdict, str]:
         return Verdict.FAILS, f"A solver's run leaves the tube at {describe(outside[0])}."
     texts = []
     for problem, one in found.items():
-        end = f"enclosed to time {one.proof.time:g}"
+        end = f"enclosed to time {one.checked.time:g}"
         if one.holds:
             texts.append(
                 f"for all t > 0 at {describe(problem)} ({end}, where the loss is at most "
-                f"{one.proof.loss[1]:.3g} and on gamma = rho it is at least {one.floor:.3g})"
+                f"{one.checked.loss[1]:.3g} and on gamma = rho it is at least "
+                f"{one.checked.floor:.3g})"
             )
         else:
-            texts.append(f"at {describe(problem)} this is proved: {one.proof.sentence}")
+            since = one.checked.gap_positive_from
+            order = f"from time {since:.6g} on" if since <= one.checked.time else "not at the end"
+            texts.append(f"{order} at {describe(problem)} ({end})")
     holds = bool(found) and all(one.holds for one in found.values())
     return (
         Verdict.HOLDS if holds else Verdict.FINDING,
@@ -90,20 +95,20 @@ def judge(found: Mapping[Problem, Judged]) -> tuple[Verdict, str]:
 def _numbers(found: Mapping[Problem, Judged]) -> list[Measured]:
     measured: list[Measured] = []
     for problem, one in found.items():
-        proof = one.proof
-        gap = proof.tube.parts[-1][-1].value
+        checked = one.checked
+        _, *gap = checked.gap[-1]
         measured += measured_at(
             place(problem),
-            ("enclosed_until", "end of the tube", proof.time, "flow time"),
-            ("positive_from", "gamma > rho from", or_word(proof.gap_positive_from, "never"),
+            ("enclosed_until", "end of the tube", checked.time, "flow time"),
+            ("positive_from", "gamma > rho from", or_word(checked.gap_positive_from, "never"),
              "flow time"),
-            ("forever", "and for ever", proof.forever),
+            ("forever", "and for ever", checked.forever),
             *interval("gap", "gamma - rho in the last part", *gap),
-            *interval("loss", "loss at the end", *proof.loss),
-            ("floor", "the loss on gamma = rho is at least", one.floor),
+            *interval("loss", "loss at the end", *checked.loss),
+            ("floor", "the loss on gamma = rho is at least", checked.floor),
             ("radius", "largest radius where a solver's run is compared", one.beside.radius),
             ("share", "its largest distance, in radii", float(one.beside.share.max())),
-            ("pieces", "polynomial pieces", len(proof.tube.pieces)),
+            ("pieces", "polynomial pieces", checked.pieces),
         )  # fmt: skip
     return measured
 
@@ -126,7 +131,7 @@ CLAIM = Claim(
     method=(
         "A tube around the flow, with truncation, rounding and time stepping enclosed; the sign "
         "of gamma - rho on each part of it; and whether the loss at its end lies below the floor "
-        "that it has on the plane gamma = rho."
+        "that it has on the plane gamma = rho: all derived by the independent checker."
     ),
     criterion=(
         "Holds if for every problem gamma > rho is proved from time 0 (in the first parts by its "

@@ -13,32 +13,34 @@ from simulations.positional.proved_runs import Beside
 from simulations.positional.runs import describe, or_word, place
 from simulations.reproduction.measured import Measured, Row, interval, measured_at
 from simulations.reproduction.outcome import Claim, Context, Figure, Headline, Outcome, Verdict
-from simulations.validated import Proof
+from simulations.validated import Checked, Proof
 
 
 class Learned(NamedTuple):
-    """What is proved of one flow, and the error of the labelling function itself.
+    """What the checker derives of one flow to a horizon, and the error of f* itself.
 
     Not ``judged`` is a flow whose tube ends, for its cost, before training does.
     """
 
-    proof: Proof
+    problem: Problem
+    checked: Checked
+    horizon: float
     label_error: float
     judged: bool
 
     @property
     def most(self) -> float:
         """The test error of a model that has learned f*: P[y f* <= 0] + 1/d."""
-        return self.label_error + 1.0 / self.proof.problem.dimension
+        return self.label_error + 1.0 / self.problem.dimension
 
     @property
     def failing(self) -> str:
         """The first conclusion that is not proved at the end, "" if all are."""
-        if not self.proof.proved:
-            return self.proof.sentence
-        if not self.proof.association:
+        if not self.checked.time >= self.horizon:
+            return f"the tube ends before time {self.horizon:g}"
+        if not self.checked.association:
             return "patch association is not proved at the end"
-        if not self.proof.test_error[1] <= self.most:
+        if not self.checked.test_error[1] <= self.most:
             return f"the test error is not proved to be at most {self.most:.3g}"
         return ""
 
@@ -51,7 +53,9 @@ def run(context: Context) -> Outcome:
     for number, problem in enumerate(problems, start=1):
         error = label_error(problem)
         found[problem] = Learned(
-            proved_runs.flow(problem, context.quick),
+            problem,
+            proved_runs.checked_flow(problem, context.quick),
+            proved_runs.horizon(problem, context.quick),
             error.error + error.bound,
             judged=problem != proved_runs.SQUARE_OF_FOUR,
         )
@@ -71,7 +75,7 @@ def run(context: Context) -> Outcome:
          "full matrices": asdict(proved_runs.SMALL), "steps of descent": proved_runs.STEPS,
          "plans": [proved_runs.PLANS[problem]._asdict() for problem in problems]},
         summary,
-        (_figure(found[problems[0 if context.quick else 1]].proof),),
+        (_figure(proved_runs.flow(problems[0 if context.quick else 1], context.quick)),),
     )  # fmt: skip
 
 
@@ -100,53 +104,57 @@ def judge(found: Mapping[Problem, Learned], trained: Mapping[str, Beside]) -> tu
         return Verdict.FAILS, f"Training leaves its tube: {'; '.join(outside)}."
     texts = []
     for problem, one in found.items():
-        proof = one.proof
-        low, high = proof.test_error
-        told = "" if one.judged else " (as far as the tube goes, not judged)"
-        text = f"at {describe(problem)}, time {proof.time:g}{told}: " + (
+        checked = one.checked
+        (low, high), (_, loss) = checked.test_error, checked.loss
+        text = f"at {describe(problem)}, time {checked.time:g}: " + (
             f"not all ({one.failing})" if one.failing else "all"
         )
-        if proof.association:
-            text += f", association {_lasting(proof)}, test error in [{low:.4g}, {high:.4g}]"
+        if checked.association:
+            text += f", association {_lasting(checked)}"
+        text += f", test error in [{low:.4g}, {high:.4g}]"
+        if not one.judged:
+            text += f" (not judged: the tube stops before anything is learned, at loss {loss:.3g})"
         texts.append(text)
     judged = [one for one in found.values() if one.judged]
     proved = sum(not one.failing for one in judged)
     summary = (
-        f"The conclusions of Theorem 4.1 are proved at the end of {proved} of {len(judged)} "
-        f"tubes: {'; '.join(texts)}. All {len(trained)} trainings, full matrices and three "
-        "scalars, flow and descent, stay inside."
+        f"The conclusions of Theorem 4.1 are proved at the end of {proved} of the {len(judged)} "
+        f"tubes that are judged: {'; '.join(texts)}. All {len(trained)} trainings, full matrices "
+        "and three scalars, flow and descent, stay inside."
     )
     return (Verdict.HOLDS if judged and proved == len(judged) else Verdict.FINDING), summary
 
 
-def _lasting(proof: Proof) -> str:
-    """Return for how long association is proved, in words."""
-    until = proof.association_until
+def _lasting(checked: Checked) -> str:
+    """Return for how long association is proved, as a phrase."""
+    until = checked.association_until
     if not math.isfinite(until):
         return "for ever"
-    return f"at least to time {until:.2g}" if until > proof.time else "there"
+    return f"at least to time {until:.2g}" if until > checked.time else "there"
 
 
 def _numbers(found: Mapping[Problem, Learned], trained: Mapping[str, Beside]) -> list[Measured]:
     measured: list[Measured] = []
     for problem, one in found.items():
-        proof = one.proof
-        rows: list[Row] = [("enclosed_until", "end of the tube", proof.time, "flow time")]
-        for name, (low, high) in proof.enclosure._asdict().items():
+        checked = one.checked
+        rows: list[Row] = [("enclosed_until", "end of the tube", checked.time, "flow time")]
+        for name, (low, high) in checked.enclosure._asdict().items():
             rows += interval(name, f"{name} there", low, high)
         rows += [
-            ("associates", "item 1: patch association there", proof.association),
-            ("associates_until", "item 1: and until", or_word(proof.association_until, "for ever"),
-             "flow time"),
-            ("leads_for_ever", "gamma > rho for ever", proof.forever),
-            *interval("test_error", "item 2: test error there", *proof.test_error),
-            *interval("loss", "loss there", *proof.loss),
+            ("associates", "item 1: patch association there", checked.association),
+            ("associates_until", "item 1: and until",
+             or_word(checked.association_until, "for ever"), "flow time"),
+            ("leads_for_ever", "gamma > rho for ever", checked.forever),
+            *interval("test_error", "item 2: test error there", *checked.test_error),
+            *interval("loss", "loss there", *checked.loss),
             ("error_for_ever", "the test error never exceeds, from there on",
-             min(1.0, proof.loss[1] / math.log(2.0) * (1.0 + 1e-15))),
+             min(1.0, checked.loss[1] / math.log(2.0) * (1.0 + 1e-15))),
             ("label_error", "error of f* itself, P[y f* <= 0]", one.label_error),
             ("most", "item 2: a test error that counts as learned", one.most),
             ("failing", "what is not proved", one.failing or "nothing"),
-            ("pieces", "polynomial pieces", len(proof.tube.pieces)),
+            ("proved", "all conclusions are proved there", not one.failing),
+            ("judged", "training is over there", one.judged),
+            ("pieces", "polynomial pieces", checked.pieces),
         ]  # fmt: skip
         measured += measured_at(place(problem), *rows)
     for name, training in trained.items():
@@ -172,11 +180,11 @@ def _figure(proof: Proof) -> Figure:
 
 
 def _finding(outcome: Outcome) -> str:
-    errors, sets = outcome.values("test_error_high"), outcome.values("associates")
-    return (
-        f"Proved: association at {sum(sets)} of {len(sets)} ends, test errors {min(errors):.2g} to "
-        f"{max(errors):.2g}; trainings within {max(outcome.values('share')):.2g} radii."
-    )
+    proved, judged = outcome.values("proved"), outcome.values("judged")
+    errors = [x for x, whole in zip(outcome.values("test_error_high"), proved) if whole]
+    most = f", test error at most {max(errors):.3g}" if errors else ""
+    early = "; the other stops before anything is learned" if not all(judged) else ""
+    return f"Proved at the end of {sum(proved)} of {len(proved)} tubes{most}{early}."
 
 
 CLAIM = Claim(
@@ -196,8 +204,8 @@ CLAIM = Claim(
         "is its set; and a test error P[y F <= 0] of at most P[y f* <= 0] + 1/d, which P[f* F <= "
         "0] = o(1) implies, o(1) being read as 1/d as in theorem-4.1. All of it at the problems "
         "whose training is over: holds, else a finding that says where not. At C = 4, qD = C^2 "
-        "the tube is taken to time 1000, long before that: it is told and not judged. Whether "
-        "association lasts for ever is told and does not enter: gamma > rho does where the loss "
+        "the tube is taken to time 1000, before anything is learned: it is not judged. Whether "
+        "association lasts for ever is reported and does not enter: gamma > rho does if the loss "
         "is below its floor on gamma = rho, rho < beta too for C = 2, and else as long as the loss "
         "that is left cannot carry rho to beta. Fails if any training leaves its tube: at D = 8 "
         "full matrices and three scalars, flow and 300 steps of descent; else the flow of three "

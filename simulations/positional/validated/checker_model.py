@@ -1,20 +1,23 @@
 r"""What the independent checker knows of the model: the velocity, its derivatives, loss and error.
 
-Images are enumerated anew (with the identity sum I = C(N, k) 2^k), velocities are Arb series, and
-derivatives are those of dual numbers. No code is shared with the prover.
+The output F of an image is a sum of integers times functions of (alpha, gamma, rho); the loss is
+E log(1 + e^-F), and its gradient and Hessian follow from dual numbers. The functions are Arb
+series; images and means over them are in `checker_images`. No code is shared with the prover.
 """
 
 from __future__ import annotations
 
 import math
-from functools import cache
-from operator import mul
+from functools import reduce
 from typing import Any
 
 from flint import arb, arb_mat, arb_poly, arb_series, ctx, fmpq
 
+from simulations.positional.validated.checker_images import Images, convolved, logistic, spread
+
 CONSTANTS = "D C p q nu tau kappa beta"
-ROWS, MOST_PATCHES, MOST_POWER = 512, 5000, 99
+MOST_PATCHES, MOST_POWER, SHARES = 5000, 99, 2
+UNITS = [[arb_series([int(i == j)]) for j in range(3)] for i in range(4)]
 Interval = tuple[float, float]
 
 
@@ -94,19 +97,7 @@ class Dual:
         return self.chain(value := self.value.exp(), value)
 
     def __rtruediv__(self, one: Any) -> Dual:
-        return self.chain(value := one / self.value, -value / self.value)
-
-    def logistic(self) -> Dual:
-        """Return s = 1/(1 + e^F) of a series F: s' = -F' w, w = s (1 - s), t = 1 - 2 s."""
-        F, zero = self.value, arb(0)
-        low, high = (1 / (1 + end.exp()) for end in (F[0].lower(), F[0].upper()))
-        s, t = [low.union(high)], 1 - 2 * low.union(high)
-        w, rate = [(1 - t * t) / 4], [-k * F[k] for k in range(ctx.cap)]
-        for k in range(1, ctx.cap):
-            s.append(sum(map(mul, rate[1 : k + 1], reversed(w)), zero) / k)
-            pairs = 2 * sum((s[j] * s[k - j] for j in range(1, (k + 1) // 2)), zero)
-            w.append(s[k] * t - (pairs + s[k // 2] * s[k // 2] if k % 2 == 0 else pairs))
-        return self.chain(arb_series(s), -arb_series(w))
+        return self.chain(value := one / self.value, (-1) * value * value)
 
 
 class Model:
@@ -137,24 +128,10 @@ class Model:
                     table[key] = table.get(key, 0) + ways * math.comb(g + m, m)
         return [sum(ways for (k, _), ways in table.items() if k <= most) for most in range(K + 1)]
 
-    def images(self, K: int) -> list[Any]:
-        """Return all multisets with at most K features, as below; reject if one is missing."""
-        found = self.multisets(K)
-        sums = [sum(image[0] for image in found if image[1] == k) for k in range(K + 1)]
-        every = [math.comb(self.N, k) * 2**k for k in range(K + 1)]
-        require(sums == every, f"the images with at most {K} features are not complete")
-        return sorted(found, key=lambda image: image[2])
-
-    def multisets(self, K: int) -> list[Any]:
-        """Return (patterns, features, T, empty sets, ((a, b, sets with a +1 and b -1), ...))."""
-        found: list[Any] = [(1, 0, self.C, self.others, ())]
-        for a, b in ((a, k - a) for k in range(1, min(self.C, K) + 1) for a in range(k + 1)):
-            ways = math.comb(self.C, a + b) * math.comb(a + b, a)
-            for count, k, T, empty, kinds in tuple(found):
-                for m in range(1, min(empty, (K - k) // (a + b)) + 1):
-                    more, features = count * math.comb(empty, m) * ways**m, k + m * (a + b)
-                    found.append((more, features, T + m * (a - b), empty - m, (*kinds, (a, b, m))))
-        return found
+    def enumerate(self, K: int) -> None:
+        """Make all images with at most K features; reject if one is missing."""
+        self.images = Images(self.D, self.C, self.p, self.q, K)
+        require(self.images.complete, f"the images with at most {K} features are not complete")
 
     def attention(self, gamma: Dual, rho: Dual) -> tuple[Dual, Dual, Dual, Dual]:
         """Return Gamma, Xi, Lambda - Gamma, Gamma - Xi."""
@@ -162,62 +139,52 @@ class Model:
         Lambda = 1 / ((self.C - 1) * same + (self.D - self.C) * other + 1)
         return tuple(Lambda * x for x in (same, other, (-1) * same + 1, same + (-1) * other))
 
-    def states(self, theta: list[Dual], images: list[Any]) -> Any:
-        """Yield each image with probability, F, alpha F_alpha, and F_gamma and F_rho but factors.
+    def functions(self, alpha: Dual, gamma: Dual, rho: Dual) -> list[Dual]:
+        """Return c of the output F = sum_a m_a c_a; the integers m are those of `Images`."""
+        # with x = kappa alpha and s, n, T as in `Images.monomials` F is nu x T + sum over patches
+        # of (x (X s + Y n + Xi T))^p
+        x, p, found = self.kappa * alpha, self.p, []
+        _, Xi, X, Y = self.attention(gamma, rho)
+        powers: list[list[Any]] = [[1, y] for y in (X, Y, Xi)]
+        for row in powers:
+            for _ in range(p - 1):
+                row.append(row[-1] * row[1])
+        top = x**p
+        for i, j, k in self.images.powers():
+            ways = math.comb(p, i) * math.comb(p - i, j)
+            found.append(ways * top * powers[0][i] * powers[1][j] * powers[2][k])
+        return [*found, self.nu * x]
 
-        All c add up to T, so that the slope of an empty set is taken off each row.
-        """
-        C, D, p, x = self.C, self.D, self.p, self.kappa * theta[0]
-        _, Xi, X, Y = self.attention(*theta[1:])
-        top, terms, each = x**p, ctx.cap, len(theta[0].slopes) + 1
+    def velocity(self, theta: list[Any], K: int) -> list[arb_series]:
+        """Return the velocity E[s F_i]/W_i along a curve, s = 1/(1 + e^F)."""
+        c, many = self.functions(*map(Dual, theta, UNITS)), self.images.upto[K]
+        s, _ = logistic(self.images.series([y.value for y in c], many))
+        F = [self.images.series([y.slopes[i] for y in c], many) for i in range(3)]
+        return [y * (1 / arb(W)) for y, W in zip(self.images.means(s, F), self.weights)]
 
-        @cache
-        def one_set(T: int, a: int, b: int) -> list[Any]:
-            n, total, empty = a - b, [0, 0, 0], Xi * T
-            for s, rows in ((1, a), (-1, b), (0, C - a - b)):
-                own = X * s + Y * n
-                c, step, last = own + empty, own * 0 + 1, empty
-                for _ in range(p - 2):  # c^m - c_0^m = own (c^(m-1) + ... + c_0^(m-1))
-                    step, last = c * step + last, last * empty
-                turns = (1 - C) * c + (n - s), (C - D) * c + (T - n)
-                parts = (c * step + last, *(step * turn for turn in turns))
-                total = [y + rows * own * z for y, z in zip(total, parts)]
-            return total
-
-        for first in range(0, len(images), ROWS):
-            some = images[first : first + ROWS]
-            for T in sorted({image[2] for image in some}):
-                group = [image for image in some if image[2] == T]
-                types = sorted({kind[:2] for image in group for kind in image[4]})
-                bulk, *slopes = one_set(T, C, 0)
-                table = [[bulk + D * (Xi * T) ** p, *slopes]]
-                table += [one_set(T, *pair) for pair in types]
-                copies = [{kind[:2]: kind[2] for kind in image[4]} for image in group]
-                counts = [[1, *(row.get(pair, 0) for pair in types)] for row in copies]
-                flat = [[s[k] for y in row for s in (y.value, *y.slopes) for k in range(terms)]
-                        for row in table]  # fmt: skip
-                linear = (self.nu * T) * x
-                for image, row in zip(group, (arb_mat(counts) * arb_mat(flat)).tolist()):
-                    cut = [arb_series(row[k : k + terms]) for k in range(0, len(row), terms)]
-                    N, A, B = (
-                        Dual(y[0], y[1:]) for y in (cut[:each], cut[each:-each], cut[-each:])
-                    )
-                    chance = (
-                        image[0] * (self.q / 2) ** image[1] * (1 - self.q) ** (self.N - image[1])
-                    )
-                    N = top * N
-                    yield image, chance, N + linear, p * N + linear, A, B
-
-    def velocity(self, theta: list[Dual], images: list[Any]) -> list[Dual]:
-        """Return the velocity along a curve."""
-        Gamma, Xi, _, _ = self.attention(*theta[1:])
-        scale = (self.p / self.tau) * (self.kappa * theta[0]) ** self.p
-        sums: list[Any] = [0, 0, 0]
-        for _, chance, F, *parts in self.states(theta, images):
-            sigmoid = chance * F.logistic()
-            sums = [y + sigmoid * part for y, part in zip(sums, parts)]
-        front = (1 / theta[0], scale * Gamma, scale * Xi)
-        return [f * y * (1 / arb(many)) for f, y, many in zip(front, sums, self.weights)]
+    def jacobian(self, theta: list[Any], room: list[Any], K: int) -> list[arb_series]:
+        """Return its derivatives (E[s F_ij] - E[s (1 - s) F_i F_j])/W_i for |e| <= room."""
+        # F_ij on the box; F_i and F by the mean value theorem from there
+        box = [Dual(x + arb(0, r), e) for x, r, e in zip(theta, room, UNITS)]
+        twice = [Dual(x, [Dual(y, UNITS[3]) for y in x.slopes]) for x in box]
+        wide, thin = self.functions(*twice), self.functions(*map(Dual, theta, UNITS))
+        many, found, second = self.images.upto[K], {}, {}
+        for i, j in ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)):
+            F_ij = self.images.series([y.slopes[i].slopes[j] for y in wide], many)
+            second[i, j] = second[j, i] = F_ij
+        first = [
+            spread(self.images.series([y.slopes[i] for y in thin], many),
+                   [second[i, j] for j in range(3)], room)
+            for i in range(3)
+        ]  # fmt: skip
+        F = spread(self.images.series([y.value for y in thin], many), first, room)
+        s, w = logistic(F)
+        for i in range(3):
+            bend = self.images.means(s, [second[i, j] for j in range(i, 3)])
+            turn = self.images.means(convolved(w, first[i]), first[i:])
+            for j, x, y in zip(range(i, 3), bend, turn):
+                found[i, j] = found[j, i] = x - y
+        return [found[i, j] * (1 / arb(self.weights[i])) for i in range(3) for j in range(3)]
 
     def rows(self, k: int, least: int) -> Any:
         """Return t, P[k features], and (expected rows, s, m): s^2, and features of their set."""
@@ -259,45 +226,34 @@ class Model:
                     sums[2] += steep * x * Xi / self.tau * (mass * t + m + (D - C) * own)
         return [total / many for total, many in zip(sums, (*self.weights, 1))]
 
-    def along(self, curve: Any, room: list[fmpq], order: int, images: Any) -> list[arb_poly]:
+    def along(self, curve: Any, room: list[fmpq], order: int, K: int) -> list[arb_poly]:
         """Enclose the velocity at P(u), |u| <= 1, or, given room, the Jacobian at P(u) + e."""
-        # Taylor polynomials; the constant terms hold the remainder: the next coefficient at all u.
-        found = []
-        for n, u in ((order, arb(0)), (order + 1, arb(0, 1))):
-            ctx.cap = n + 1
-            theta = [Dual(arb_series(P(arb_poly([u, 1])).coeffs()[: n + 1]), []) for P in curve]
-            for i, radius in enumerate(room):
-                slopes = [arb_series([int(i == j)]) for j in range(3)]
-                theta[i] = Dual(theta[i].value + arb(0, radius), slopes)
-            velocity = self.velocity(theta, images)
-            found.append([s for v in velocity for s in (v.slopes if room else [v.value])])
-        terms = [[s[k] for k in range(order + 1)] for s in found[0]]
-        return [arb_poly(t) + arb(0, s[order + 1]) for t, s in zip(terms, found[1])]
+        # Taylor polynomials; the constant terms hold the remainder: the next coefficient at all u
+        found: list[Any] = []
+        for u in (arb(0), *(arb(k, 1) / SHARES for k in range(1 - SHARES, SHARES, 2))):
+            ctx.cap = order + 2 if found else order + 1
+            theta = [arb_series(P(arb_poly([u, 1])).coeffs()[: ctx.cap]) for P in curve]
+            found.append(self.jacobian(theta, room, K) if room else self.velocity(theta, K))
+        rests = [reduce(arb.max, (abs(y[order + 1]).upper() for y in each))
+                 for each in zip(*found[1:])]  # fmt: skip
+        terms = [[y[k] for k in range(order + 1)] for y in found[0]]
+        return [arb_poly(t) + arb(0, 1) * rest for t, rest in zip(terms, rests)]
 
     def outcomes(self, ends: list[Any], K: int) -> tuple[Interval, Interval]:
         """Enclose loss and test error P[F <= 0] on a box."""
-        ctx.cap = 1
-        loss = low = high = known = arb(0)
-        theta = [Dual(arb_series([end]), []) for end in ends]
-        for image, chance, output, *_ in self.states(theta, self.images(K)):
-            F = output.value[0]
+        many, loss = self.images.upto[K], arb(0)
+        low = high = known = arb(0)
+        c = arb_mat([[y.value] for y in self.functions(*(Dual(arb(end), []) for end in ends))])
+        rows = self.images.integers[:many].tolist()
+        for row, chance, (F,) in zip(rows, self.images.probability, (arb_mat(rows) * c).tolist()):
             log = [(-end).exp().log1p() for end in (F.lower(), F.upper())]
             loss, known = loss + chance * log[0].union(log[1]), known + chance
-            error = F <= 0 or self.is_tie(image)
+            error = F <= 0 or not any(row)  # a tie, whatever the state
             low, high = low + chance * error, high + chance * (error or not F > 0)
         tail = self.neglected([arb_poly([end]) for end in ends], [0, 0, 0], K)[3]
         (least, _), (_, most) = interval(loss), interval(loss + tail)
         return (max(0.0, least), most), (
             max(0.0, interval(low)[0]), min(1.0, interval(high + 1 - known)[1])
-        )  # fmt: skip
-
-    def is_tie(self, image: Any) -> bool:
-        """Return whether F = 0 in every state: T = 0, and all sums of s^k n^(p - k) vanish."""
-        C, p, kinds = self.C, self.p, ((self.C, 0, 1), *image[4])
-        return image[2] == 0 and not any(
-            sum(m * (a + (-1) ** k * b + (C - a - b) * (k == 0)) * (a - b) ** (p - k)
-                for a, b, m in kinds)
-            for k in range(p)
         )  # fmt: skip
 
     def floor(self) -> float:

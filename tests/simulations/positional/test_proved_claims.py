@@ -14,7 +14,7 @@ from simulations.validated import prove
 
 INSIDE, OUTSIDE = Beside(np.full((2, 3), 0.5), 1e-6), Beside(np.full((2, 3), 1.5), 1e-6)
 
-CACHED = proved_runs.flow, proved_runs.reduced_flow
+CACHED = proved_runs.flow, proved_runs.checked_flow, proved_runs.reduced_flow
 
 
 @pytest.fixture
@@ -37,6 +37,10 @@ def short(monkeypatch):
 @pytest.fixture(scope="module")
 def proof():
     return prove(proved_runs.SMALL, horizon=1.0, tolerance=1e-3)
+
+
+def checked_from(problem, horizon, start):
+    return proved_runs.checked(prove(problem, horizon=horizon, initial=start))
 
 
 class TestBeside:
@@ -75,11 +79,13 @@ class TestGammaGeRhoProved:
 
     def test_for_ever(self):
         """From a state late in training one short piece is enough."""
-        proof = prove(self.problem, horizon=1e-3, initial=State(0.084, 1.0, -10.0))
-        verdict, summary = proved.judge({self.problem: proved.Judged(proof, INSIDE, 0.14)})
+        checked = checked_from(self.problem, 1e-3, State(0.084, 1.0, -10.0))
+        verdict, summary = proved.judge({self.problem: proved.Judged(checked, INSIDE, 1e-3)})
         assert verdict is Verdict.HOLDS
         assert "for all t > 0 at D=16" in summary
-        verdict, summary = proved.judge({self.problem: proved.Judged(proof, OUTSIDE, 0.14)})
+        cut = proved.Judged(checked, INSIDE, 2e-3)
+        assert proved.judge({self.problem: cut})[0] is Verdict.FINDING
+        verdict, summary = proved.judge({self.problem: proved.Judged(checked, OUTSIDE, 1e-3)})
         assert verdict is Verdict.FAILS
         assert "leaves the tube" in summary
 
@@ -87,7 +93,7 @@ class TestGammaGeRhoProved:
         short(0.5)
         found = proved.run(Context(quick=True))
         assert found.verdict is Verdict.FINDING
-        assert "gamma > rho from time 0 on" in found.summary
+        assert "gamma > rho is proved from time 0 on" in found.summary
         assert found.number("forever") is False
         assert found.number("share") <= 1.0
         assert found.figures
@@ -109,8 +115,8 @@ class TestGammaGeRhoRefuted:
 
     def test_before_it_turns_nothing_is_refuted(self):
         problem = runs.CROWDED
-        proof = prove(problem, horizon=0.1, tolerance=1e-4)
-        verdict, summary = refuted.judge({problem: refuted.Refuted(proof, INSIDE)})
+        checked = proved_runs.checked(prove(problem, horizon=0.1, tolerance=1e-4))
+        verdict, summary = refuted.judge({problem: refuted.Refuted(checked, INSIDE)})
         assert verdict is Verdict.FAILS
         assert "not proved" in summary
 
@@ -120,21 +126,25 @@ class TestTheorem:
 
     def test_verdicts(self):
         """From a state late in training one short piece is enough; from the start it is not."""
-        late = prove(self.problem, horizon=1e-3, initial=State(0.084, 1.0, -10.0))
-        learned = theorem.Learned(late, 0.095, True)
+        late = checked_from(self.problem, 1e-3, State(0.084, 1.0, -10.0))
+        learned = theorem.Learned(self.problem, late, 1e-3, 0.095, True)
         verdict, summary = theorem.judge({self.problem: learned}, {"flow": INSIDE})
         assert verdict is Verdict.HOLDS
         assert "association for ever" in summary
         assert theorem.judge({self.problem: learned}, {"flow": OUTSIDE})[0] is Verdict.FAILS
-        strict = theorem.Learned(late, -0.05, True)
+        longer = {self.problem: learned._replace(horizon=2e-3)}
+        assert theorem.judge(longer, {"flow": INSIDE})[0] is Verdict.FINDING
+        strict = learned._replace(label_error=-0.05)
         assert theorem.judge({self.problem: strict}, {"flow": INSIDE})[0] is Verdict.FINDING
         unjudged = {self.problem: learned, runs.BASE: strict._replace(judged=False)}
-        assert theorem.judge(unjudged, {"flow": INSIDE})[0] is Verdict.HOLDS
+        verdict, summary = theorem.judge(unjudged, {"flow": INSIDE})
+        assert verdict is Verdict.HOLDS
+        assert "stops before anything is learned" in summary
         assert theorem.judge({}, {})[0] is Verdict.FINDING
 
     def test_not_before_association(self):
-        early = prove(self.problem, horizon=1e-3, initial=State(0.084, 1.0, 1.5))
-        found = {self.problem: theorem.Learned(early, 1.0, True)}
+        early = checked_from(self.problem, 1e-3, State(0.084, 1.0, 1.5))
+        found = {self.problem: theorem.Learned(self.problem, early, 1e-3, 1.0, True)}
         verdict, summary = theorem.judge(found, {"flow": INSIDE})
         assert verdict is Verdict.FINDING
         assert "patch association is not proved" in summary
@@ -146,4 +156,5 @@ class TestTheorem:
         assert len(shares) == 5
         assert all(0.0 < one.value <= 1.0 for one in shares)
         assert sum("full matrices" in str(one.at["training"]) for one in shares) == 2
+        assert theorem.CLAIM.finding(found).startswith("Proved at the end of 0 of 1 tubes")
         assert found.figures

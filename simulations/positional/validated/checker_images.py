@@ -1,0 +1,190 @@
+r"""The images of the independent checker: enumerated anew, and means over all of them at once.
+
+With label 1 an image has F = sum_a m_a c_a: integers m of the image times functions c of (alpha,
+gamma, rho), see `checker_model`. The velocity and its Jacobian are means over the images of
+products of s = 1/(1 + e^F), of F and of its derivatives, all of them series in u. Here the series
+are vectors over the images, of balls in double precision: a sum of n products, in any order, errs
+by less than n u (1 + n u) times the sum of the moduli, u = 2^-53. Trusted are sums, products and
+quotients of NumPy, and Arb. No code is shared with the prover.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from flint import arb, arb_series, ctx
+
+BLOCK, U, UP, TINY = 32, 2.0**-53, 1.0 + 2.0**-30, 1e-290
+FAR, STEPS = 700, 16  # |F| is cut there: s < 1e-300 is in TINY; steps of a table of e^x
+
+
+class Balls(NamedTuple):
+    """Vectors of balls |x - mid| <= rad."""
+
+    mid: Any
+    rad: Any
+
+
+def balls(numbers: list[arb]) -> Balls:
+    """Return Arb balls as balls of floats."""
+    mid = [float(x.mid()) for x in numbers]
+    rad = [float((x - m).abs_upper()) for x, m in zip(numbers, mid)]
+    return Balls(np.array(mid), np.array(rad) * UP + TINY)
+
+
+def product(sums: str, a: Balls, b: Balls, n: int) -> Balls:
+    """Return sums of n products, by a formula of einsum from the shapes of two vectors."""
+    size, high = np.einsum(sums, abs(a.mid), abs(b.mid)), abs(b.mid) + b.rad
+    rad = np.einsum(sums, abs(a.mid), b.rad) + np.einsum(sums, a.rad, high)
+    return Balls(np.einsum(sums, a.mid, b.mid), (rad + (n + 2) * U * size) * UP + TINY)
+
+
+@cache
+def powers_of_e() -> Any:
+    """Return e^(k/16), rounded, for |k| <= 16 x 700."""
+    return np.array([float((arb(k) / STEPS).exp()) for k in range(-FAR * STEPS, FAR * STEPS + 1)])
+
+
+def exponential(x: Any) -> Any:
+    """Return e^x for |x| <= 700, with a relative error below 2^-51."""
+    # x - k/16 is exact (Sterbenz) and at most 1/32; the series ends with an error below 1e-19
+    k, total = np.rint(STEPS * x), 1.0
+    r = x - k / STEPS
+    for j in range(8, 0, -1):
+        total = 1.0 + r / j * total
+    return powers_of_e()[(k + FAR * STEPS).astype(int)] * total
+
+
+def logistic(F: Balls) -> tuple[Balls, Balls]:
+    """Return s = 1/(1 + e^F) and w = s (1 - s) of series: s' = -F' w, w = s - s^2."""
+    room = (F.rad[0] + 2 * U * abs(F.mid[0])) * UP  # fmax and fmin: no number says nothing of s
+    low = np.clip(np.fmax(F.mid[0] - room, -FAR), -FAR, FAR)
+    high = np.clip(np.fmin(F.mid[0] + room, FAR), -FAR, FAR)
+    least, most = 1.0 / (1.0 + exponential(high)), 1.0 / (1.0 + exponential(low))
+    s, w = (Balls(np.empty_like(F.mid), np.empty_like(F.mid)) for _ in range(2))
+    s.mid[0], s.rad[0] = m, r = (least + most) / 2, ((most - least) / 2 + 8 * U * most) * UP + TINY
+    w.mid[0], w.rad[0] = m * (1 - m), (r * (abs(1 - 2 * m) + r) + 4 * U * m) * UP + TINY
+    t = Balls(1 - 2 * s.mid[:1], 2 * s.rad[:1] + U)
+    for k in range(1, len(F.mid)):
+        rate = -np.arange(1, k + 1)[:, None] / k
+        slope = Balls(F.mid[1 : k + 1] * rate, F.rad[1 : k + 1] * abs(rate) * UP)
+        back = Balls(w.mid[k - 1 :: -1], w.rad[k - 1 :: -1])
+        s.mid[k], s.rad[k] = product("kl,kl->l", slope, back, k + 2)
+        first, last = (Balls(s.mid[i:j:d], s.rad[i:j:d]) for i, j, d in ((1, k, 1), (k - 1, 0, -1)))
+        here = product("kl,kl->l", t, Balls(s.mid[k : k + 1], s.rad[k : k + 1]), 1)
+        pairs = product("kl,kl->l", first, last, k)
+        w.mid[k] = here.mid - pairs.mid
+        w.rad[k] = (here.rad + pairs.rad + U * abs(w.mid[k])) * UP
+    return s, w
+
+
+def convolved(a: Balls, b: Balls) -> Balls:
+    """Return the product of two series."""
+    rows = [
+        product("kl,kl->l", Balls(*(x[: k + 1] for x in a)), Balls(*(x[k::-1] for x in b)), k + 1)
+        for k in range(len(a.mid))
+    ]
+    return Balls(*(np.stack(x) for x in zip(*rows)))
+
+
+def spread(centre: Balls, slopes: list[Balls], room: list[Any]) -> Balls:
+    """Return a function on the box |e| <= room, given its derivatives there."""
+    sizes = [float(arb(r).abs_upper()) * UP for r in room]
+    rad = sum((abs(x.mid) + x.rad) * size for x, size in zip(slopes, sizes))
+    return Balls(centre.mid, (centre.rad + rad) * UP)
+
+
+class Images:
+    """All images with at most K features, by features, as multisets of sets of patches."""
+
+    def __init__(self, D: int, C: int, p: int, q: arb, K: int) -> None:
+        self.D, self.C, self.p, self.N, self.others = D, C, p, D - C, D // C - 1
+        found = sorted(self.multisets(K), key=lambda image: image[1])
+        sums = [sum(image[0] for image in found if image[1] == k) for k in range(K + 1)]
+        self.complete = sums == [math.comb(self.N, k) * 2**k for k in range(K + 1)]
+        self.upto = [sum(image[1] <= k for image in found) for k in range(K + 1)]
+        each = [(q / 2) ** k * (1 - q) ** (self.N - k) for k in range(K + 1)]
+        self.probability = [image[0] * each[image[1]] for image in found]
+        self.integers = self.monomials(found)
+        self.m = self.integers.astype(float).T
+        self.fine = 2.0 ** (math.ceil(math.log2(abs(self.m).sum(axis=0).max())) - 52)
+        self.inexact = (self.integers.dtype == object) * 4 * U * len(self.m)  # above 2^53
+        self.chance = balls(self.probability)
+
+    def multisets(self, K: int) -> list[Any]:
+        """Return (patterns, features, T, empty sets, ((a, b, sets with a +1 and b -1), ...))."""
+        found: list[Any] = [(1, 0, self.C, self.others, ())]
+        for a, b in ((a, k - a) for k in range(1, min(self.C, K) + 1) for a in range(k + 1)):
+            ways = math.comb(self.C, a + b) * math.comb(a + b, a)
+            for count, k, T, empty, kinds in tuple(found):
+                for m in range(1, min(empty, (K - k) // (a + b)) + 1):
+                    more, features = count * math.comb(empty, m) * ways**m, k + m * (a + b)
+                    found.append((more, features, T + m * (a - b), empty - m, (*kinds, (a, b, m))))
+        return found
+
+    def powers(self) -> list[tuple[int, int, int]]:
+        """Return (i, j, k) with i + j + k = p."""
+        p = self.p
+        return [(i, j, p - i - j) for i in range(p + 1) for j in range(p + 1 - i)]
+
+    def monomials(self, found: list[Any]) -> Any:
+        """Return sum over patches of s^i n^j T^k, and T, exactly; (images, powers + 1).
+
+        A patch has feature s, its set the sum n, the image the sum T.
+        """
+        most = max(abs(image[2]) for image in found) + self.C + 1
+        dtype = np.int64 if self.D * most**self.p < 2**53 else object
+        T = np.array([image[2] for image in found], dtype)
+        sets: dict[tuple[int, int], Any] = {(self.C, 0): T * 0 + 1, (0, 0): T * 0}
+        for row, image in enumerate(found):
+            sets[0, 0][row] = image[3]
+            for a, b, m in image[4]:
+                sets.setdefault((a, b), T * 0)[row] += m
+        columns = [T * 0 for _ in self.powers()] + [T]
+        for (a, b), many in sets.items():
+            n = a - b
+            for column, (i, j, k) in zip(columns, self.powers()):
+                patches = ((1, a), (-1, b), (0, self.C - a - b))
+                each = sum(rows * s**i * n**j for s, rows in patches)
+                column += many * each * T**k
+        return np.stack(columns, axis=1)
+
+    def series(self, c: list[arb_series], many: int) -> Balls:
+        """Return sum_a m_a c_a of series, for the first images; (terms, images)."""
+        flat = balls([y[k] for k in range(ctx.cap) for y in c])
+        mid, rad = (x.reshape(ctx.cap, len(c)) for x in flat)
+        m, size = self.m[:, :many], abs(self.m[:, :many])
+        # c = high + low, so that m high is exact if m is: F cancels, and is small where it counts
+        most = np.max(abs(mid), axis=1, keepdims=True)
+        grid = 2.0 ** np.ceil(np.log2(most + TINY)) * self.fine
+        high = np.rint(mid / grid) * grid
+        low, sure = mid - high, high @ m
+        rad = (rad + (len(c) + 2) * U * abs(low) + self.inexact * abs(mid)) @ size
+        return Balls(sure + low @ m, (rad + 2 * U * abs(sure)) * UP + TINY)
+
+    def means(self, x: Balls, several: list[Balls]) -> list[arb_series]:
+        """Return E[x y] for each of several y, of series."""
+        terms, many = x.mid.shape
+        blocks = -(-many // BLOCK)
+        shape, pad = (-1, blocks, BLOCK), ((0, 0), (0, blocks * BLOCK - many))
+        chance = Balls(self.chance.mid[:many], self.chance.rad[:many])
+        x = product("l,kl->kl", chance, x, 1)
+        a = [np.pad(z, pad).reshape(shape).transpose(1, 0, 2) for z in x]
+        b = [np.pad(np.concatenate(z), pad).reshape(shape).transpose(1, 2, 0)
+             for z in zip(*several)]  # fmt: skip
+        size = (abs(a[0]) @ abs(b[0])).sum(axis=0)
+        rad = (abs(a[0]) @ b[1] + a[1] @ (abs(b[0]) + b[1])).sum(axis=0)
+        mid = np.pad(a[0] @ b[0], ((0, (1 << (blocks - 1).bit_length()) - blocks), (0, 0), (0, 0)))
+        while len(mid) > 1:
+            mid = mid[::2] + mid[1::2]
+        rad = ((rad + (BLOCK + blocks.bit_length()) * U * size) * UP + TINY).tolist()
+        pairs = [[arb(*ball) for ball in zip(*row)] for row in zip(mid[0].tolist(), rad)]
+        return [
+            arb_series([
+                sum((pairs[j][first + k - j] for j in range(k + 1)), arb(0)) for k in range(terms)
+            ])
+            for first in range(0, terms * len(several), terms)
+        ]  # fmt: skip
