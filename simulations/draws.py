@@ -32,7 +32,7 @@ def flow_settings(draw: st.DrawFn, max_horizon: float = 1e4) -> dict[str, Any]:
 
 def satisfies(where: str, problem: Any, system: str) -> bool:
     """Return whether a problem of a theory satisfies a statement over its constants."""
-    from simulations.theory import Case
+    from simulations.system import Case
 
     settings = {"initial": problem.initial_state, "horizon": math.inf}
     return _filter(where, system).keeps(Case(system, {}, problem, "flow", settings))

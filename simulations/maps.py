@@ -21,7 +21,7 @@ from simulations import theories
 from simulations.files.store import StoreError, read_sealed_dataset
 from simulations.sweep.config import Config
 from simulations.sweep.store import MANIFEST, RESULT, netcdf_name
-from simulations.theory import Case
+from simulations.system import Case
 
 if TYPE_CHECKING:
     import xarray

@@ -9,7 +9,7 @@ import numpy as np
 from dynamics import ParameterError
 from dynamics.core.checks import require
 from dynamics.core.trajectory import Trajectory
-from simulations.theory import Case, Parameter, decades
+from simulations.system import Case, Parameter, decades
 from simulations.values import one_of
 
 #: Tolerances of the flow as in `gradient_flow`; the absolute one follows the relative one.

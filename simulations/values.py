@@ -6,7 +6,7 @@ from typing import Any
 
 from dynamics.core.checks import finite, require
 from dynamics.core.errors import ParameterError
-from simulations.theory import Parameter
+from simulations.system import Parameter
 
 
 def check_names(values: Mapping[str, Any], parameters: Iterable[Parameter]) -> None:

@@ -17,7 +17,7 @@ from simulations.commands.arguments import EXIT_CODES, number, refuse_to_replace
 
 if TYPE_CHECKING:
     from dynamics import Risk, Trajectory
-    from simulations.theory import Theory
+    from simulations.system import System
 
 HELP = "one reduced trajectory of a problem from its parameters"
 _PREFIX = "parameter "  # keeps parameters apart from the other flags
@@ -45,7 +45,7 @@ def _given(flag: str, arguments: Sequence[str]) -> str | None:
 class RunOf:
     """The command for one theory, with what the parser asks of a command."""
 
-    theory: Theory
+    theory: System
 
     HELP = HELP
 

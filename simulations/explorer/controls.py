@@ -8,7 +8,7 @@ from bokeh.models import Select, Slider, TextInput, Tooltip
 
 from simulations.explorer.plots import letters
 from simulations.explorer.state import LONGEST, nearest, show, stops, usual
-from simulations.theory import Parameter, Theory
+from simulations.system import Parameter, System
 
 
 def on_change(model: Any, name: str, act: Callable[[], None]) -> None:
@@ -23,7 +23,7 @@ def on_change(model: Any, name: str, act: Callable[[], None]) -> None:
 class Control:
     """One parameter: a field, and a slider beside it where it has stops."""
 
-    def __init__(self, theory: Theory, parameter: Parameter, changed: Callable[[], None]) -> None:
+    def __init__(self, theory: System, parameter: Parameter, changed: Callable[[], None]) -> None:
         self.parameter, self._changed, self._quiet = parameter, changed, False
         self.usual, self.stops = usual(theory, parameter), stops(parameter)
         words = parameter.meaning + (f"; {parameter.allowed}" if parameter.allowed else "")
@@ -87,7 +87,7 @@ class Control:
 class Controls:
     """All parameters of a theory: those with stops, then, folded, the others."""
 
-    def __init__(self, theory: Theory, changed: Callable[[], None]) -> None:
+    def __init__(self, theory: System, changed: Callable[[], None]) -> None:
         made = [Control(theory, one, changed) for one in theory.parameters]
         self.by_name = {one.parameter.name: one for one in made}
         self.main = column([one.widget for one in made if one.slider is not None], name="main",

@@ -23,7 +23,7 @@ from simulations.explorer.plots import AgainstTime, AttentionMatrix, Portrait, l
 from simulations.explorer.sweep import SweepPanel
 from simulations.explorer.workers import Event, Job, Workers
 from simulations.maps import Sweep
-from simulations.theory import Case
+from simulations.system import Case
 
 _STYLE = """
   :host { font: 14px/1.45 system-ui, sans-serif; color: #1c1e21; overflow-wrap: anywhere; }

@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, urlencode
 from dynamics.core.errors import ParameterError
 from simulations import theories
 from simulations.commands.arguments import number
-from simulations.theory import Case, Parameter, Theory
+from simulations.system import Case, Parameter, System
 
 #: Choices of what is drawn, apart from parameters by this letter, which no parameter begins with.
 _DRAWN = "."
@@ -73,7 +73,7 @@ def address(view: View) -> str:
     return "?" + urlencode({_SYSTEM: view.system, **given, **drawn})
 
 
-def values(theory: Theory, texts: Mapping[str, str]) -> dict[str, Any]:
+def values(theory: System, texts: Mapping[str, str]) -> dict[str, Any]:
     """Return the values that texts stand for, as the command line reads them; empty: not given.
 
     Raises
@@ -96,7 +96,7 @@ def values(theory: Theory, texts: Mapping[str, str]) -> dict[str, Any]:
     return found
 
 
-def case(theory: Theory, texts: Mapping[str, str]) -> Case:
+def case(theory: System, texts: Mapping[str, str]) -> Case:
     """Return the run that texts ask for; accuracy is that of a sketch where it is not given.
 
     Raises
@@ -111,12 +111,12 @@ def case(theory: Theory, texts: Mapping[str, str]) -> Case:
         return theory.build(given)  # the sketch is of the other solver; else refused again
 
 
-def texts_of(theory: Theory, given: Mapping[str, Any]) -> dict[str, str]:
+def texts_of(theory: System, given: Mapping[str, Any]) -> dict[str, str]:
     """Return values as texts that give them again, to the last bit."""
     return {name: show(value) for name, value in given.items() if theory.parameter(name)}
 
 
-def usual(theory: Theory, parameter: Parameter) -> str:
+def usual(theory: System, parameter: Parameter) -> str:
     """Return what holds where the field of a parameter is empty; empty where that depends."""
     value = theory.sketch.get(parameter.name, parameter.usual)
     return "" if value is None else show(value)

@@ -10,16 +10,16 @@ from simulations.figures import one_run, report_figure
 from simulations.reproduction.claim import Claim, Context, Figure, Outcome, Paper, Verdict
 from simulations.reproduction.measured import measured_at
 from simulations.stated.findings import AGREES, examine
-from simulations.stated.theory import StatedTheory
-from simulations.theory import Theory
+from simulations.stated.system import StatedSystem
+from simulations.system import System
 
 #: Seconds of the search for a counterexample.
 BUDGET, QUICK_BUDGET = 30.0, 10.0
 
 
-def claims_of(theory: Theory) -> tuple[Claim, ...]:
+def claims_of(theory: System) -> tuple[Claim, ...]:
     """Return the claims of a file: that the reduction is exact, and the conjectures it states."""
-    assert isinstance(theory, StatedTheory)
+    assert isinstance(theory, StatedSystem)
     name = theory.stated.name
     paper = Paper(theory.stated.paper, f"{name}, as {theory.path.name} states it", "")
     reduction = Claim(
@@ -49,7 +49,7 @@ def claims_of(theory: Theory) -> tuple[Claim, ...]:
     return reduction, *conjectures
 
 
-def _reduction(theory: StatedTheory, context: Context) -> Outcome:
+def _reduction(theory: StatedSystem, context: Context) -> Outcome:
     found = examine(theory.stated)
     worst, around = max(found.check.difference, found.check.spread), found.manifold
     conserved = "; ".join(found.conserved) or "nothing linear or quadratic"
@@ -70,7 +70,7 @@ def _reduction(theory: StatedTheory, context: Context) -> Outcome:
     )  # fmt: skip
 
 
-def _one_run(theory: StatedTheory) -> Figure:
+def _one_run(theory: StatedSystem) -> Figure:
     case = theory.build({})
     run = theory.solve(case)
     data = xarray.Dataset(
@@ -85,7 +85,7 @@ def _one_run(theory: StatedTheory) -> Figure:
     )  # fmt: skip
 
 
-def _conjecture(theory: StatedTheory, text: str, context: Context) -> Outcome:
+def _conjecture(theory: StatedSystem, text: str, context: Context) -> Outcome:
     budget = QUICK_BUDGET if context.quick else BUDGET
     report = falsify(
         text, system=theory, budget=budget, seed=context.seed, horizon=theory.horizon,

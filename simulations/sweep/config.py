@@ -35,7 +35,7 @@ from dynamics.core.checks import finite
 from dynamics.core.errors import ParameterError
 from simulations import theories
 from simulations.sweep.lines import line_of
-from simulations.theory import Parameter, Theory
+from simulations.system import Parameter, System
 from simulations.values import check_kind
 
 _TABLES = ("system", "fixed", "grid", "list", "run")
@@ -191,7 +191,7 @@ class _Reader:
         self._check_cells(config)
         return config
 
-    def _system(self) -> Theory:
+    def _system(self) -> System:
         wanted = self.content.get("system", self.theory or theories.DEFAULT)
         if self.theory is not None and wanted != self.theory:
             self.refuse(f"system = {wanted!r} is not allowed with --theory", "", "system")

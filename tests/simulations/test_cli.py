@@ -248,7 +248,7 @@ class TestRun:
             warnings.warn("the expectation is estimated", dynamics.AccuracyWarning, stacklevel=1)
             return population(*arguments)
 
-        monkeypatch.setattr("simulations.positional.theory.Population", estimated)
+        monkeypatch.setattr("simulations.positional.system.Population", estimated)
         assert main(["run", *SMALL, "--horizon", "1"]) == 0
         assert capsys.readouterr().err == "patchdyn: note: the expectation is estimated\n"
 
@@ -271,7 +271,7 @@ class TestRun:
         def lost(*_):
             raise ArithmeticError("no quasi-steady value")
 
-        monkeypatch.setattr("simulations.positional.theory.find_events", lost)
+        monkeypatch.setattr("simulations.positional.system.find_events", lost)
         assert main(["run", *SMALL, "--horizon", "1", "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["events"] is None
 
@@ -378,7 +378,7 @@ class TestRunOutput:
         def interrupted(*_, **__):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("simulations.positional.theory.Population", interrupted)
+        monkeypatch.setattr("simulations.positional.system.Population", interrupted)
         assert main(["run"]) == 130
         assert capsys.readouterr().err == "patchdyn: interrupted\n"
 

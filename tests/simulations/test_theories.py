@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from dynamics import ParameterError, Population, Problem, Status, gradient_flow
 from dynamics.positional.events import find_events
 from simulations.cli import build_parser
+from simulations.system import Case
 from simulations.theories import command, load, names
-from simulations.theory import Case
 from tests.closeness import close
 
 SMALL = {"D": 8, "C": 2, "q": 0.2, "horizon": 1e3, "rtol": 1e-6, "tolerance": 1e-8}

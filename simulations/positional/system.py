@@ -34,13 +34,13 @@ from simulations.running import (
     solver_settings,
     tolerance_of,
 )
-from simulations.theory import (
+from simulations.system import (
     COST,
     Attention,
     Case,
     Parameter,
     Quantity,
-    Theory,
+    System,
     decades,
     evenly,
 )
@@ -154,7 +154,7 @@ CONSTANTS = (
 )
 
 
-class Positional(Theory):
+class Positional(System):
     """Three scalars alpha, gamma, rho; see the module."""
 
     name = "positional"
@@ -162,7 +162,7 @@ class Positional(Theory):
     parameters, outcomes, observables, constants = PARAMETERS, OUTCOMES, OBSERVABLES, CONSTANTS
     tolerance = DEFAULT_TOLERANCE
     estimates = MappingProxyType({"sampling": "three standard errors"})
-    precompile = (*Theory.precompile, "fourier", "enumeration")
+    precompile = (*System.precompile, "fourier", "enumeration")
     examples = (
         ("patchdyn run --D 24 --C 4 --qD 2 --horizon 1e4 --json", ""),
         ("patchdyn run --D 16 --p 5 --solver gd --learning-rate 1e-3 --steps 20000", ""),
@@ -381,4 +381,4 @@ def _events(trajectory: Trajectory, population: Risk) -> dict[str, float]:
     return found
 
 
-THEORY = Positional()
+SYSTEM = Positional()

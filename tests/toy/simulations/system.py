@@ -9,12 +9,12 @@ from simulations.running import (
     solver_parameters,
     solver_settings,
 )
-from simulations.theory import COST, Case, Parameter, Quantity, Theory
+from simulations.system import COST, Case, Parameter, Quantity, System
 from simulations.values import check_names
 from tests.toy.dynamics.population import ToyPopulation, ToyProblem
 
 
-class Toy(Theory):
+class Toy(System):
     name = "toy"
     title = "a deep linear scalar"
     tolerance = 1e-12
@@ -90,4 +90,4 @@ class Toy(Theory):
         return {"s": problem.s, "a0": problem.a0, "b0": problem.b0}
 
 
-THEORY = Toy()
+SYSTEM = Toy()

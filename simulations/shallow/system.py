@@ -24,13 +24,13 @@ from simulations.running import (
     relative_error,
     solver_settings,
 )
-from simulations.theory import (
+from simulations.system import (
     COST,
     Attention,
     Case,
     Parameter,
     Quantity,
-    Theory,
+    System,
     decades,
     evenly,
 )
@@ -136,14 +136,14 @@ CONSTANTS = (
 )
 
 
-class Shallow(Theory):
+class Shallow(System):
     """Population descent of the symmetric start; see the module."""
 
     name = "shallow"
     title = "shallow ViT (Li, Wang, Liu, Chen 2023)"
     tolerance = ShallowPopulation.tolerance
     estimates = MappingProxyType({"enumeration": "rounding, estimated"})
-    precompile = (*Theory.precompile, "shallow")
+    precompile = (*System.precompile, "shallow")
     parameters, outcomes, observables, constants = PARAMETERS, OUTCOMES, OBSERVABLES, CONSTANTS
     examples = (
         ("patchdyn run --system shallow --attention none", "without attention"),
@@ -283,4 +283,4 @@ def logit_and_gap(problem: ShallowProblem, state: np.ndarray) -> tuple[float, fl
     return float(A[0, 2] - A[2:, 2].mean()), float(alone[0] - alone[2])
 
 
-THEORY = Shallow()
+SYSTEM = Shallow()

@@ -56,7 +56,7 @@ class Quantity:
     unit: str = ""
 
 
-#: Outcomes of the runs of all theories, which :class:`Theory` fills in.
+#: Outcomes of the runs of all theories, which :class:`System` fills in.
 COST = (
     Quantity("evaluations", "of the gradient along the run"),
     Quantity("seconds", "wall time", "s"),
@@ -88,7 +88,7 @@ class Case:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Theory(ABC):
+class System(ABC):
     """A theory as the tools see it: names, and how to run one of its problems.
 
     A theory gives the class attributes and the abstract methods; how a run is made, measured and

@@ -18,7 +18,7 @@ from simulations.falsify.check import check
 from simulations.falsify.trial import Result
 from simulations.figures import regime_map
 from simulations.masked.runs import columns_of
-from simulations.masked.theory import natural_horizon
+from simulations.masked.system import natural_horizon
 from simulations.strategies import masked_problems
 from simulations.sweep.run import compute, grid
 from simulations.theories import command, load

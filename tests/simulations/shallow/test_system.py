@@ -10,7 +10,7 @@ from dynamics import ParameterError
 from dynamics.shallow import ShallowProblem
 from simulations import maps
 from simulations.cli import build_parser, main
-from simulations.shallow.theory import SLIDES, logit_and_gap, passage
+from simulations.shallow.system import SLIDES, logit_and_gap, passage
 from simulations.strategies import shallow_problems
 from simulations.sweep.run import compute, grid
 from simulations.theories import command, load

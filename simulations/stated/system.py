@@ -28,8 +28,7 @@ from simulations.stated import runs
 from simulations.stated.check import require_agreement
 from simulations.stated.law import Numbers, law
 from simulations.stated.sizes import by_sum
-from simulations.theory import Case, Parameter, Quantity, decades, evenly
-from simulations.theory import Theory as House
+from simulations.system import Case, Parameter, Quantity, System, decades, evenly
 from simulations.values import check_names
 from symbolic.theory import Constant, Size, Theory, TheoryError, load_theory
 from symbolic.theory.load import content
@@ -46,7 +45,7 @@ _TAKEN = {"system", "theory", "json", "out", "plot", "force", "help", "time", "l
           "rtol"}  # fmt: skip
 
 
-class StatedTheory(House):
+class StatedSystem(System):
     """A theory in a file of the user's; see the module.
 
     Parameters
@@ -107,7 +106,7 @@ class StatedTheory(House):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Send the name of the file and what it must be."""
-        return StatedTheory, (str(self.path), self.fingerprint)
+        return StatedSystem, (str(self.path), self.fingerprint)
 
     @property
     def precompile(self) -> tuple[str, ...]:  # type: ignore[override]

@@ -30,13 +30,13 @@ from simulations.running import (
     solver_settings,
     tolerance_of,
 )
-from simulations.theory import (
+from simulations.system import (
     COST,
     Attention,
     Case,
     Parameter,
     Quantity,
-    Theory,
+    System,
     decades,
     evenly,
 )
@@ -142,14 +142,14 @@ CONSTANTS = (
 )
 
 
-class Masked(Theory):
+class Masked(System):
     """Correlations Phi and Upsilon of one query patch; see the module."""
 
     name = "masked"
     title = "masked image modelling (Huang, Wen, Chi, Liang 2024)"
     tolerance = DEFAULT_TOLERANCE
     estimates = MappingProxyType({"sampling": "three standard errors", "mean_field": "estimated"})
-    precompile = (*Theory.precompile, "masked")
+    precompile = (*System.precompile, "masked")
     parameters, outcomes, observables, constants = PARAMETERS, OUTCOMES, OBSERVABLES, CONSTANTS
 
     portrait = ("Phi_global", "Phi_own")
@@ -349,4 +349,4 @@ def _events(case: Case, run: Trajectory, population: MaskedPopulation) -> dict[s
     return numbers | {name: getattr(events, name).time for name in ("switch", "found", "learned")}
 
 
-THEORY = Masked()
+SYSTEM = Masked()
