@@ -112,16 +112,10 @@ def is_of_a_file(name: str) -> bool:
 
 
 def command(case: Case, theory: System | None = None) -> str:
-    """Return the shell command that makes a run, of a theory that is at hand or known by name."""
+    """Return the shell command that reproduces a run of a theory, by default of a known one."""
     theory = theory or load(case.system)
-    names = ("horizon", "rtol", "learning_rate", "steps", "tolerance", "quadrature")
-    values = {
-        **theory.flags(case),
-        "solver": case.solver,
-        **{name: case.settings.get(name) for name in names},
-    }
     words = [] if theory.name == DEFAULT else [theory.chosen_by]
-    for name, value in values.items():
+    for name, value in theory.flags(case).items():
         parameter = theory.parameter(name)
         if value is not None and parameter is not None:
             words.append(f"{parameter.flag} {value}")

@@ -58,7 +58,11 @@ def integer(name: str, value: Any) -> int:
     if isinstance(value, numbers.Integral) and not isinstance(value, bool):
         return int(value)
     real = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    require(real and float(value).is_integer(), name, repr(value), "an integer")
+    try:
+        whole = real and float(value).is_integer()
+    except OverflowError:
+        whole = value == int(value)
+    require(whole, name, repr(value), "an integer")
     return int(value)
 
 

@@ -9,27 +9,53 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import numbers
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from dynamics.core.checks import finite, int_or_nan, require
+from dynamics.core.annotations import (
+    Alias,
+    Doc,
+    Draw,
+    Text,
+    Ticks,
+    Unreported,
+    above,
+    at_least,
+    at_most,
+    below,
+    decades,
+    evenly,
+)
+from dynamics.core.checks import integer, require
 from dynamics.core.errors import ParameterError
+from dynamics.core.parameters import Parameters
 from dynamics.masked.layout import Areas, Layout
+from dynamics.masked.partitions import Partition, partitions_as_text, partitions_from
 
-Partition = tuple[tuple[int, ...], ...]
+SHARES = Ticks(*evenly(0.05, 0.95, 0.05))
 ROLES = ("local", "global")
-_MOST_PATCHES = 10**60
 _MOST_ORDER_PARAMETERS = 10**4  # the cells of K partitions given by exponents are 3^K
 
 
+def _query_from(text: str) -> int | str | tuple[str, ...]:
+    """Return the index of a patch, or a role or one role per cluster, from text."""
+    if text.isdecimal():
+        return int(text)
+    roles = tuple(role.strip() for role in text.split(","))
+    return roles[0] if len(roles) == 1 else roles
+
+
+def _query_as_text(query: int | str | tuple[str, ...]) -> str:
+    return ",".join(query) if isinstance(query, tuple) else str(query)
+
+
 @dataclass(frozen=True)
-class MaskedProblem:
+class MaskedProblem(Parameters):
     r"""Constants of the data (Definitions 2.1, 2.5) and of the query patch p that is followed.
 
     The areas are given in one of two ways: by ``partitions``, or by the exponents ``kappa_c`` and
@@ -63,32 +89,86 @@ class MaskedProblem:
         One sentence naming the parameter, its value and what is allowed.
     """
 
-    P: int
-    mask_ratio: float = 0.5
-    kappa_c: float | None = None
-    kappa_s: float | None = None
-    K: int = 1
-    partitions: tuple[Partition, ...] | None = None
-    z_low: float = 1.0
-    z_high: float | None = None
-    query: int | str | tuple[str, ...] = "local"
+    P: Annotated[
+        int,
+        at_least(2),
+        at_most(10**60),
+        Doc("number of patches", allowed="an integer, at least 2"),
+        Ticks(*(10**k for k in range(2, 19))),
+        Draw(among=tuple(2**k for k in range(4, 21))),
+    ]
+    mask_ratio: Annotated[
+        float,
+        above(0),
+        below(1),
+        Doc("fraction of masked patches"),
+        SHARES,
+        Draw(0.1, 0.9, default=True),
+    ] = 0.5
+    kappa_c: Annotated[
+        float | None,
+        above(0),
+        below(1),
+        Doc("exponent of the size of the global area"),
+        SHARES,
+        Draw(0.5, 0.97),
+    ] = None
+    kappa_s: Annotated[
+        float | None, above(0), below(1), Doc("exponent of a local area"), SHARES, Draw(0.1, 0.7)
+    ] = None
+    K: Annotated[
+        int,
+        at_least(1),
+        at_most(16),
+        Ticks(1, 2, 3),
+        Doc("number of clusters, their partitions independent", allowed="an integer, at least 1"),
+    ] = 1
+    partitions: Annotated[
+        tuple[Partition, ...] | None,
+        Text(partitions_from, partitions_as_text),
+        Doc(
+            "areas written out instead of P, kappa_c, kappa_s and K: patches as in "
+            "0-3/4,5/6-7, the global area first, clusters separated by a colon",
+            allowed="every patch once in each cluster",
+        ),
+    ] = None
+    z_low: Annotated[
+        float,
+        at_least(1e-15),
+        at_most(1e15),
+        Doc("least scale: each area draws its own", allowed="greater than 0"),
+        Alias(
+            "z",
+            Doc("scale of the features, the same in all areas"),
+            ticks=Ticks(*decades(-0.5, 0.5, each=20)),
+            draw=Draw(0.5, 2, default=True),
+        ),
+    ] = 1.0
+    z_high: Annotated[
+        float | None,
+        at_most(1e15),
+        Unreported(),
+        Doc("greatest scale", default="z_low", allowed="at least z_low"),
+    ] = None
+    query: Annotated[
+        int | str | tuple[str, ...],
+        Text(_query_from, _query_as_text),
+        Draw(among=("local", "global")),
+        Doc(
+            "the kind of area that p is in; with K > 1 also one per cluster, as in local,global; "
+            "with partitions the index of p",
+            "local, or patch 0",
+            allowed="local or global, or an index",
+        ),
+    ] = "local"
 
-    def __post_init__(self) -> None:
-        put = object.__setattr__
-        for name in ("P", "K"):
-            put(self, name, _integer(name, getattr(self, name)))
-        require(2 <= self.P <= _MOST_PATCHES, "P", self.P, "at least 2 and at most 10^60")
-        require(1 <= self.K <= 16, "K", self.K, "at least 1 and at most 16")
-        put(self, "mask_ratio", finite("mask_ratio", self.mask_ratio))
-        require(0.0 < self.mask_ratio < 1.0, "mask_ratio", self.mask_ratio, "in (0, 1)")
+    def check(self) -> None:
+        """Check that some patches are masked and not all, and that the areas fit."""
         some = f"such that at least one and not all of the P = {self.P} patches are masked"
         require(1 <= self.masked < self.P, "mask_ratio", self.mask_ratio, some)
-        put(self, "z_low", finite("z_low", self.z_low))
-        require(1e-15 <= self.z_low <= 1e15, "z_low", self.z_low, "between 1e-15 and 1e15")
         if self.z_high is not None:
-            put(self, "z_high", finite("z_high", self.z_high))
             allowed = f"at least {self.z_low} and at most 1e15"
-            require(self.z_low <= self.z_high <= 1e15, "z_high", self.z_high, allowed)
+            require(self.z_low <= self.z_high, "z_high", self.z_high, allowed)
         if self.partitions is None:
             self._check_exponents()
         else:
@@ -101,8 +181,6 @@ class MaskedProblem:
                 raise ParameterError(
                     f"{name} = None is not allowed: give kappa_c and kappa_s, or partitions"
                 )
-            object.__setattr__(self, name, finite(name, value))
-            require(0.0 < getattr(self, name) < 1.0, name, value, "in (0, 1)")
         require(self.sizes[0] >= 1 and self.sizes[2] >= 1, "kappa_c", self.kappa_c,
                 "such that a global area and at least one local area find room")  # fmt: skip
         if isinstance(self.query, list):
@@ -137,7 +215,7 @@ class MaskedProblem:
             raise ParameterError(
                 f"query = {self.query!r} is not allowed: with partitions it must be a patch index"
             )
-        object.__setattr__(self, "query", _integer("query", self.query))
+        object.__setattr__(self, "query", integer("query", self.query))
         require(0 <= self.patch < self.P, "query", self.query, f"in 0..{self.P - 1}")
 
     @property
@@ -271,18 +349,11 @@ class MaskedProblem:
     @classmethod
     def rows_and_columns(cls, side: int, **overrides: Any) -> MaskedProblem:
         """Return a square grid whose areas are its rows in one cluster, its columns in another."""
-        side = _integer("side", side)
+        side = integer("side", side)
         require(2 <= side <= 100, "side", side, "at least 2 and at most 100")
         rows = tuple(tuple(range(i * side, (i + 1) * side)) for i in range(side))
         columns = tuple(tuple(range(i, side * side, side)) for i in range(side))
         return cls(P=side * side, partitions=(rows, columns), **({"query": 0} | overrides))
-
-
-def _integer(name: str, value: Any) -> int:
-    number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not number or value != int_or_nan(value):
-        raise ParameterError(f"{name} = {value!r} is not allowed: {name} must be an integer")
-    return int(value)
 
 
 def _partitions(P: int, partitions: Any) -> tuple[Partition, ...]:
@@ -292,7 +363,7 @@ def _partitions(P: int, partitions: Any) -> tuple[Partition, ...]:
     clusters = []
     for k, areas in enumerate(partitions, 1):
         try:
-            found = tuple(tuple(_integer("patch", patch) for patch in area) for area in areas)
+            found = tuple(tuple(integer("patch", patch) for patch in area) for area in areas)
         except TypeError:
             raise ParameterError(
                 f"partitions: cluster {k} is not allowed: it must be a sequence of areas"

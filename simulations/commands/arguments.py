@@ -1,17 +1,24 @@
 """How the command line reads numbers, and the help text around them."""
 
+from __future__ import annotations
+
 import argparse
 import sys
+from collections.abc import Iterable
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from simulations.commands import BadInput
+
+if TYPE_CHECKING:
+    from dynamics.core.parameters import Parameter
 
 EXIT_CODES = "exit codes: 0 done, 1 failed, 2 bad input, 130 interrupted (Ctrl-C)"
 
 #: Characters of a sentence at most, without the name of the command.
 LONGEST = 900
+_PREFIX = "parameter "  # keeps the parameters of a theory apart from other options
 
 
 class Parser(argparse.ArgumentParser):
@@ -46,6 +53,25 @@ def number(text: str) -> int | float:
         raise argparse.ArgumentTypeError(
             f"{text!r} is not allowed: it must be a number such as 64, 1e-3 or 2/64"
         ) from None
+
+
+def add_parameters(parser: argparse.ArgumentParser, parameters: Iterable[Parameter]) -> None:
+    """Add an option for each parameter of a theory."""
+    group = parser.add_argument_group("parameters (numbers may be written 1e-3 or 2/64)")
+    for parameter in parameters:
+        group.add_argument(
+            parameter.flag, dest=_PREFIX + parameter.name, metavar="X", help=parameter.help,
+            type=str if parameter.kind is str else number,
+        )  # fmt: skip
+
+
+def given_parameters(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the parameters that were given, by name."""
+    return {
+        name.removeprefix(_PREFIX): value
+        for name, value in vars(args).items()
+        if name.startswith(_PREFIX) and value is not None
+    }
 
 
 def pair(flag: str, text: str) -> tuple[str, str]:

@@ -13,14 +13,18 @@ from typing import TYPE_CHECKING
 
 from simulations import theories
 from simulations.commands import DONE, FAILED, INTERRUPTED, BadInput
-from simulations.commands.arguments import EXIT_CODES, number, refuse_to_replace
+from simulations.commands.arguments import (
+    EXIT_CODES,
+    add_parameters,
+    given_parameters,
+    refuse_to_replace,
+)
 
 if TYPE_CHECKING:
     from dynamics import Risk, Trajectory
     from simulations.system import System
 
 HELP = "one reduced trajectory of a problem from its parameters"
-_PREFIX = "parameter "  # keeps parameters apart from the other flags
 
 
 def variant(arguments: Sequence[str]) -> RunOf:
@@ -83,13 +87,7 @@ computed (in --out if given) and exits with 130.
             help=f"the theory (default {theories.DEFAULT}); its flags: run --system NAME --help",
         )  # fmt: skip
         which.add_argument("--theory", metavar="FILE.py", help="a theory stated in your own file")
-        group = parser.add_argument_group("parameters (numbers may be written 1e-3 or 2/64)")
-        for one in self.theory.parameters:
-            allowed = f"; {one.allowed}" if one.allowed else ""
-            group.add_argument(
-                one.flag, dest=_PREFIX + one.name, metavar="X",
-                type=str if one.kind is str else number, help=one.meaning + allowed,
-            )  # fmt: skip
+        add_parameters(parser, self.theory.parameters)
         output = parser.add_argument_group("output")
         output.add_argument("--json", action="store_true", help="print the result as JSON")
         output.add_argument(
@@ -108,12 +106,7 @@ computed (in --out if given) and exits with 130.
         from simulations.files.as_json import to_json
 
         _check_output(args)
-        given = {
-            name.removeprefix(_PREFIX): value
-            for name, value in vars(args).items()
-            if name.startswith(_PREFIX) and value is not None
-        }
-        case, code = self.theory.build(given), None
+        case, code = self.theory.build(given_parameters(args)), None
         label = "gradient flow" if case.solver == "flow" else "gradient descent"
         began = perf_counter()
         try:

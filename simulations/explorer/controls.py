@@ -6,9 +6,10 @@ from typing import Any
 from bokeh.layouts import column, row
 from bokeh.models import Select, Slider, TextInput, Tooltip
 
+from dynamics.core.parameters import Parameter
 from simulations.explorer.plots import letters
 from simulations.explorer.state import LONGEST, nearest, show, stops, usual
-from simulations.system import Parameter, System
+from simulations.system import System
 
 
 def on_change(model: Any, name: str, act: Callable[[], None]) -> None:
@@ -26,7 +27,7 @@ class Control:
     def __init__(self, theory: System, parameter: Parameter, changed: Callable[[], None]) -> None:
         self.parameter, self._changed, self._quiet = parameter, changed, False
         self.usual, self.stops = usual(theory, parameter), stops(parameter)
-        words = parameter.meaning + (f"; {parameter.allowed}" if parameter.allowed else "")
+        words = parameter.help
         title = letters(parameter.name)
         common = {"title": title, "name": parameter.name, "width": 124,
                   "description": Tooltip(content=words, position="right")}  # fmt: skip

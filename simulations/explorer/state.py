@@ -10,10 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
+from dynamics.core.annotations import as_text as show
 from dynamics.core.errors import ParameterError
+from dynamics.core.parameters import Parameter
 from simulations import theories
 from simulations.commands.arguments import number
-from simulations.system import Case, Parameter, System
+from simulations.system import Case, System
 
 #: Choices of what is drawn, apart from parameters by this letter, which no parameter begins with.
 _DRAWN = "."
@@ -122,20 +124,11 @@ def usual(theory: System, parameter: Parameter) -> str:
     return "" if value is None else show(value)
 
 
-def show(value: Any) -> str:
-    """Return a value as it is written in a field, in as few digits as give it again: 1e6, 0.01."""
-    if isinstance(value, str):
-        return value
-    exact = (f"{value:.{digits}g}" for digits in (6, 12, 17))
-    mantissa, exponent, power = next(t for t in exact if float(t) == value).partition("e")
-    return f"{mantissa}e{int(power)}" if exponent else mantissa
-
-
 def stops(parameter: Parameter) -> tuple[float, ...]:
     """Return the stops of the slider of a parameter, its usual value among them."""
     own = parameter.usual
     extra = () if own is None or isinstance(own, str) else (own,)
-    return tuple(sorted({*parameter.stops, *extra})) if parameter.stops else ()
+    return tuple(sorted({*parameter.ticks, *extra})) if parameter.ticks else ()
 
 
 def nearest(parameter: Parameter, text: str) -> int | None:

@@ -9,11 +9,11 @@ from typing import Any
 
 from dynamics import ParameterError
 from dynamics.core.checks import finite, require, whole
+from dynamics.core.parameters import check_names
 from simulations.falsify.grammar import Comparison, Joined, Name, Negative, Node, Number
 from simulations.falsify.trial import Conjecture, Filter, Result, Trial, attempt, confirm
 from simulations.system import Case, System
 from simulations.theories import DEFAULT, command, load
-from simulations.values import check_names
 
 #: Time up to which runs are followed unless the case says otherwise.
 HORIZON = 1e5

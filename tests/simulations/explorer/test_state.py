@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from dynamics import ParameterError
 from simulations import theories
 from simulations.cli import build_parser
-from simulations.commands.run import _PREFIX
+from simulations.commands.arguments import given_parameters
 from simulations.explorer import state
 from simulations.explorer.state import View
 
@@ -25,12 +25,7 @@ def theory(request):
 def on_the_command_line(command):
     """Return what the parser of `patchdyn run` makes of a command: an independent reading."""
     words = shlex.split(command)[1:]
-    found = vars(build_parser(words).parse_args(words))
-    return {
-        name.removeprefix(_PREFIX): value
-        for name, value in found.items()
-        if name.startswith(_PREFIX) and value is not None
-    }
+    return given_parameters(build_parser(words).parse_args(words))
 
 
 class TestAddress:
