@@ -37,6 +37,7 @@ def flow_settings(draw: st.DrawFn, max_horizon: float = 1e4) -> dict[str, Any]:
     }
 
 
+@cache
 def allowed(parameter: Parameter, readable: bool = False) -> st.SearchStrategy[Any]:
     """Draw values of a parameter from its declared range; ``readable``: of few digits."""
     one = parameter.draw

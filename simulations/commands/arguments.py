@@ -41,6 +41,28 @@ class Parser(argparse.ArgumentParser):
         stream.flush()
 
 
+class Command(Parser):
+    """The parser of a command, whose module adds the options once the command is chosen.
+
+    A module whose options depend on a choice defines ``parse(prog, arguments)`` instead of
+    ``add_arguments(parser)`` and ``execute``.
+    """
+
+    def __init__(self, module: Any = None, **options: object) -> None:
+        super().__init__(**options)
+        self._module = module
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Add the options of the command and parse."""
+        if hasattr(self._module, "parse"):
+            return self._module.parse(self.prog, args)
+        if self.description is None:  # not yet
+            self.description, self.epilog = self._module.DESCRIPTION, self._module.EPILOG
+            self._module.add_arguments(self)
+            self.set_defaults(execute=self._module.execute)
+        return super().parse_known_args(args, namespace)
+
+
 def number(text: str) -> int | float:
     """Read an integer, a float, or a ratio such as 2/64; what it may be is decided elsewhere."""
     try:

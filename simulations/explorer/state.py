@@ -1,4 +1,4 @@
-"""What a page shows, as text: its address and back, its parameters, the stops of its sliders.
+"""What a page shows, as text: its address and back, its parameters, the values of its sliders.
 
 Nothing that is typed or linked is evaluated: parameters are read as the command line reads them.
 """
@@ -124,8 +124,8 @@ def usual(theory: System, parameter: Parameter) -> str:
     return "" if value is None else show(value)
 
 
-def stops(parameter: Parameter) -> tuple[float, ...]:
-    """Return the stops of the slider of a parameter, its usual value among them."""
+def ticks(parameter: Parameter) -> tuple[float, ...]:
+    """Return the slider values of a parameter, its usual value among them."""
     own = parameter.usual
     extra = () if own is None or isinstance(own, str) else (own,)
     return tuple(sorted({*parameter.ticks, *extra})) if parameter.ticks else ()
@@ -133,7 +133,7 @@ def stops(parameter: Parameter) -> tuple[float, ...]:
 
 def nearest(parameter: Parameter, text: str) -> int | None:
     """Return the stop next to what a field holds; ``None`` if that is no number."""
-    places = stops(parameter)
+    places = ticks(parameter)
     try:
         value = float(number(text.strip()))
     except (argparse.ArgumentTypeError, OverflowError):

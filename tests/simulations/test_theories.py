@@ -158,7 +158,7 @@ class TestMeasure:
 def test_command_makes_the_same_case(positional, values):
     case = positional.build(values)
     words = command(case).split()
-    args = build_parser(words[1:]).parse_args(words[1:])
+    args = build_parser().parse_args(words[1:])
     assert args.command == "run"
     given = given_parameters(args)
     again = positional.build(given)

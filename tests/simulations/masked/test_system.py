@@ -188,7 +188,7 @@ class TestCommandLine:
     def test_command_makes_the_same_case(self, masked, values):
         case = masked.build(values)
         words = command(case).split()[1:]
-        given = given_parameters(build_parser(words).parse_args(words))
+        given = given_parameters(build_parser().parse_args(words))
         again = masked.build(given)
         assert (again.problem, again.solver) == (case.problem, case.solver)
         assert again.settings == case.settings
@@ -216,7 +216,7 @@ class TestCommandLine:
             partitions=(((0, 1, 2, 3), (4, 5), (6, 7)), ((0, 4), (1, 5), (2, 3, 6, 7))),
         )  # fmt: skip
         words = command(case).split()[1:]
-        given = given_parameters(build_parser(words).parse_args(words))
+        given = given_parameters(build_parser().parse_args(words))
         assert masked.build(given).problem == case.problem
         assert main([*words, "--json"]) == 0
 

@@ -100,7 +100,7 @@ def test_the_command_refuses_in_one_sentence(capsys, flags, sentence):
 def test_command_makes_the_same_case(shallow, values):
     case = shallow.build(values)
     words = command(case).split()
-    args = build_parser(words[1:]).parse_args(words[1:])
+    args = build_parser().parse_args(words[1:])
     given = given_parameters(args)
     again = shallow.build(given)
     assert (again.problem, again.settings) == (case.problem, case.settings)
