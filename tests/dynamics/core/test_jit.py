@@ -91,11 +91,14 @@ def test_a_kernel_specialised_for_a_class_is_cached_under_the_source_of_both(tmp
     assert not set(entries()) & set(first)
 
 
-def test_precompile_knows_both_certified_methods():
-    assert [precompile.compile_method(m) for m in ("enumeration", "fourier")] == [
-        "enumeration",
-        "fourier",
-    ]
+def test_precompile_finds_the_kernels_of_every_theory(capsys):
+    assert list(precompile.jobs())[:2] == ["fourier", "signs"]  # the longest
+    assert {"enumeration", "masked", "shallow"} <= set(precompile.jobs())
+    for name in ("enumeration", "fourier", "shallow"):
+        precompile.jobs()[name]()
+    with pytest.raises(SystemExit):
+        precompile.main(["no-such-kernel"])
+    assert "it must be one of fourier, signs, " in capsys.readouterr().err
 
 
 def test_a_kernel_that_borrows_cannot_make_an_array():
