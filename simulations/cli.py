@@ -17,6 +17,7 @@ from simulations.commands import BAD_INPUT, COMMANDS, FAILED, INTERRUPTED, BadIn
 from simulations.commands.arguments import (
     EXIT_CODES,
     LONGEST,
+    Command,
     Parser,
     join_negative_numbers,
     refuse_bare_dashes,
@@ -54,23 +55,15 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def build_parser(arguments: Sequence[str] = ()) -> Parser:
-    """Return the parser of a command line: all commands, and the flags of the one asked for."""
+def build_parser() -> Parser:
+    """Return the parser of the command line; a command adds its options when it is chosen."""
     parser = Parser(prog="patchdyn", description=_DESCRIPTION, epilog=_EPILOG)
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands",
+                                     parser_class=Command)  # fmt: skip
     for name in COMMANDS:
-        module: Any = import_module(f"simulations.commands.{name}")
-        if name not in arguments[:1]:
-            commands.add_parser(name, help=module.HELP)
-            continue
-        if hasattr(module, "variant"):
-            module = module.variant(list(arguments))
-        command = commands.add_parser(
-            name, help=module.HELP, description=module.DESCRIPTION, epilog=module.EPILOG
-        )
-        module.add_arguments(command)
-        command.set_defaults(execute=module.execute)
+        module = import_module(f"simulations.commands.{name}")
+        commands.add_parser(name, help=module.HELP, module=module)
     return parser
 
 
@@ -81,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     before, warnings.formatwarning = warnings.formatwarning, _one_line
     try:
         refuse_bare_dashes(arguments)
-        parser = build_parser(arguments)
+        parser = build_parser()
         args = parser.parse_args(arguments)
         if args.command is None:
             parser.error(f"a command is missing: choose one of {', '.join(COMMANDS)}")

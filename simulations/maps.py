@@ -21,7 +21,7 @@ from simulations import theories
 from simulations.files.store import StoreError
 from simulations.sweep.config import Config
 from simulations.sweep.store import MANIFEST, RESULT, netcdf_name, read_result
-from simulations.theory import Case
+from simulations.system import Case
 
 if TYPE_CHECKING:
     import xarray

@@ -1,89 +1,74 @@
-"""Reading the settings of a solver, alike in every theory, and the numerical error of a run."""
+"""The solver of a run and its settings, alike in every theory, and the numerical error of a run."""
 
-import math
-from collections.abc import Mapping
-from typing import Any
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
 from dynamics import ParameterError
+from dynamics.core.annotations import Choices, Doc, above, as_text, at_least, below
 from dynamics.core.checks import require
+from dynamics.core.parameters import Parameters, one_of
 from dynamics.core.trajectory import Trajectory
-from simulations.theory import Case, Parameter, decades
-from simulations.values import one_of
+
+if TYPE_CHECKING:
+    from simulations.system import Case
 
 #: Tolerances of the flow as in `gradient_flow`; the absolute one follows the relative one.
-_ATOL = 1e-11
-_RTOL, _LEARNING_RATE, _STEPS = 1e-8, 0.01, 1000
+_ATOL, _RTOL = 1e-11, 1e-8
+_RATE, _STEPS = 0.01, 1000
 
 
-def solver_parameters(horizon: str, usual: float | None = None) -> tuple[Parameter, ...]:
-    """Return the parameters that choose a solver; ``horizon`` says what its default is.
+@dataclass(frozen=True, slots=True)
+class Solver(Parameters):
+    """How a run is solved; a theory with other defaults declares these fields again."""
 
-    ``usual`` is that default where it is one number.
-    """
-    stops = () if usual is None else decades(math.log10(usual) - 4, math.log10(usual) + 2, each=4)
-    return (
-        Parameter("solver", "gradient flow or descent (default flow)", str, "flow or gd",
-                  usual="flow", choices=("flow", "gd")),
-        Parameter("horizon", f"final time (default {horizon} for flow; for gd instead of steps)",
-                  usual=usual, stops=stops),
-        Parameter("learning_rate", f"of gd (default {_LEARNING_RATE})", float, "greater than 0"),
-        Parameter("steps", f"of gd (default {_STEPS})", int, "an integer, at least 1"),
-        Parameter("rtol", f"relative tolerance of the flow (default {_RTOL:g})", float,
-                  "in [1e-13, 1)"),
-    )  # fmt: skip
+    solver: Annotated[str, Choices("flow", "gd"), Doc("gradient flow or descent")] = "flow"
+    horizon: Annotated[
+        float | None, above(0), Doc("final time; for gd instead of steps", "long enough to learn")
+    ] = None
+    learning_rate: Annotated[float | None, above(0), Doc("of gd", f"{_RATE}")] = None
+    steps: Annotated[int | None, at_least(1), Doc("of gd", f"{_STEPS}")] = None
+    rtol: Annotated[
+        float | None,
+        at_least(1e-13),
+        below(1),
+        Doc("relative tolerance of the flow", as_text(_RTOL)),
+    ] = None
 
+    #: Learning rate and steps of descent where they are not given.
+    descent: ClassVar[tuple[float, int]] = (_RATE, _STEPS)
 
-def solver_settings(values: Mapping[str, Any], horizon: float) -> tuple[str, dict[str, Any]]:
-    """Return ``flow`` or ``gd`` and its settings, all filled in.
+    def settings(self, given: Collection[str], horizon: float | None) -> dict[str, Any]:
+        """Return the arguments of the solver, all filled in.
 
-    Raises
-    ------
-    ParameterError
-        For a value that is not allowed, or one of the other solver.
-    """
-    solver = values.get("solver", "flow")
-    require(solver in ("flow", "gd"), "solver", repr(solver), "flow or gd")
-    if solver == "flow":
-        return solver, _flow_settings(values, horizon)
-    return solver, _descent_settings(values)
+        ``given`` are the names that the user sets, ``horizon`` the final time if it is not one of
+        them.
 
-
-def _flow_settings(values: Mapping[str, Any], horizon: float) -> dict[str, Any]:
-    for name in ("learning_rate", "steps"):
-        if name in values:
-            raise ParameterError(f"{name} is not allowed with solver = flow: set horizon")
-    settings = {
-        "horizon": float(values.get("horizon", horizon)),
-        "rtol": float(values.get("rtol", _RTOL)),
-    }
-    require(settings["horizon"] > 0.0, "horizon", settings["horizon"], "greater than 0")
-    require(1e-13 <= settings["rtol"] < 1.0, "rtol", settings["rtol"], "in [1e-13, 1)")
-    return settings | {"atol": _ATOL * (settings["rtol"] / _RTOL)}
-
-
-def _descent_settings(values: Mapping[str, Any]) -> dict[str, Any]:
-    if "rtol" in values:
-        raise ParameterError("rtol is not allowed with solver = gd: it is of the flow")
-    one_of(values, ("steps", "horizon"), "steps")
-    rate = float(values.get("learning_rate", _LEARNING_RATE))
-    require(rate > 0.0, "learning_rate", rate, "greater than 0")
-    steps = int(values.get("steps", _STEPS))
-    require(steps >= 1, "steps", steps, "an integer, at least 1")
-    if "horizon" in values:
-        horizon = float(values["horizon"])
-        require(horizon >= rate, "horizon", horizon, f"at least one step of {rate:g}")
-        steps = round(horizon / rate)
-    return {"learning_rate": rate, "steps": steps}
-
-
-def tolerance_of(values: Mapping[str, Any]) -> float | None:
-    """Return the tolerance that is asked of the expectation, ``None`` if it is not given."""
-    tolerance = values.get("tolerance")
-    if tolerance is not None:
-        require(tolerance > 0.0, "tolerance", tolerance, "greater than 0")
-    return tolerance
+        Raises
+        ------
+        ParameterError
+            For a setting of the other solver.
+        """
+        if self.solver == "flow":
+            for name in ("learning_rate", "steps"):
+                if name in given:
+                    raise ParameterError(f"{name} is not allowed with solver = flow: set horizon")
+            rtol = _RTOL if self.rtol is None else self.rtol
+            end = horizon if self.horizon is None else self.horizon
+            return {"horizon": end, "rtol": rtol, "atol": _ATOL * (rtol / _RTOL)}
+        if "rtol" in given:
+            raise ParameterError("rtol is not allowed with solver = gd: it is of the flow")
+        one_of(("steps", "horizon"), given)
+        rate, steps = self.learning_rate or self.descent[0], self.steps or self.descent[1]
+        if self.horizon is not None and "horizon" in given:
+            least = f"at least one step of {rate:g}"
+            require(self.horizon >= rate, "horizon", self.horizon, least)
+            steps = round(self.horizon / rate)
+        return {"learning_rate": rate, "steps": steps}
 
 
 def horizon_of(case: Case) -> float:

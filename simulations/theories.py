@@ -3,8 +3,8 @@
 A theory is a folder of the same name in `symbolic`, `dynamics`, `simulations` and `tests`. The one
 in `simulations` holds, for the tools that run many problems,
 
-``theory``
-    ``THEORY``, a :class:`simulations.theory.Theory`;
+``system``
+    ``SYSTEM``, a :class:`simulations.system.System`;
 ``maps``
     ``maps_of(sweep)``, its regime maps;
 ``claims``
@@ -23,7 +23,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from simulations.theory import Case, Theory
+    from simulations.system import Case, System
 
 #: Name -> package of its folder in `simulations` and in `symbolic`; the first is the default.
 _PACKAGES = {
@@ -32,7 +32,7 @@ _PACKAGES = {
 }
 DEFAULT = next(iter(_PACKAGES))
 #: Theories of files that the user named, for the length of this process.
-_STATED: dict[str, Theory] = {}
+_STATED: dict[str, System] = {}
 #: Rooms that are no theory and hold experiments of its paper: ``claims`` with ``CLAIMS``.
 _EXPERIMENTS = {"positional": ("simulations.vision",)}
 #: The room of theories that are stated in one file; its claims name their papers themselves.
@@ -71,7 +71,7 @@ def folders() -> tuple[str, ...]:
     return tuple(tools.replace(".", "/") for tools, _ in _PACKAGES.values())
 
 
-def load(name: str) -> Theory:
+def load(name: str) -> System:
     """Return the theory with this name.
 
     Raises
@@ -84,11 +84,11 @@ def load(name: str) -> Theory:
     if name in _STATED:
         return _STATED[name]
     require(name in _PACKAGES, "system", repr(name), f"one of {', '.join(_PACKAGES)}")
-    theory: Theory = room(name, "theory").THEORY
+    theory: System = room(name, "system").SYSTEM
     return theory
 
 
-def from_file(path: str | Path) -> Theory:
+def from_file(path: str | Path) -> System:
     """Read a theory from a file that the user names, and know it by its name from then on.
 
     Raises
@@ -96,7 +96,7 @@ def from_file(path: str | Path) -> Theory:
     TheoryError
         If the file states no theory, or cannot be read.
     """
-    theory: Theory = import_module(f"{_FILES}.theory").StatedTheory(path)
+    theory: System = import_module(f"{_FILES}.system").StatedSystem(path)
     _STATED[theory.name] = theory
     return theory
 
@@ -111,17 +111,11 @@ def is_of_a_file(name: str) -> bool:
     return name.startswith("stated:")
 
 
-def command(case: Case, theory: Theory | None = None) -> str:
-    """Return the shell command that makes a run, of a theory that is at hand or known by name."""
+def command(case: Case, theory: System | None = None) -> str:
+    """Return the shell command that reproduces a run of a theory, by default of a known one."""
     theory = theory or load(case.system)
-    names = ("horizon", "rtol", "learning_rate", "steps", "tolerance", "quadrature")
-    values = {
-        **theory.flags(case),
-        "solver": case.solver,
-        **{name: case.settings.get(name) for name in names},
-    }
     words = [] if theory.name == DEFAULT else [theory.chosen_by]
-    for name, value in values.items():
+    for name, value in theory.flags(case).items():
         parameter = theory.parameter(name)
         if value is not None and parameter is not None:
             words.append(f"{parameter.flag} {value}")

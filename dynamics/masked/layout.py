@@ -8,9 +8,15 @@ first, then Upsilon, then p's own position (``Upsilon_self``).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from dynamics.masked.problem import MaskedProblem
 
 
 @dataclass(frozen=True)
@@ -75,3 +81,81 @@ class Layout:
             np.repeat(self.cell_slot, cell_repeats),
             area[None, :],
         )
+
+
+def layout_of(problem: MaskedProblem) -> Layout:
+    """Return the layout of a problem, areas of equal role grouped where exponents give them."""
+    return _from_exponents(problem) if problem.partitions is None else _from_partitions(problem)
+
+
+def _from_partitions(problem: MaskedProblem) -> Layout:
+    """Every area has its own slot, every cell too."""
+    assert problem.partitions is not None
+    P, K = problem.P, problem.K
+    member = np.empty((K, P), int)
+    for k, areas in enumerate(problem.partitions):
+        for m, patches in enumerate(areas):
+            member[k, list(patches)] = m
+    names: list[str] = []
+    clusters = []
+    for k, areas in enumerate(problem.partitions):
+        slots = np.arange(len(names), len(names) + len(areas))
+        label = "" if K == 1 else f"{k + 1}_"
+        names += [f"Phi_{label}{m + 1}" for m in range(len(areas))]
+        clusters.append(Areas(slots, np.ones(len(areas)), int(member[k, problem.patch]), 0))
+    others = np.delete(member, problem.patch, axis=1)
+    cells, size = np.unique(others, axis=1, return_counts=True)
+    area = np.concatenate([cells, member[:, [problem.patch]]], axis=1)
+    labels = ["_".join(str(m + 1) for m in column) for column in cells.T]
+    slots = len(names) + np.arange(size.size + 1)
+    copies = np.concatenate([np.ones(len(names)), size, [1.0]])
+    names += [f"Upsilon_{label}" for label in labels] + ["Upsilon_self"]
+    return Layout(tuple(names), copies, tuple(clusters), np.append(size, 1.0), slots, area)
+
+
+def _from_exponents(problem: MaskedProblem) -> Layout:
+    """Areas by role: global, p's own, the others; cells by the roles in all clusters."""
+    K = problem.K
+    roles = [_roles(problem, role) for role in problem.roles]  # (name, areas, patches without p)
+    names: list[str] = []
+    copies: list[float] = []
+    clusters = []
+    for k, groups in enumerate(roles):
+        slots = np.arange(len(names), len(names) + len(groups))
+        label = "" if K == 1 else f"_{k + 1}"
+        names += [f"Phi_{name}{label}" for name, _, _ in groups]
+        counts = np.array([count for _, count, _ in groups], float)
+        copies += counts.tolist()
+        own = next(i for i, (name, _, _) in enumerate(groups) if name == "own")
+        clusters.append(Areas(slots, counts, own, 0))
+    others = problem.P - 1.0
+    size: list[float] = []
+    area: list[tuple[int, ...]] = []
+    for index in product(*(range(len(groups)) for groups in roles)):
+        shares = [roles[k][m][2] / others for k, m in enumerate(index)]
+        if (patches := others * math.prod(shares)) > 0.0:
+            size.append(patches if K > 1 else roles[0][index[0]][2])
+            area.append(index)
+    phi = len(names)
+    for index in area:
+        names.append("Upsilon_" + "_".join(roles[k][m][0] for k, m in enumerate(index)))
+    area.append(tuple(areas.own for areas in clusters))
+    names.append("Upsilon_self")
+    size.append(1.0)
+    return Layout(
+        tuple(names),
+        np.array([*copies, *size]),
+        tuple(clusters),
+        np.array(size, float),
+        phi + np.arange(len(size)),
+        np.array(area).T,
+    )
+
+
+def _roles(problem: MaskedProblem, role: str) -> list[tuple[str, int, float]]:
+    """Return (name, number of areas, patches other than p) of each group, the global area first."""
+    large, small, count = problem.sizes
+    if role == "global":
+        return [("own", 1, large - 1.0), ("other", count, float(count * small))]
+    groups = [("global", 1, float(large)), ("own", 1, small - 1.0)]
+    return groups + ([("other", count - 1, float((count - 1) * small))] if count > 1 else [])

@@ -12,23 +12,49 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from dynamics.core.checks import finite, integer, require
+from dynamics.core.annotations import (
+    Alias,
+    Doc,
+    Draw,
+    Text,
+    Ticks,
+    Unreported,
+    above,
+    at_least,
+    at_most,
+    below,
+    decades,
+    evenly,
+)
+from dynamics.core.checks import integer, require
 from dynamics.core.errors import ParameterError
-from dynamics.masked.layout import Areas, Layout
+from dynamics.core.parameters import Parameters
+from dynamics.masked.layout import Layout, layout_of
+from dynamics.masked.partitions import Partition, partitions_as_text, partitions_from
 
-Partition = tuple[tuple[int, ...], ...]
+SHARES = Ticks(*evenly(0.05, 0.95, 0.05))
 ROLES = ("local", "global")
-_MOST_PATCHES = 10**60
 _MOST_ORDER_PARAMETERS = 10**4  # the cells of K partitions given by exponents are 3^K
 
 
+def _query_from(text: str) -> int | str | tuple[str, ...]:
+    """Return the index of a patch, or a role or one role per cluster, from text."""
+    if text.isdecimal():
+        return int(text)
+    roles = tuple(role.strip() for role in text.split(","))
+    return roles[0] if len(roles) == 1 else roles
+
+
+def _query_as_text(query: int | str | tuple[str, ...]) -> str:
+    return ",".join(query) if isinstance(query, tuple) else str(query)
+
+
 @dataclass(frozen=True)
-class MaskedProblem:
+class MaskedProblem(Parameters):
     r"""Constants of the data (Definitions 2.1, 2.5) and of the query patch p that is followed.
 
     The areas are given in one of two ways: by ``partitions``, or by the exponents ``kappa_c`` and
@@ -62,32 +88,86 @@ class MaskedProblem:
         One sentence naming the parameter, its value and what is allowed.
     """
 
-    P: int
-    mask_ratio: float = 0.5
-    kappa_c: float | None = None
-    kappa_s: float | None = None
-    K: int = 1
-    partitions: tuple[Partition, ...] | None = None
-    z_low: float = 1.0
-    z_high: float | None = None
-    query: int | str | tuple[str, ...] = "local"
+    P: Annotated[
+        int,
+        at_least(2),
+        at_most(10**60),
+        Doc("number of patches", allowed="an integer, at least 2"),
+        Ticks(*(10**k for k in range(2, 19))),
+        Draw(among=tuple(2**k for k in range(4, 21))),
+    ]
+    mask_ratio: Annotated[
+        float,
+        above(0),
+        below(1),
+        Doc("fraction of masked patches"),
+        SHARES,
+        Draw(0.1, 0.9, default=True),
+    ] = 0.5
+    kappa_c: Annotated[
+        float | None,
+        above(0),
+        below(1),
+        Doc("exponent of the size of the global area"),
+        SHARES,
+        Draw(0.5, 0.97),
+    ] = None
+    kappa_s: Annotated[
+        float | None, above(0), below(1), Doc("exponent of a local area"), SHARES, Draw(0.1, 0.7)
+    ] = None
+    K: Annotated[
+        int,
+        at_least(1),
+        at_most(16),
+        Ticks(1, 2, 3),
+        Doc("number of clusters, their partitions independent", allowed="an integer, at least 1"),
+    ] = 1
+    partitions: Annotated[
+        tuple[Partition, ...] | None,
+        Text(partitions_from, partitions_as_text),
+        Doc(
+            "areas written out instead of P, kappa_c, kappa_s and K: patches as in "
+            "0-3/4,5/6-7, the global area first, clusters separated by a colon",
+            allowed="every patch once in each cluster",
+        ),
+    ] = None
+    z_low: Annotated[
+        float,
+        at_least(1e-15),
+        at_most(1e15),
+        Doc("least scale: each area draws its own", allowed="greater than 0"),
+        Alias(
+            "z",
+            Doc("scale of the features, the same in all areas"),
+            ticks=Ticks(*decades(-0.5, 0.5, each=20)),
+            draw=Draw(0.5, 2, default=True),
+        ),
+    ] = 1.0
+    z_high: Annotated[
+        float | None,
+        at_most(1e15),
+        Unreported(),
+        Doc("greatest scale", default="z_low", allowed="at least z_low"),
+    ] = None
+    query: Annotated[
+        int | str | tuple[str, ...],
+        Text(_query_from, _query_as_text),
+        Draw(among=("local", "global")),
+        Doc(
+            "the kind of area that p is in; with K > 1 also one per cluster, as in local,global; "
+            "with partitions the index of p",
+            "local, or patch 0",
+            allowed="local or global, or an index",
+        ),
+    ] = "local"
 
-    def __post_init__(self) -> None:
-        put = object.__setattr__
-        for name in ("P", "K"):
-            put(self, name, integer(name, getattr(self, name)))
-        require(2 <= self.P <= _MOST_PATCHES, "P", self.P, "at least 2 and at most 10^60")
-        require(1 <= self.K <= 16, "K", self.K, "at least 1 and at most 16")
-        put(self, "mask_ratio", finite("mask_ratio", self.mask_ratio))
-        require(0.0 < self.mask_ratio < 1.0, "mask_ratio", self.mask_ratio, "in (0, 1)")
+    def check(self) -> None:
+        """Check that some patches are masked and not all, and that the areas fit."""
         some = f"such that at least one and not all of the P = {self.P} patches are masked"
         require(1 <= self.masked < self.P, "mask_ratio", self.mask_ratio, some)
-        put(self, "z_low", finite("z_low", self.z_low))
-        require(1e-15 <= self.z_low <= 1e15, "z_low", self.z_low, "between 1e-15 and 1e15")
         if self.z_high is not None:
-            put(self, "z_high", finite("z_high", self.z_high))
             allowed = f"at least {self.z_low} and at most 1e15"
-            require(self.z_low <= self.z_high <= 1e15, "z_high", self.z_high, allowed)
+            require(self.z_low <= self.z_high, "z_high", self.z_high, allowed)
         if self.partitions is None:
             self._check_exponents()
         else:
@@ -100,8 +180,6 @@ class MaskedProblem:
                 raise ParameterError(
                     f"{name} = None is not allowed: give kappa_c and kappa_s, or partitions"
                 )
-            object.__setattr__(self, name, finite(name, value))
-            require(0.0 < getattr(self, name) < 1.0, name, value, "in (0, 1)")
         require(self.sizes[0] >= 1 and self.sizes[2] >= 1, "kappa_c", self.kappa_c,
                 "such that a global area and at least one local area find room")  # fmt: skip
         if isinstance(self.query, list):
@@ -306,81 +384,3 @@ def _all_masked(P: int, masked: int, size: int) -> float:
         return 0.0  # below the smallest double: the product has factors of at most masked / P
     index = np.arange(size, dtype=float)
     return math.exp(float(np.sum(np.log((masked - index) / (P - index)))))
-
-
-def layout_of(problem: MaskedProblem) -> Layout:
-    """Return the layout of a problem, areas of equal role grouped where exponents give them."""
-    return _from_exponents(problem) if problem.partitions is None else _from_partitions(problem)
-
-
-def _from_partitions(problem: MaskedProblem) -> Layout:
-    """Every area has its own slot, every cell too."""
-    assert problem.partitions is not None
-    P, K = problem.P, problem.K
-    member = np.empty((K, P), int)
-    for k, areas in enumerate(problem.partitions):
-        for m, patches in enumerate(areas):
-            member[k, list(patches)] = m
-    names: list[str] = []
-    clusters = []
-    for k, areas in enumerate(problem.partitions):
-        slots = np.arange(len(names), len(names) + len(areas))
-        label = "" if K == 1 else f"{k + 1}_"
-        names += [f"Phi_{label}{m + 1}" for m in range(len(areas))]
-        clusters.append(Areas(slots, np.ones(len(areas)), int(member[k, problem.patch]), 0))
-    others = np.delete(member, problem.patch, axis=1)
-    cells, size = np.unique(others, axis=1, return_counts=True)
-    area = np.concatenate([cells, member[:, [problem.patch]]], axis=1)
-    labels = ["_".join(str(m + 1) for m in column) for column in cells.T]
-    slots = len(names) + np.arange(size.size + 1)
-    copies = np.concatenate([np.ones(len(names)), size, [1.0]])
-    names += [f"Upsilon_{label}" for label in labels] + ["Upsilon_self"]
-    return Layout(tuple(names), copies, tuple(clusters), np.append(size, 1.0), slots, area)
-
-
-def _from_exponents(problem: MaskedProblem) -> Layout:
-    """Areas by role: global, p's own, the others; cells by the roles in all clusters."""
-    K = problem.K
-    roles = [_roles(problem, role) for role in problem.roles]  # (name, areas, patches without p)
-    names: list[str] = []
-    copies: list[float] = []
-    clusters = []
-    for k, groups in enumerate(roles):
-        slots = np.arange(len(names), len(names) + len(groups))
-        label = "" if K == 1 else f"_{k + 1}"
-        names += [f"Phi_{name}{label}" for name, _, _ in groups]
-        counts = np.array([count for _, count, _ in groups], float)
-        copies += counts.tolist()
-        own = next(i for i, (name, _, _) in enumerate(groups) if name == "own")
-        clusters.append(Areas(slots, counts, own, 0))
-    others = problem.P - 1.0
-    size: list[float] = []
-    area: list[tuple[int, ...]] = []
-    for index in product(*(range(len(groups)) for groups in roles)):
-        shares = [roles[k][m][2] / others for k, m in enumerate(index)]
-        if (patches := others * math.prod(shares)) > 0.0:
-            size.append(patches if K > 1 else roles[0][index[0]][2])
-            area.append(index)
-    phi = len(names)
-    for index in area:
-        names.append("Upsilon_" + "_".join(roles[k][m][0] for k, m in enumerate(index)))
-    area.append(tuple(areas.own for areas in clusters))
-    names.append("Upsilon_self")
-    size.append(1.0)
-    return Layout(
-        tuple(names),
-        np.array([*copies, *size]),
-        tuple(clusters),
-        np.array(size, float),
-        phi + np.arange(len(size)),
-        np.array(area).T,
-    )
-
-
-def _roles(problem: MaskedProblem, role: str) -> list[tuple[str, int, float]]:
-    """Return (name, number of areas, patches other than p) of each group, the global area first."""
-    large, small, count = problem.sizes
-    if role == "global":
-        return [("own", 1, large - 1.0), ("other", count, float(count * small))]
-    groups = [("global", 1, float(large)), ("own", 1, small - 1.0)]
-    return groups + ([("other", count - 1, float((count - 1) * small))] if count > 1 else [])

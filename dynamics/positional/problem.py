@@ -5,9 +5,23 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
-from dynamics.core.checks import finite, integer, require
+from dynamics.core.annotations import (
+    Alias,
+    Condition,
+    Doc,
+    Draw,
+    Ticks,
+    Unreported,
+    above,
+    at_least,
+    at_most,
+    decades,
+    evenly,
+)
+from dynamics.core.checks import integer, require
+from dynamics.core.parameters import Parameters
 from dynamics.positional._sizes import multiplicity
 
 
@@ -23,7 +37,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Parameters):
     r"""Constants of the data (Assumption 1), the model (T) and its fixed diagonal.
 
     The model is :math:`F(X)=\sum_i \mathrm{act}(\kappa \sum_j S_{ij}\langle v, X_j\rangle)` with
@@ -53,39 +67,107 @@ class Problem:
         One sentence naming the parameter, its value and what is allowed.
     """
 
-    D: int
-    C: int
-    q: float
-    p: int = 3
-    nu: float = 0.01
-    beta: float = 1.0
-    temperature: float = 1.0
-    output_scale: float | None = None
-    d: int | None = None
-    sigma: float | None = None
+    D: Annotated[
+        int,
+        at_least(4),
+        at_most(10**9),
+        Doc("number of patches", allowed="an integer, at least 4"),
+        Ticks(*(2**k for k in range(4, 21))),
+    ]
+    C: Annotated[
+        int,
+        at_least(2),
+        Doc("size of a set", allowed="a divisor of D, at least 2"),
+        Ticks(2, 4, 8, 16),
+    ]
+    q: Annotated[
+        float,
+        above(0),
+        at_most(1),
+        Doc("probability of a feature outside the signal set"),
+        Draw(0.01, 1, log=True),
+        Alias(
+            "qD",
+            Doc("the same as q times D", allowed="in (0, D]"),
+            lambda x, at: x / at["D"],
+            lambda q, at: q * at["D"],
+            ticks=Ticks(*decades(-2, 1.2)),
+        ),
+        Alias(
+            "qD/C^2",
+            Doc("the same relative to C^2, the paper's scaling", allowed="in (0, D/C^2]"),
+            lambda x, at: x * at["C"] ** 2 / at["D"],
+            lambda q, at: q * at["D"] / at["C"] ** 2,
+        ),
+    ]
+    p: Annotated[
+        int,
+        Condition(lambda p: p % 2 == 1, "odd"),
+        at_least(3),
+        at_most(99),
+        Doc("degree of the activation x^p + nu x"),
+        Ticks(3, 5, 7),
+        Draw(among=(3, 5, 7)),
+    ] = 3
+    nu: Annotated[
+        float,
+        above(0),
+        Doc("linear part of the activation"),
+        Ticks(*decades(-5, 0)),
+        Draw(1e-4, 1, log=True),
+    ] = 0.01
+    beta: Annotated[
+        float,
+        Doc("diagonal of A, the paper's sigma_A"),
+        Ticks(*evenly(-2, 8, 0.1)),
+        Draw(-2, 3),
+        Alias(
+            "beta/tau",
+            Doc("the same relative to the softmax temperature"),
+            lambda x, at: x * at["temperature"],
+        ),
+    ] = 1.0
+    temperature: Annotated[
+        float,
+        above(0),
+        Doc("softmax temperature tau"),
+        Ticks(*decades(-1, 1)),
+        Draw(0.5, 3, default=True),
+        Alias("tau", Doc("the same as temperature"), constant=True),
+    ] = 1.0
+    output_scale: Annotated[
+        float | None,
+        above(0),
+        Doc("kappa", default="D"),
+        Draw(0.5, 20, search=False),
+        Alias("kappa", Doc("the same as output_scale"), constant=True),
+    ] = None
+    d: Annotated[
+        int | None,
+        at_least(1),
+        at_most(10**15),
+        Unreported(),
+        Draw(1, 30, search=False),
+        Doc("patch dimension, does not enter", default="D"),
+    ] = None
+    sigma: Annotated[
+        float | None,
+        at_least(0),
+        Unreported(),
+        Draw(0, 1, search=False),
+        Doc("noise level, does not enter", default="1/sqrt(d)"),
+    ] = None
 
-    def __post_init__(self) -> None:
-        for name in ("D", "C", "p"):
-            object.__setattr__(self, name, integer(name, getattr(self, name)))
-        for name in ("q", "nu", "beta", "temperature"):
-            object.__setattr__(self, name, finite(name, getattr(self, name)))
-        for name, convert in (("output_scale", finite), ("d", integer), ("sigma", finite)):
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, convert(name, getattr(self, name)))
-        require(4 <= self.D <= 10**9, "D", self.D, "at least 4 and at most 10^9")
-        require(2 <= self.C < self.D, "C", self.C, f"at least 2 and less than D = {self.D}")
+    derived: ClassVar[tuple[str, ...]] = ("L",)
+
+    def check(self) -> None:
+        """Check that sets of C patches partition the D patches."""
+        require(self.C < self.D, "C", self.C, f"at least 2 and less than D = {self.D}")
         require(self.D % self.C == 0, "C", self.C, f"a divisor of D = {self.D}")
-        require(0.0 < self.q <= 1.0, "q", self.q, "in (0, 1]")
-        require(3 <= self.p <= 99 and self.p % 2 == 1, "p", self.p, "odd, at least 3, at most 99")
-        require(self.nu > 0.0, "nu", self.nu, "greater than 0")
-        require(self.temperature > 0.0, "temperature", self.temperature, "greater than 0")
-        require(self.kappa > 0.0, "output_scale", self.output_scale, "greater than 0")
-        require(1 <= self.dimension <= 10**15, "d", self.d, "at least 1 and at most 10^15")
-        require(self.noise >= 0.0, "sigma", self.sigma, "at least 0")
 
     @property
     def L(self) -> int:
-        """Number of sets, ``D / C``."""
+        """Number of sets."""
         return self.D // self.C
 
     @property

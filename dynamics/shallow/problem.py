@@ -9,20 +9,36 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from dynamics.core.checks import finite, integer, require
+from dynamics.core.annotations import (
+    Choices,
+    Condition,
+    Doc,
+    Draw,
+    Ticks,
+    Unreported,
+    above,
+    at_least,
+    at_most,
+    decades,
+    evenly,
+)
+from dynamics.core.checks import integer, require
 from dynamics.core.errors import ParameterError
+from dynamics.core.parameters import Parameters
 from dynamics.shallow.symmetry import Layout, layout
 
 BACKGROUNDS = ("tokens", "single")
 ATTENTIONS = ("trained", "frozen", "none")
+SHARES = Ticks(*evenly(0.05, 0.95, 0.05))
+_KINK = "at 0 every neuron stands at the kink of its ReLU"
 
 
 @dataclass(frozen=True)
-class ShallowProblem:
+class ShallowProblem(Parameters):
     r"""Constants of data, network and symmetric start; alpha_* is the fraction of relevant tokens.
 
     .. math:: F(X)=\frac1{|S|}\sum_{l\in S}a^T\mathrm{relu}
@@ -64,68 +80,110 @@ class ShallowProblem:
         If a constant is outside its domain.
     """
 
-    M: int = 5
-    L: int = 20
-    alpha_relevant: float = 0.4
-    alpha_confusion: float = 0.1
-    background: str = "tokens"
-    queried: int | None = None
-    neurons: int = 40
-    output_scale: float = 1.0
-    value_scale: float = 1.0
-    key_query: float = 1.0
-    overlap: float = 1.0
-    xi: float = 0.01
-    spread: float = 0.1
-    attention_rate: float = 1.0
-    attention: str = "trained"
-    train_value: bool = True
+    M: Annotated[
+        int, at_least(3), at_most(100), Doc("number of patterns"), Ticks(3, 4, 5, 6, 8, 10, 15, 20)
+    ] = 5
+    L: Annotated[
+        int, at_least(2), at_most(10**4), Doc("tokens of a sample"), Ticks(20, 40, 60, 80, 100)
+    ] = 20
+    alpha_relevant: Annotated[
+        float,
+        at_least(0),
+        at_most(1),
+        SHARES,
+        Doc(
+            "fraction of tokens with the pattern of the label",
+            allowed="a multiple of 1/L, greater than alpha_confusion",
+        ),
+    ] = 0.4
+    alpha_confusion: Annotated[
+        float,
+        at_least(0),
+        at_most(1),
+        SHARES,
+        Doc("fraction with the other discriminative pattern", allowed="a multiple of 1/L"),
+    ] = 0.1
+    background: Annotated[
+        str,
+        Choices(*BACKGROUNDS),
+        Draw(among=BACKGROUNDS[::-1]),
+        Doc("irrelevant tokens: each of a pattern of its own, or all of a sample of one"),
+    ] = "tokens"
+    queried: Annotated[
+        int | None,
+        at_least(1),
+        Unreported(),
+        Doc("number of sampled tokens |S|", default="all L", allowed="from 1 to L"),
+    ] = None
+    neurons: Annotated[int, at_most(10**7), Doc("m", allowed="a multiple of 2 M")] = 40
+    output_scale: Annotated[
+        float, above(0), Doc("a: output weights are +-a/sqrt m"), Ticks(*decades(-1, 1))
+    ] = 1.0
+    value_scale: Annotated[float, above(0), Doc("v: V(0) = v 1"), Ticks(*decades(-1, 1))] = 1.0
+    key_query: Annotated[
+        float,
+        above(0),
+        Doc("kappa^2: K^T K = Q^T Q = kappa^2 1 at the start"),
+        Ticks(*decades(-1, 1)),
+    ] = 1.0
+    overlap: Annotated[
+        float,
+        at_least(-1),
+        at_most(1),
+        Doc("rho_0: K^T Q = rho_0 kappa^2 1 at the start"),
+        Ticks(*evenly(-0.9, 1, 0.1)),
+        Draw(among=(1.0, 0.5, 0.0)),
+    ] = 1.0
+    xi: Annotated[
+        float,
+        Condition(lambda xi: xi > 0, f"greater than 0 ({_KINK}: perturb it)"),
+        Doc("entry of a row of W_O(0) along its pattern", allowed="greater than 0"),
+        Ticks(*decades(-3, 0)),
+        Draw(1e-3, 0.3, log=True),
+    ] = 0.01
+    spread: Annotated[
+        float,
+        at_least(-1),
+        at_most(1),
+        Draw(among=(0.1, 0.5, -0.1)),
+        Doc("other entries relative to it", allowed="in [-1, 1], not 0"),
+    ] = 0.1
+    attention_rate: Annotated[
+        float,
+        at_least(0),
+        Doc("eta_KQ / eta"),
+        Ticks(0.0, *decades(-1, 3)),
+        Draw(0.1, 100, log=True),
+    ] = 1.0
+    attention: Annotated[
+        str, Choices(*ATTENTIONS), Doc("K and Q trained or frozen, or no attention")
+    ] = "trained"
+    train_value: Annotated[bool, Doc("whether V is trained")] = True
 
-    def __post_init__(self) -> None:
-        def fix(name: str, value: Any) -> None:
-            object.__setattr__(self, name, value)
+    derived: ClassVar[tuple[str, ...]] = ("plateau", "rho")
 
-        fix("M", integer("M", self.M, 3, 100))
-        fix("L", integer("L", self.L, 2, 10**4))
+    def check(self) -> None:
+        """Check that fractions are whole numbers of tokens that fit, and the neurons."""
         for name in ("alpha_relevant", "alpha_confusion"):
-            value = finite(name, getattr(self, name))
-            require(0.0 <= value <= 1.0, name, value, "from 0 to 1")
+            value = getattr(self, name)
             tokens = value * self.L
             require(abs(tokens - round(tokens)) < 1e-6, name, value,
                     f"a whole number of the L = {self.L} tokens (here {tokens:g})")  # fmt: skip
-            fix(name, value)
         total = self.alpha_relevant + self.alpha_confusion
         require(self.relevant + self.confusion <= self.L, "alpha_relevant + alpha_confusion",
                 total, "at most 1")  # fmt: skip
         require(self.relevant > self.confusion, "alpha_relevant", self.alpha_relevant,
                 f"greater than alpha_confusion = {self.alpha_confusion:g}")  # fmt: skip
         if self.queried is not None:
-            fix("queried", integer("queried", self.queried, 1, self.L))
-        fix("neurons", integer("neurons", self.neurons, 2 * self.M, 10**7))
+            integer("queried", self.queried, 1, self.L)
+        integer("neurons", self.neurons, 2 * self.M, 10**7)
         require(self.neurons % (2 * self.M) == 0, "neurons", self.neurons,
                 f"a multiple of 2 M = {2 * self.M}")  # fmt: skip
-        for name in ("output_scale", "value_scale", "key_query", "xi"):
-            value = finite(name, getattr(self, name))
-            kink = " (at 0 every neuron stands at the kink of its ReLU: perturb it)"
-            note = kink if name == "xi" else ""
-            require(value > 0.0, name, value, f"greater than 0{note}")
-            fix(name, value)
-        for name in ("overlap", "spread"):
-            value = finite(name, getattr(self, name))
-            require(-1.0 <= value <= 1.0, name, value, "from -1 to 1")
-            fix(name, value)
         if self.spread == 0.0:
             raise ParameterError(
                 "spread = 0 is not allowed: a neuron along a pattern that a sample lacks stands at "
                 "the kink of its ReLU; perturb it, say spread = 0.01"
             )
-        fix("attention_rate", finite("attention_rate", self.attention_rate))
-        require(self.attention_rate >= 0.0, "attention_rate", self.attention_rate, "0 or more")
-        for name, words in (("background", BACKGROUNDS), ("attention", ATTENTIONS)):
-            value = getattr(self, name)
-            require(value in words, name, repr(value), " or ".join(map(repr, words)))
-        require(isinstance(self.train_value, bool), "train_value", repr(self.train_value),
-                "True or False")  # fmt: skip
 
     @property
     def relevant(self) -> int:

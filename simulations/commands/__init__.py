@@ -1,8 +1,8 @@
 """The commands of `patchdyn`, one module each.
 
-A command module defines ``HELP`` (one line), ``add_arguments(parser)`` and
-``execute(args) -> exit code``, and is listed in ``COMMANDS``. It imports nothing heavy at module
-level, because `patchdyn --help` imports all of them.
+A command module defines ``HELP`` (one line), ``DESCRIPTION``, ``EPILOG``,
+``add_arguments(parser)`` and ``execute(args) -> exit code``, and is listed in ``COMMANDS``. It
+imports nothing heavy at module level, because `patchdyn --help` imports all of them.
 """
 
 COMMANDS = (

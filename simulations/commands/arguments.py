@@ -1,17 +1,24 @@
 """How the command line reads numbers, and the help text around them."""
 
+from __future__ import annotations
+
 import argparse
 import sys
+from collections.abc import Iterable
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from simulations.commands import BadInput
+
+if TYPE_CHECKING:
+    from dynamics.core.parameters import Parameter
 
 EXIT_CODES = "exit codes: 0 done, 1 failed, 2 bad input, 130 interrupted (Ctrl-C)"
 
 #: Characters of a sentence at most, without the name of the command.
 LONGEST = 900
+_PREFIX = "parameter "  # keeps the parameters of a theory apart from other options
 
 
 class Parser(argparse.ArgumentParser):
@@ -34,6 +41,28 @@ class Parser(argparse.ArgumentParser):
         stream.flush()
 
 
+class Command(Parser):
+    """The parser of a command, whose module adds the options once the command is chosen.
+
+    A module whose options depend on a choice defines ``parse(prog, arguments)`` instead of
+    ``add_arguments(parser)`` and ``execute``.
+    """
+
+    def __init__(self, module: Any = None, **options: object) -> None:
+        super().__init__(**options)
+        self._module = module
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Add the options of the command and parse."""
+        if hasattr(self._module, "parse"):
+            return self._module.parse(self.prog, args)
+        if self.description is None:  # not yet
+            self.description, self.epilog = self._module.DESCRIPTION, self._module.EPILOG
+            self._module.add_arguments(self)
+            self.set_defaults(execute=self._module.execute)
+        return super().parse_known_args(args, namespace)
+
+
 def number(text: str) -> int | float:
     """Read an integer, a float, or a ratio such as 2/64; what it may be is decided elsewhere."""
     try:
@@ -46,6 +75,25 @@ def number(text: str) -> int | float:
         raise argparse.ArgumentTypeError(
             f"{text!r} is not allowed: it must be a number such as 64, 1e-3 or 2/64"
         ) from None
+
+
+def add_parameters(parser: argparse.ArgumentParser, parameters: Iterable[Parameter]) -> None:
+    """Add an option for each parameter of a theory."""
+    group = parser.add_argument_group("parameters (numbers may be written 1e-3 or 2/64)")
+    for parameter in parameters:
+        group.add_argument(
+            parameter.flag, dest=_PREFIX + parameter.name, metavar="X", help=parameter.help,
+            type=str if parameter.kind is str else number,
+        )  # fmt: skip
+
+
+def given_parameters(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the parameters that were given, by name."""
+    return {
+        name.removeprefix(_PREFIX): value
+        for name, value in vars(args).items()
+        if name.startswith(_PREFIX) and value is not None
+    }
 
 
 def pair(flag: str, text: str) -> tuple[str, str]:

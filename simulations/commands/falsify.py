@@ -97,23 +97,27 @@ def _search(args: argparse.Namespace) -> int:
     for flag in ("box", "precision"):
         if getattr(args, flag) is not None:
             raise BadInput(f"--{flag} is not allowed without --certify")
+    return search(
+        args.conjecture, args.system, as_json=args.json, where=args.where,
+        budget=60 if args.budget is None else args.budget, seed=args.seed, horizon=args.horizon,
+        fixed=dict(assignment("--fix", text) for text in args.fix),
+    )  # fmt: skip
+
+
+def search(conjecture: str, system: str, *, as_json: bool = False, **options: Any) -> int:
+    """Search for a counterexample and print the result; return the exit code.
+
+    The options are those of `simulations.falsify.falsify`.
+    """
     from simulations.display import progress_bar
     from simulations.falsify import falsify
     from simulations.files.as_json import to_json
 
     with warnings.catch_warnings(), progress_bar("falsify") as bar:
         warnings.simplefilter("ignore")  # of single runs: what became of them is counted
-        report = falsify(
-            args.conjecture,
-            where=args.where,
-            system=args.system,
-            budget=60 if args.budget is None else args.budget,
-            seed=args.seed,
-            fixed=dict(assignment("--fix", text) for text in args.fix),
-            horizon=args.horizon,
-            progress=None if bar is None else (lambda fraction, _: bar(fraction)),
-        )
-    print(to_json(as_record(report)) if args.json else as_text(report))
+        progress = None if bar is None else (lambda fraction, _: bar(fraction))
+        report = falsify(conjecture, system=system, progress=progress, **options)
+    print(to_json(as_record(report)) if as_json else as_text(report))
     if report.interrupted:
         print("patchdyn: interrupted", file=sys.stderr)
     return INTERRUPTED if report.interrupted else DONE

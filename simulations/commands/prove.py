@@ -5,12 +5,19 @@ from __future__ import annotations
 import argparse
 import math
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simulations import theories
 from simulations.commands import DONE, FAILED, BadInput
-from simulations.commands.arguments import EXIT_CODES, number, refuse_to_replace
+from simulations.commands.arguments import (
+    EXIT_CODES,
+    add_parameters,
+    given_parameters,
+    number,
+    refuse_to_replace,
+)
 
 if TYPE_CHECKING:
     from simulations.validated import Checked, Proof
@@ -34,25 +41,16 @@ examples:
 The exit code is 1 where the tube does not reach the horizon, or a certificate is rejected.
 """
 _LEFT_OUT = ("d", "sigma", "rtol", "method", "tolerance")  # they do not enter a proof
-_PREFIX = "parameter "
 _HORIZON = 1e5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
-    group = parser.add_argument_group("parameters (numbers may be written 1e-3 or 2/64)")
-    for one in theories.load(theories.DEFAULT).parameters:
-        if one.name not in _LEFT_OUT:
-            meaning = (
-                one.meaning.replace("1e6", f"{_HORIZON:g}")
-                if one.name == "horizon"
-                else one.meaning
-            )
-            group.add_argument(
-                one.flag, dest=_PREFIX + one.name, metavar="X",
-                type=str if one.kind is str else number,
-                help=meaning + (f"; {one.allowed}" if one.allowed else ""),
-            )  # fmt: skip
+    parameters = theories.load(theories.DEFAULT).parameters
+    add_parameters(parser, (
+        replace(one, usual=_HORIZON) if one.name == "horizon" else one
+        for one in parameters if one.name not in _LEFT_OUT
+    ))  # fmt: skip
     parser.add_argument(
         "--tolerance", type=number, metavar="X",
         help="of the curve, relative to its way (default 1e-3, and finer where that fails)",
@@ -84,7 +82,7 @@ def _prove(args: argparse.Namespace) -> int:
     for flag, file in (("--out", args.out), ("--plot", args.plot)):
         if file is not None:
             refuse_to_replace(flag, file, force=args.force)
-    given = _given(args)
+    given = given_parameters(args)
     problem, options = _asked(given)
     with progress_bar("prove") as bar:
         end = options.get("horizon") or options["learning_rate"] * options["steps"]
@@ -109,7 +107,7 @@ def _check(args: argparse.Namespace) -> int:
     from simulations.files.as_json import to_json
     from simulations.validated import Rejected, TooLarge, check
 
-    if _given(args) or any((args.tolerance, args.out, args.plot)):
+    if given_parameters(args) or any((args.tolerance, args.out, args.plot)):
         raise BadInput("--check is not allowed with parameters, --tolerance, --out or --plot")
     if not args.check.is_file():
         raise BadInput(f"--check {args.check} is not allowed: there is no such file")
@@ -160,15 +158,6 @@ def checked_as_text(checked: Checked) -> str:
         association = f"proved at that time{later if math.isfinite(until) else ' and for ever'}"
     lines.append(f"  association  {association}")
     return "\n".join(lines)
-
-
-def _given(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the parameters that were given."""
-    return {
-        name.removeprefix(_PREFIX): value
-        for name, value in vars(args).items()
-        if name.startswith(_PREFIX) and value is not None
-    }
 
 
 def _asked(given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:

@@ -10,11 +10,11 @@ from simulations import theories
 
 if TYPE_CHECKING:
     from dynamics import Risk, Trajectory
-    from simulations.theory import Case, Theory
+    from simulations.system import Case, System
 
 
 def summarize(
-    theory: Theory, case: Case, trajectory: Trajectory, population: Risk, seconds: float
+    theory: System, case: Case, trajectory: Trajectory, population: Risk, seconds: float
 ) -> dict[str, Any]:
     """Return everything worth saying about a run, JSON-safe (nan becomes null).
 
@@ -65,7 +65,7 @@ def _violated(trajectory: Trajectory) -> dict[str, dict[str, Any]]:
     }
 
 
-def _ends(theory: Theory, case: Case, trajectory: Trajectory) -> dict[str, dict[str, float]]:
+def _ends(theory: System, case: Case, trajectory: Trajectory) -> dict[str, dict[str, float]]:
     """Return the observables of a run with two records: its first and its last."""
     columns = theory.observe(case, trajectory)
     return {
@@ -74,7 +74,7 @@ def _ends(theory: Theory, case: Case, trajectory: Trajectory) -> dict[str, dict[
     }
 
 
-def as_text(theory: Theory, summary: Mapping[str, Any]) -> str:
+def as_text(theory: System, summary: Mapping[str, Any]) -> str:
     """Return a summary for a person."""
     constants = (f"{name} = {_show(value)}" for name, value in summary["constants"].items())
     costs = ", ".join(f"{int(count)} {name}" for name, count in summary["stats"].items())
@@ -95,7 +95,7 @@ def as_text(theory: Theory, summary: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _table(theory: Theory, summary: Mapping[str, Any]) -> list[str]:
+def _table(theory: System, summary: Mapping[str, Any]) -> list[str]:
     """Return the observables at both ends; the bound stands beside the loss."""
     first, last = summary["initial"], summary["final"]
     kind = theory.estimates.get(summary["method"], "certified")
@@ -110,7 +110,7 @@ def _table(theory: Theory, summary: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _outcomes(theory: Theory, summary: Mapping[str, Any]) -> list[str]:
+def _outcomes(theory: System, summary: Mapping[str, Any]) -> list[str]:
     """Return the outcomes that the table does not hold already."""
     return [
         f"{quantity.name:<28} {_show(summary['outcomes'][quantity.name]):>13}   {quantity.meaning}"

@@ -76,51 +76,61 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Compute what is missing and say what is there."""
+    if args.workers is not None and args.workers < 1:
+        raise BadInput(f"--workers {args.workers} is not allowed: it must be at least 1")
+    if args.scheduler is not None and not args.scheduler.strip():
+        raise BadInput("--scheduler needs an address, such as tcp://10.0.0.1:8786")
+    return compute(
+        args.config, args.out, args.theory, args.workers, args.scheduler, resume=args.resume
+    )
+
+
+def compute(
+    path: Path, out: Path, theory: Path | None = None, workers: int | None = None,
+    scheduler: str | None = None, *, resume: bool = False,
+) -> int:  # fmt: skip
+    """Compute what is missing of a sweep and say what is there; return the exit code."""
     from simulations.files.store import StoreError
     from simulations.sweep.cluster import ClusterError
     from simulations.sweep.config import ConfigError, read
     from simulations.sweep.run import open_store, sweep
     from simulations.sweep.store import MANIFEST, RESULT
 
-    if args.workers is not None and args.workers < 1:
-        raise BadInput(f"--workers {args.workers} is not allowed: it must be at least 1")
-    if args.scheduler is not None and not args.scheduler.strip():
-        raise BadInput("--scheduler needs an address, such as tcp://10.0.0.1:8786")
-    if args.resume and not (args.out / MANIFEST).is_file():
-        raise BadInput(f"--resume is not allowed: {args.out} holds no sweep to go on with")
+    if resume and not (out / MANIFEST).is_file():
+        raise BadInput(f"--resume is not allowed: {out} holds no sweep to go on with")
     try:
-        config = read(args.config, _theory(args))
-        store = open_store(args.out, config)
+        config = read(path, _theory(theory))
+        store = open_store(out, config)
     except (ConfigError, StoreError) as refusal:
         raise BadInput(str(refusal)) from None
     with store:
         try:
-            statuses = sweep(config, store, _engine(args, config))
+            statuses = sweep(config, store, _engine(config, workers, scheduler))
         except (StoreError, ClusterError) as failure:
-            return _stopped(f"{failure}; finished blocks are kept", args.out, FAILED)
+            return _stopped(f"{failure}; finished blocks are kept", out, FAILED)
         except KeyboardInterrupt:
-            return _stopped("interrupted", args.out, INTERRUPTED)
+            return _stopped("interrupted", out, INTERRUPTED)
     counts = ", ".join(f"{number} {status}" for status, number in statuses.items())
     print(f"{config.size} cells: {counts}")
-    print(f"result: {args.out / RESULT}")
+    print(f"result: {out / RESULT}")
     return DONE
 
 
-def _theory(args: argparse.Namespace) -> str | None:
+def _theory(file: Path | None) -> str | None:
     """Return the name of the theory of a file, if one is given."""
     from simulations import theories
 
-    return None if args.theory is None else theories.from_file(args.theory).name
+    return None if file is None else theories.from_file(file).name
 
 
-def _engine(args: argparse.Namespace, config: Config) -> Engine:
+def _engine(config: Config, workers: int | None, scheduler: str | None) -> Engine:
     from simulations import theories
     from simulations.sweep.run import Distributed, Local
 
     theory = theories.load(config.system)
-    if args.scheduler is not None:
-        return Distributed(theory, args.scheduler)
-    return Local(theory, args.workers or available_cores())
+    if scheduler is not None:
+        return Distributed(theory, scheduler)
+    return Local(theory, workers or available_cores())
 
 
 def available_cores() -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from simulations.commands import DONE, FAILED, BadInput
-from simulations.commands.arguments import EXIT_CODES, Parser, number, pair
+from simulations.commands.arguments import EXIT_CODES, number, pair
 
 HELP = "derive, check and run a theory that is stated in one file"
 DESCRIPTION = """\
@@ -93,7 +93,7 @@ def execute(args: argparse.Namespace) -> int:
     if args.run is not None:
         return _run(args)
     if args.sweep is not None:
-        return _passed_on(["sweep", args.sweep, "--out", args.out, "--theory", args.file])
+        return _sweep(args)
     if args.falsify is not None:
         return _falsify(args)
     if args.report is not None:
@@ -111,24 +111,13 @@ def execute(args: argparse.Namespace) -> int:
     return DONE if findings.agrees else FAILED
 
 
-def _passed_on(words: list[str]) -> int:
-    """Do what another command does with these words."""
-    from importlib import import_module
-
-    module: Any = import_module(f"simulations.commands.{words[0]}")
-    if hasattr(module, "variant"):
-        module = module.variant(words)
-    parser = Parser(prog=f"patchdyn {words[0]}")
-    module.add_arguments(parser)
-    return int(module.execute(parser.parse_args(words[1:])))
-
-
 def _run(args: argparse.Namespace) -> int:
-    """Solve one problem: `patchdyn run --theory`."""
+    """Solve one problem, as `patchdyn run --theory` does."""
     from simulations import theories
+    from simulations.commands.run import solve
 
     theory = theories.from_file(args.file)
-    flags = []
+    values: dict[str, Any] = {}
     for text in args.run:
         name, equals, value = text.partition("=")
         parameter = theory.parameter(name)
@@ -137,21 +126,28 @@ def _run(args: argparse.Namespace) -> int:
             raise BadInput(
                 f"--run {text} is not allowed: it must be NAME=VALUE with one of {known}"
             )
-        flags.append(f"{parameter.flag}={value}")
-    json = ["--json"] if args.json else []
-    return _passed_on(["run", "--theory", args.file, *flags, *json])
+        values[name] = value if parameter.kind is str else _number("--run", text, value)
+    return solve(theory, values, as_json=args.json)
+
+
+def _sweep(args: argparse.Namespace) -> int:
+    """Compute a sweep, as `patchdyn sweep --theory` does."""
+    from simulations.commands.sweep import compute
+
+    return compute(Path(args.sweep), Path(args.out), Path(args.file))
 
 
 def _falsify(args: argparse.Namespace) -> int:
-    """Search for a counterexample: `patchdyn falsify --theory`."""
+    """Search for a counterexample, as `patchdyn falsify --theory` does."""
+    from simulations import theories
+    from simulations.commands.falsify import search
     from symbolic.theory import load_theory
 
     conjectures = [args.falsify] if args.falsify else load_theory(args.file).claims
     if not conjectures:
         raise BadInput(f"{args.file} states no claims: give a conjecture, --falsify 'a <= 1'")
-    json = ["--json"] if args.json else []
-    codes = [_passed_on(["falsify", text, "--theory", args.file, *json]) for text in conjectures]
-    return max(codes)
+    system = theories.from_file(args.file).name
+    return max(search(text, system, as_json=args.json) for text in conjectures)
 
 
 def _report(args: argparse.Namespace) -> int:
@@ -183,8 +179,12 @@ def _values(pairs: list[str]) -> dict[str, float]:
     values: dict[str, float] = {}
     for text in pairs:
         name, value = pair("--at", text)
-        try:
-            values[name] = number(value)
-        except argparse.ArgumentTypeError as refusal:
-            raise BadInput(f"--at {text}: {refusal}") from None
+        values[name] = _number("--at", text, value)
     return values
+
+
+def _number(flag: str, text: str, value: str) -> int | float:
+    try:
+        return number(value)
+    except argparse.ArgumentTypeError as refusal:
+        raise BadInput(f"{flag} {text}: {refusal}") from None

@@ -6,9 +6,10 @@ from typing import Any
 from bokeh.layouts import column, row
 from bokeh.models import Select, Slider, TextInput, Tooltip
 
+from dynamics.core.parameters import Parameter
 from simulations.explorer.plots import letters
-from simulations.explorer.state import LONGEST, nearest, show, stops, usual
-from simulations.theory import Parameter, Theory
+from simulations.explorer.state import LONGEST, nearest, show, ticks, usual
+from simulations.system import System
 
 
 def on_change(model: Any, name: str, act: Callable[[], None]) -> None:
@@ -21,12 +22,12 @@ def on_change(model: Any, name: str, act: Callable[[], None]) -> None:
 
 
 class Control:
-    """One parameter: a field, and a slider beside it where it has stops."""
+    """One parameter: a field, and a slider beside it where it has slider values."""
 
-    def __init__(self, theory: Theory, parameter: Parameter, changed: Callable[[], None]) -> None:
+    def __init__(self, theory: System, parameter: Parameter, changed: Callable[[], None]) -> None:
         self.parameter, self._changed, self._quiet = parameter, changed, False
-        self.usual, self.stops = usual(theory, parameter), stops(parameter)
-        words = parameter.meaning + (f"; {parameter.allowed}" if parameter.allowed else "")
+        self.usual, self.ticks = usual(theory, parameter), ticks(parameter)
+        words = parameter.help
         title = letters(parameter.name)
         common = {"title": title, "name": parameter.name, "width": 124,
                   "description": Tooltip(content=words, position="right")}  # fmt: skip
@@ -39,11 +40,11 @@ class Control:
             holder = self.usual or "default"
             self.field = TextInput(value="", placeholder=holder, max_length=LONGEST, **common)
         on_change(self.field, "value", self._typed)
-        self.slider = self._slider() if self.stops else None
+        self.slider = self._slider() if self.ticks else None
         self.widget = self.field if self.slider is None else row(self.field, self.slider)
 
     def _slider(self) -> Slider:
-        made = Slider(start=0, end=len(self.stops) - 1, step=1, value=self._stop(), width=124,
+        made = Slider(start=0, end=len(self.ticks) - 1, step=1, value=self._stop(), width=124,
                       show_value=False, tooltips=False, title="", align="end",
                       name=f"slider of {self.parameter.name}", margin=(5, 5, 13, 5))  # fmt: skip
         on_change(made, "value", self._slid)
@@ -51,7 +52,7 @@ class Control:
 
     def _stop(self) -> int:
         place = nearest(self.parameter, self.field.value or self.usual)
-        return len(self.stops) // 2 if place is None else place
+        return len(self.ticks) // 2 if place is None else place
 
     @property
     def text(self) -> str:
@@ -79,15 +80,15 @@ class Control:
     def _slid(self) -> None:
         if not self._quiet and self.slider is not None:
             self._quiet = True
-            self.field.value = show(self.stops[round(self.slider.value)])
+            self.field.value = show(self.ticks[round(self.slider.value)])
             self._quiet = False
             self._changed()
 
 
 class Controls:
-    """All parameters of a theory: those with stops, then, folded, the others."""
+    """All parameters of a theory: those with sliders, then, folded, the others."""
 
-    def __init__(self, theory: Theory, changed: Callable[[], None]) -> None:
+    def __init__(self, theory: System, changed: Callable[[], None]) -> None:
         made = [Control(theory, one, changed) for one in theory.parameters]
         self.by_name = {one.parameter.name: one for one in made}
         self.main = column([one.widget for one in made if one.slider is not None], name="main",

@@ -17,7 +17,7 @@ import numpy as np
 from dynamics import Risk, ToleranceError, Trajectory
 from simulations.commands.run_summary import when
 from simulations.running import error_of_states
-from simulations.theory import Attention, Case, Theory
+from simulations.system import Attention, Case, System
 from simulations.workers import Channel
 
 #: Records of a run, moments at which its attention is kept, arrows of the field a side.
@@ -30,7 +30,7 @@ _BEAT = 0.25
 class Task:
     """A run to be looked at, and the axes of its portrait (``None``: those that tell most)."""
 
-    theory: Theory
+    theory: System
     case: Case
     axes: tuple[str, str] | None = None
 

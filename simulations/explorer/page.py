@@ -22,7 +22,7 @@ from simulations.explorer.look import Course, Field, Observed, Outcomes, Progres
 from simulations.explorer.plots import AgainstTime, AttentionMatrix, Portrait, letters
 from simulations.explorer.sweep import SweepPanel
 from simulations.maps import Sweep
-from simulations.theory import Case
+from simulations.system import Case
 from simulations.workers import Event, Job, WorkerPool
 
 _STYLE = """

@@ -1,4 +1,4 @@
-"""What a page shows, as text: its address and back, its parameters, the stops of its sliders.
+"""What a page shows, as text: its address and back, its parameters, the values of its sliders.
 
 Nothing that is typed or linked is evaluated: parameters are read as the command line reads them.
 """
@@ -10,10 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
+from dynamics.core.annotations import as_text as show
 from dynamics.core.errors import ParameterError
+from dynamics.core.parameters import Parameter
 from simulations import theories
 from simulations.commands.arguments import number
-from simulations.theory import Case, Parameter, Theory
+from simulations.system import Case, System
 
 #: Choices of what is drawn, apart from parameters by this letter, which no parameter begins with.
 _DRAWN = "."
@@ -73,7 +75,7 @@ def address(view: View) -> str:
     return "?" + urlencode({_SYSTEM: view.system, **given, **drawn})
 
 
-def values(theory: Theory, texts: Mapping[str, str]) -> dict[str, Any]:
+def values(theory: System, texts: Mapping[str, str]) -> dict[str, Any]:
     """Return the values that texts stand for, as the command line reads them; empty: not given.
 
     Raises
@@ -96,7 +98,7 @@ def values(theory: Theory, texts: Mapping[str, str]) -> dict[str, Any]:
     return found
 
 
-def case(theory: Theory, texts: Mapping[str, str]) -> Case:
+def case(theory: System, texts: Mapping[str, str]) -> Case:
     """Return the run that texts ask for; accuracy is that of a sketch where it is not given.
 
     Raises
@@ -111,36 +113,27 @@ def case(theory: Theory, texts: Mapping[str, str]) -> Case:
         return theory.build(given)  # the sketch is of the other solver; else refused again
 
 
-def texts_of(theory: Theory, given: Mapping[str, Any]) -> dict[str, str]:
+def texts_of(theory: System, given: Mapping[str, Any]) -> dict[str, str]:
     """Return values as texts that give them again, to the last bit."""
     return {name: show(value) for name, value in given.items() if theory.parameter(name)}
 
 
-def usual(theory: Theory, parameter: Parameter) -> str:
+def usual(theory: System, parameter: Parameter) -> str:
     """Return what holds where the field of a parameter is empty; empty where that depends."""
     value = theory.sketch.get(parameter.name, parameter.usual)
     return "" if value is None else show(value)
 
 
-def show(value: Any) -> str:
-    """Return a value as it is written in a field, in as few digits as give it again: 1e6, 0.01."""
-    if isinstance(value, str):
-        return value
-    exact = (f"{value:.{digits}g}" for digits in (6, 12, 17))
-    mantissa, exponent, power = next(t for t in exact if float(t) == value).partition("e")
-    return f"{mantissa}e{int(power)}" if exponent else mantissa
-
-
-def stops(parameter: Parameter) -> tuple[float, ...]:
-    """Return the stops of the slider of a parameter, its usual value among them."""
+def ticks(parameter: Parameter) -> tuple[float, ...]:
+    """Return the slider values of a parameter, its usual value among them."""
     own = parameter.usual
     extra = () if own is None or isinstance(own, str) else (own,)
-    return tuple(sorted({*parameter.stops, *extra})) if parameter.stops else ()
+    return tuple(sorted({*parameter.ticks, *extra})) if parameter.ticks else ()
 
 
 def nearest(parameter: Parameter, text: str) -> int | None:
     """Return the stop next to what a field holds; ``None`` if that is no number."""
-    places = stops(parameter)
+    places = ticks(parameter)
     try:
         value = float(number(text.strip()))
     except (argparse.ArgumentTypeError, OverflowError):

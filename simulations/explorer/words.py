@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from simulations.explorer.look import Course, Held
-from simulations.theory import Theory
+from simulations.system import System
 
 _FORMULA = re.compile(r"\$([^$]+)\$")
 
@@ -45,7 +45,7 @@ def computing(fraction: float) -> str:
     )
 
 
-def events(theory: Theory, outcomes: Mapping[str, Any]) -> dict[str, float]:
+def events(theory: System, outcomes: Mapping[str, Any]) -> dict[str, float]:
     """Return the moments among the outcomes that happen: those in flow time, but for the end."""
     return {
         one.name: float(outcomes[one.name])
@@ -54,7 +54,7 @@ def events(theory: Theory, outcomes: Mapping[str, Any]) -> dict[str, float]:
     }
 
 
-def table_of_outcomes(theory: Theory, outcomes: Mapping[str, Any]) -> str:
+def table_of_outcomes(theory: System, outcomes: Mapping[str, Any]) -> str:
     """Return the events, and all other outcomes folded."""
     moments: list[tuple[str, str, str]] = []
     rest: list[tuple[str, str, str]] = []

@@ -2,14 +2,14 @@
 
 from dynamics import Risk, Trajectory
 from simulations.falsify.trial import Conjecture, Result, Trial
+from simulations.system import Case, System
 from simulations.theories import DEFAULT, load
-from simulations.theory import Case, Theory
 
 
 def check(
     conjecture: str,
     trajectory: Trajectory,
-    system: str | Theory = DEFAULT,
+    system: str | System = DEFAULT,
     population: Risk | None = None,
 ) -> Trial:
     """Return what a run of the solvers says about a conjecture.
@@ -26,7 +26,7 @@ def check(
 def assert_holds(
     conjecture: str,
     trajectory: Trajectory,
-    system: str | Theory = DEFAULT,
+    system: str | System = DEFAULT,
     population: Risk | None = None,
 ) -> None:
     """Raise AssertionError, with the numbers, if a run violates a conjecture.
@@ -51,7 +51,7 @@ def describe(conjecture: str, trial: Trial) -> str:
     )
 
 
-def case_of(trajectory: Trajectory, system: Theory) -> Case:
+def case_of(trajectory: Trajectory, system: System) -> Case:
     """Return the case of a run that was not made through a system."""
     solver = "gd" if "learning_rate" in trajectory.settings else "flow"
     settings = {

@@ -10,10 +10,10 @@ from typing import Any
 
 from dynamics import ParameterError
 from dynamics.core.checks import finite, integer, require
+from dynamics.core.parameters import check_names
 from simulations.falsify.trial import Conjecture, Filter, Result, Trial, attempt, confirm
+from simulations.system import Case, System
 from simulations.theories import DEFAULT, command, load
-from simulations.theory import Case, Theory
-from simulations.values import check_names
 
 #: Time up to which runs are followed unless the case says otherwise.
 HORIZON = 1e5
@@ -55,7 +55,7 @@ class Report:
 
     conjecture: str
     where: str | None
-    system: Theory
+    system: System
     counterexample: Trial | None
     results: Mapping[str, int]
     ranges: Mapping[str, tuple[float, float]]
@@ -90,7 +90,7 @@ def falsify(
     conjecture: str,
     *,
     where: str | None = None,
-    system: str | Theory = DEFAULT,
+    system: str | System = DEFAULT,
     budget: float = 60.0,
     seed: int = 0,
     fixed: Mapping[str, Any] | None = None,
@@ -353,7 +353,7 @@ def _rounds() -> Iterator[int]:
         size = min(2 * size, _LARGEST_ROUND)
 
 
-def _equalities(tree: ast.expr, system: Theory) -> Iterator[tuple[str, float | int]]:
+def _equalities(tree: ast.expr, system: System) -> Iterator[tuple[str, float | int]]:
     """Yield the parameters that a filter fixes to a number."""
     parts = [tree]
     match tree:

@@ -12,7 +12,7 @@ from dynamics.core.trajectory import Status, assemble
 from simulations.falsify.bounded import Bounded
 from simulations.falsify.grammar import names_in, parse
 from simulations.falsify.meaning import depends_on_the_whole_run, holds, violation
-from simulations.theory import Case, Theory
+from simulations.system import Case, System
 
 _EVENT = 1e-4  # relative error of the time of an event
 _REFINED, _ROUNDS = 17, 3  # times looked at between two records, and how often
@@ -52,7 +52,7 @@ class Trial:
 class Conjecture:
     """A statement over the names of a system, ready to be tried on its runs."""
 
-    def __init__(self, text: str, system: Theory) -> None:
+    def __init__(self, text: str, system: System) -> None:
         self.text, self.system = text, system
         observed = {q.name for q in system.observables} - _HIDDEN
         constant = {q.name for q in system.constants}
@@ -149,7 +149,7 @@ class Conjecture:
 class Filter:
     """A statement over the constants of a system, which chooses problems."""
 
-    def __init__(self, text: str, system: Theory) -> None:
+    def __init__(self, text: str, system: System) -> None:
         self.text, self.system = text, system
         self.tree = parse(text, {quantity.name for quantity in system.constants})
         self.names = names_in(self.tree)
@@ -215,7 +215,7 @@ def _merge(times: np.ndarray, old: Bounded, new: np.ndarray, finer: Bounded) -> 
     return Bounded(*(np.concatenate(pair)[order] for pair in parts))
 
 
-def _tightened(system: Theory, case: Case) -> Case:
+def _tightened(system: System, case: Case) -> Case:
     values = dict(case.values)
     usual = {} if system.accuracy is None else {system.accuracy: system.tolerance}
     given = usual | {k: v for k, v in case.settings.items() if v}

@@ -13,7 +13,7 @@ from dynamics.core.trajectory import Status
 from dynamics.masked import MaskedPopulation, MaskedProblem, MaskedTrajectory
 from dynamics.masked import oracle as full
 from dynamics.masked.events import MaskedEvents, find_events, projected_positions
-from simulations.masked.theory import natural_horizon
+from simulations.masked.system import natural_horizon
 from simulations.reproduction.measured import Value
 from simulations.seeds import seed_at, seeds_of
 

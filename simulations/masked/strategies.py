@@ -1,13 +1,38 @@
 """Hypothesis strategy for problems of masked image modelling."""
 
+from collections.abc import Mapping
 from typing import Any
 
-from hypothesis import reject
+from hypothesis import assume, reject
 from hypothesis import strategies as st
 
 from dynamics import ParameterError
+from dynamics.core.parameters import declared
 from dynamics.masked import MaskedProblem
-from simulations.draws import ATTEMPTS, reals, satisfies
+from simulations.draws import ATTEMPTS, allowed, fields, satisfies
+
+_SIZES = ("P", "kappa_c", "kappa_s")
+
+
+def sizes(draw: st.DrawFn, fixed: Mapping[str, Any]) -> dict[str, Any]:
+    """Draw numbers of patches and exponents such that the areas fit, but for the fixed ones."""
+    known = declared(MaskedProblem)
+    drawn = {name: fixed[name] if name in fixed else draw(allowed(known[name], readable=True))
+             for name in _SIZES}  # fmt: skip
+    if "z_high" in fixed:  # else it may be less than the least scale
+        drawn["z_low"] = fixed.get("z_low", known["z_low"].usual)
+    if not set(_SIZES) <= set(fixed):
+        assume(_fit(drawn))
+    return drawn
+
+
+def _fit(drawn: Mapping[str, Any]) -> bool:
+    """Return whether areas of these sizes fit into so many patches."""
+    try:
+        MaskedProblem(**{name: drawn[name] for name in _SIZES})
+    except ParameterError:
+        return False
+    return True
 
 
 @st.composite
@@ -40,16 +65,11 @@ def masked_problems(
 def _masked_problem(
     draw: st.DrawFn, largest: tuple[int, int], explicit: bool, fixed: dict[str, Any]
 ) -> MaskedProblem:
-    z_low = round(draw(st.just(1.0) | reals(0.5, 2.0)), 3)
-    drawn: dict[str, Any] = {"mask_ratio": draw(st.sampled_from((0.5, 0.3, 0.7))), "z_low": z_low}
+    drawn: dict[str, Any] = {"mask_ratio": draw(st.sampled_from((0.5, 0.3, 0.7)))}
+    drawn["z_low"] = draw(allowed(declared(MaskedProblem)["z"], readable=True))
     if explicit:
         return _explicit(draw, *largest, drawn | fixed)
-    drawn |= {
-        "P": 2 ** draw(st.integers(6, 20)),
-        "kappa_c": round(draw(reals(0.5, 0.95)), 3),
-        "kappa_s": round(draw(reals(0.1, 0.6)), 3),
-        "query": draw(st.sampled_from(("local", "global"))),
-    }
+    drawn |= draw(fields(MaskedProblem, without=("mask_ratio",), readable=True))
     return MaskedProblem(**(drawn | fixed))
 
 

@@ -1,15 +1,35 @@
 """Hypothesis strategies for problems and states of positional attention; everything is small."""
 
+import math
+from collections.abc import Mapping
 from typing import Any
 
 from hypothesis import reject
 from hypothesis import strategies as st
 
-from dynamics import Problem, State
-from simulations.draws import ATTEMPTS, reals, satisfies
+from dynamics import ParameterError, Problem, State
+from simulations.draws import ATTEMPTS, fields, invalid, reals, satisfies
 
-#: Values no numerical field accepts.
-_NOT_NUMBERS = (float("nan"), float("inf"), float("-inf"), "1", None, True, 1j)
+_LARGEST_D = 32
+
+
+def sizes(draw: st.DrawFn, fixed: Mapping[str, Any]) -> dict[str, int]:
+    """Draw D and C such that C divides D, but for those that are fixed."""
+    C = int(fixed["C"]) if "C" in fixed else draw(_size(fixed.get("D")))
+    if "D" in fixed:
+        return {"D": int(fixed["D"]), "C": C}
+    return {"D": C * draw(st.integers(2, max(2, _LARGEST_D // C))), "C": C}
+
+
+def _size(D: int | None) -> st.SearchStrategy[int]:
+    """Sizes of a set that divide ``D``, small ones first."""
+    if D is None:
+        return st.sampled_from(range(2, 5))
+    small = [C for C in range(2, math.isqrt(int(D)) + 1) if D % C == 0]
+    divisors = sorted({*small, *(int(D) // C for C in small)})
+    if not divisors:
+        raise ParameterError(f"D = {D} is not allowed: D must have a divisor, the size C of a set")
+    return st.sampled_from(divisors)
 
 
 @st.composite
@@ -28,29 +48,13 @@ def problems(
     of ``patchdyn falsify``, that the problem satisfies: ``problems(where="q*D <= C")``.
     """
     for _ in range(1 if where is None else ATTEMPTS):
-        problem = _problem(draw, max_D, max_C, degrees, fixed)
+        C = draw(st.integers(2, max(2, min(max_C, max_D // 2))))
+        drawn = {"D": C * draw(st.integers(2, max(2, max_D // C))), "C": C}
+        drawn |= draw(fields(Problem, without=("p",))) | {"p": draw(st.sampled_from(degrees))}
+        problem = Problem(**(drawn | fixed))
         if where is None or satisfies(where, problem, "positional"):
             return problem
     reject()
-
-
-def _problem(
-    draw: st.DrawFn, max_D: int, max_C: int, degrees: tuple[int, ...], fixed: dict[str, Any]
-) -> Problem:
-    C = draw(st.integers(2, max(2, min(max_C, max_D // 2))))
-    drawn: dict[str, Any] = {
-        "D": C * draw(st.integers(2, max(2, max_D // C))),
-        "C": C,
-        "q": draw(reals(0.01, 1.0)),
-        "p": draw(st.sampled_from(degrees)),
-        "nu": draw(reals(1e-4, 1.0)),
-        "beta": draw(reals(-2.0, 3.0)),
-        "temperature": draw(st.just(1.0) | reals(0.5, 3.0)),
-        "output_scale": draw(st.none() | reals(0.5, 20.0)),
-        "d": draw(st.none() | st.integers(1, 30)),
-        "sigma": draw(st.none() | reals(0.0, 1.0)),
-    }
-    return Problem(**(drawn | fixed))
 
 
 @st.composite
@@ -70,19 +74,6 @@ def states(
 def invalid_problem_arguments(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     """Draw arguments of :class:`dynamics.Problem` of which exactly one is wrong, and its name."""
     valid = {"D": 8, "C": 2, "q": 0.3, "p": 3, "nu": 0.01, "beta": 1.0, "temperature": 1.0}
-    wrong: dict[str, st.SearchStrategy[Any]] = {
-        "D": st.integers(max_value=3) | st.just(8.5) | st.just(2 * 10**9),
-        "C": st.integers(max_value=1) | st.integers(min_value=8) | st.sampled_from((3, 5, 6, 2.5)),
-        "q": st.floats(max_value=0.0) | st.floats(min_value=1.0, exclude_min=True),
-        "p": st.integers(max_value=2) | st.sampled_from((4, 6, 3.5, 101)),
-        "nu": st.floats(max_value=0.0),
-        "beta": st.nothing(),
-        "temperature": st.floats(max_value=0.0),
-        "output_scale": st.floats(max_value=0.0),
-        "d": st.integers(max_value=0) | st.just(7.5),
-        "sigma": st.floats(max_value=0.0, exclude_max=True),
-    }
-    name = draw(st.sampled_from(sorted(wrong)))
-    optional = name in ("output_scale", "d", "sigma")
-    junk = st.sampled_from([value for value in _NOT_NUMBERS if value is not None or not optional])
-    return name, valid | {name: draw(wrong[name] | junk)}
+    sizes = st.sampled_from((3, 5, 6, 8, 64)).map(lambda C: ("C", C))  # no divisors of D = 8
+    name, value = draw(invalid(Problem) | sizes)
+    return name, valid | {name: value}

@@ -2,9 +2,9 @@
 
 import sys
 
-from simulations.stated.theory import StatedTheory
+from simulations.stated.system import StatedSystem
 
 if __name__ == "__main__":
-    theory = StatedTheory(sys.argv[1])
+    theory = StatedSystem(sys.argv[1])
     case = theory.build({"solver": "gd", "steps": 1})
     theory.solve(case)

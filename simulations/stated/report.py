@@ -20,16 +20,16 @@ from simulations.reproduction.claim import (
     Table,
 )
 from simulations.stated.findings import AGREES, examine
-from simulations.stated.theory import StatedTheory
-from simulations.theory import Theory
+from simulations.stated.system import StatedSystem
+from simulations.system import System
 
 #: Seconds of the search for a counterexample.
 BUDGET, QUICK_BUDGET = 30.0, 10.0
 
 
-def claims_of(theory: Theory) -> tuple[Claim, ...]:
+def claims_of(theory: System) -> tuple[Claim, ...]:
     """Return the claims of a file: that the reduction is exact, and the conjectures it states."""
-    assert isinstance(theory, StatedTheory)
+    assert isinstance(theory, StatedSystem)
     name = theory.stated.name
     paper = Paper(theory.stated.paper, f"{name}, as {theory.path.name} states it", "")
     reduction = Claim(
@@ -109,7 +109,7 @@ def _searched(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
     }
 
 
-def _reduction(theory: StatedTheory, context: Context) -> Measurement:
+def _reduction(theory: StatedSystem, context: Context) -> Measurement:
     findings = examine(theory.stated)
     row = {
         "order_parameters": len(findings.order_parameters),
@@ -123,7 +123,7 @@ def _reduction(theory: StatedTheory, context: Context) -> Measurement:
     return Measurement({"reduction": REDUCTION.frame([row])}, settings, (_one_run(theory),))
 
 
-def _one_run(theory: StatedTheory) -> Figure:
+def _one_run(theory: StatedSystem) -> Figure:
     case = theory.build({})
     run = theory.solve(case)
     data = xarray.Dataset(
@@ -138,7 +138,7 @@ def _one_run(theory: StatedTheory) -> Figure:
     )  # fmt: skip
 
 
-def _conjecture(theory: StatedTheory, text: str, context: Context) -> Measurement:
+def _conjecture(theory: StatedSystem, text: str, context: Context) -> Measurement:
     budget = QUICK_BUDGET if context.quick else BUDGET
     report = falsify(
         text,

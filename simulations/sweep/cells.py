@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dynamics.core.errors import ParameterError
-from simulations.theory import FAILED, INVALID, Theory
+from simulations.system import FAILED, INVALID, System
 
 #: What became of a cell: outcomes by name, with ``status`` and ``message``.
 Row = dict[str, "float | str"]
@@ -20,7 +20,7 @@ Row = dict[str, "float | str"]
 _one_run = threading.Lock()
 
 
-def measure_cell(theory: Theory, values: Mapping[str, Any]) -> Row:
+def measure_cell(theory: System, values: Mapping[str, Any]) -> Row:
     """Return the outcomes of one cell; whatever goes wrong is a status and a message."""
     try:
         case = theory.build(values)
@@ -33,18 +33,18 @@ def measure_cell(theory: Theory, values: Mapping[str, Any]) -> Row:
         return nothing(theory, FAILED, f"{type(failure).__name__}: {failure}")
 
 
-def measure_cells(theory: Theory, cells: Sequence[Mapping[str, Any]]) -> list[Row]:
+def measure_cells(theory: System, cells: Sequence[Mapping[str, Any]]) -> list[Row]:
     """Return the outcomes of several cells."""
     return [measure_cell(theory, values) for values in cells]
 
 
-def nothing(theory: Theory, status: str, message: str) -> Row:
+def nothing(theory: System, status: str, message: str) -> Row:
     """Return the row of a cell without outcomes."""
     row: Row = {quantity.name: math.nan for quantity in theory.outcomes}
     return row | {"status": status, "message": message}
 
 
-def compile_kernels(theory: Theory) -> None:
+def compile_kernels(theory: System) -> None:
     """Compile the kernels in a process of their own, so that all others load them from disk.
 
     Code that Numba has just compiled and the same code loaded from its cache may round

@@ -12,7 +12,7 @@ from typing import Any
 
 from simulations.sweep.cells import Row, compile_kernels, measure_cells, nothing
 from simulations.sweep.stamp import stamp
-from simulations.theory import FAILED, Theory
+from simulations.system import FAILED, System
 
 _CONNECT_SECONDS = 10
 
@@ -28,7 +28,7 @@ class OtherCode(Exception):
 _compiled = False
 
 
-def work(theory: Theory, cells: Sequence[Mapping[str, Any]], wanted: dict[str, str]) -> list[Row]:
+def work(theory: System, cells: Sequence[Mapping[str, Any]], wanted: dict[str, str]) -> list[Row]:
     """Compute a block on a worker, unless its code is another than the client's."""
     global _compiled
     mine = stamp(theory)
@@ -49,7 +49,7 @@ class Cluster:
         If Dask is not installed or there is no scheduler at the address.
     """
 
-    def __init__(self, theory: Theory, address: str) -> None:
+    def __init__(self, theory: System, address: str) -> None:
         self.theory, self.address = theory, address
         try:
             from distributed import Client

@@ -33,10 +33,10 @@ import numpy as np
 
 from dynamics.core.checks import finite
 from dynamics.core.errors import ParameterError
+from dynamics.core.parameters import Parameter
 from simulations import theories
 from simulations.sweep.lines import line_of
-from simulations.theory import Parameter, Theory
-from simulations.values import check_kind
+from simulations.system import System
 
 _TABLES = ("system", "fixed", "grid", "list", "run")
 _AXIS = ("from", "to", "number", "scale")
@@ -191,7 +191,7 @@ class _Reader:
         self._check_cells(config)
         return config
 
-    def _system(self) -> Theory:
+    def _system(self) -> System:
         wanted = self.content.get("system", self.theory or theories.DEFAULT)
         if self.theory is not None and wanted != self.theory:
             self.refuse(f"system = {wanted!r} is not allowed with --theory", "", "system")
@@ -228,7 +228,7 @@ class _Reader:
                 f"{key} has several values: an axis belongs into [grid]", table, key, number
             )
         try:
-            check_kind(parameter, value)
+            parameter.check_type(value)
         except ParameterError as refusal:
             self.refuse(str(refusal), table, key, number)
         if parameter.kind is str:

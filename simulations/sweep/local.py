@@ -10,18 +10,18 @@ from functools import partial
 from typing import Any
 
 from simulations.sweep.cells import Row, measure_cell, nothing
-from simulations.theory import FAILED, Theory
+from simulations.system import FAILED, System
 from simulations.workers import Channel, WorkerPool
 
 #: Number of times that a cell is computed if its process dies.
 ATTEMPTS = 3
 
 Cell = tuple[int, Mapping[str, Any]]
-Measure = Callable[[Theory, Mapping[str, Any]], Row]
+Measure = Callable[[System, Mapping[str, Any]], Row]
 
 
 def results(
-    theory: Theory, number: int, cells: Sequence[Cell], measure: Measure = measure_cell
+    theory: System, number: int, cells: Sequence[Cell], measure: Measure = measure_cell
 ) -> Generator[tuple[int, Row], None, None]:
     """Yield (number, outcomes) of the cells as they are finished, in any order.
 
@@ -51,5 +51,5 @@ def results(
             yield cell, nothing(theory, FAILED, message)
 
 
-def _row(measure: Measure, theory: Theory, cell: Cell, channel: Channel) -> Row:
+def _row(measure: Measure, theory: System, cell: Cell, channel: Channel) -> Row:
     return measure(theory, cell[1])

@@ -15,7 +15,7 @@ from simulations.sweep.local import results
 from simulations.sweep.progress import Progress
 from simulations.sweep.stamp import stamp
 from simulations.sweep.store import SweepStore, labelled
-from simulations.theory import Theory
+from simulations.system import System
 
 Block = tuple[int, list[Row]]
 
@@ -34,7 +34,7 @@ class Engine(Protocol):
 class Local:
     """So many processes of this machine."""
 
-    theory: Theory
+    theory: System
     workers: int = 2
 
     def blocks(self, config: Config, wanted: list[int], progress: Progress) -> Iterator[Block]:
@@ -60,7 +60,7 @@ class Local:
 class Distributed:
     """A Dask cluster."""
 
-    def __init__(self, theory: Theory, address: str) -> None:
+    def __init__(self, theory: System, address: str) -> None:
         self.cluster = Cluster(theory, address)
 
     def blocks(self, config: Config, wanted: list[int], progress: Progress) -> Iterator[Block]:

@@ -16,7 +16,7 @@ import pytest
 
 from simulations import maps
 from simulations.cli import main
-from simulations.theory import VOLATILE
+from simulations.system import VOLATILE
 
 CONFIG = """
 [fixed]

@@ -118,12 +118,15 @@ class TestBadInput:
             (["run", "--rho", "-inf", *SMALL], "rho0 = -inf is not allowed"),
             (["run", "--horizon", "0", *SMALL], "horizon = 0.0 is not allowed"),
             (["run", "--horizon", "inf", *SMALL], "horizon = inf is not allowed"),
-            (["run", "--tolerance", "0"], "tolerance = 0 is not allowed"),
+            (["run", "--tolerance", "0"], "tolerance = 0.0 is not allowed"),
             (
                 ["run", "--D", "16", "--tolerance", "1e-40"],
                 "tolerance = 1e-40 is below the rounding error",
             ),
-            (["run", "--method", "magic"], "method = magic is not allowed: method must be one of"),
+            (
+                ["run", "--method", "magic"],
+                "method = 'magic' is not allowed: method must be one of",
+            ),
             (
                 ["run", "--solver", "euler"],
                 "solver = 'euler' is not allowed: solver must be flow or gd",
@@ -175,7 +178,7 @@ class TestRun:
         assert main(["run", *SMALL, "--q", "2/16", "--horizon", "1e4"]) == 0
         text = capsys.readouterr().out
         for words in (
-            "D = 16, C = 4, L = 4, q = 0.125, p = 3",
+            "D = 16, C = 4, q = 0.125, p = 3",
             "enumeration:",
             "gradient flow to time 10000",
             "completed: the run reached its end",
@@ -248,7 +251,7 @@ class TestRun:
             warnings.warn("the expectation is estimated", dynamics.AccuracyWarning, stacklevel=1)
             return population(*arguments)
 
-        monkeypatch.setattr("simulations.positional.theory.Population", estimated)
+        monkeypatch.setattr("simulations.positional.system.Population", estimated)
         assert main(["run", *SMALL, "--horizon", "1"]) == 0
         assert capsys.readouterr().err == "patchdyn: note: the expectation is estimated\n"
 
@@ -271,7 +274,7 @@ class TestRun:
         def lost(*_):
             raise ArithmeticError("no quasi-steady value")
 
-        monkeypatch.setattr("simulations.positional.theory.find_events", lost)
+        monkeypatch.setattr("simulations.positional.system.find_events", lost)
         assert main(["run", *SMALL, "--horizon", "1", "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["events"] is None
 
@@ -378,7 +381,7 @@ class TestRunOutput:
         def interrupted(*_, **__):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("simulations.positional.theory.Population", interrupted)
+        monkeypatch.setattr("simulations.positional.system.Population", interrupted)
         assert main(["run"]) == 130
         assert capsys.readouterr().err == "patchdyn: interrupted\n"
 

@@ -161,7 +161,7 @@ class TestPoint:
         assert said["at"] == {"qD/C^2": 0.2, "C": 8}
         assert said["outcomes"]["T1"] == 1000.0
         words = said["command"].split()[1:]
-        args = vars(build_parser(words).parse_args(words))
+        args = vars(build_parser().parse_args(words))
         assert [args[f"parameter {name}"] for name in ("D", "C", "q")] == [16, 8, 0.8]
 
     def test_text_for_a_person(self, flow, capsys):

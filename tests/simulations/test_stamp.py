@@ -33,7 +33,7 @@ def changed(file, of):
 
 
 @pytest.mark.parametrize(
-    "file", ["symbolic/emit.py", "dynamics/core/flow.py", "simulations/masked/theory.py"]
+    "file", ["symbolic/emit.py", "dynamics/core/flow.py", "simulations/masked/system.py"]
 )
 def test_every_line_of_the_source_counts_for_a_report(copy, file):
     assert changed(copy / file, stamp.code_fingerprint)
@@ -44,8 +44,8 @@ def test_every_line_of_the_source_counts_for_a_report(copy, file):
     [
         ("dynamics/core/flow.py", True),
         ("dynamics/masked/problem.py", True),
-        ("simulations/theory.py", True),
-        ("simulations/positional/theory.py", True),
+        ("simulations/system.py", True),
+        ("simulations/positional/system.py", True),
         ("simulations/reproduction/report.py", False),
         ("symbolic/emit.py", False),
     ],

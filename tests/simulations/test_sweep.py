@@ -159,7 +159,7 @@ class TestCompiledCode:
         """`scipy.stats` alone would be a fifth of what `import dynamics` takes."""
         dear = ("scipy.stats", "sympy", "matplotlib", "hypothesis", "xarray", "pandas")
         code = (
-            "import sys, simulations.sweep.local, simulations.positional.theory\n"
+            "import sys, simulations.sweep.local, simulations.positional.system\n"
             f"print([name for name in {dear} if name in sys.modules])"
         )
         found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

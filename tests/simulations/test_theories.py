@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from dynamics import ParameterError, Population, Problem, Status, gradient_flow
 from dynamics.positional.events import find_events
 from simulations.cli import build_parser
+from simulations.commands.arguments import given_parameters
+from simulations.system import Case
 from simulations.theories import command, load, names
-from simulations.theory import Case
 from tests.closeness import close
 
 SMALL = {"D": 8, "C": 2, "q": 0.2, "horizon": 1e3, "rtol": 1e-6, "tolerance": 1e-8}
@@ -88,7 +89,7 @@ class TestBuild:
             ({"qd": 2}, "qd is not a parameter of this system: choose among D, C, q"),
             ({"D": "64"}, "D = '64' is not allowed"),
             ({"nu": float("nan")}, "nu = nan is not allowed"),
-            ({"method": "magic"}, "method = magic is not allowed"),
+            ({"method": "magic"}, "method = 'magic' is not allowed"),
             ({"tolerance": 0.0}, "tolerance = 0.0 is not allowed"),
         ],
     )
@@ -157,10 +158,9 @@ class TestMeasure:
 def test_command_makes_the_same_case(positional, values):
     case = positional.build(values)
     words = command(case).split()
-    args = build_parser(words[1:]).parse_args(words[1:])
+    args = build_parser().parse_args(words[1:])
     assert args.command == "run"
-    given = {name.removeprefix("parameter "): value for name, value in vars(args).items()
-             if name.startswith("parameter ") and value is not None}  # fmt: skip
+    given = given_parameters(args)
     again = positional.build(given)
     assert (again.problem, again.solver) == (case.problem, case.solver)
     assert again.settings == case.settings

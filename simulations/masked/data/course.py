@@ -9,7 +9,7 @@ from dynamics.masked import MaskedProblem
 from simulations.masked import runs
 from simulations.masked.figures.course import NAMES
 from simulations.masked.runs import Regime, describe
-from simulations.masked.theory import THEORY
+from simulations.masked.system import SYSTEM
 
 
 def gather(
@@ -25,7 +25,7 @@ def gather(
         run, events = runs.flow(problem), runs.events(problem)
         end = min(until * events.learned.time, float(run.time[-1]))
         keep = run.time <= end
-        columns = THEORY.observe(THEORY.build({}), run)
+        columns = SYSTEM.observe(SYSTEM.build({}), run)
         width = run.time.size
         parts.append({name: np.where(keep, columns[name], np.nan) for name in ("time", *NAMES)})
         parts[-1]["excess"] = parts[-1]["excess"] / parts[-1]["excess"][0]

@@ -14,7 +14,7 @@ from simulations.reproduction.measured import Measured, interval, measured_at
 from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
 from simulations.shallow.figures import attractor, concentration
 from simulations.shallow.runs import descend, random_start, side_by_side, symmetric_start
-from simulations.shallow.theory import SLIDES
+from simulations.shallow.system import SLIDES
 
 #: The slides' figure, read off its axes, and how well it can be read.
 ITERATIONS = (0, 10, 20, 30, 50, 100)

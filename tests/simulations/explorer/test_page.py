@@ -135,7 +135,7 @@ class TestRun:
         assert opened.address.startswith("?system=stated%3Ateacher")
         assert Opened(opened.address, system="masked").page.theory is theory
         for one in opened.page.controls.by_name.values():
-            assert not one.stops or float(one.usual) in one.stops
+            assert not one.ticks or float(one.usual) in one.ticks
 
     def test_events_are_marked_where_they_happen(self):
         opened = Opened("D=16&horizon=1e4").run()
@@ -191,7 +191,7 @@ class TestAsking:
     def test_typing_moves_the_slider(self, opened):
         opened.type("qD", "4")
         control = opened.page.controls.by_name["qD"]
-        assert control.stops[control.slider.value] == 4.0
+        assert control.ticks[control.slider.value] == 4.0
         assert len(opened.workers.jobs) == 1
         assert opened.case.problem.q == 4 / 16
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from dynamics import ParameterError
 from simulations import theories
 from simulations.cli import build_parser
-from simulations.commands.run import _PREFIX
+from simulations.commands.arguments import given_parameters
 from simulations.explorer import state
 from simulations.explorer.state import View
 
@@ -25,12 +25,7 @@ def theory(request):
 def on_the_command_line(command):
     """Return what the parser of `patchdyn run` makes of a command: an independent reading."""
     words = shlex.split(command)[1:]
-    found = vars(build_parser(words).parse_args(words))
-    return {
-        name.removeprefix(_PREFIX): value
-        for name, value in found.items()
-        if name.startswith(_PREFIX) and value is not None
-    }
+    return given_parameters(build_parser().parse_args(words))
 
 
 class TestAddress:
@@ -141,20 +136,20 @@ class TestStops:
 
     def test_every_stop_has_its_place(self, theory):
         for one in theory.parameters:
-            stops = state.stops(one)
-            assert list(stops) == sorted(set(stops))
-            for place, stop in enumerate(stops):
+            ticks = state.ticks(one)
+            assert list(ticks) == sorted(set(ticks))
+            for place, stop in enumerate(ticks):
                 assert float(state.show(stop)) == stop
                 assert state.nearest(one, state.show(stop)) == place
-            if stops and one.usual is not None:
-                assert stops[state.nearest(one, state.usual(theory, one))] == one.usual
+            if ticks and one.usual is not None:
+                assert ticks[state.nearest(one, state.usual(theory, one))] == one.usual
 
     @pytest.mark.parametrize(
         ("text", "stop"), [("0.0095", 0.01), ("2e-9", 1e-5), ("1/50", 0.02), ("7", 1.0)]
     )
     def test_nearest_on_a_logarithmic_slider(self, text, stop):
         nu = theories.load("positional").parameter("nu")
-        assert state.stops(nu)[state.nearest(nu, text)] == stop
+        assert state.ticks(nu)[state.nearest(nu, text)] == stop
 
     @pytest.mark.parametrize("text", ["", "many", "nan", "inf", "9" * 400])
     def test_no_number_has_no_place(self, text):

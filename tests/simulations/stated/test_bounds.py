@@ -22,7 +22,7 @@ from simulations.cli import main
 from simulations.commands import FAILED
 from simulations.stated import examples, runs
 from simulations.stated.law import Balls, law
-from simulations.stated.theory import StatedTheory
+from simulations.stated.system import StatedSystem
 from symbolic.theory import load_theory
 from tests.closeness import close
 
@@ -40,7 +40,7 @@ START = [0.5802300446692483, -4.490668982752463, -2.633285240038948]
 @cache
 def prepared(name):
     """Return a theory, its values, its risk, and its data in balls."""
-    stated = StatedTheory(FILES[name])
+    stated = StatedSystem(FILES[name])
     problem = stated.build({}).problem
     with ctx.workprec(300):
         data = orbits(law(stated.stated, problem.values, Balls(problem.values)))

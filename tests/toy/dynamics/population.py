@@ -1,10 +1,12 @@
 """A deep linear scalar: the risk (a b - s)^2 / 2, which descent follows in closed form."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from dynamics.core.annotations import Doc, Draw, Ticks, above
+from dynamics.core.parameters import Parameters
 from dynamics.core.risk import Risk
 from dynamics.core.trajectory import Trajectory
 
@@ -15,10 +17,10 @@ class Pair(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ToyProblem:
-    s: float = 1.0
-    a0: float = 0.1
-    b0: float = 0.2
+class ToyProblem(Parameters):
+    s: Annotated[float, above(0), Doc("target"), Ticks(0.5, 1, 2), Draw(0.1, 2)] = 1.0
+    a0: Annotated[float, Doc("initial a"), Draw(0.1, 2)] = 0.1
+    b0: Annotated[float, Doc("initial b"), Draw(0.1, 2)] = 0.2
 
     @property
     def initial_state(self):

@@ -6,11 +6,11 @@ from simulations.figures import report_figure
 from simulations.reproduction.measured import measured_at
 from simulations.reproduction.outcome import Claim, Outcome, Verdict
 from tests.toy.simulations.figures import plane
-from tests.toy.simulations.theory import THEORY
+from tests.toy.simulations.system import SYSTEM
 
 
 def run(context):
-    path = THEORY.solve(THEORY.build({"s": 1.5}))
+    path = SYSTEM.solve(SYSTEM.build({"s": 1.5}))
     balance = path.column("a") ** 2 - path.column("b") ** 2
     worst = float(np.abs(balance - balance[0]).max())
     data = path.to_dataset()[["a", "b"]]

@@ -4,94 +4,73 @@ Observables are those of one symmetric state: attention on label-relevant tokens
 the two numbers of the theory of concentration, the logit of an irrelevant query and the gap.
 """
 
-import dataclasses
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from dynamics.core.checks import finite, require
+from dynamics.core.annotations import (
+    Choices,
+    Doc,
+    Ticks,
+    Unreported,
+    above,
+    at_least,
+    below,
+    decades,
+)
+from dynamics.core.parameters import Parameters
 from dynamics.core.risk import Risk
 from dynamics.core.trajectory import Trajectory
 from dynamics.shallow import ShallowPopulation, ShallowProblem, ShallowTrajectory
-from dynamics.shallow.problem import ATTENTIONS
-from simulations.running import (
-    ROUNDING,
-    error_of_states,
-    horizon_of,
-    relative_error,
-    solver_settings,
-)
-from simulations.theory import (
-    COST,
-    Attention,
-    Case,
-    Parameter,
-    Quantity,
-    Theory,
-    decades,
-    evenly,
-)
-from simulations.values import check_names
+from simulations.running import ROUNDING, Solver, error_of_states, relative_error
+from simulations.system import COST, Attention, Case, Quantity, System
 
 #: The setting of the slides' figure of attention against iterations, in the symmetric start.
 SLIDES: Mapping[str, Any] = MappingProxyType({
     "M": 5, "L": 60, "alpha_relevant": 0.5, "alpha_confusion": 0.05, "neurons": 100,
     "overlap": 0.5, "attention_rate": 30.0, "xi": 0.1,
 })  # fmt: skip
-_RATE, _STEPS, _MARGIN = 0.12, 100, 0.5
-_SHARES = evenly(0.05, 0.95, 0.05)
-_TRAIN = {"yes": True, "no": False}
-_FIELDS = tuple(one.name for one in dataclasses.fields(ShallowProblem) if one.name != "train_value")
+_RATE, _STEPS = 0.12, 100
 
-PARAMETERS = (
-    Parameter("M", "number of patterns (default 5)", int, "an integer from 3 to 100",
-              usual=5, stops=(3, 4, 5, 6, 8, 10, 15, 20)),
-    Parameter("L", "tokens of a sample (default 60)", int, "an integer from 2 to 10^4",
-              usual=60, stops=(20, 40, 60, 80, 100)),
-    Parameter("alpha_relevant", "fraction of tokens with the pattern of the label (default 0.5)",
-              float, "a multiple of 1/L, greater than alpha_confusion", usual=0.5, stops=_SHARES),
-    Parameter("alpha_confusion", "fraction with the other discriminative pattern (default 0.05)",
-              float, "a multiple of 1/L",
-              usual=0.05, stops=_SHARES),
-    Parameter("background", "irrelevant tokens: each of a pattern of its own, or all of a sample "
-              "of one (default tokens)", str, "tokens or single",
-              usual="tokens", choices=("tokens", "single")),
-    Parameter("queried", "number of sampled tokens |S| (default: all L)", int, "from 1 to L"),
-    Parameter("neurons", "m (default 100)", int, "a multiple of 2 M"),
-    Parameter("output_scale", "a: output weights are +-a/sqrt m (default 1)", float,
-              "greater than 0", usual=1.0, stops=decades(-1, 1)),
-    Parameter("value_scale", "v: V(0) = v 1 (default 1)", float, "greater than 0",
-              usual=1.0, stops=decades(-1, 1)),
-    Parameter("key_query", "kappa^2: K^T K = Q^T Q = kappa^2 1 at the start (default 1)", float,
-              "greater than 0", usual=1.0, stops=decades(-1, 1)),
-    Parameter("overlap", "rho_0: K^T Q = rho_0 kappa^2 1 at the start (default 0.5)", float,
-              "from -1 to 1", usual=0.5, stops=evenly(-0.9, 1.0, 0.1)),
-    Parameter("xi", "entry of a row of W_O(0) along its pattern (default 0.1)", float,
-              "greater than 0", usual=0.1, stops=decades(-3, 0)),
-    Parameter("spread", "other entries relative to it (default 0.1)", float, "from -1 to 1, not 0",
-              usual=0.1),
-    Parameter("attention_rate", "eta_KQ / eta (default 30)", float, "0 or more",
-              usual=30.0, stops=(0.0, *decades(-1, 3))),
-    Parameter("attention", "K and Q trained or frozen, or no attention (default trained)", str,
-              "trained, frozen or none", usual="trained", choices=ATTENTIONS),
-    Parameter("train_value", "whether V is trained (default yes)", str, "yes or no",
-              usual="yes", choices=("yes", "no")),
-    Parameter("margin", f"mean of yF that counts as learned (default {_MARGIN:g})", float,
-              "in (0, 1)"),
-    Parameter("solver", "gradient descent or flow; the flow stalls where a run slides along a kink "
-              "of the hinge or a ReLU (default gd)", str, "flow or gd", usual="gd",
-              choices=("gd", "flow")),
-    Parameter("horizon", f"final time (default {_RATE * _STEPS:g} for flow; for gd instead of "
-              "steps)"),
-    Parameter("learning_rate", f"eta of gd (default {_RATE})", float, "greater than 0",
-              stops=decades(-2, 0)),
-    Parameter("steps", f"of gd (default {_STEPS})", int, "an integer, at least 1",
-              stops=(20, 50, 100, 200, 500, 1000, 2000)),
-    Parameter("rtol", "relative tolerance of the flow (default 1e-8)", float, "in [1e-13, 1)"),
-)  # fmt: skip
+
+@dataclass(frozen=True, slots=True)
+class Goal(Parameters):
+    """What counts as learned."""
+
+    margin: Annotated[
+        float, above(0), below(1), Unreported(), Doc("mean of yF that counts as learned")
+    ] = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Descent(Solver):
+    """The solver: descent unless the flow is chosen."""
+
+    solver: Annotated[
+        str,
+        Choices("gd", "flow"),
+        Doc(
+            "gradient descent or flow; the flow stalls where a run slides along a kink of the "
+            "hinge or a ReLU",
+            allowed="flow or gd",
+        ),
+    ] = "gd"
+    horizon: Annotated[
+        float | None, above(0), Doc("final time; for gd instead of steps", f"{_RATE * _STEPS:g}")
+    ] = None
+    learning_rate: Annotated[
+        float | None, above(0), Doc("eta of gd", f"{_RATE}"), Ticks(*decades(-2, 0))
+    ] = None
+    steps: Annotated[
+        int | None, at_least(1), Doc("of gd", f"{_STEPS}"), Ticks(20, 50, 100, 200, 500, 1000, 2000)
+    ] = None
+
+    descent: ClassVar[tuple[float, int]] = (_RATE, _STEPS)
+
 
 OUTCOMES = (
     Quantity("time_to_margin", "the mean of yF exceeds the margin asked for", "time"),
@@ -121,51 +100,32 @@ OBSERVABLES = (
     Quantity("gap", "sum of a_r [H_r1]_+ less that of a_r [H_rk]_+, k irrelevant"),
     Quantity("bound", "rounding of the loss"),
 )
-CONSTANTS = (
-    Quantity("M", "number of patterns"),
-    Quantity("L", "tokens of a sample"),
-    Quantity("alpha_relevant", "fraction of relevant tokens"),
-    Quantity("alpha_confusion", "fraction of confusion tokens"),
-    Quantity("plateau", "alpha_* / (alpha_* + alpha_#)"),
-    Quantity("rho", "kappa^2 eta_KQ / (a^2 v^2 eta)"),
-    Quantity("neurons", "m"),
-    Quantity("xi", "entry of a row of W_O(0) along its pattern"),
-    Quantity("spread", "other entries relative to it"),
-    Quantity("overlap", "rho_0 of A(0) = rho_0 kappa^2 1"),
-    Quantity("horizon", "final time asked for", "time"),
-)
 
 
-class Shallow(Theory):
+class Shallow(System):
     """Population descent of the symmetric start; see the module."""
 
     name = "shallow"
     title = "shallow ViT (Li, Wang, Liu, Chen 2023)"
     tolerance = ShallowPopulation.tolerance
     estimates = MappingProxyType({"enumeration": "rounding, estimated"})
-    precompile = (*Theory.precompile, "shallow")
-    parameters, outcomes, observables, constants = PARAMETERS, OUTCOMES, OBSERVABLES, CONSTANTS
+    precompile = (*System.precompile, "shallow")
+    problem, options, solver, usual = ShallowProblem, Goal, Descent, SLIDES
+    outcomes, observables = OUTCOMES, OBSERVABLES
     examples = (
         ("patchdyn run --system shallow --attention none", "without attention"),
         ("patchdyn run --system shallow --attention-rate 1", "a joint rate: the rise stays short"),
     )
 
-    def build(self, values: Mapping[str, Any]) -> Case:
-        """Return the case that these values describe."""
-        check_names(values, PARAMETERS)
-        given = dict(SLIDES) | {name: values[name] for name in _FIELDS if name in values}
-        train = values.get("train_value", "yes")
-        require(train in _TRAIN, "train_value", repr(train), "yes or no")
-        problem = ShallowProblem(**given, train_value=_TRAIN[train])
-        margin = finite("margin", values.get("margin", _MARGIN))
-        require(0.0 < margin < 1.0, "margin", margin, "in (0, 1)")
-        asked = {"solver": "gd"} | dict(values)
-        if asked["solver"] == "gd":
-            asked = {"learning_rate": _RATE} | asked
-            if "horizon" not in asked:
-                asked = {"steps": _STEPS} | asked
-        solver, settings = solver_settings(asked, _RATE * _STEPS)
-        return Case(self.name, dict(values), problem, solver, {**settings, "margin": margin})
+    def natural_horizon(self, problem: ShallowProblem, options: Goal) -> float:
+        """Return the time that descent reaches where none is given."""
+        return _RATE * _STEPS
+
+    def joint(self, draw: Any, fixed: Mapping[str, Any]) -> dict[str, Any]:
+        """Draw numbers of patterns, tokens and neurons that fit together."""
+        from simulations.shallow.strategies import sizes
+
+        return sizes(draw, fixed)
 
     def population(self, case: Case) -> ShallowPopulation:
         """Return the population risk by enumeration of counts."""
@@ -239,21 +199,6 @@ class Shallow(Theory):
         found["loss"] = trajectory.bound + relative_error(trajectory) * trajectory.loss
         return found
 
-    def describe(self, case: Case) -> dict[str, float]:
-        """Return the constants of a case."""
-        problem, named = case.problem, [one.name for one in CONSTANTS if one.name != "horizon"]
-        numbers = {name: float(getattr(problem, name)) for name in named}
-        return numbers | {"horizon": horizon_of(case)}
-
-    def flags(self, case: Case) -> dict[str, Any]:
-        """Return the fields of the problem, and the margin if it is not the default."""
-        found = {name: getattr(case.problem, name) for name in _FIELDS}
-        if not case.problem.train_value:
-            found["train_value"] = "no"
-        if case.settings["margin"] != _MARGIN:
-            found["margin"] = case.settings["margin"]
-        return found
-
 
 def passage(time: np.ndarray, values: np.ndarray, level: float) -> float:
     """Return when a recorded quantity first exceeds a level, nan if never.
@@ -283,4 +228,4 @@ def logit_and_gap(problem: ShallowProblem, state: np.ndarray) -> tuple[float, fl
     return float(A[0, 2] - A[2:, 2].mean()), float(alone[0] - alone[2])
 
 
-THEORY = Shallow()
+SYSTEM = Shallow()

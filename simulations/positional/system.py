@@ -6,45 +6,33 @@ was violated on the way.
 
 import contextlib
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 import numpy as np
 
-from dynamics import (
-    Population,
-    Problem,
-    Risk,
-    State,
-    Trajectory,
+from dynamics import Population, Problem, Risk, State, Trajectory
+from dynamics.core.annotations import (
+    Choices,
+    Doc,
+    Flag,
+    Ticks,
+    Unreported,
+    above,
+    as_text,
+    decades,
+    evenly,
 )
-from dynamics.core.checks import finite, require
 from dynamics.core.errors import ToleranceError
+from dynamics.core.parameters import Parameters
 from dynamics.positional.events import find_events
 from dynamics.positional.labelling import label_error
 from dynamics.positional.population.population import DEFAULT_TOLERANCE, METHODS
 from dynamics.positional.samples.partitions import three_valued
 from dynamics.positional.trajectory import patch_association_fails
-from simulations.running import (
-    ROUNDING,
-    error_of_states,
-    horizon_of,
-    relative_error,
-    solver_parameters,
-    solver_settings,
-    tolerance_of,
-)
-from simulations.theory import (
-    COST,
-    Attention,
-    Case,
-    Parameter,
-    Quantity,
-    Theory,
-    decades,
-    evenly,
-)
-from simulations.values import check_names, one_of
+from simulations.running import ROUNDING, Solver, error_of_states, relative_error
+from simulations.system import COST, Attention, Case, Quantity, System
 
 # an expectation that fails there, or a root lost in its rounding: the run itself is unharmed
 _UNLOCATED = (ArithmeticError, ValueError)
@@ -55,7 +43,6 @@ _SHOWN = 64  # patches of an attention matrix at most
 _LONGEST_SAMPLED, _PER_IMAGE, _PER_ENTRY = 30.0, 6e-5, 6e-5
 _FINER = ("relative", "samples", "seed")  # of the expectation of a run made by hand
 _START = {"alpha0": "alpha", "gamma0": "gamma", "rho0": "rho"}
-_DENSITY = ("q", "qD", "qD/C^2")
 _INVARIANTS = {
     "worst gamma >= rho": "gamma >= rho",
     "worst patch association": "patch association",
@@ -65,39 +52,35 @@ _INVARIANTS = {
     "worst symmetry of A": "symmetry of A",
 }
 
-PARAMETERS = (
-    Parameter("D", "number of patches (default 64)", int, "an integer, at least 4",
-              usual=64, stops=tuple(2**k for k in range(4, 21))),
-    Parameter("C", "size of a set (default 4)", int, "a divisor of D, at least 2",
-              usual=4, stops=(2, 4, 8, 16)),
-    Parameter("q", "probability of a feature outside the signal set", float, "in (0, 1]"),
-    Parameter("qD", "the same as q times D (default 2)", float, "in (0, D]",
-              usual=2.0, stops=decades(-2, 1.2)),
-    Parameter("qD/C^2", "the same relative to C^2, the paper's scaling", float, "in (0, D/C^2]"),
-    Parameter("p", "degree of the activation x^p + nu x (default 3)", int, "odd, at least 3",
-              usual=3, stops=(3, 5, 7)),
-    Parameter("nu", "linear part of the activation (default 0.01)", float, "greater than 0",
-              usual=0.01, stops=decades(-5, 0)),
-    Parameter("beta", "diagonal of A, the paper's sigma_A (default 1)",
-              usual=1.0, stops=evenly(-2.0, 8.0, 0.1)),
-    Parameter("beta/tau", "the same relative to the softmax temperature"),
-    Parameter("temperature", "softmax temperature tau (default 1)", float, "greater than 0",
-              usual=1.0, stops=decades(-1, 1)),
-    Parameter("tau", "the same as temperature", float, "greater than 0"),
-    Parameter("output_scale", "kappa (default D)", float, "greater than 0"),
-    Parameter("kappa", "the same as output_scale", float, "greater than 0"),
-    Parameter("d", "patch dimension (default D); does not enter", int, "an integer, at least 1"),
-    Parameter("sigma", "noise level; does not enter", float, "at least 0"),
-    Parameter("alpha0", "initial alpha (default nu^(1/(p-1)), Parametrization 3.1)", short="alpha"),
-    Parameter("gamma0", "initial gamma (default 0)", short="gamma",
-              usual=0.0, stops=evenly(-2.0, 2.0, 0.1)),
-    Parameter("rho0", "initial rho (default 0)", short="rho",
-              usual=0.0, stops=evenly(-2.0, 2.0, 0.1)),
-    *solver_parameters("1e6", HORIZON),
-    Parameter("method", "of the expectation (default auto)", str, f"one of {', '.join(METHODS)}",
-              usual="auto", choices=METHODS),
-    Parameter("tolerance", "of loss and gradient (default 1e-10)", float, "greater than 0"),
-)  # fmt: skip
+
+@dataclass(frozen=True, slots=True)
+class Start(Parameters):
+    """The start of a run, and the expectation."""
+
+    alpha0: Annotated[
+        float | None,
+        Flag("alpha"),
+        Doc("initial alpha", default="nu^(1/(p-1)), Parametrization 3.1"),
+    ] = None
+    gamma0: Annotated[float, Flag("gamma"), Doc("initial gamma"), Ticks(*evenly(-2, 2, 0.1))] = 0.0
+    rho0: Annotated[float, Flag("rho"), Doc("initial rho"), Ticks(*evenly(-2, 2, 0.1))] = 0.0
+    method: Annotated[str, Choices(*METHODS), Doc("of the expectation")] = "auto"
+    tolerance: Annotated[
+        float | None,
+        above(0),
+        Unreported(),
+        Doc("of loss and gradient", as_text(DEFAULT_TOLERANCE)),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class Solution(Solver):
+    """The solver, with a final time that does not depend on the problem."""
+
+    horizon: Annotated[
+        float, above(0), Doc("final time; for gd instead of steps"), Ticks(*decades(2, 8, each=4))
+    ] = HORIZON
+
 
 OUTCOMES = (
     Quantity("T0", "end of Event I: alpha within 1 % of its quasi-steady value", "time"),
@@ -137,32 +120,19 @@ OBSERVABLES = (
     Quantity("test_error", "P[yF <= 0]"),
     Quantity("bound", "absolute error of the loss"),
 )
-CONSTANTS = (
-    Quantity("D", "number of patches"),
-    Quantity("C", "size of a set"),
-    Quantity("L", "number of sets"),
-    Quantity("q", "probability of a feature outside the signal set"),
-    Quantity("p", "degree of the activation"),
-    Quantity("nu", "linear part of the activation"),
-    Quantity("beta", "diagonal of A"),
-    Quantity("tau", "softmax temperature"),
-    Quantity("kappa", "output scale"),
-    Quantity("alpha0", "initial alpha"),
-    Quantity("gamma0", "initial gamma"),
-    Quantity("rho0", "initial rho"),
-    Quantity("horizon", "final time asked for", "time"),
-)
 
 
-class Positional(Theory):
+class Positional(System):
     """Three scalars alpha, gamma, rho; see the module."""
 
     name = "positional"
     title = "positional attention (Jelassi, Sander, Li 2022)"
-    parameters, outcomes, observables, constants = PARAMETERS, OUTCOMES, OBSERVABLES, CONSTANTS
+    problem, options, solver = Problem, Start, Solution
+    usual = MappingProxyType({"D": 64, "C": 4, "qD": 2.0})
+    outcomes, observables = OUTCOMES, OBSERVABLES
     tolerance = DEFAULT_TOLERANCE
     estimates = MappingProxyType({"sampling": "three standard errors"})
-    precompile = (*Theory.precompile, "fourier", "enumeration")
+    precompile = (*System.precompile, "fourier", "enumeration")
     examples = (
         ("patchdyn run --D 24 --C 4 --qD 2 --horizon 1e4 --json", ""),
         ("patchdyn run --D 16 --p 5 --solver gd --learning-rate 1e-3 --steps 20000", ""),
@@ -172,22 +142,24 @@ class Positional(Theory):
     sketch = MappingProxyType({"tolerance": 1e-6, "rtol": 1e-5})
     portrait = ("gamma", "rho")
 
-    def build(self, values: Mapping[str, Any]) -> Case:
-        """Return the case that these values describe."""
-        check_names(values, PARAMETERS)
-        problem = _problem(values)
-        start = problem.initial_state._replace(
-            **{
-                field: finite(name, values[name])
-                for name, field in _START.items()
-                if name in values
-            }
-        )
-        solver, settings = solver_settings(values, HORIZON)
-        method = values.get("method", "auto")
-        require(method in METHODS, "method", method, f"one of {', '.join(METHODS)}")
-        expectation = {"initial": start, "method": method, "tolerance": tolerance_of(values)}
-        return Case(self.name, dict(values), problem, solver, {**settings, **expectation})
+    def settings(self, problem: Problem, options: Start) -> dict[str, Any]:
+        """Return the initial state, and method and tolerance of the expectation."""
+        start = problem.initial_state._replace(gamma=options.gamma0, rho=options.rho0)
+        if options.alpha0 is not None:
+            start = start._replace(alpha=options.alpha0)
+        return {"initial": start, "method": options.method, "tolerance": options.tolerance}
+
+    def option(self, case: Case, name: str) -> Any:
+        """Return an option of a case; the start from its initial state."""
+        if name not in _START:
+            return super().option(case, name)
+        return float(getattr(case.settings["initial"], _START[name]))
+
+    def joint(self, draw: Any, fixed: Mapping[str, Any]) -> dict[str, Any]:
+        """Draw sizes D and C such that C divides D."""
+        from simulations.positional.strategies import sizes
+
+        return sizes(draw, fixed)
 
     def population(self, case: Case) -> Population:
         """Return the population risk by the method that the case asks for."""
@@ -306,48 +278,10 @@ class Positional(Theory):
             found[name] = trajectory.bound + relative * np.abs(columns[name])
         return {name: np.abs(values) * shift for name, values in columns.items()} | found
 
-    def describe(self, case: Case) -> dict[str, float]:
-        """Return the constants of a case."""
-        problem, settings = case.problem, case.settings
-        found = {name: float(getattr(problem, name)) for name in
-                 ("D", "C", "L", "q", "p", "nu", "beta", "tau", "kappa")}  # fmt: skip
-        found |= {
-            name: float(getattr(settings["initial"], field)) for name, field in _START.items()
-        }
-        return found | {"horizon": horizon_of(case)}
-
     def flags(self, case: Case) -> dict[str, Any]:
-        """Return the fields of the problem, and of start and method what is not the default."""
-        problem, settings = case.problem, case.settings
-        fields = ("D", "C", "q", "p", "nu", "beta", "temperature", "output_scale", "d", "sigma")
-        found = {name: getattr(problem, name) for name in fields}
-        default = problem.initial_state
-        for name, field in _START.items():
-            if (value := getattr(settings["initial"], field)) != getattr(default, field):
-                found[name] = value
-        if settings["method"] != "auto":
-            found["method"] = settings["method"]
-        return found
-
-
-def _problem(values: Mapping[str, Any]) -> Problem:
-    """Return the problem; the aliases of q and beta are resolved once D, C and tau are valid."""
-    density = one_of(values, _DENSITY, "qD")
-    diagonal = one_of(values, ("beta", "beta/tau"), "beta")
-    given = {"D": 64, "C": 4}
-    given |= {name: values[name] for name in ("D", "C", "p", "nu", "d", "sigma") if name in values}
-    for name, alias in (("temperature", "tau"), ("output_scale", "kappa")):
-        chosen = one_of(values, (name, alias), name)
-        if chosen in values:
-            given[name] = values[chosen]
-    problem = Problem(**given, q=1.0)
-    D, tau = problem.D, problem.tau
-    most = {"q": 1.0, "qD": float(D), "qD/C^2": D / problem.C**2}[density]
-    amount = finite(density, values.get(density, 2.0))
-    require(0.0 < amount <= most, density, amount, f"in (0, {most:g}], so that 0 < q <= 1")
-    q = {"q": amount, "qD": amount / D, "qD/C^2": amount * problem.C**2 / D}[density]
-    beta = finite(diagonal, values.get(diagonal, 1.0))
-    return problem.replace(q=min(q, 1.0), beta=beta * tau if diagonal == "beta/tau" else beta)
+        """Return the options that reproduce this case; alpha0 where it is not the default."""
+        found, default = super().flags(case), case.problem.initial_state.alpha
+        return {n: x for n, x in found.items() if (n, x) != ("alpha0", default)}
 
 
 def _test_error(trajectory: Trajectory, population: Risk) -> dict[str, float]:
@@ -381,4 +315,4 @@ def _events(trajectory: Trajectory, population: Risk) -> dict[str, float]:
     return found
 
 
-THEORY = Positional()
+SYSTEM = Positional()

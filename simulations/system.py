@@ -7,11 +7,20 @@ import math
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from simulations.theories import room
+from dynamics.core.errors import ParameterError
+from dynamics.core.parameters import (
+    Parameter,
+    Parameters,
+    check_names,
+    declared,
+    meanings_of_constants,
+)
+from simulations.running import Solver, horizon_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,29 +34,6 @@ INVALID, FAILED = "invalid", "failed"
 
 
 @dataclass(frozen=True)
-class Parameter:
-    """A name that a configuration, a grid or a search may set; aliases are parameters too.
-
-    ``usual`` is what holds where it is not given, ``None`` where that follows from others;
-    ``stops`` are numbers worth trying, those of a slider; ``choices`` the words that are allowed.
-    """
-
-    name: str
-    meaning: str
-    kind: type = float  # int, float or str
-    allowed: str = ""
-    short: str = ""  # the flag of `patchdyn run` where it is not the name
-    usual: float | str | None = None
-    stops: tuple[float, ...] = ()
-    choices: tuple[str, ...] = ()
-
-    @property
-    def flag(self) -> str:
-        """The flag of `patchdyn run` that sets it."""
-        return "--" + (self.short or self.name).replace("_", "-")
-
-
-@dataclass(frozen=True)
 class Quantity:
     """A number that a run or a problem has."""
 
@@ -56,7 +42,7 @@ class Quantity:
     unit: str = ""
 
 
-#: Outcomes of the runs of all theories, which :class:`Theory` fills in.
+#: Outcomes of the runs of all theories, which :class:`System` fills in.
 COST = (
     Quantity("evaluations", "of the gradient along the run"),
     Quantity("seconds", "wall time", "s"),
@@ -88,7 +74,12 @@ class Case:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Theory(ABC):
+@dataclass(frozen=True, slots=True)
+class Options(Parameters):
+    """The options of a theory that has none beside those of the solver."""
+
+
+class System(ABC):
     """A theory as the tools see it: names, and how to run one of its problems.
 
     A theory gives the class attributes and the abstract methods; how a run is made, measured and
@@ -98,14 +89,17 @@ class Theory(ABC):
     ----------
     name, title
         The name of its folders, and what people call it.
-    parameters
-        What may be set, in a configuration, a grid, a search and on the command line.
+    problem, options, solver
+        The dataclasses whose fields are the parameters: those of the problem; the start and the
+        accuracy of the expectation; the solver.
+    usual
+        Values of parameters that are not given, where they differ from the defaults of the fields.
+    derived
+        Constants of a case that `derive` returns, beside its numerical parameters.
     outcomes
         One number per run; nan where it does not exist. ``status`` and ``message`` come with them.
     observables
         One number per record of a run; the first is the time.
-    constants
-        One number per case.
     tolerance
         Accuracy asked of the expectation unless a case says otherwise.
     estimates
@@ -121,10 +115,13 @@ class Theory(ABC):
 
     name: str
     title: str
-    parameters: tuple[Parameter, ...]
+    problem: type[Any]
+    options: type[Any] = Options
+    solver: type[Solver] = Solver
+    usual: Mapping[str, Any] = {}
+    derived: tuple[Quantity, ...] = ()
     outcomes: tuple[Quantity, ...]
     observables: tuple[Quantity, ...]
-    constants: tuple[Quantity, ...]
     estimates: Mapping[str, str] = {}
     tolerance: float
     examples: tuple[tuple[str, str], ...] = ()
@@ -140,7 +137,19 @@ class Theory(ABC):
         """The words that choose this theory on the command line."""
         return f"--system {self.name}"
 
-    @abstractmethod
+    @cached_property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """What may be set, in a configuration, a grid, a search and on the command line."""
+        found = {**declared(self.problem), **declared(self.options), **declared(self.solver)}
+        return tuple(replace(x, usual=self.usual.get(n, x.usual)) for n, x in found.items())
+
+    @cached_property
+    def constants(self) -> tuple[Quantity, ...]:
+        """The numbers of a case: those of the problem, of the start and the final time."""
+        found = {**meanings_of_constants(self.problem), **meanings_of_constants(self.options)}
+        quantities = (Quantity(name, meaning) for name, meaning in found.items())
+        return (*quantities, *self.derived, Quantity("horizon", "final time asked for", "time"))
+
     def build(self, values: Mapping[str, Any]) -> Case:
         """Return the case that these values describe.
 
@@ -149,6 +158,27 @@ class Theory(ABC):
         ParameterError
             With one sentence, for a name or a value that is not allowed.
         """
+        check_names(values, self.parameters)
+        problem = self.read_problem(values)
+        options = self.options.from_values(values, self.usual)
+        solver = self.solver.from_values(values, self.usual)
+        settings = solver.settings(values, self.natural_horizon(problem, options))
+        return Case(
+            self.name, dict(values), problem, solver.solver,
+            settings | self.settings(problem, options),
+        )  # fmt: skip
+
+    def read_problem(self, values: Mapping[str, Any]) -> Any:
+        """Return the problem that values describe."""
+        return self.problem.from_values(values, self.usual)
+
+    def natural_horizon(self, problem: Any, options: Any) -> float | None:
+        """Return the final time of a flow where none is given and the solver has no default."""
+        return None
+
+    def settings(self, problem: Any, options: Any) -> dict[str, Any]:
+        """Return the settings of a case that are not of the solver: the options."""
+        return dict(options.options())
 
     @abstractmethod
     def population(self, case: Case) -> Risk:
@@ -165,20 +195,41 @@ class Theory(ABC):
     def errors(self, case: Case, trajectory: Trajectory) -> Mapping[str, np.ndarray | float]:
         """Return the numerical error of each of these, to first order."""
 
-    @abstractmethod
     def describe(self, case: Case) -> dict[str, float]:
         """Return the constants of a case."""
+        start = {name: self.option(case, name) for name in meanings_of_constants(self.options)}
+        found = {**case.problem.constants(), **start, **self.derive(case)}
+        return {**found, "horizon": horizon_of(case)}
+
+    def derive(self, case: Case) -> dict[str, float]:
+        """Return the constants `derived`, which follow from the problem."""
+        return {}
 
     def cases(self, **fixed: Any) -> Any:
         """Return a Hypothesis strategy of values that `build` accepts, the simplest first.
 
-        That of the module ``cases`` beside the theory; what is fixed is taken as it is.
+        Parameters are drawn as declared, those of `joint` together; fixed values stay.
         """
-        return room(self.name, "cases").values(fixed)
+        from simulations.draws import cases
 
-    @abstractmethod
-    def flags(self, case: Case) -> Mapping[str, Any]:
-        """Return the parameters, beside those of the solver, that ask for this case again."""
+        return cases(self, fixed)
+
+    def joint(self, draw: Any, fixed: Mapping[str, Any]) -> dict[str, Any]:
+        """Draw the parameters that are not independent of each other, but for the fixed ones."""
+        return {}
+
+    def option(self, case: Case, name: str) -> Any:
+        """Return the value of an option that a case has; the default where it has none."""
+        return case.settings.get(name, declared(self.options)[name].usual)
+
+    def flags(self, case: Case) -> dict[str, Any]:
+        """Return the options that reproduce this case: the problem, and what is no default."""
+        solver = {**{name: case.settings.get(name) for name in declared(self.solver)},
+                  "solver": case.solver}  # fmt: skip
+        options = {name: self.option(case, name) for name in declared(self.options)}
+        changed = {name: value for name, value in options.items()
+                   if value != declared(self.options)[name].usual}  # fmt: skip
+        return {**case.problem.options(), **changed, **solver}
 
     @abstractmethod
     def summary(self, case: Case, trajectory: Trajectory, population: Risk) -> dict[str, Any]:
@@ -201,8 +252,6 @@ class Theory(ABC):
         ParameterError
             If the theory has no certificates, or none for this conjecture.
         """
-        from dynamics import ParameterError
-
         raise ParameterError(f"--certify is not allowed with {self.chosen_by}: it has none")
 
     def details(self, case: Case, trajectory: Trajectory, population: Risk) -> dict[str, Any]:
@@ -287,7 +336,7 @@ class Theory(ABC):
     def _outcomes(self, summary: Callable[[], Mapping[str, Any]]) -> dict[str, float | str]:
         from numpy.linalg import LinAlgError
 
-        from dynamics import Interrupted, ParameterError, ToleranceError
+        from dynamics import Interrupted, ToleranceError
 
         found: dict[str, float | str] = {quantity.name: math.nan for quantity in self.outcomes}
         try:
@@ -303,14 +352,3 @@ class Theory(ABC):
 
 #: Outcomes that tell of the cost of a run and differ from one run to the next.
 VOLATILE = ("seconds",)
-
-
-def decades(low: float, high: float, each: int = 10) -> tuple[float, ...]:
-    """Return round numbers from 10^low to 10^high, so many a decade: 1, 1.3, 1.6, 2, 2.5, ..."""
-    powers = range(round(low * each), round(high * each) + 1)
-    return tuple(float(f"{10.0 ** (power / each):.1e}") for power in powers)
-
-
-def evenly(low: float, high: float, step: float) -> tuple[float, ...]:
-    """Return low, low + step, ... up to high, without the rounding of the sums."""
-    return tuple(round(low + i * step, 10) for i in range(round((high - low) / step) + 1))

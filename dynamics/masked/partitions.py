@@ -4,7 +4,8 @@ import re
 from itertools import groupby
 
 from dynamics.core.errors import ParameterError
-from dynamics.masked.problem import Partition
+
+Partition = tuple[tuple[int, ...], ...]
 
 #: So many patches can be written out: what follows enumerates the sets of areas.
 MOST = 10_000

@@ -10,6 +10,7 @@ import math
 import re
 import shlex
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -19,26 +20,26 @@ import numpy as np
 from hypothesis import strategies as st
 
 from dynamics import ParameterError, Risk, Trajectory
+from dynamics.core.annotations import decades, evenly
 from dynamics.core.checks import finite
+from dynamics.core.parameters import Parameter, check_names, declared
 from dynamics.theory.data import how_many
 from dynamics.theory.risk import ROUNDING, StatedProblem, StatedRisk
 from simulations.draws import reals
-from simulations.running import error_of_states, horizon_of, solver_parameters, solver_settings
+from simulations.running import Solver, error_of_states, horizon_of
 from simulations.stated import runs
 from simulations.stated.check import require_agreement
 from simulations.stated.law import Numbers, law
 from simulations.stated.sizes import by_sum
-from simulations.theory import Case, Parameter, Quantity, decades, evenly
-from simulations.theory import Theory as House
-from simulations.values import check_names
+from simulations.system import Case, Quantity, System
 from symbolic.theory import Constant, Size, Theory, TheoryError, load_theory
 from symbolic.theory.load import content
 
 HORIZON = 1e3
 #: Sizes tried in search of small ones; sizes drawn in a search have so many data orbits at most.
 _TRIED, _DRAWN, _MOST_DRAWN = 2000, 24, 2000
-#: Largest divisor that a slider stops at.
-_LARGEST_STOP = 100
+#: Largest divisor on a slider.
+_LARGEST_TICK = 100
 #: Names that mean something else to the tools.
 _TAKEN = {"system", "theory", "json", "out", "plot", "force", "help", "time", "loss", "bound",
           "gradient_bound", "largest_bound", "largest_gradient_bound", "status", "message",
@@ -46,7 +47,7 @@ _TAKEN = {"system", "theory", "json", "out", "plot", "force", "help", "time", "l
           "rtol"}  # fmt: skip
 
 
-class StatedTheory(House):
+class StatedSystem(System):
     """A theory in a file of the user's; see the module.
 
     Parameters
@@ -107,7 +108,7 @@ class StatedTheory(House):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Send the name of the file and what it must be."""
-        return StatedTheory, (str(self.path), self.fingerprint)
+        return StatedSystem, (str(self.path), self.fingerprint)
 
     @property
     def precompile(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -127,23 +128,26 @@ class StatedTheory(House):
             )
 
     def _parameters(self) -> Iterator[Parameter]:
-        usual = self.usual
+        defaults = self.defaults
         for size in self.stated.sizes:
-            meaning = f"{size.meaning or size.name} (default {usual[size.name]:g})"
             allowed = f"a divisor of {size.divides}, at least" if size.divides else "at least"
-            yield Parameter(size.name, meaning, int, f"{allowed} {size.least}",
-                            usual=usual[size.name], stops=_stops_of_size(size, usual))  # fmt: skip
-        for constant in self.stated.unknown.values():
-            value = usual[constant.name]
             yield Parameter(
-                constant.name, f"constant {constant.name} (default {value:g})", float,
-                constant.allowed, usual=value, stops=_stops_of_constant(constant, value),
+                size.name, size.meaning or size.name, int, f"{allowed} {size.least}",
+                usual=defaults[size.name], ticks=_ticks_of_size(size, defaults),
+            )  # fmt: skip
+        for constant in self.stated.unknown.values():
+            value = defaults[constant.name]
+            yield Parameter(
+                constant.name, f"constant {constant.name}", float, constant.allowed, usual=value,
+                ticks=_ticks_of_constant(constant, value),
             )  # fmt: skip
         for order in self.stated.orders:
-            yield Parameter(
-                f"{self.words[order.name]}0", f"initial {order.name} (default {order.start})"
-            )
-        yield from solver_parameters(f"{self.horizon:g}", self.horizon)
+            name = f"{self.words[order.name]}0"
+            yield Parameter(name, f"initial {order.name}", default=str(order.start))
+        solver, tenth = dict(declared(Solver)), math.log10(self.horizon)
+        ticks = decades(tenth - 4, tenth + 2, each=4)
+        solver["horizon"] = replace(solver["horizon"], usual=self.horizon, ticks=ticks, default="")
+        yield from solver.values()
 
     @property
     def chosen_by(self) -> str:
@@ -151,7 +155,7 @@ class StatedTheory(House):
         return f"--theory {shlex.quote(str(self.path))}"
 
     @cached_property
-    def usual(self) -> dict[str, float]:
+    def defaults(self) -> dict[str, float]:
         """Sizes and constants where none are given: those of the file, else small ones."""
         told = {k: x for k, x in self.stated.usual.items() if k != "horizon"}
         constants = {name: x.example for name, x in self.stated.unknown.items()}
@@ -184,9 +188,9 @@ class StatedTheory(House):
     def build(self, values: Mapping[str, Any]) -> Case:
         """Return the case that these values describe."""
         check_names(values, self.parameters)
-        given = {name: values[name] for name in self.usual if name in values}
+        given = {name: values[name] for name in self.defaults if name in values}
         try:
-            checked = self.stated.checked(self.usual | given)
+            checked = self.stated.checked(self.defaults | given)
         except TheoryError as refusal:
             raise ParameterError(refusal.sentence) from None
         problem = runs.problem(self.stated, checked)
@@ -194,9 +198,10 @@ class StatedTheory(House):
             name: finite(f"{word}0", values.get(f"{word}0", problem.start[name]))
             for name, word in self.words.items()
         }
-        solver, settings = solver_settings(values, self.horizon)
-        case = StatedProblem(self.stated.name, checked, start)
-        return Case(self.name, dict(values), case, solver, settings)
+        solver = Solver.from_values(values)
+        stated = StatedProblem(self.stated.name, checked, start)
+        settings = solver.settings(values, self.horizon)
+        return Case(self.name, dict(values), stated, solver.solver, settings)
 
     def population(self, case: Case) -> StatedRisk:
         """Return the risk over every data orbit."""
@@ -239,11 +244,12 @@ class StatedTheory(House):
         start = {f"{self.words[name]}0": x for name, x in case.problem.start.items()}
         return {**case.problem.values, **start, "horizon": horizon_of(case)}
 
-    def flags(self, case: Case) -> Mapping[str, Any]:
-        """Return sizes and constants, and what is given of the start."""
+    def flags(self, case: Case) -> dict[str, Any]:
+        """Return sizes and constants, what is given of the start, and the solver."""
         given = {f"{word}0" for word in self.words.values()} & set(case.values)
         start = {name: x for name, x in self.describe(case).items() if name in given}
-        return {**case.problem.values, **start}
+        solver = {"solver": case.solver, **case.settings}
+        return {**case.problem.values, **start, **solver}
 
     def cases(self, **fixed: Any) -> Any:
         """Return a strategy of small sizes and of constants in their domains."""
@@ -260,7 +266,7 @@ class StatedTheory(House):
 
     def _feasible(self, fixed: Mapping[str, Any]) -> Iterator[dict[str, int]]:
         """Yield small sizes that agree with what is fixed and have few data orbits."""
-        own = {name: fixed[name] for name in self.usual if name in fixed}
+        own = {name: fixed[name] for name in self.defaults if name in fixed}
         seen = set()
         for sizes in self._sizes():
             left = {name: x for name, x in sizes.items() if name not in own}
@@ -268,24 +274,24 @@ class StatedTheory(House):
                 continue
             seen.add(tuple(left.items()))
             try:
-                values = self.stated.checked(self.usual | left | own)
+                values = self.stated.checked(self.defaults | left | own)
                 if self._has_all(values) and how_many(law(self.stated, values)) <= _MOST_DRAWN:
                     yield left
             except (TheoryError, ParameterError):
                 continue
 
 
-def _stops_of_size(size: Size, usual: Mapping[str, float]) -> tuple[float, ...]:
+def _ticks_of_size(size: Size, usual: Mapping[str, float]) -> tuple[float, ...]:
     """Return sizes worth trying: divisors of what it must divide, or half, twice and so on."""
     value = int(usual[size.name])
     if size.divides is None:
         found = [value * 2**power // 4 for power in range(5)]
     else:
-        found = [x for x in range(1, _LARGEST_STOP + 1) if usual[size.divides] % x == 0]
+        found = [x for x in range(1, _LARGEST_TICK + 1) if usual[size.divides] % x == 0]
     return tuple(sorted({x for x in found if size.least <= x <= size.most}))
 
 
-def _stops_of_constant(constant: Constant, value: float) -> tuple[float, ...]:
+def _ticks_of_constant(constant: Constant, value: float) -> tuple[float, ...]:
     """Return values worth trying of a constant: within its ends, else a decade around a value."""
     if math.isfinite(constant.low) and math.isfinite(constant.high):
         step = (constant.high - constant.low) / 20

@@ -8,83 +8,73 @@ what is missing of it are those of the worst.
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from dynamics.core.checks import finite, require
+from dynamics.core.annotations import (
+    Choices,
+    Doc,
+    Ticks,
+    Unreported,
+    above,
+    as_text,
+    below,
+    decades,
+)
 from dynamics.core.errors import ParameterError
+from dynamics.core.parameters import Parameters, one_of
 from dynamics.core.risk import Risk
 from dynamics.core.trajectory import Status, Trajectory
 from dynamics.masked import MaskedPopulation, MaskedProblem, MaskedTrajectory
 from dynamics.masked.events import find_events, projected_positions
+from dynamics.masked.partitions import partitions_from
 from dynamics.masked.population import DEFAULT_TOLERANCE, METHODS, MOVING
-from simulations.masked.partitions import partitions_as_text, partitions_from
-from simulations.running import (
-    ROUNDING,
-    error_of_states,
-    horizon_of,
-    relative_error,
-    solver_parameters,
-    solver_settings,
-    tolerance_of,
-)
-from simulations.theory import (
-    COST,
-    Attention,
-    Case,
-    Parameter,
-    Quantity,
-    Theory,
-    decades,
-    evenly,
-)
-from simulations.values import check_names, one_of
+from simulations.running import ROUNDING, error_of_states, relative_error
+from simulations.system import COST, Attention, Case, Quantity, System
 
+#: The parameters that partitions stand for.
+_EXPONENTS = ("P", "kappa_c", "kappa_s", "K")
 _INVARIANTS = {
     "worst own correlation grows": "own correlation grows",
     "worst positions sum to zero": "positions sum to zero",
     "worst loss non-increasing": "loss non-increasing",
 }
-_FIELDS = ("P", "kappa_c", "kappa_s", "K", "mask_ratio", "z_low", "z_high")
 _EXPECTATION = ("quadrature", "moving", "nodes", "samples", "seed")
-_EPS = 1e-2
-_SHARES = evenly(0.05, 0.95, 0.05)
 
-PARAMETERS = (
-    Parameter("P", "number of patches (default 1e6)", int, "an integer, at least 2",
-              usual=10**6, stops=tuple(10**k for k in range(2, 19))),
-    Parameter("kappa_c", "exponent of the size of the global area (default 0.95)", float,
-              "in (0, 1)", usual=0.95, stops=_SHARES),
-    Parameter("kappa_s", "exponent of a local area (default 0.3)", float, "in (0, 1)",
-              usual=0.3, stops=_SHARES),
-    Parameter("K", "number of clusters, their partitions independent (default 1)", int,
-              "an integer, at least 1", usual=1, stops=(1, 2, 3)),
-    Parameter("mask_ratio", "fraction of masked patches (default 0.5)", float, "in (0, 1)",
-              usual=0.5, stops=_SHARES),
-    Parameter("z", "scale of the features, the same in all areas (default 1)", float,
-              "greater than 0", usual=1.0, stops=decades(-0.5, 0.5, each=20)),
-    Parameter("z_low", "least scale: each area draws its own", float, "greater than 0"),
-    Parameter("z_high", "greatest scale (default: z_low)", float, "at least z_low"),
-    Parameter("query", "the kind of area that p is in (default local); with K > 1 also one per "
-              "cluster, as in local,global; with partitions the index of p (default 0)", str,
-              "local or global, or an index", usual="local"),
-    Parameter("partitions", "areas written out instead of P, kappa_c, kappa_s and K: patches as in "
-              "0-3/4,5/6-7, the global area first, clusters separated by a colon", str,
-              "every patch once in each cluster"),
-    *solver_parameters("long enough to learn"),
-    Parameter("method", "of the expectation (default auto)", str, f"one of {', '.join(METHODS)}",
-              usual="auto", choices=METHODS),
-    Parameter("tolerance", "of loss and gradient (default: none asked, the bound says it)", float,
-              "greater than 0"),
-    Parameter("quadrature", "accuracy of the mean over random scales (default: the tolerance, "
-              f"or {DEFAULT_TOLERANCE:g})", float, "greater than 0"),
-    Parameter("moving", "what is trained (default all)", str, f"one of {', '.join(MOVING)}",
-              usual="all", choices=MOVING),
-    Parameter("eps", "(1 - a_n)^2 at which p has learned (default 1e-2)", float, "in (0, 1/2)",
-              usual=_EPS, stops=decades(-4, -1)),
-)  # fmt: skip
+
+@dataclass(frozen=True, slots=True)
+class Expectation(Parameters):
+    """The expectation, what is trained, and when the area of p counts as learned."""
+
+    method: Annotated[str, Choices(*METHODS), Doc("of the expectation")] = "auto"
+    tolerance: Annotated[
+        float | None,
+        above(0),
+        Unreported(),
+        Doc("of loss and gradient", default="none asked, the bound says it"),
+    ] = None
+    quadrature: Annotated[
+        float | None,
+        above(0),
+        Unreported(),
+        Doc(
+            "accuracy of the mean over random scales",
+            f"the tolerance, or {as_text(DEFAULT_TOLERANCE)}",
+        ),
+    ] = None
+    moving: Annotated[str, Choices(*MOVING), Doc("what is trained")] = "all"
+    eps: Annotated[
+        float,
+        above(0),
+        below(0.5),
+        Unreported(),
+        Doc("(1 - a_n)^2 at which p has learned"),
+        Ticks(*decades(-4, -1)),
+    ] = 1e-2
+
 
 OUTCOMES = (
     Quantity("phases", "2: Phi_1 moves first and is overtaken; 1: Phi_n leads; 0: not overtaken"),
@@ -125,57 +115,59 @@ OBSERVABLES = (
     Quantity("excess", "loss above its floor"),
     Quantity("bound", "absolute error of the loss"),
 )
-CONSTANTS = (
-    Quantity("P", "number of patches"),
-    Quantity("kappa_c", "exponent of the global area"),
-    Quantity("kappa_s", "exponent of the local areas"),
-    Quantity("Delta", "information gap (1 - kappa_s) - 2 (1 - kappa_c)"),
-    Quantity("K", "number of clusters"),
-    Quantity("mask_ratio", "fraction of masked patches"),
-    Quantity("z_low", "least scale"),
+
+
+#: Constants that follow from the problem.
+DERIVED = (
     Quantity("z_high", "greatest scale"),
+    Quantity("Delta", "information gap (1 - kappa_s) - 2 (1 - kappa_c)"),
     Quantity("C_1", "patches of the global area"),
     Quantity("C_n", "patches of p's own area"),
     Quantity("areas", "number of areas of a cluster"),
     Quantity("is_global", "1 if p is in the global area, else 0"),
-    Quantity("horizon", "final time asked for", "time"),
 )
 
 
-class Masked(Theory):
+class Masked(System):
     """Correlations Phi and Upsilon of one query patch; see the module."""
 
     name = "masked"
     title = "masked image modelling (Huang, Wen, Chi, Liang 2024)"
     tolerance = DEFAULT_TOLERANCE
     estimates = MappingProxyType({"sampling": "three standard errors", "mean_field": "estimated"})
-    precompile = (*Theory.precompile, "masked")
-    parameters, outcomes, observables, constants = PARAMETERS, OUTCOMES, OBSERVABLES, CONSTANTS
+    precompile = (*System.precompile, "masked")
+    problem, options = MaskedProblem, Expectation
+    usual = MappingProxyType({"P": 10**6, "kappa_c": 0.95, "kappa_s": 0.3})
+    outcomes, observables, derived = OUTCOMES, OBSERVABLES, DERIVED
 
     portrait = ("Phi_global", "Phi_own")
 
-    def build(self, values: Mapping[str, Any]) -> Case:
-        """Return the case that these values describe."""
-        check_names(values, PARAMETERS)
-        problem = _problem(values)
-        eps = finite("eps", values.get("eps", _EPS))
-        require(0.0 < eps < 0.5, "eps", eps, "in (0, 1/2)")
-        solver, settings = solver_settings(values, natural_horizon(problem, eps))
-        method, moving = values.get("method", "auto"), values.get("moving", "all")
-        require(method in METHODS, "method", method, f"one of {', '.join(METHODS)}")
-        require(moving in MOVING, "moving", moving, f"one of {', '.join(MOVING)}")
-        tolerance = tolerance_of(values)
-        usual = DEFAULT_TOLERANCE if tolerance is None else tolerance
-        quadrature = finite("quadrature", values.get("quadrature", usual))
-        require(quadrature > 0.0, "quadrature", quadrature, "greater than 0")
-        expectation = {
-            "method": method,
-            "tolerance": tolerance,
-            "quadrature": quadrature,
-            "moving": moving,
-            "eps": eps,
-        }
-        return Case(self.name, dict(values), problem, solver, {**settings, **expectation})
+    def read_problem(self, values: Mapping[str, Any]) -> MaskedProblem:
+        """Return the problem; partitions give the number of patches and of clusters."""
+        one_of(("z", "z_high"), values)
+        if "partitions" not in values:
+            return MaskedProblem.from_values(values, self.usual)
+        for name in _EXPONENTS:
+            if name in values:
+                raise ParameterError(f"{name} and partitions are not allowed together")
+        patches = sum(len(area) for area in partitions_from(values["partitions"])[0])
+        return MaskedProblem.from_values({"query": "0", **values, "P": patches})
+
+    def natural_horizon(self, problem: MaskedProblem, options: Expectation) -> float:
+        """Return a flow time by which p has learned."""
+        return natural_horizon(problem, options.eps)
+
+    def settings(self, problem: MaskedProblem, options: Expectation) -> dict[str, Any]:
+        """Return the settings of the expectation; its accuracy is the tolerance if not given."""
+        found = options.options()
+        usual = DEFAULT_TOLERANCE if options.tolerance is None else options.tolerance
+        return found | {"quadrature": usual if options.quadrature is None else options.quadrature}
+
+    def joint(self, draw: Any, fixed: Mapping[str, Any]) -> dict[str, Any]:
+        """Draw the sizes of areas such that they fit."""
+        from simulations.masked.strategies import sizes
+
+        return sizes(draw, fixed)
 
     def population(self, case: Case) -> MaskedPopulation:
         """Return the population risk by the method that the case asks for."""
@@ -195,7 +187,7 @@ class Masked(Theory):
         found |= {key: violations[name] for key, name in _INVARIANTS.items() if name in violations}
         if last["Phi_n"] > 0.0:
             found["upsilon_ratio"] = last["Upsilon_max"] / last["Phi_n"]
-        return found | _events(case, run, population)
+        return found | _events(run, population, self.option(case, "eps"))
 
     def observe(self, case: Case, trajectory: Trajectory) -> dict[str, np.ndarray]:
         """Return the observables at the records of a run."""
@@ -263,65 +255,24 @@ class Masked(Theory):
             found[name] = 2.0 * logits * np.abs(columns[name]) + ROUNDING
         return found
 
-    def describe(self, case: Case) -> dict[str, float]:
-        """Return the constants of a case."""
+    def derive(self, case: Case) -> dict[str, float]:
+        """Return the constants that follow from the problem."""
         problem: MaskedProblem = case.problem
-        nothing = problem.kappa_c is None  # explicit partitions
-        areas = problem.layout.clusters[0]
-        first = problem.partitions[0][0] if problem.partitions is not None else None
+        areas = problem.partitions
         return {
-            "P": float(problem.P),
-            "kappa_c": math.nan if nothing else float(problem.kappa_c or 0.0),
-            "kappa_s": math.nan if nothing else float(problem.kappa_s or 0.0),
-            "Delta": problem.information_gap,
-            "K": float(problem.K),
-            "mask_ratio": problem.mask_ratio,
-            "z_low": problem.z_low,
             "z_high": problem.z_top,
-            "C_1": float(problem.sizes[0] if first is None else len(first)),
+            "Delta": problem.information_gap,
+            "C_1": float(problem.sizes[0] if areas is None else len(areas[0][0])),
             "C_n": float(problem.own_size()),
-            "areas": float(areas.copies.sum()),
+            "areas": float(problem.layout.clusters[0].copies.sum()),
             "is_global": float(problem.roles[0] == "global"),
-            "horizon": horizon_of(case),
         }
 
     def flags(self, case: Case) -> dict[str, Any]:
-        """Return the fields of the problem, and of the rest what is not the default."""
-        problem, settings = case.problem, case.settings
-        if problem.partitions is not None:
-            fields = ("mask_ratio", "z_low", "z_high")
-            found = {name: getattr(problem, name) for name in fields}
-            found["partitions"] = partitions_as_text(problem.partitions)
-            found["query"] = problem.query
-        else:
-            found = {name: getattr(problem, name) for name in _FIELDS}
-            distinct = dict.fromkeys(problem.roles)
-            found["query"] = ",".join(distinct if len(distinct) == 1 else problem.roles)
-        for name, usual in (("method", "auto"), ("moving", "all"), ("eps", _EPS)):
-            if settings[name] != usual:
-                found[name] = settings[name]
-        return found
-
-
-def _problem(values: Mapping[str, Any]) -> MaskedProblem:
-    given: dict[str, Any] = {name: values[name] for name in _FIELDS if name in values}
-    one_of(values, ("z", "z_low"), "z")
-    one_of(values, ("z", "z_high"), "z")
-    if "z" in values:
-        require(finite("z", values["z"]) > 0.0, "z", values["z"], "greater than 0")
-        given["z_low"] = values["z"]
-    if "partitions" in values:
-        for name in ("P", "kappa_c", "kappa_s", "K"):
-            if name in values:
-                raise ParameterError(f"{name} and partitions are not allowed together")
-        partitions = partitions_from(values["partitions"])
-        P = sum(len(area) for area in partitions[0])
-        query = str(values.get("query", "0"))
-        require(query.isdecimal(), "query", repr(query), "the index of a patch, with partitions")
-        return MaskedProblem(P=P, partitions=partitions, query=int(query), **given)
-    given = {"P": 10**6, "kappa_c": 0.95, "kappa_s": 0.3} | given
-    words = tuple(word.strip() for word in str(values.get("query", "local")).split(","))
-    return MaskedProblem(**given, query=words[0] if len(words) == 1 else words)
+        """Return the options that reproduce this case; partitions give what they determine."""
+        found = super().flags(case)
+        left_out = () if case.problem.partitions is None else _EXPONENTS
+        return {name: value for name, value in found.items() if name not in left_out}
 
 
 def natural_horizon(problem: MaskedProblem, eps: float) -> float:
@@ -336,11 +287,11 @@ def natural_horizon(problem: MaskedProblem, eps: float) -> float:
     return float(f"{5.0 * unit * sparse / (1.0 - masked) + unit / eps:.3g}")
 
 
-def _events(case: Case, run: Trajectory, population: MaskedPopulation) -> dict[str, float]:
+def _events(run: Trajectory, population: MaskedPopulation, eps: float) -> dict[str, float]:
     """Return the phases; nothing where the run is too short or feature correlations stand still."""
     if run.time.size < 2 or population.moving == "positions":
         return {}
-    events = find_events(run, population, eps=case.settings.get("eps", _EPS))
+    events = find_events(run, population, eps=eps)
     numbers = {name: float(getattr(events, name)) for name in (
         "phases", "initial_ratio", "rival_at_switch", "own_at_switch", "others_at_switch",
         "final_stage")}  # fmt: skip
@@ -349,4 +300,4 @@ def _events(case: Case, run: Trajectory, population: MaskedPopulation) -> dict[s
     return numbers | {name: getattr(events, name).time for name in ("switch", "found", "learned")}
 
 
-THEORY = Masked()
+SYSTEM = Masked()

@@ -10,7 +10,8 @@ from dynamics import ParameterError
 from dynamics.shallow import ShallowProblem
 from simulations import maps
 from simulations.cli import build_parser, main
-from simulations.shallow.theory import SLIDES, logit_and_gap, passage
+from simulations.commands.arguments import given_parameters
+from simulations.shallow.system import SLIDES, logit_and_gap, passage
 from simulations.strategies import shallow_problems
 from simulations.sweep.run import compute, grid
 from simulations.theories import command, load
@@ -77,8 +78,8 @@ def test_refusals_are_one_sentence(shallow, values, sentence):
         ("--alpha-relevant 0.1 --alpha-confusion 0.1", "greater than alpha_confusion = 0.1"),
         ("--alpha-relevant 0.1 --alpha-confusion 0.2", "greater than alpha_confusion = 0.2"),
         ("--queried 61", "queried must be an integer from 1 to 60"),
-        ("--M 2", "M must be an integer from 3 to 100"),
-        ("--attention-rate -1", "attention_rate must be 0 or more"),
+        ("--M 2", "M must be at least 3 and at most 100"),
+        ("--attention-rate -1", "attention_rate must be at least 0"),
         ("--learning-rate -0.1", "learning_rate must be greater than 0"),
         ("--xi 0", "kink of its ReLU: perturb it"),
         ("--spread 0", "kink of its ReLU; perturb it, say spread = 0.01"),
@@ -99,12 +100,8 @@ def test_the_command_refuses_in_one_sentence(capsys, flags, sentence):
 def test_command_makes_the_same_case(shallow, values):
     case = shallow.build(values)
     words = command(case).split()
-    args = build_parser(words[1:]).parse_args(words[1:])
-    given = {
-        name.removeprefix("parameter "): value
-        for name, value in vars(args).items()
-        if name.startswith("parameter ") and value is not None
-    }
+    args = build_parser().parse_args(words[1:])
+    given = given_parameters(args)
     again = shallow.build(given)
     assert (again.problem, again.settings) == (case.problem, case.settings)
 

@@ -13,12 +13,13 @@ from dynamics.masked import oracle as full
 from dynamics.masked.events import find_events
 from simulations import maps
 from simulations.cli import build_parser, main
+from simulations.commands.arguments import given_parameters
 from simulations.falsify import assert_holds, falsify
 from simulations.falsify.check import check
 from simulations.falsify.trial import Result
 from simulations.figures import regime_map
 from simulations.masked.runs import columns_of
-from simulations.masked.theory import natural_horizon
+from simulations.masked.system import natural_horizon
 from simulations.strategies import masked_problems
 from simulations.sweep.run import compute, grid
 from simulations.theories import command, load
@@ -58,15 +59,15 @@ class TestBuild:
     @pytest.mark.parametrize(
         ("values", "sentence"),
         [
-            ({"D": 64}, "D is not a parameter of this system: choose among P, kappa_c"),
-            ({"z": 1.0, "z_low": 1.0}, "z and z_low are not allowed together"),
+            ({"D": 64}, "D is not a parameter of this system: choose among P, mask_ratio"),
+            ({"z": 1.0, "z_low": 1.0}, "z_low and z are not allowed together"),
             ({"z": 1.0, "z_high": 2.0}, "z and z_high are not allowed together"),
-            ({"z": 0.0}, "z = 0.0 is not allowed: z must be greater than 0"),
+            ({"z": 0.0}, r"z = 0.0 is not allowed: z must be in \[1e-15, 1e15\]"),
             ({"kappa_s": 1.0}, r"kappa_s = 1.0 is not allowed: kappa_s must be in \(0, 1\)"),
             ({"query": "both"}, "query = 'both' is not allowed"),
             ({"eps": 0.5}, "eps = 0.5 is not allowed"),
-            ({"moving": "heads"}, "moving = heads is not allowed"),
-            ({"method": "fourier"}, "method = fourier is not allowed"),
+            ({"moving": "heads"}, "moving = 'heads' is not allowed"),
+            ({"method": "fourier"}, "method = 'fourier' is not allowed"),
             ({"solver": "gd", "rtol": 1e-6}, "rtol is not allowed with solver = gd"),
             ({"tolerance": -1.0}, "tolerance = -1.0 is not allowed"),
             ({"quadrature": 0.0}, "quadrature = 0.0 is not allowed"),
@@ -207,12 +208,7 @@ class TestCommandLine:
     def test_command_makes_the_same_case(self, masked, values):
         case = masked.build(values)
         words = command(case).split()[1:]
-        args = vars(build_parser(words).parse_args(words))
-        given = {
-            name.removeprefix("parameter "): value
-            for name, value in args.items()
-            if name.startswith("parameter ") and value is not None
-        }
+        given = given_parameters(build_parser().parse_args(words))
         again = masked.build(given)
         assert (again.problem, again.solver) == (case.problem, case.solver)
         assert again.settings == case.settings
@@ -240,12 +236,7 @@ class TestCommandLine:
             partitions=(((0, 1, 2, 3), (4, 5), (6, 7)), ((0, 4), (1, 5), (2, 3, 6, 7))),
         )  # fmt: skip
         words = command(case).split()[1:]
-        args = vars(build_parser(words).parse_args(words))
-        given = {
-            name.removeprefix("parameter "): value
-            for name, value in args.items()
-            if name.startswith("parameter ") and value is not None
-        }
+        given = given_parameters(build_parser().parse_args(words))
         assert masked.build(given).problem == case.problem
         assert main([*words, "--json"]) == 0
 
@@ -256,7 +247,7 @@ class TestCommandLine:
             ({"partitions": "0-99999"}, "at most 10000"),
             ({"partitions": "0-3/4-7", "P": 8}, "P and partitions are not allowed together"),
             ({"partitions": "0-3/3-7"}, "partitions"),
-            ({"partitions": "0-3/4-7", "query": "local"}, "the index of a patch"),
+            ({"partitions": "0-3/4-7", "query": "local"}, "must be a patch index"),
             ({"partitions": "0-3/4-7", "query": "9"}, "query = 9 is not allowed"),
         ],
     )
@@ -267,7 +258,7 @@ class TestCommandLine:
     @pytest.mark.parametrize(
         ("words", "sentence"),
         [
-            (["--system", "masked", "--kappa-c", "2"], "kappa_c = 2 is not allowed"),
+            (["--system", "masked", "--kappa-c", "2"], "kappa_c = 2.0 is not allowed"),
             (["--system=masked", "--D", "64"], "unrecognized arguments: --D 64"),
             (["--system", "third"], "argument --system: invalid choice: 'third'"),
             (["--system", "masked", "--P", "many"], "argument --P: 'many' is not allowed"),
