@@ -74,8 +74,17 @@ def _watch(receiver: socket.socket, handled: threading.Event) -> None:
         if _LOST in numbers:
             time.sleep(0.01)  # until the finalizer has ended
             interrupt_main()
-        if signal.SIGINT in numbers and not handled.wait(PATIENCE):
-            _end()
+        if signal.SIGINT in numbers and not handled.wait(0.2):
+            _wake_main_thread()
+            if not handled.wait(PATIENCE):
+                _end()
+
+
+def _wake_main_thread() -> None:
+    """Interrupt a system call of the main thread: the signal may have reached another thread."""
+    main = threading.main_thread().ident
+    if main is not None and hasattr(signal, "pthread_kill"):
+        signal.pthread_kill(main, signal.SIGINT)
 
 
 def _end() -> NoReturn:
