@@ -143,6 +143,11 @@ class System(ABC):
         found = {**declared(self.problem), **declared(self.options), **declared(self.solver)}
         return tuple(replace(x, usual=self.usual.get(n, x.usual)) for n, x in found.items())
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle no parameters: their conversions are functions without a name."""
+        computed = ("parameters", "constants")
+        return {name: value for name, value in vars(self).items() if name not in computed}
+
     @cached_property
     def constants(self) -> tuple[Quantity, ...]:
         """The numbers of a case: those of the problem, of the start and the final time."""
