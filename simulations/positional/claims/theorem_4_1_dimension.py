@@ -11,7 +11,7 @@ from simulations.positional import theorem_4_1 as theorem
 
 #: c of d = D^c. C = 8: at C = 4 the labelling function errs too often for d > D.
 EXPONENTS, QUICK_EXPONENTS = (0.5, 1.0, 1.5, 2.0), (0.5, 2.0)
-SIZES, QUICK_SIZES = (256, 1024), (256,)
+SIZES, QUICK_SIZES = (256, 512), (256,)
 C = 8
 #: Flow times D^k at which conclusions must hold, and what counts as o(1): D^(-1). Both are powers
 #: of D for every c: poly(d) and poly(D) are the same, and so the rows differ by nu and beta alone.
