@@ -2,7 +2,7 @@
 # make reproduce-quick  the same with smaller problems, in about five minutes
 # make reproduce-thorough  also what is too heavy for that
 # make reproduce-images | reproduce-images-quick  the claims on real images (Section 6): 130 MB more
-# make test | test-fast | lint | bench | package | docs | clean
+# make test | test-fast | snapshot | lint | bench | package | docs | clean
 #
 # The environment lives in .venv and is set up once per change of pyproject.toml.
 # Another interpreter: make PYTHON=/path/to/python3.12 reproduce
@@ -24,7 +24,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # what is never imported need not be compiled: half a minute less
 QUIETLY := --quiet --disable-pip-version-check --no-compile
 
-.PHONY: reproduce reproduce-quick reproduce-thorough reproduce-images reproduce-images-quick test test-fast lint bench package docs clean
+.PHONY: reproduce reproduce-quick reproduce-thorough reproduce-images reproduce-images-quick test test-fast snapshot lint bench package docs clean
 .DELETE_ON_ERROR:
 
 reproduce: $(VENV)/.installed
@@ -51,6 +51,12 @@ test: $(VENV)/.installed-dev
 test-fast: $(VENV)/.installed-dev
 	$(BIN)/python -m dynamics.precompile
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" $(FAST)
+
+# after a change of the claims: their texts, verdicts and numbers, from fresh reports
+snapshot: $(VENV)/.installed
+	$(BIN)/patchdyn reproduce --out report
+	$(BIN)/patchdyn reproduce --quick --out report-quick
+	$(BIN)/python -m simulations.reproduction.snapshot report report-quick
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

@@ -82,7 +82,7 @@ def _definitions(quantities: Any) -> list[str]:
 def _claim(name: str, report: StoredReport | None, made: Path) -> list[str]:
     claim = load(name)
     lines = [f"### {name}", "", f"*{markdown(claim.place)}*. {markdown(claim.statement)}", ""]
-    for word, said in (("Measured", claim.measures), ("Criterion", claim.criterion)):
+    for word, said in (("Measured", claim.method), ("Criterion", claim.criterion)):
         lines += [f"{word}: {markdown(said)}", ""]
     record = report.record(name) if report is not None else None
     if report is None or record is None or "error" in record:

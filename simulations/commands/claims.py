@@ -3,7 +3,6 @@
 import argparse
 import shutil
 import textwrap
-from dataclasses import fields
 from itertools import groupby
 
 from simulations.commands import DONE
@@ -29,28 +28,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Print the claims."""
     from simulations.files.as_json import to_json
-    from simulations.reproduction.claim import Words
-    from simulations.reproduction.registry import claim_ids, words
+    from simulations.reproduction.registry import claim_ids, texts
 
-    claims = [words(claim) for claim in claim_ids()]
+    claims = [texts(claim) for claim in claim_ids()]
     if args.json:
-        told = [field.name for field in fields(Words) if field.name not in ("id", "paper")]
-        print(to_json([
-            {"claim": claim.id, "paper": claim.paper.name if claim.paper else ""}
-            | {name: getattr(claim, name) for name in told}
-            for claim in claims
-        ]))  # fmt: skip
+        print(to_json(claims))
         return DONE
     width = min(max(shutil.get_terminal_size().columns, 40), 100)
-    for paper, chapter in groupby(claims, key=lambda claim: claim.paper):
-        if paper is not None:
-            print(f"{paper.name}: {paper.title}\n")
+    for paper, chapter in groupby(claims, key=lambda claim: (claim["paper"], claim["title"])):
+        print(f"{paper[0]}: {paper[1]}\n")
         for claim in chapter:
-            print(f"{claim.id}  ({claim.place})")
-            print(textwrap.indent(textwrap.fill(claim.measures, width - 4), "    "))
-            notes = (("--thorough", claim.thorough_note), ("changed after a run", claim.amended))
-            for label, note in notes:
-                if note:
-                    print(textwrap.indent(textwrap.fill(f"{label}: {note}", width - 4), "    "))
+            print(f"{claim['claim']}  ({claim.get('place', '')})")
+            print(textwrap.indent(textwrap.fill(claim.get("method", ""), width - 4), "    "))
+            notes = (("--thorough", "thorough_note"), ("changed after a run", "amended"))
+            for label, name in notes:
+                if name in claim:
+                    text = textwrap.fill(f"{label}: {claim[name]}", width - 4)
+                    print(textwrap.indent(text, "    "))
         print()
     return DONE

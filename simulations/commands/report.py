@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
@@ -20,12 +21,14 @@ DESCRIPTION = """\
 Compare two folders that `patchdyn reproduce` wrote, after a change of the code or on another
 machine: which claims have another verdict, and which numbers changed by more than they may. A
 number with a measured interval may move within it, any other by --share of its size, or by the
-tolerance of a claim that allows rounding alone; wall times may be anything.
+tolerance of a claim that allows rounding alone; wall times may be anything. `snapshot` as OLD is
+the committed snapshot of results: verdicts of a full run, verdicts and numbers of a quick one.
 """
 EPILOG = f"""\
 examples:
   patchdyn report compare report-before report
   patchdyn report compare theirs mine --json
+  patchdyn report compare snapshot report
 
 {EXIT_CODES}
 Exit code 1 means that something changed.
@@ -56,20 +59,34 @@ def execute(args: argparse.Namespace) -> int:
 
     if not 0.0 <= args.share < 1.0:
         raise BadInput(f"--share {args.share} is not allowed: it must be at least 0 and below 1")
-    old, new = _read(args.old), _read(args.new)
-    modes = [report.stamp.get("mode") for report in (old, new)]
+    new = _read(args.new)
+    stamp, records = _old(args.old, new)
+    modes = [origin.get("mode") for origin in (stamp, new.stamp)]
     if modes[0] != modes[1]:
         raise BadInput(
             f"{args.old} is a {modes[0]} run and {args.new} a {modes[1]} one: "
             "compare reports of one size"
         )
-    changes = compare(old.records(), new.records(), float(args.share))
+    changes = compare(records, new.records(), float(args.share))
     if args.json:
-        told = [asdict(change) for change in changes]
-        print(to_json({"old": old.stamp, "new": new.stamp, "share": args.share, "changes": told}))
+        listed = [asdict(change) for change in changes]
+        print(to_json({"old": stamp, "new": new.stamp, "share": args.share, "changes": listed}))
     else:
-        print(_as_text(old, new, changes))
+        common = len(set(records) & set(new.claims))
+        print(_as_text([(args.old, stamp), (args.new, new.stamp)], changes, common))
     return FAILED if changes else DONE
+
+
+def _old(path: Path, new: StoredReport) -> tuple[dict[str, str], Mapping[str, Any]]:
+    """Return stamp and records of the older report, or of the snapshot's claims in the new one."""
+    from simulations.reproduction import snapshot
+
+    if str(path) != "snapshot":
+        report = _read(path)
+        return report.stamp, report.records()
+    mode = new.stamp.get("mode", "full")
+    records = snapshot.records(mode)
+    return {"mode": mode}, {claim: records[claim] for claim in new.claims if claim in records}
 
 
 def _read(path: Path) -> StoredReport:
@@ -82,21 +99,23 @@ def _read(path: Path) -> StoredReport:
         raise BadInput(str(refusal)) from None
 
 
-def _as_text(old: StoredReport, new: StoredReport, changes: list[Change]) -> str:
-    lines = [f"{word}  {report.path}: {_origin(report.stamp)}"
-             for word, report in (("old", old), ("new", new))]  # fmt: skip
+def _as_text(
+    reports: Sequence[tuple[Path, Mapping[str, str]]], changes: list[Change], common: int
+) -> str:
+    lines = [
+        f"{word}  {path}: {_origin(stamp)}" for word, (path, stamp) in zip(("old", "new"), reports)
+    ]
     for claim, group in groupby(changes, key=lambda change: change.claim):
         members = list(group)
         lines += ["", claim, *(f"  {_line(change)}" for change in members[:_TOLD])]
         if len(members) > _TOLD:
             lines.append(f"  and {len(members) - _TOLD} more (--json tells all)")
     verdicts = sum(change.what in ("verdict", "claim") for change in changes)
-    common = len(set(old.claims) & set(new.claims))
     counts = f"{verdicts} verdicts and {len(changes) - verdicts} numbers changed"
     return "\n".join([*lines, "", f"{common} claims in both: {counts if changes else 'no change'}"])
 
 
-def _origin(stamp: dict[str, str]) -> str:
+def _origin(stamp: Mapping[str, str]) -> str:
     keys = ("patchdyn", "commit", "code", "mode", "seed")
     return ", ".join(f"{key} {stamp[key]}" for key in keys if stamp.get(key))
 

@@ -14,7 +14,7 @@ from simulations.commands.arguments import EXIT_CODES, number
 if TYPE_CHECKING:
     from simulations.reproduction.claim import Claim
     from simulations.reproduction.folder import ReportFolder
-    from simulations.reproduction.run import Result
+    from simulations.reproduction.run import Ended
 
 #: A thousand times a seed must fit the 32 bits of some libraries.
 LARGEST_SEED = 10**6
@@ -184,7 +184,7 @@ def run_claims(
     return _closing_words(result, folder)
 
 
-def _closing_words(result: Result, folder: ReportFolder) -> int:
+def _closing_words(result: Ended, folder: ReportFolder) -> int:
     from simulations.reproduction.claim import Verdict
 
     records = folder.records()

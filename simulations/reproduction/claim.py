@@ -1,18 +1,26 @@
-"""What a claim of the paper is to this package: a statement, a measurement, a verdict."""
+"""A claim of a paper: tables of measurements, and the predicates that their rows must satisfy."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from simulations.reproduction.measured import Measured, Value
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     import matplotlib.figure
+    import pandas as pd
     import xarray
+
+T = TypeVar("T")
+#: A finding has at most so many characters.
+FINDING = 120
+
+_IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True)
@@ -25,24 +33,162 @@ class Paper:
 
     @property
     def name(self) -> str:
-        """Authors and where it appeared, such as ``"Jelassi, Sander, Li (NeurIPS 2022)"``."""
+        """Authors and venue, such as ``"Jelassi, Sander, Li (NeurIPS 2022)"``."""
         return f"{self.authors} ({self.venue})"
 
 
 class Verdict(StrEnum):
-    """What a measurement says about a claim.
+    """Result of a claim.
 
-    ``HOLDS``: everything that the criterion requires was measured. ``FAILS``: a statement without
-    exceptions (an identity, a lemma, "for all t >= 0") has a confirmed counterexample inside its
-    hypotheses, which the summary shows, or a measured number contradicts the statement beyond its
-    error. ``FINDING``: an asymptotic or qualitative statement does not show, or not fully, at the
-    finite sizes that were tried. ``SKIPPED``: an optional extra is not installed.
+    ``HOLDS``: every row that is judged, at least one, satisfies every predicate. ``FAILS``: a
+    statement without exceptions (an identity, a lemma, "for all t >= 0") has a counterexample
+    inside its hypotheses. ``FINDING``: an asymptotic or qualitative statement does not show, or not
+    fully, at the finite sizes that were tried. ``SKIPPED``: an optional extra is not installed.
     """
 
     HOLDS = "holds"
-    FAILS = "fails"
     FINDING = "finding"
+    FAILS = "fails"
     SKIPPED = "skipped"
+
+
+class SkipClaim(Exception):
+    """Raised by ``measure`` if an optional extra is not installed; the message says which."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A measured quantity.
+
+    Parameters
+    ----------
+    label
+        Heading in the report.
+    unit
+        Such as ``"flow time"``; empty for a pure number. Wall times have the unit ``"s"``.
+    missing
+        Shown in place of NaN, such as ``"never"``.
+    rtol, atol
+        Relative and absolute change that ``patchdyn report compare`` accepts. Columns ``NAME_low``
+        and ``NAME_high`` hold a confidence interval of ``NAME`` and replace them.
+    """
+
+    label: str
+    unit: str = ""
+    missing: str = "–"
+    rtol: float = 1e-6
+    atol: float = 0.0
+
+
+#: Maps the rows of a table to one boolean per row.
+Predicate = Callable[["pd.DataFrame"], "pd.Series[bool]"]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Layout of a table of measurements, and the predicates that its rows must satisfy.
+
+    Parameters
+    ----------
+    index
+        Names of the index levels: what a row is, such as ``("problem", "seed")``; empty for a table
+        of one row.
+    columns
+        Measured quantities by column name.
+    predicates
+        Tests of a DataFrame, one boolean per row, named in the words of the claim. A judged row
+        that does not pass is a finding. Comparisons with NaN are false, so that a missing number
+        never passes.
+    strict
+        Predicates without an asymptotic qualifier, such as an exact identity or "for all t >= 0". A
+        judged row that does not pass refutes the claim.
+    judged
+        Selects the rows that meet the hypotheses; by default all. The others are reported only.
+    """
+
+    index: tuple[str, ...]
+    columns: Mapping[str, Column]
+    predicates: Mapping[str, Predicate] = field(default_factory=dict)
+    strict: Mapping[str, Predicate] = field(default_factory=dict)
+    judged: Predicate | None = None
+
+    def __post_init__(self) -> None:
+        unfit = [name for name in self.columns if not _IDENTIFIER.fullmatch(name)]
+        if unfit or self.predicates.keys() & self.strict.keys():
+            raise ValueError(f"columns need identifiers and predicates one name each: {unfit}")
+
+    def frame(self, rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+        """Return rows, each a mapping from index levels and columns to values, as a DataFrame."""
+        import pandas as pd
+
+        data = pd.DataFrame(list(rows), columns=[*self.index, *self.columns])
+        return data.set_index(list(self.index)) if self.index else data
+
+    def check(self, data: pd.DataFrame) -> CheckedTable:
+        """Evaluate the predicates.
+
+        Raises
+        ------
+        ValueError
+            If index or columns are not the declared ones, or a row occurs twice.
+        """
+        import pandas as pd
+
+        levels = tuple(data.index.names) if self.index else ()
+        if levels != self.index or list(data.columns) != list(self.columns):
+            raise ValueError(
+                f"expected index {self.index} and columns {list(self.columns)}, "
+                f"not {levels} and {list(data.columns)}"
+            )
+        if data.index.has_duplicates or (not self.index and len(data) > 1):
+            raise ValueError(f"measured twice: {data.index[data.index.duplicated()].tolist()}")
+        tests = {**self.strict, **self.predicates}
+        passed = {name: _as_bool(test(data), data) for name, test in tests.items()}
+        judged = True if self.judged is None else self.judged(data)
+        return CheckedTable(
+            self, data, pd.DataFrame(passed, data.index, dtype=bool), _as_bool(judged, data)
+        )
+
+
+def _as_bool(test: Any, data: pd.DataFrame) -> pd.Series[bool]:
+    import pandas as pd
+
+    return pd.Series(test, data.index).fillna(False).astype(bool)
+
+
+@dataclass(frozen=True)
+class CheckedTable:
+    """A measured table with the result of each predicate in each row."""
+
+    layout: Table
+    data: pd.DataFrame
+    passed: pd.DataFrame
+    judged: pd.Series[bool]
+
+    @property
+    def rows(self) -> pd.DataFrame:
+        """The judged rows."""
+        return self.data[self.judged]
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict of the judged rows."""
+        passed = self.passed[self.judged]
+        if not bool(passed[[*self.layout.strict]].to_numpy(bool).all()):
+            return Verdict.FAILS
+        decides = len(passed.columns) > 0
+        holds = bool(passed.to_numpy(bool).all()) and (len(passed) > 0 or not decides)
+        return Verdict.HOLDS if holds else Verdict.FINDING
+
+    def count(self, predicate: str, /, **where: Any) -> str:
+        """Return how many judged rows satisfy a predicate, such as ``"7 of 9"``.
+
+        Keyword arguments select rows by index level.
+        """
+        passed = self.passed.loc[self.judged, predicate]
+        for level, value in where.items():
+            passed = passed[passed.index.get_level_values(level) == value]
+        return f"{passed.sum()} of {len(passed)}"
 
 
 @dataclass(frozen=True)
@@ -71,128 +217,34 @@ class Figure:
     size: tuple[float, float] = (7.0, 4.2)
 
 
-#: A finding has at most so many characters.
-FINDING = 120
-
-
 @dataclass(frozen=True)
-class Outcome:
-    """What running a claim found.
+class Measurement:
+    """What a claim measured.
 
-    Attributes
+    Parameters
     ----------
-    verdict
-        By the rule of `Verdict` and the criterion of the claim.
-    measured
-        The numbers; none has name and place in common with another, and a name means one thing.
-    tolerance
-        Threshold behind the verdict, ``None`` where the verdict is qualitative.
-    parameters
-        What the numbers were measured at: fields of the problem and numerical choices.
-    summary
-        One sentence with the number that decides.
+    tables
+        Measured numbers by name of the table; stored as CSV.
+    settings
+        Problems and numerical choices that the numbers were measured with.
     figures
-        Figures that show it, the one that shows most first.
-
-    Raises
-    ------
-    ValueError
-        If a number was measured twice, or a name has two labels or units.
+        Figures that show them, the most important one first.
     """
 
-    verdict: Verdict
-    measured: Sequence[Measured]
-    tolerance: float | None
-    parameters: dict[str, Any]
-    summary: str
+    tables: Mapping[str, pd.DataFrame]
+    settings: Mapping[str, Any] = field(default_factory=dict)
     figures: tuple[Figure, ...] = ()
-
-    def __post_init__(self) -> None:
-        meanings: dict[str, tuple[str, str]] = {}
-        for number, one in enumerate(self.measured):
-            if meanings.setdefault(one.name, (one.label, one.unit)) != (one.label, one.unit):
-                raise ValueError(f"{one.name} has two meanings: {meanings[one.name]} and another")
-            if any(other.name == one.name and other.at == one.at
-                   for other in self.measured[:number]):  # fmt: skip
-                raise ValueError(f"{one.name} was measured twice at {dict(one.at)}")
-
-    def number(self, name: str, /, **at: Value) -> Any:
-        """Return the one number of this name at a place, told by as much of it as is needed.
-
-        Raises
-        ------
-        KeyError
-            If there is none, or more than one and none is at exactly this place.
-        """
-        found = self.numbers(name, **at)
-        exact = [one for one in found if one.at == at]
-        if len(exact or found) != 1:
-            raise KeyError(f"{name} at {at}: {len(found)} numbers")
-        return (exact or found)[0].value
-
-    def numbers(self, name: str, /, **at: Value) -> list[Measured]:
-        """Return all numbers of this name whose place includes ``at``."""
-        return [one for one in self.measured if one.name == name and at.items() <= one.at.items()]
-
-    def values(self, name: str, /, **at: Value) -> list[Any]:
-        """Return the values of these numbers, words among them left out.
-
-        Raises
-        ------
-        KeyError
-            If there is none.
-        """
-        found = [one.value for one in self.numbers(name, **at) if not isinstance(one.value, str)]
-        if not found:
-            raise KeyError(f"{name} at {at}: no number")
-        return found
-
-
-@dataclass(frozen=True)
-class Headline:
-    """Which of a claim's numbers is told first.
-
-    Attributes
-    ----------
-    name
-        Of the measured number.
-    at
-        As much of its place as is needed; empty where there is one, or one of the claim as a whole.
-    pick
-        ``max`` or ``min``: the greatest or least number of the name at these places.
-    """
-
-    name: str
-    at: Mapping[str, Value] = field(default_factory=dict)
-    pick: Callable[..., Any] | None = None
-
-    def of(self, outcome: Outcome) -> Measured:
-        """Return the number.
-
-        Raises
-        ------
-        KeyError
-            If there is none, or more than one to choose from.
-        """
-        found = outcome.numbers(self.name, **self.at)
-        numbers = [one for one in found if isinstance(one.value, int | float)]
-        if self.pick is None:
-            exact = [one for one in numbers if one.at == self.at]
-            numbers = exact or numbers
-        if not numbers or (self.pick is None and len(numbers) > 1):
-            raise KeyError(f"{self.name} at {dict(self.at)}: {len(numbers)} numbers")
-        return self.pick(numbers, key=lambda one: one.value) if self.pick else numbers[0]
 
 
 def _no_progress(fraction: float) -> None:
-    """Report to nobody."""
+    """Ignore the progress."""
 
 
 @dataclass
 class Context:
-    """How a claim is run: small and fast or in full, with which seed, reporting to whom.
+    """Settings of a run: size, root seed, progress callback, folder for checkpoints.
 
-    ``thorough`` adds what is too heavy for the full run (never together with ``quick``).
+    ``thorough`` adds what is too expensive for the full run (never together with ``quick``).
     ``scratch`` is a folder for checkpoints of long runs (``None``: keep none). It survives an
     interruption, so that the next run of the claim goes on from there, and is removed at the end.
     """
@@ -208,30 +260,40 @@ class Context:
         """``"quick"``, ``"full"`` or ``"thorough"``."""
         return "quick" if self.quick else "thorough" if self.thorough else "full"
 
+    def choose(self, *, quick: T, full: T, thorough: T | None = None) -> T:
+        """Return the value for the current mode; ``thorough`` is ``full`` unless given."""
+        if self.quick:
+            return quick
+        return thorough if self.thorough and thorough is not None else full
+
+    def track(self, items: Iterable[T], start: float = 0.0, stop: float = 1.0) -> Iterator[T]:
+        """Iterate, and report progress from ``start`` to ``stop`` after each item."""
+        items = list(items)
+        for done, item in enumerate(items, start=1):
+            yield item
+            self.progress(start + (stop - start) * done / len(items))
+
 
 @dataclass(frozen=True, kw_only=True)
-class Words:
-    """What a claim says of itself: in its module all of it stands as literals.
+class ClaimText:
+    """What is stated, and how it is tested.
 
     Attributes
     ----------
     id
         Name on the command line, such as ``"lemma-4.1"``.
-    place
-        Where the paper says it.
-    statement
-        What it says, in one or two sentences.
-    measures
-        What is measured here, in one sentence.
+    place, statement
+        Where the paper states it, and what it states, in one or two sentences.
+    method
+        What is measured, in one sentence.
     criterion
-        What decides the verdict and where it comes from: written from the statement, before the
-        run.
-    quick_note
-        How ``--quick`` differs.
-    thorough_note
-        What ``--thorough`` adds; empty where it changes nothing.
-    depends
-        What the measurement trusts.
+        What decides the verdict and where its thresholds come from: written from the statement,
+        before the run.
+    quick_note, thorough_note
+        How ``--quick`` differs from the full run, and what ``--thorough`` adds; empty where it
+        changes nothing.
+    assumptions
+        What the measurement relies on.
     amended
         What was changed in criterion, horizon or rates after a run had been seen, and why; empty
         where nothing was.
@@ -242,37 +304,184 @@ class Words:
     id: str
     place: str
     statement: str
-    measures: str
+    method: str
     criterion: str = ""
     quick_note: str = ""
     thorough_note: str = ""
-    depends: str = ""
+    assumptions: str = ""
     amended: str = ""
     paper: Paper | None = None
 
+    def texts(self) -> dict[str, str]:
+        """Return the texts by name, such as ``"statement"``; the paper by its name."""
+        names = [entry.name for entry in fields(ClaimText) if entry.name not in ("id", "paper")]
+        paper = self.paper.name if self.paper else ""
+        return {"claim": self.id, "paper": paper} | {name: getattr(self, name) for name in names}
+
 
 @dataclass(frozen=True, kw_only=True)
-class Claim(Words):
-    """A statement of the paper that this package can check.
+class Claim(ClaimText):
+    """A statement of a paper and its test.
 
     Attributes
     ----------
-    run
-        Measures; raises only if it cannot.
+    tables
+        Layout and predicates of each table that ``measure`` returns.
+    measure
+        Runs the experiment; raises only if it cannot.
     headline
-        The number that is told first.
+        Returns the numbers of the sentence from the checked tables.
     finding
-        What was found, in one sentence of at most `FINDING` characters: written from the measured
-        numbers, so that it cannot disagree with them.
-    shares
-        Claims with the same word here look at the same cached runs and are run by one process.
+        Result in one sentence of at most `FINDING` characters: a format string over the numbers of
+        ``headline``. It must be true whatever they are: counts and numbers, no conclusions.
+    tolerance
+        Threshold behind the verdict; ``None`` where there is more than one, or none.
+    group
+        Claims of one group share cached runs and are run by one process.
     alone_if_quick
-        Whether another process runs the quick version nevertheless: where computing its share of
-        the runs again takes less than waiting for the others.
+        Whether another process runs the quick version nevertheless: where repeating its share of
+        the runs takes less than waiting for the others.
+    module
+        Module whose constant ``CLAIM`` it is; the registry fills it in.
     """
 
-    run: Callable[[Context], Outcome]
-    headline: Headline | None = None
-    finding: Callable[[Outcome], str] | None = None
-    shares: str = ""
+    tables: Mapping[str, Table]
+    measure: Callable[[Context], Measurement]
+    headline: Callable[[Mapping[str, CheckedTable]], Mapping[str, Any]]
+    finding: str
+    tolerance: float | None = None
+    group: str = ""
     alone_if_quick: bool = False
+    module: str = ""
+
+    def __reduce__(self) -> Any:
+        """Pickle a claim of the registry by its module: its predicates are often lambdas."""
+        if not self.module:
+            return super().__reduce__()
+        return _constant, (self.module, self.paper)
+
+    def run(self, context: Context) -> Result:
+        """Measure, and evaluate the predicates."""
+        return self.evaluate(self.measure(context))
+
+    def evaluate(self, measured: Measurement) -> Result:
+        """Evaluate the predicates.
+
+        Raises
+        ------
+        ValueError
+            If the tables are not the declared ones.
+        """
+        if measured.tables.keys() != self.tables.keys():
+            raise ValueError(
+                f"{self.id}: expected tables {list(self.tables)}, not {list(measured.tables)}"
+            )
+        checked = {name: table.check(measured.tables[name]) for name, table in self.tables.items()}
+        return Result(self, measured, checked)
+
+
+def _constant(module: str, paper: Paper | None) -> Claim:
+    claim: Claim = import_module(module).CLAIM
+    return replace(claim, paper=paper, module=module)
+
+
+@dataclass(frozen=True)
+class Result:
+    """A claim that was run."""
+
+    claim: Claim
+    measured: Measurement
+    tables: Mapping[str, CheckedTable]
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst verdict of the tables."""
+        order = list(Verdict)
+        return max((table.verdict for table in self.tables.values()), key=order.index)
+
+    @property
+    def headline(self) -> dict[str, Any]:
+        """The numbers of the sentence."""
+        return dict(self.claim.headline(self.tables))
+
+    @property
+    def finding(self) -> str:
+        """The result in one sentence."""
+        return self.claim.finding.format(**self.headline)
+
+    def predicates(self) -> list[dict[str, Any]]:
+        """Return each predicate: its table, whether it is strict, and its counts.
+
+        ``passed`` of ``judged`` rows satisfy it; ``failing`` is the index of those that do not.
+        """
+        rows = []
+        for name, table in self.tables.items():
+            for predicate in table.passed:
+                passed = table.passed.loc[table.judged, predicate]
+                rows.append({
+                    "table": name,
+                    "predicate": predicate,
+                    "strict": predicate in table.layout.strict,
+                    "passed": int(passed.sum()),
+                    "judged": len(passed),
+                    "failing": [place(table, label) for label in passed.index[~passed]],
+                })  # fmt: skip
+        return rows
+
+    def numbers(self) -> list[dict[str, Any]]:
+        """Return each measured number: name, label, place, value and unit."""
+        return [
+            {
+                "name": name,
+                "label": column.label,
+                "at": place(table, label),
+                "value": plain_value(value),
+                "unit": column.unit,
+                "rtol": column.rtol,
+                "atol": column.atol,
+            }
+            for table in self.tables.values()
+            for name, column in table.layout.columns.items()
+            for label, value in table.data[name].items()
+        ]
+
+    def layouts(self) -> list[dict[str, Any]]:
+        """Return each table: columns, and rows with their failing predicates."""
+        return [
+            {
+                "name": name,
+                "index": list(table.layout.index),
+                "columns": [
+                    {"name": key, **asdict(column)}
+                    for key, column in table.layout.columns.items()
+                ],
+                "rows": [
+                    {
+                        "at": place(table, label),
+                        "values": [plain_value(value) for value in values],
+                        "judged": bool(judged),
+                        "failing": [test for test, ok in zip(table.passed, passed) if not ok],
+                    }
+                    for label, values, judged, passed in zip(
+                        table.data.index,
+                        table.data.astype(object).to_numpy(),
+                        table.judged,
+                        table.passed.to_numpy(),
+                    )
+                ],
+            }
+            for name, table in self.tables.items()
+        ]  # fmt: skip
+
+
+def place(table: CheckedTable, label: Any) -> dict[str, Any]:
+    """Return an index label as a mapping from level to value."""
+    values = label if isinstance(label, tuple) else (label,)
+    levels = table.layout.index
+    return {level: plain_value(value) for level, value in zip(levels, values)}
+
+
+def plain_value(value: Any) -> Any:
+    """Return a cell as Python writes it: NaN as None, NumPy scalars as numbers."""
+    value = value.item() if hasattr(value, "item") else value
+    return None if isinstance(value, float) and math.isnan(value) else value

@@ -5,8 +5,9 @@ A number may change by as much as it is uncertain:
 * where its interval was measured (``NAME_low``, ``NAME_high`` beside ``NAME``), by as much as
   leaves each of the two inside the interval of the other; intervals alone may move while they
   overlap;
-* else by a share of its size, and by the tolerance of its claim where that is smaller than this
-  share: there the claim allows rounding alone.
+* else by a share of its size: that of its column where it is larger, and in addition by the
+  absolute change that its column allows, or by the tolerance of its claim where that is smaller
+  than the share: there the claim allows rounding alone.
 
 Wall times (unit ``s``) may be anything.
 """
@@ -61,7 +62,8 @@ def compare(
         verdicts = _verdict(old, claim), _verdict(new, claim)
         if verdicts[0] != verdicts[1]:
             changes.append(Change(claim, "verdict", *verdicts))
-        changes += _numbers(claim, old[claim], new[claim], share)
+        if "measured" in old[claim] and "measured" in new[claim]:
+            changes += _numbers(claim, old[claim], new[claim], share)
     return changes
 
 
@@ -109,6 +111,8 @@ def _agree(name: str, here: Place, there: Place, share: float, rounding: float) 
         return False
     stem = name.removesuffix(_LOW)
     intervals = [_interval(stem, side) for side in (here, there)]
+    share = max(share, here[name].get("rtol", 0.0))
+    rounding = max(rounding, here[name].get("atol", 0.0))
     if None in intervals or not (_is_number(here[name]) and _is_number(there[name])):
         return _close(here[name].get("value"), there[name].get("value"), share, rounding)
     (low, high), (other_low, other_high) = intervals  # type: ignore[misc]

@@ -35,6 +35,7 @@ from simulations.files.store import (
     write_sealed_json,
 )
 from simulations.reproduction.record import is_record
+from simulations.reproduction.tables import as_csv, csv_name
 
 _WORD = re.compile(r"[A-Za-z0-9]+(?:[-._][A-Za-z0-9]+)*")
 _CHECKPOINTS = (".npz", ".json")
@@ -94,6 +95,10 @@ class StoredReport:
     def data_path(self, figure: str) -> Path:
         """Return where the data of a figure stand."""
         return self.path / "data" / f"{_word(figure)}.nc"
+
+    def table_path(self, claim: str, table: str) -> Path:
+        """Return the path of a table's CSV file."""
+        return self.path / "data" / csv_name(_word(claim), table)
 
     def record(self, claim: str) -> dict[str, Any] | None:
         """Return the stored record of a claim.
@@ -212,7 +217,8 @@ class ReportFolder(StoredReport):
     def save(self, record: dict[str, Any], figures: Sequence[tuple[str, bytes, Any]] = ()) -> None:
         """Store one claim: pictures and data first, the record that vouches for them last.
 
-        ``figures`` are triples (name, PNG, dataset), in the order of ``record["figures"]``.
+        ``figures`` are triples (name, PNG, dataset), in the order of ``record["figures"]``. Each
+        table of the record is stored as CSV, too.
         """
         taken = {
             figure["name"]: claim
@@ -231,6 +237,9 @@ class ReportFolder(StoredReport):
             write_dataset(self.data_path(name), data)
             stored = digest_of(self.bytes_of(self.data_path(name)))
             vouched.append(figure | {"image sha256": digest_of(image), "data sha256": stored})
+        for table in record.get("tables", ()):
+            path = self.table_path(record["claim"], table["name"])
+            write_bytes(path, as_csv(table).encode())
         write_sealed_json(self._record_path(record["claim"]), record | {"figures": vouched})
         self._clear_scratch(record["claim"])
         self.write_manifest()
@@ -255,6 +264,8 @@ class ReportFolder(StoredReport):
         """Remove the record of a claim and its figures."""
         record = self.record(claim)
         remove_sealed(self._record_path(claim))
+        for table in record.get("tables", ()) if record else ():
+            remove(self.table_path(claim, table["name"]))
         for figure in record["figures"] if record else ():
             remove(self.image_path(figure["name"]))
             remove(self.data_path(figure["name"]))

@@ -1,7 +1,7 @@
 """What a claim says about the proofs of a derivation."""
 
-from simulations.reproduction.claim import Outcome
 from simulations.reproduction.measured import Measured, measured_at
+from simulations.reproduction.outcome import Outcome
 from symbolic.core.proof import Proof
 
 

@@ -42,10 +42,8 @@ def _figures(value: Any) -> bool:
 
 
 _ALWAYS: dict[str, Callable[[Any], bool]] = {
-    **dict.fromkeys(
-        ("claim", "paper", "place", "statement", "measures", "criterion", "date"), _text
-    ),
-    "depends": _text,
+    **dict.fromkeys(("claim", "paper", "place", "statement", "method", "criterion", "date"), _text),
+    "assumptions": _text,
     "quick_note": _text,
     "thorough_note": _text,
     "quick": lambda value: isinstance(value, bool),
@@ -66,7 +64,9 @@ _IF_RUN: dict[str, Callable[[Any], bool]] = {
 _ADDED: dict[str, Callable[[Any], bool]] = {
     "amended": _text,
     "finding": _text,
-    "headline": lambda value: value is None or _measured([value]),
+    "headline": lambda value: value is None or _mapping(value),
+    "predicates": lambda value: isinstance(value, list),
+    "tables": lambda value: isinstance(value, list),
 }
 _IF_FAILED: dict[str, Callable[[Any], bool]] = {"error": _text, "traceback": _text}
 

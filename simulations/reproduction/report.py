@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from simulations.files.store import write_bytes, write_json
 from simulations.reproduction.claim import Claim
 from simulations.reproduction.folder import ReportFolder
-from simulations.reproduction.tables import tables
+from simulations.reproduction.tables import csv_name, tables
 from simulations.reproduction.typeset import first_sentence, points, short, typeset
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _OPEN = 10
 
 _NOTES = (
-    ("This trusts", "depends"),
+    ("This relies on", "assumptions"),
     ("With --quick", "quick_note"),
     ("With --thorough", "thorough_note"),
 )
@@ -69,7 +69,6 @@ def render_page(
     papers = [(paper, list(chapter)) for paper, chapter in groupby(entries, key=_paper)]
     return _template().render(
         source=_in_page(folder, entries) if single_file else _beside(entries),
-        thumbnails=not single_file,
         version=folder.stamp.get("patchdyn", ""),
         notes=_notes(entries, folder.stamp),
         papers=papers,
@@ -94,11 +93,11 @@ def _template() -> jinja2.Template:
         keep_trailing_newline=True,
     )
     environment.filters |= {
-        "show": show, "brief": _brief, "verdict": _verdict, "settings": _settings, "rerun": rerun,
-        "finding": finding, "rest": _rest, "typeset": typeset, "alt": _alt,
+        "show": show, "verdict": _verdict, "settings": _settings, "rerun": rerun,
+        "finding": finding, "rest": _rest, "typeset": typeset, "alt": _alt, "short": short,
     }  # fmt: skip
     environment.globals |= {"meaning": MEANING, "trust": _NOTES, "open": _OPEN}
-    environment.globals |= {"tables": tables, "zip": zip}
+    environment.globals |= {"tables": tables, "csv_name": csv_name, "zip": zip}
     return environment.get_template("report.html")
 
 
@@ -127,6 +126,8 @@ def finding(entry: Mapping[str, Any]) -> str:
 
 def _rest(entry: Mapping[str, Any]) -> list[str]:
     """Return what a summary says beside the finding."""
+    if "predicates" in entry:
+        return []
     return [point for point in points(entry["summary"]) if point != finding(entry)]
 
 
@@ -137,7 +138,7 @@ def _alt(figure: Mapping[str, Any]) -> str:
 
 def _absent(claim: str, known: Claim | None) -> dict[str, Any]:
     """Return an entry for a claim without a record."""
-    words = ("place", "statement", "measures", "criterion", "amended")
+    words = ("place", "statement", "method", "criterion", "amended")
     entry: dict[str, Any] = {"claim": claim, "missing": True}
     entry |= {word: getattr(known, word, "") for word in words}
     return entry | {"paper": known.paper.name if known is not None and known.paper else ""}
@@ -201,11 +202,6 @@ def show(value: Any) -> str:
         between = "; " if any(isinstance(entry, Mapping | list) for entry in value) else ", "
         return between.join(show(entry) for entry in value)
     return str(value)
-
-
-def _brief(value: Any) -> str:
-    """Return a number in the digits that are read."""
-    return f"{value:.3g}" if isinstance(value, float) else show(value)
 
 
 def _provenance(entries: Iterable[Mapping[str, Any]], stamp: Mapping[str, str]) -> dict[str, Any]:

@@ -13,8 +13,9 @@ from typing import Any
 
 from simulations.display import Display
 from simulations.files.as_json import plain
-from simulations.reproduction.claim import Claim, Context, Figure, Outcome, Verdict
+from simulations.reproduction.claim import Claim, Context, Figure, Result, SkipClaim, Verdict
 from simulations.reproduction.folder import ReportFolder
+from simulations.reproduction.outcome import Outcome
 from simulations.reproduction.record import without_folders
 from simulations.reproduction.report import write_report
 from simulations.reproduction.workers import measure_side_by_side
@@ -23,7 +24,7 @@ DPI = 160
 
 
 @dataclass
-class Result:
+class Ended:
     """How a run of claims ended."""
 
     finished: list[str] = field(default_factory=list)
@@ -42,7 +43,7 @@ def reproduce(
     force: bool = False,
     workers: int = 1,
     single_file: bool = False,
-) -> Result:
+) -> Ended:
     """Run the claims that the folder does not contain yet, then write the report.
 
     Each claim is stored as soon as it is finished. A claim that raises is recorded as failed to run
@@ -93,7 +94,7 @@ class _Run:
         self.folder, self.display, self.known, self.total = folder, display, known, total
         self.single_file = single_file
         self.settings = settings
-        self.result = Result()
+        self.result = Ended()
 
     def write(self) -> None:
         """Write the report as far as it is known."""
@@ -159,9 +160,11 @@ def measure(
         warnings.simplefilter("default", UserWarning)
         warnings.simplefilter("default", RuntimeWarning)
         try:
-            outcome = claim.run(context)
-            record.update(_findings(claim, outcome))
-            figures = [_drawn(figure, record) for figure in outcome.figures]
+            result = claim.run(context)
+            record.update(_findings(claim, result))
+            figures = [_drawn(figure, record) for figure in _figures(result)]
+        except SkipClaim as reason:
+            record |= _skipped(str(reason))
         except Exception as failure:
             figures = []
             record |= _failure(f"{type(failure).__name__}: {failure}", traceback.format_exc())
@@ -172,18 +175,9 @@ def measure(
 
 def _blank(claim: Claim, context: Context, stamp: dict[str, str]) -> dict[str, Any]:
     return {
-        "claim": claim.id,
-        "paper": claim.paper.name if claim.paper else "",
-        "place": claim.place,
-        "statement": claim.statement,
-        "measures": claim.measures,
-        "criterion": claim.criterion,
-        "depends": claim.depends,
-        "amended": claim.amended,
+        **claim.texts(),
         "quick": context.quick,
-        "quick_note": claim.quick_note,
         "thorough": context.thorough,
-        "thorough_note": claim.thorough_note,
         "seed": context.seed,
         "provenance": stamp,
     }
@@ -199,29 +193,64 @@ def _closing(seconds: float, messages: list[str]) -> dict[str, Any]:
     return {"warnings": messages, "seconds": round(seconds, 3), "date": now}
 
 
-def _findings(claim: Claim, outcome: Outcome) -> dict[str, Any]:
-    measured = outcome.verdict is not Verdict.SKIPPED
-    return plain(
+def _findings(claim: Claim, result: Result | Outcome) -> dict[str, Any]:
+    drawn = [
         {
-            "verdict": outcome.verdict,
-            "measured": outcome.measured,
-            "tolerance": outcome.tolerance,
-            "parameters": outcome.parameters,
-            "summary": outcome.summary,
-            "finding": claim.finding(outcome) if claim.finding and measured else "",
-            "headline": claim.headline.of(outcome) if claim.headline and measured else None,
-            "figures": [
-                {
-                    "name": figure.name,
-                    "title": figure.title,
-                    "caption": figure.caption,
-                    "image": f"figures/{figure.name}.png",
-                    "data": f"data/{figure.name}.nc",
-                }
-                for figure in outcome.figures
-            ],
+            "name": figure.name,
+            "title": figure.title,
+            "caption": figure.caption,
+            "image": f"figures/{figure.name}.png",
+            "data": f"data/{figure.name}.nc",
         }
-    )
+        for figure in _figures(result)
+    ]
+    values = _of_outcome(claim, result) if isinstance(result, Outcome) else _of(result)
+    return {**plain(values), "figures": drawn}
+
+
+def _figures(result: Result | Outcome) -> tuple[Figure, ...]:
+    return result.figures if isinstance(result, Outcome) else result.measured.figures
+
+
+def _skipped(reason: str) -> dict[str, Any]:
+    return {
+        "verdict": Verdict.SKIPPED,
+        "finding": reason,
+        "summary": reason,
+        "measured": [],
+        "tolerance": None,
+        "parameters": {},
+        "figures": [],
+    }
+
+
+def _of(result: Result) -> dict[str, Any]:
+    predicates = result.predicates()
+    return {
+        "verdict": result.verdict,
+        "finding": result.finding,
+        "headline": result.headline,
+        "summary": "; ".join(
+            f"{test['predicate']}: {test['passed']} of {test['judged']}" for test in predicates
+        ),
+        "predicates": predicates,
+        "measured": result.numbers(),
+        "tables": result.layouts(),
+        "tolerance": result.claim.tolerance,
+        "parameters": result.measured.settings,
+    }
+
+
+def _of_outcome(claim: Any, outcome: Outcome) -> dict[str, Any]:
+    measured = outcome.verdict is not Verdict.SKIPPED
+    return {
+        "verdict": outcome.verdict,
+        "measured": outcome.measured,
+        "tolerance": outcome.tolerance,
+        "parameters": outcome.parameters,
+        "summary": outcome.summary,
+        "finding": claim.finding(outcome) if claim.finding and measured else "",
+    }
 
 
 def _drawn(figure: Figure, record: dict[str, Any]) -> tuple[str, bytes, Any]:

@@ -1,6 +1,9 @@
 """Measured numbers as tables: a row for each problem, a column for each quantity."""
 
+import csv
+import io
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -54,3 +57,17 @@ def tables(measured: Sequence[Mapping[str, Any]]) -> list[Table]:
         rows = tuple((at, tuple(of[n].get("value") for n in names)) for at, of in members)
         found.append(Table(columns, rows))
     return found
+
+
+def csv_name(claim: str, table: str) -> str:
+    """Return the file name of a claim's table."""
+    return f"{claim}-{re.sub('[^A-Za-z0-9]+', '-', table)}.csv"
+
+
+def as_csv(table: Mapping[str, Any]) -> str:
+    """Return a table of a record as CSV; a missing number is empty."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*table["index"], *(column["name"] for column in table["columns"])])
+    writer.writerows([*row["at"].values(), *row["values"]] for row in table["rows"])
+    return text.getvalue()

@@ -1,6 +1,6 @@
 """Claims measured side by side, in processes of their own.
 
-Claims that share computed runs (`Claim.shares`) go to the same process one after the other, so that
+Claims that share computed runs (`Claim.group`) go to the same process one after the other, so that
 nothing is computed twice; a quick one may prefer not to wait (`Claim.alone_if_quick`). What a claim
 returns does not depend on the number of processes: it depends on its own seed only.
 """
@@ -39,8 +39,8 @@ def grouped(claims: Sequence[Claim], *, quick: bool) -> list[list[Claim]]:
     """
     groups: dict[str, list[Claim]] = {}
     for claim in claims:
-        alone = not claim.shares or (quick and claim.alone_if_quick)
-        groups.setdefault(claim.id if alone else claim.shares, []).append(claim)
+        alone = not claim.group or (quick and claim.alone_if_quick)
+        groups.setdefault(claim.id if alone else claim.group, []).append(claim)
     return sorted(groups.values(), key=lambda group: -len(group))
 
 

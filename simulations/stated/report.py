@@ -1,5 +1,7 @@
 """What a file states, as claims of a report: its reduction, and each of its conjectures."""
 
+import math
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -7,8 +9,16 @@ import xarray
 
 from simulations.falsify import falsify
 from simulations.figures import one_run, report_figure
-from simulations.reproduction.claim import Claim, Context, Figure, Outcome, Paper, Verdict
-from simulations.reproduction.measured import measured_at
+from simulations.reproduction.claim import (
+    CheckedTable,
+    Claim,
+    Column,
+    Context,
+    Figure,
+    Measurement,
+    Paper,
+    Table,
+)
 from simulations.stated.findings import AGREES, examine
 from simulations.stated.theory import StatedTheory
 from simulations.theory import Theory
@@ -26,10 +36,17 @@ def claims_of(theory: Theory) -> tuple[Claim, ...]:
         id=f"{name}-reduction",
         place="the whole statement",
         statement="Descent keeps the orbits of the symmetry group equal, for all sizes.",
-        measures="Loss and gradient of the derived reduction against the full model, small sizes.",
+        method="Loss and gradient of the derived reduction against the full model, small sizes.",
         criterion=f"Exact: rounding alone is allowed, {AGREES:g} of the largest gradient entry.",
-        run=partial(_reduction, theory),
-        depends="the dense reading of the same file",
+        tables={"reduction": REDUCTION},
+        measure=partial(_reduction, theory),
+        headline=_sizes,
+        finding=(
+            "{order_parameters} order parameters; reduced and full model differ by "
+            "{difference:.1e} of the largest entry."
+        ),
+        tolerance=AGREES,
+        assumptions="the dense reading of the same file",
         paper=paper,
     )
     conjectures = (
@@ -37,10 +54,13 @@ def claims_of(theory: Theory) -> tuple[Claim, ...]:
             id=f"{name}-conjecture-{number}",
             place="claims of the file",
             statement=text,
-            measures="A search for a problem whose flow violates it.",
+            method="A search for a problem whose flow violates it.",
             criterion="It fails where a violation exceeds its numerical error; else nothing speaks "
             "against it, which proves nothing.",
-            run=partial(_conjecture, theory, text),
+            tables={"search": SEARCH},
+            measure=partial(_conjecture, theory, text),
+            headline=_searched,
+            finding="{tried} problems tried: {result}.",
             quick_note=f"{QUICK_BUDGET:g} seconds instead of {BUDGET:g}",
             paper=paper,
         )
@@ -49,25 +69,58 @@ def claims_of(theory: Theory) -> tuple[Claim, ...]:
     return reduction, *conjectures
 
 
-def _reduction(theory: StatedTheory, context: Context) -> Outcome:
-    found = examine(theory.stated)
-    worst, around = max(found.check.difference, found.check.spread), found.manifold
-    conserved = "; ".join(found.conserved) or "nothing linear or quadratic"
-    return Outcome(
-        Verdict.HOLDS if found.agrees else Verdict.FAILS,
-        measured_at(
-            dict(found.check.at),
-            ("order_parameters", "order parameters", len(found.order_parameters)),
-            ("difference", "largest difference from the full model, relative", float(worst)),
-            ("discovered", "values that move, from the gradient alone", around.discovered),
-            ("growth", "rate at which the manifold repels at the start", around.growth),
-            ("conserved", "what the flow conserves there", conserved),
-        ),
-        AGREES, dict(found.check.at),
-        f"{len(found.order_parameters)} order parameters; reduced and full model differ by "
-        f"{worst:.1e} of the largest entry; conserved: {conserved}.",
-        (_one_run(theory),),
-    )  # fmt: skip
+REDUCTION = Table(
+    index=(),
+    columns={
+        "order_parameters": Column("order parameters"),
+        "difference": Column("largest difference from the full model, relative", atol=AGREES),
+        "agrees": Column("values that move are the orbits, from the gradient alone"),
+        "discovered": Column("values that move, from the gradient alone"),
+        "growth": Column("rate at which the manifold repels at the start"),
+        "conserved": Column("what the flow conserves there"),
+    },
+    strict={
+        "the reduction is the full model up to rounding": lambda t: t.difference <= AGREES,
+        "each orbit has one value": lambda t: t.agrees,
+    },
+)
+SEARCH = Table(
+    index=(),
+    columns={
+        "tried": Column("problems tried"),
+        "violation": Column("violation", missing="none found"),
+        "error": Column("numerical error of the violation"),
+    },
+    strict={"no violation exceeds its numerical error": lambda t: t.violation.isna()},
+    predicates={"a problem was tried": lambda t: t.tried > 0},
+)
+
+
+def _sizes(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
+    return dict(tables["reduction"].data.iloc[0])
+
+
+def _searched(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
+    row = tables["search"].data.iloc[0]
+    found = row.violation == row.violation
+    return {
+        "tried": row.tried,
+        "result": f"violated by {row.violation:.3g}" if found else "none violates it",
+    }
+
+
+def _reduction(theory: StatedTheory, context: Context) -> Measurement:
+    findings = examine(theory.stated)
+    row = {
+        "order_parameters": len(findings.order_parameters),
+        "difference": max(findings.check.difference, findings.check.spread),
+        "agrees": findings.agrees,
+        "discovered": findings.manifold.discovered,
+        "growth": findings.manifold.growth,
+        "conserved": "; ".join(findings.conserved) or "nothing linear or quadratic",
+    }
+    settings = dict(findings.check.at)
+    return Measurement({"reduction": REDUCTION.frame([row])}, settings, (_one_run(theory),))
 
 
 def _one_run(theory: StatedTheory) -> Figure:
@@ -85,22 +138,19 @@ def _one_run(theory: StatedTheory) -> Figure:
     )  # fmt: skip
 
 
-def _conjecture(theory: StatedTheory, text: str, context: Context) -> Outcome:
+def _conjecture(theory: StatedTheory, text: str, context: Context) -> Measurement:
     budget = QUICK_BUDGET if context.quick else BUDGET
     report = falsify(
-        text, system=theory, budget=budget, seed=context.seed, horizon=theory.horizon,
+        text,
+        system=theory,
+        budget=budget,
+        seed=context.seed,
+        horizon=theory.horizon,
         progress=lambda fraction, _: context.progress(min(fraction, 1.0)),
-    )  # fmt: skip
-    where: dict[str, Any] = {}
-    rows: list[Any] = [("tried", "problems tried", report.tried)]
-    summary = f"Not falsified in {report.tried} problems."
-    if report.counterexample is not None:
-        trial = report.counterexample
-        where = dict(trial.case.problem.values)
-        rows += [("violation", "by how much it is violated", float(trial.violation)),
-                 ("error", "numerical error of that", float(trial.bound))]  # fmt: skip
-        summary = f"Violated by {trial.violation:.3g}: {report.command}"
-    return Outcome(
-        Verdict.FAILS if report.falsified else Verdict.HOLDS,
-        measured_at(where, *rows), None, {"budget": budget}, summary,
-    )  # fmt: skip
+    )
+    settings: dict[str, Any] = {"budget": budget}
+    row = {"tried": report.tried, "violation": math.nan, "error": math.nan}
+    if (trial := report.counterexample) is not None:
+        row |= {"violation": float(trial.violation), "error": float(trial.bound)}
+        settings |= {"problem": dict(trial.case.problem.values), "rerun": report.command}
+    return Measurement({"search": SEARCH.frame([row])}, settings)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import wraps
 from importlib.util import find_spec
 
-from simulations.reproduction.claim import Context, Outcome, Verdict
+from simulations.reproduction.outcome import Context, Outcome, Verdict
 from simulations.vision import INSTALL
 
 _NEEDED = ("jax", "sklearn", "skimage", "mlxtend")

@@ -2,13 +2,21 @@
 
 import copy
 import warnings
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
 import xarray
 
-from simulations.reproduction.claim import Claim, Context, Figure, Headline, Outcome, Verdict
-from simulations.reproduction.measured import measured_at
+from simulations.reproduction.claim import (
+    Claim,
+    Column,
+    Context,
+    Figure,
+    Measurement,
+    Table,
+    Verdict,
+)
 
 
 def figure(name: str = "line") -> Figure:
@@ -20,19 +28,18 @@ def figure(name: str = "line") -> Figure:
     return Figure(name, "A <line>", "What & how.", draw, data, size=(3.0, 2.0))
 
 
+VALUES = {"worst": np.float64(1e-12), "T1": float("nan"), "n": 3, "ok": True}
+
+
 class Counter:
-    """A run function that counts its calls and does what it is told."""
+    """A function that measures, counts its calls, and raises or warns if required."""
 
-    def __init__(
-        self, figures=(), verdict=Verdict.HOLDS, error=None, measured=None, warning=None, **words
-    ):
-        self.calls, self.words = 0, words
-        self.figures, self.verdict, self.error, self.warning = figures, verdict, error, warning
-        values = {"worst": np.float64(1e-12), "T1": float("nan"), "n": 3, "ok": True}
-        rows = [(name, f"the {name}", value) for name, value in (values | (measured or {})).items()]
-        self.measured = measured_at({"D": 16, "qD": 2.0}, *rows)
+    def __init__(self, layout: Table, values, figures=(), error=None, warning=None):
+        self.calls = 0
+        self.layout, self.values, self.figures = layout, values, figures
+        self.error, self.warning = error, warning
 
-    def __call__(self, context: Context) -> Outcome:
+    def __call__(self, context: Context) -> Measurement:
         self.calls += 1
         self.context = context
         context.progress(0.5)
@@ -40,48 +47,56 @@ class Counter:
             warnings.warn(self.warning, UserWarning, stacklevel=1)
         if self.error is not None:
             raise self.error
-        return Outcome(
-            self.verdict,
-            self.measured,
-            1e-11,
+        return Measurement(
+            {"numbers": self.layout.frame([{"D": 16, "qD": 2.0, **self.values}])},
             {"problem": {"D": 16, "q": 0.125}, "state": np.zeros(2)},
-            self.words.get("summary", "The worst difference is 1e-12 < 1e-11."),
             tuple(self.figures),
         )
 
 
-class Says:
-    """A finding that was written before."""
+def _small(holds: bool, t):
+    return (t.worst < 1e-11) & holds
 
-    def __init__(self, words: str) -> None:
-        self.words = words
 
-    def __call__(self, outcome: Outcome) -> str:
-        return self.words
+def _values(tables):
+    return tables["numbers"].data.iloc[0].to_dict()
 
 
 def claim(
-    name: str, *, finding: str = "", headline: Headline | None = None, amended: str = "", **options
-) -> Claim:
+    name: str, *, verdict=Verdict.HOLDS, measured=None, finding="The worst of {n} is {worst:.0e}.",
+    amended: str = "", **options,
+) -> Claim:  # fmt: skip
+    values = VALUES | (measured or {})
+    small = {"the worst is small": partial(_small, verdict is Verdict.HOLDS)}
+    layout = Table(
+        ("D", "qD"),
+        {name: Column(f"the {name}", missing="never") for name in values},
+        strict=small if verdict is Verdict.FAILS else {},
+        predicates=small if verdict is not Verdict.FAILS else {},
+    )
     return Claim(
         id=name,
         place=f"Place of {name}",
         statement=f"The statement of {name}: a < b & c.",
-        measures=f"What {name} measures.",
-        run=Counter(**options),
+        method=f"What {name} measures.",
         quick_note="smaller",
-        depends="nothing",
+        assumptions="nothing",
         amended=amended,
-        headline=headline,
-        finding=Says(finding) if finding else None,
-    )
+        tables={"numbers": layout},
+        measure=Counter(layout, values, **options),
+        headline=_values,
+        finding=finding,
+        tolerance=1e-11,
+    )  # fmt: skip
 
 
 def fake_registry(*claims: Claim) -> SimpleNamespace:
     """What stands in for the module ``simulations.reproduction.registry``."""
     known = {claim.id: claim for claim in claims}
     return SimpleNamespace(
-        claim_ids=lambda extra=None: tuple(known), load=known.__getitem__, words=known.__getitem__
+        claim_ids=lambda extra=None: tuple(known),
+        load=known.__getitem__,
+        texts=lambda claim_id: {**known[claim_id].texts(), "title": ""},
     )
 
 

@@ -6,8 +6,9 @@ from dataclasses import replace
 from functools import cache
 
 from simulations.files.as_json import plain
-from simulations.reproduction.claim import FINDING, Claim, Context, Figure, Outcome
+from simulations.reproduction.claim import FINDING, Context, Figure, Result
 from simulations.reproduction.measured import Measured
+from simulations.reproduction.outcome import Claim, Outcome
 from simulations.reproduction.registry import load
 
 
@@ -50,8 +51,8 @@ def assert_complete(claim_id: str) -> None:
     """Assert that a claim says all that the report shows, in numbers that can be stored."""
     claim, found = load(claim_id), outcome(claim_id)
     assert claim.statement.endswith(".")
-    assert claim.measures.endswith(".")
-    assert claim.depends
+    assert claim.method.endswith(".")
+    assert claim.assumptions
     assert claim.quick_note
     assert found.summary.endswith(".")
     assert len(found.measured) >= 3
@@ -61,3 +62,9 @@ def assert_complete(claim_id: str) -> None:
             assert isinstance(value, bool | int | float | str)
             assert not isinstance(value, float) or math.isfinite(value)
     assert plain(found.parameters)
+
+
+@cache
+def result(claim_id: str) -> Result:
+    """Return the result of a quick run."""
+    return load(claim_id).run(Context(quick=True))

@@ -164,7 +164,7 @@ class TestDamage:
         stored.write_text(stored.read_text().replace('"holds"', '"fails"'))
         one = claim("one", figures=[figure()])
         assert run(report, [one])[0]["verdict"] == "holds"
-        assert one.run.calls == 1
+        assert one.measure.calls == 1
 
     @pytest.mark.parametrize("file", ["figures/line.png", "data/line.nc"])
     def test_edited_figure_is_measured_again(self, report, file):
@@ -173,7 +173,7 @@ class TestDamage:
         (report / file).write_bytes(content)
         one = claim("one", figures=[figure()])
         run(report, [one])
-        assert one.run.calls == 1
+        assert one.measure.calls == 1
 
     def test_every_flipped_bit_is_refused_before_it_is_parsed(self, tmp_path, monkeypatch):
         path = tmp_path / "a.nc"

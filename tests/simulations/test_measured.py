@@ -2,8 +2,8 @@
 
 import pytest
 
-from simulations.reproduction.claim import Outcome, Verdict
 from simulations.reproduction.measured import Measured, measured_at, spread
+from simulations.reproduction.outcome import Outcome, Verdict
 
 
 def outcome(*measured):

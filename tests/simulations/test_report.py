@@ -9,10 +9,8 @@ import pytest
 
 from simulations.display import PlainDisplay
 from simulations.files.store import StoreError
-from simulations.reproduction.claim import Context, Headline, Outcome, Verdict
+from simulations.reproduction.claim import Context, Verdict
 from simulations.reproduction.folder import ReportFolder
-from simulations.reproduction.measured import measured_at
-from simulations.reproduction.record import is_record
 from simulations.reproduction.registry import claim_ids, load
 from simulations.reproduction.report import MEANING, rerun, show, write_report
 from simulations.reproduction.run import measure, reproduce
@@ -99,7 +97,7 @@ class TestPage:
 
     def test_figures_are_told_to_those_who_do_not_see_them(self, page):
         alts = [found["alt"] for tag, found in page.attributes if tag == "img"]
-        assert alts == ["", "A <line>. What & how."]  # the first is a link to the second
+        assert alts == ["A <line>. What & how."]
 
     def test_headings_are_in_order(self, page):
         levels = [int(tag[1]) for tag, _ in page.attributes if re.fullmatch(r"h\d", tag)]
@@ -136,7 +134,7 @@ class TestPage:
         for words in (
             "The statement of one: a<b & c.",
             "What one measures.",
-            "The worst difference is 10−12<10−11.",
+            "The worst of 3 is 10−12.",
             "1e-12",
             "tolerance",
             "D = 16, q = 0.125",
@@ -179,11 +177,10 @@ class TestFindings:
         reproduce([claim("one", **words)], folder, PlainDisplay(io.StringIO()))
         return (tmp_path / "report.html").read_text(encoding="utf-8")
 
-    def test_what_the_claim_calls_its_finding(self, tmp_path):
-        text = self.page_of(tmp_path, finding="It is 3.", summary="Many things. It is so (1; 2).")
+    def test_sentence_stands_in_row_and_section(self, tmp_path):
+        text = self.page_of(tmp_path, finding="It is {n}.")
         assert text.count('<p class="found">It is 3.</p>') == 1
         assert "<td>It is 3.</td>" in text
-        assert re.findall(r"<li>(.*?)</li>", text)[-2:] == ["Many things.", "It is so (1; 2)."]
 
     def test_a_criterion_changed_after_a_run_says_so_in_row_and_section(self, tmp_path):
         text = self.page_of(tmp_path, finding="It is 3.", amended="Was 2 & is 3.")
@@ -192,92 +189,33 @@ class TestFindings:
         assert "<strong>Changed after a run:</strong> Was 2 &amp; is 3.</p>" in text
         assert "Changed after" not in self.page_of(tmp_path / "other", finding="It is 3.")
 
-    def test_else_the_first_sentence_of_its_summary(self, tmp_path):
-        text = self.page_of(tmp_path, summary="Errs at 0.5 (it; us); not beyond. The rest; or so.")
-        assert "<td>Errs at 0.5 (it; us); not beyond.</td>" in text
-        assert "<li>The rest; or so.</li>" in text
-
-    def test_a_record_of_before_findings_is_read(self, tmp_path):
-        record, _ = measure(claim("one"), Context(quick=True), stamp=STAMP)
-        assert record["finding"] == ""
-        assert record["headline"] is None
-        assert is_record(record)
-        added = ("finding", "headline", "amended")
-        old = {key: value for key, value in record.items() if key not in added}
-        assert is_record(old)
-        assert not is_record(record | {"finding": 3})
-        assert not is_record(record | {"headline": 3})
-
-    def test_statement_figure_headline_finding_numbers(self, tmp_path):
-        words = {
-            "finding": "It is 3.",
-            "headline": Headline("worst", {"D": 16}),
-            "figures": [figure()],
-        }
-        text = self.page_of(tmp_path, **words)
+    def test_statement_figure_finding_predicates_numbers(self, tmp_path):
+        text = self.page_of(tmp_path, finding="It is {n}.", figures=[figure()])
         section = text[text.index('id="one"') :]
-        told = (
+        parts = (
             "<blockquote>",
             "<figure>",
-            '<p class="headline"><span class="value">1e-12</span> the worst <span',
             '<p class="found">It is 3.</p>',
+            "the worst is small",
             "Measured numbers",
         )
-        places = [section.index(one) for one in told]
+        places = [section.index(part) for part in parts]
         assert places == sorted(places)
 
-    def test_a_headline_is_shown_in_three_digits(self, tmp_path):
-        headline = Headline("share", {"D": 16})
-        text = self.page_of(tmp_path, headline=headline, measured={"share": 0.12345})
-        assert '<span class="value">0.123</span> the share' in text
+    def test_a_failing_row_is_marked_with_its_predicate(self, tmp_path):
+        text = self.page_of(tmp_path, verdict=Verdict.FAILS)
+        assert "0 of 1; not D = 16, qD = 2</td>" in text
+        assert re.search(r'<tr class="bad">.*<td>the worst is small</td></tr>', text)
+        assert "Not satisfied" not in self.page_of(tmp_path / "other")
 
-    def test_a_claim_without_its_headline_fails_to_run(self):
-        record, _ = measure(claim("one", headline=Headline("absent")), Context(True), stamp=STAMP)
-        assert "absent" in record["error"]
+    def test_a_missing_number_is_written_in_words(self, tmp_path):
+        assert '<td class="number">never</td>' in self.page_of(tmp_path)
 
-    def test_what_was_skipped_has_no_headline(self):
-        skipped = claim("one", verdict=Verdict.SKIPPED, headline=Headline("absent"), finding="It.")
-        record, _ = measure(skipped, Context(quick=True), stamp=STAMP)
-        assert record["headline"] is None
-        assert record["finding"] == ""
-
-    @pytest.mark.parametrize("name", claim_ids())
-    def test_every_claim_has_both(self, name):
-        """What they tell is tested where the claims are run (`tests.simulations.quick`)."""
-        real = load(name)
-        assert isinstance(real.headline, Headline)
-        assert real.finding is not None
-        assert real.finding.__module__ == real.run.__module__
-
-
-class TestHeadline:
-    OUTCOME = Outcome(
-        Verdict.HOLDS,
-        [
-            *measured_at({}, ("all", "all", 4)),
-            *measured_at({"D": 8}, ("e", "the e", 2.0), ("all", "all", 1)),
-            *measured_at({"D": 9}, ("e", "the e", -3.0), ("word", "a word", "never")),
-        ],
-        None,
-        {},
-        "It is.",
-    )
-
-    def test_picks_one_number(self):
-        assert Headline("all").of(self.OUTCOME).value == 4
-        assert Headline("e", {"D": 8}).of(self.OUTCOME).value == 2.0
-        assert Headline("e", pick=min).of(self.OUTCOME).at == {"D": 9}
-        assert Headline("e", pick=max).of(self.OUTCOME).at == {"D": 8}
-
-    @pytest.mark.parametrize("name", ["e", "word", "absent"])
-    def test_refuses_to_choose(self, name):
-        with pytest.raises(KeyError, match=name):
-            Headline(name).of(self.OUTCOME)
-
-    def test_values_are_numbers(self):
-        assert self.OUTCOME.values("e") == [2.0, -3.0]
-        with pytest.raises(KeyError, match="word"):
-            self.OUTCOME.values("word")
+    def test_each_table_is_stored_as_csv(self, tmp_path):
+        text = self.page_of(tmp_path)
+        assert "data/one-numbers.csv" in text
+        stored = (tmp_path / "data" / "one-numbers.csv").read_text()
+        assert stored == "D,qD,worst,T1,n,ok\n16,2.0,1e-12,,3,True\n"
 
 
 @pytest.mark.parametrize(
@@ -325,15 +263,16 @@ class TestNumbers:
         (table,) = tables(measured)
         assert table.rows == tuple(({"D": D}, (D + 1,)) for D in range(100))
 
-    def test_long_ones_are_folded(self, tmp_path):
-        few = {f"n{number}": number for number in range(6)}
-        more = few | {"n6": 6}
-        folder = ReportFolder(tmp_path, STAMP, ["few", "more"])
-        claims = [claim("few", measured=few), claim("more", measured=more)]
-        reproduce(claims, folder, PlainDisplay(io.StringIO()), quick=True)
+    def test_long_tables_are_folded_and_shown_in_full(self, tmp_path):
+        record, _ = measure(claim("one"), Context(quick=True), stamp=STAMP)
+        record["tables"][0]["rows"] *= 30
+        folder = ReportFolder(tmp_path, STAMP, ["one", "two"])
+        folder.save(record)
+        folder.save(measure(claim("two"), Context(quick=True), stamp=STAMP)[0])
+        write_report(folder, {})
         text = (tmp_path / "report.html").read_text(encoding="utf-8")
-        folds = re.findall(r"<details( open)?><summary>Measured numbers \((\d+)\)", text)
-        assert folds == [(" open", "10"), ("", "11")]
+        assert re.findall(r"<details( open)?><summary>Measured numbers", text) == ["", " open"]
+        assert text.count('<th scope="row">16</th>') == 31
 
 
 class TestTypesetting:

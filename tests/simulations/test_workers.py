@@ -10,9 +10,9 @@ from dataclasses import replace
 import pytest
 
 from simulations.display import PlainDisplay
-from simulations.reproduction.claim import Claim, Context, Outcome, Verdict
 from simulations.reproduction.folder import ReportFolder
 from simulations.reproduction.measured import measured_at
+from simulations.reproduction.outcome import Claim, Context, Outcome, Verdict
 from simulations.reproduction.run import reproduce
 from simulations.reproduction.workers import grouped
 
@@ -43,7 +43,7 @@ def interrupt_parent(context: Context) -> Outcome:
 
 def named(name: str, run=tell_process, shares: str = "") -> Claim:
     return Claim(
-        id=name, place="place", statement="statement", measures="measures", run=run, shares=shares
+        id=name, place="place", statement="statement", method="method", run=run, group=shares
     )
 
 

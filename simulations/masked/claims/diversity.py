@@ -14,8 +14,8 @@ from dynamics.masked.diversity import attention_diversity
 from simulations.figures import report_figure
 from simulations.masked import runs
 from simulations.masked.figures import diversity as masked_diversity
-from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import Measured, measured_at
+from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
 
 SIDE, TOP = 14, 10  # the grid of ViT-B/16, and the keys per query of the paper
 SEEDS = 10  # of ties and masks
@@ -222,7 +222,7 @@ CLAIM = Claim(
         "Masked image models attend to diverse, localized areas, while a low attention diversity "
         "metric shows a collapsed, global pattern: queries that look at the same region."
     ),
-    measures=(
+    method=(
         "The metric on maps of trained masked models (gradient flow of every query of a 14 x 14 "
         "grid with two clusters, images unmasked and half masked), of uniform attention to the own "
         "or to the global area, of the best positional attention and of the untrained model, and "
@@ -242,6 +242,6 @@ CLAIM = Claim(
     finding=_finding,
     run=run,
     quick_note="one layout of the areas instead of five",
-    depends="the mean-field limit for training; random order of equal weights",
-    shares="masked",
+    assumptions="the mean-field limit for training; random order of equal weights",
+    group="masked",
 )

@@ -8,8 +8,8 @@ from simulations.masked import runs
 from simulations.masked.data import speeds as masked_speeds_data
 from simulations.masked.figures import speeds as masked_speeds
 from simulations.masked.runs import Speeds
-from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import measured_at
+from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.proofs import decided, share_decided
 from symbolic.masked import lemma_5_1
 
@@ -135,7 +135,7 @@ CLAIM = Claim(
         "The feature-position correlation of p's own area moves by alpha_{p->v_n} >= 0; that of "
         "the global area, for p in a local one, decreases monotonically; others have either sign."
     ),
-    measures=(
+    method=(
         "Exact identities between the raw loss of small models (all masks, clusters and patches) "
         "and the lemma's form in areas, the gradient of the d x d model at random states, and the "
         "signs along gradient flows of large problems and of random small ones, all masks."
@@ -152,6 +152,8 @@ CLAIM = Claim(
     finding=_finding,
     run=run,
     quick_note="the two smaller exact models, 15 random states and 10 random problems, not 60 each",
-    depends="exact rational arithmetic; the d x d model, which shares no code with the reduced one",
-    shares="masked",
+    assumptions=(
+        "exact rational arithmetic; the d x d model, which shares no code with the reduced one"
+    ),
+    group="masked",
 )

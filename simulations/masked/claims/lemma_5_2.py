@@ -10,8 +10,8 @@ from simulations.masked import runs
 from simulations.masked.data import speeds as masked_speeds_data
 from simulations.masked.figures import speeds as masked_speeds
 from simulations.masked.runs import Speeds
-from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import measured_at
+from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.proofs import decided, share_decided
 from symbolic.masked import lemma_5_2
 
@@ -105,7 +105,7 @@ CLAIM = Claim(
         "ones; projected on an area their gradient is smaller in magnitude than that of the "
         "feature-position correlation."
     ),
-    measures=(
+    method=(
         "Exact identities between the raw loss of small models and the lemma's form in areas, the "
         "sum over q, the gradient of the d x d model at random states, and the ratio of the speeds "
         "along gradient flows."
@@ -121,6 +121,8 @@ CLAIM = Claim(
     finding=_finding,
     run=run,
     quick_note="the two smaller exact models, 15 random states instead of 60",
-    depends="exact rational arithmetic; the d x d model, which shares no code with the reduced one",
-    shares="masked",
+    assumptions=(
+        "exact rational arithmetic; the d x d model, which shares no code with the reduced one"
+    ),
+    group="masked",
 )

@@ -10,8 +10,8 @@ from simulations.figures import report_figure
 from simulations.masked import runs
 from simulations.masked.data import course as masked_course_data
 from simulations.masked.figures import course as masked_course
-from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import Measured, measured_at
+from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
 
 #: Largest other correlation over Phi_n when p has learned.
 CLOSE_TO_ZERO = 0.1
@@ -122,7 +122,7 @@ CLAIM = Claim(
         "With a negative information gap, and for every patch in a global area, the increase of "
         "Phi_{p->v_n} dominates throughout the training; all other correlations stay close to 0."
     ),
-    measures=(
+    method=(
         "Speeds and sizes of all correlations until p has learned, for local patches with a "
         "negative gap and patches in global areas, P = 10^6 to 10^12."
     ),
@@ -136,6 +136,6 @@ CLAIM = Claim(
     finding=_finding,
     run=run,
     quick_note="P = 10^6 only",
-    depends="the mean-field limit, whose error is estimated along the run",
-    shares="masked",
+    assumptions="the mean-field limit, whose error is estimated along the run",
+    group="masked",
 )

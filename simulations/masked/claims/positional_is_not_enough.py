@@ -12,8 +12,8 @@ from dynamics.masked.best_positional_attention import best, quadratic
 from simulations.figures import report_figure
 from simulations.masked import runs
 from simulations.masked.figures import positional as masked_positional
-from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import Measured, measured_at
+from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
 
 #: Duality gap of the best positional attention, relative to its loss.
 GAP = 1e-6
@@ -281,7 +281,7 @@ CLAIM = Claim(
         "is insufficient: the association varies with the cluster, and it goes to masked patches "
         "too."
     ),
-    measures=(
+    method=(
         "The loss of the best attention row that depends on positions alone (a convex problem, "
         "solved with a duality gap), that reached by the gradient flow of Upsilon alone, and what "
         "the flows of Phi alone and of both reach; all masks enumerated. One partition against two "
@@ -302,6 +302,6 @@ CLAIM = Claim(
     finding=_finding,
     run=run,
     quick_note="four problems instead of ten, fewer partitions and clusters",
-    depends="enumeration of all masks; the optimum uses counts of masks alone",
-    shares="masked",
+    assumptions="enumeration of all masks; the optimum uses counts of masks alone",
+    group="masked",
 )

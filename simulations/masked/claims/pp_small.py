@@ -10,9 +10,9 @@ from simulations.figures import report_figure
 from simulations.masked import runs
 from simulations.masked.figures import positions as masked_positions
 from simulations.masked.runs import Regime
-from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.fits import Exponent, exponent
 from simulations.reproduction.measured import Measured, interval, measured_at
+from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
 
 #: Uncertainty of an exponent that is called measured, relative to the exponent predicted.
 RESOLUTION = 0.1
@@ -142,7 +142,7 @@ CLAIM = Claim(
         "All position-position correlations stay O~(P^{-kappa_s}) throughout: what is learned is "
         "the feature-position correlation."
     ),
-    measures=(
+    method=(
         "The greatest projected |Upsilon| over Phi_n when p has learned, from P = 1024 to 10^36."
     ),
     criterion=(
@@ -155,6 +155,6 @@ CLAIM = Claim(
     finding=_finding,
     run=run,
     quick_note="four values of P for the fit instead of six, random masks in one regime only",
-    depends="the mean-field limit",
-    shares="masked",
+    assumptions="the mean-field limit",
+    group="masked",
 )

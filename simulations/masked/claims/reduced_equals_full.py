@@ -12,8 +12,8 @@ from dynamics.masked import MaskedPopulation, MaskedProblem
 from dynamics.masked import oracle as full
 from simulations.figures import against_full, report_figure
 from simulations.masked import runs
-from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import Measured, measured_at
+from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
 
 #: Rounding over 500 steps at entries of order 1 is 1e-14 or less.
 TOLERANCE = 1e-12
@@ -119,7 +119,7 @@ CLAIM = Claim(
         "The dynamics of a query patch closes on its correlations Phi_{p->v_{k,m}} and "
         "Upsilon_{p->q}; all other entries of Q stay where they are."
     ),
-    measures=(
+    method=(
         "The difference between reduced and d x d gradient descent over 500 steps at P = 8 and 9 "
         "with one and two clusters, the motion of rows that must not move, and the spread of "
         "Upsilon within a cell."
@@ -133,6 +133,6 @@ CLAIM = Claim(
     finding=_finding,
     run=run,
     quick_note="two problems instead of three",
-    depends="the d x d model, which shares no code with the reduced one",
-    shares="masked",
+    assumptions="the d x d model, which shares no code with the reduced one",
+    group="masked",
 )

@@ -13,9 +13,9 @@ from simulations.figures import report_figure
 from simulations.masked import runs
 from simulations.masked.figures import scaling as masked_scaling
 from simulations.masked.runs import Regime
-from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.fits import Exponent, exponent
 from simulations.reproduction.measured import Measured, interval, measured_at
+from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
 
 #: Uncertainty of an exponent that is called measured, relative to the exponent predicted.
 RESOLUTION = 0.1
@@ -236,7 +236,7 @@ CLAIM = Claim(
         "Phi_{p->v_1} reaches -(Delta/2z) log P at the switch; learning takes times of order "
         "P^{1-kappa_s} (local) and P^{1-kappa_c} (global), and the last stage 1/(2 mask_ratio eps)."
     ),
-    measures=(
+    method=(
         "Local exponents from P = 10^6 to 10^60 in the mean-field limit and the intervals that "
         "they give for large P; the time from (1 - a_n)^2 = 1e-4 to 1e-6 at two choices of z, mask "
         "ratio and K; in one phase the time to attention 1/2 also against the integral that gives "
@@ -255,6 +255,6 @@ CLAIM = Claim(
     finding=_finding,
     run=run,
     quick_note="steps of 10^12 in P instead of 10^6",
-    depends="the mean-field limit (counts at their means); the extrapolation is an estimate",
-    shares="masked",
+    assumptions="the mean-field limit (counts at their means); the extrapolation is an estimate",
+    group="masked",
 )

@@ -7,7 +7,7 @@ import numpy as np
 
 from simulations.figures import report_figure
 from simulations.figures import slopes as slopes_figure
-from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
 from simulations.stated import evidence
 from simulations.stated.evidence import Evidence
 from symbolic import masked
@@ -117,7 +117,7 @@ CLAIM = Claim(
         "With one partition the correlations of a patch depend on its kind and on the area that is "
         "looked at alone, and the position correlations of a row keep their sum."
     ),
-    measures=(
+    method=(
         "Order parameters and numbers of entries derived for all sizes from a file that states the "
         "theory alone; at drawn problems its gradient against every entry of the full model, and "
         "the values that move, the linear quantities that are conserved and the rate at which the "
@@ -136,5 +136,5 @@ CLAIM = Claim(
     headline=Headline("largest_difference"),
     finding=_finding,
     quick_note="two problems instead of five",
-    depends="the dense reading, which shares no code with the derivation",
+    assumptions="the dense reading, which shares no code with the derivation",
 )

@@ -16,9 +16,9 @@ from dynamics.masked.events import find_events
 from simulations.figures import report_figure
 from simulations.masked import runs
 from simulations.masked.figures import convergence as masked_convergence
-from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.fits import Exponent, exponent
 from simulations.reproduction.measured import Measured, interval, measured_at
+from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
 
 _RECORDS = 250
 #: Loss above its floor over E[z^2], and mean of (1 - a_n)^2 in every cluster, to be reached.
@@ -276,7 +276,7 @@ CLAIM = Claim(
         "it), and a masked patch pays nearly all attention to the unmasked patches of its area, in "
         "every cluster."
     ),
-    measures=(
+    method=(
         "Loss above its floor and (1 - a_n)^2 at a deadline, all masks enumerated at P = 9 and 12 "
         "with one and two clusters and in the mean-field limit at large P; exponents of the time "
         "to attention 1/2 in P for U/L from 1 to 3, and of the last stage in 1/eps."
@@ -294,6 +294,6 @@ CLAIM = Claim(
     finding=_finding,
     run=run,
     quick_note="five problems instead of eight, three values of U/L instead of five",
-    depends="enumeration of all masks; for large P the mean-field limit",
-    shares="masked",
+    assumptions="enumeration of all masks; for large P the mean-field limit",
+    group="masked",
 )

@@ -13,8 +13,8 @@ from simulations.masked import runs
 from simulations.masked.data import course as masked_course_data
 from simulations.masked.figures import course as masked_course
 from simulations.masked.maps import MAPS
-from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import Measured, interval, measured_at
+from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
 from simulations.sweep.run import compute, grid
 
 #: |Phi_1| at the switch over everything else then; Phi_n afterwards over what Phi_1 still does.
@@ -228,7 +228,7 @@ CLAIM = Claim(
         "while all others hardly change; then the increase of Phi_{p->v_n} takes over until "
         "convergence, all others nearly unchanged."
     ),
-    measures=(
+    method=(
         "All correlations at the switch (where Phi_n begins to move faster than Phi_1) and when p "
         "has learned, on gradient flows from P = 10^6 to 10^12, and the number of phases over the "
         "plane (kappa_c, kappa_s)."
@@ -245,6 +245,6 @@ CLAIM = Claim(
     finding=_finding,
     run=run,
     quick_note="two sizes instead of three, no random z and K = 1 only, a coarser plane",
-    depends="the mean-field limit, whose error is estimated along the run",
-    shares="masked",
+    assumptions="the mean-field limit, whose error is estimated along the run",
+    group="masked",
 )

@@ -19,8 +19,8 @@ from simulations.positional import runs
 from simulations.positional.figures import diagonal
 from simulations.positional.figures.diagonal import FIRST, KINDS, NAMES, POINTS
 from simulations.positional.runs import describe, or_word, place
-from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import Measured, Row, measured_at
+from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
 
 #: Reduced against full-matrix descent: rounding of hundreds of steps at entries of order 1.
 TOLERANCE = 1e-12
@@ -346,7 +346,7 @@ CLAIM = Claim(
         "Without loss of generality the diagonal of A is frozen at sigma_A: the conclusions on the "
         "learning process do not depend on it."
     ),
-    measures=(
+    method=(
         "Patch association, test error and gamma >= rho along flows with the diagonal frozen and "
         "trained, the latter by an exact fourth order parameter that is compared with full-matrix "
         "descent."
@@ -359,7 +359,7 @@ CLAIM = Claim(
     ),
     thorough_note="two more problems in the paper's parametrization, D = 1e5 at qD = C^2 and D = "
     "1e6, up to flow time 1e15",
-    depends="the fourth order parameter, proved in symbolic; the certified expectation",
+    assumptions="the fourth order parameter, proved in symbolic; the certified expectation",
     criterion=(
         "Without loss of generality means that no conclusion depends on freezing. The conclusions "
         "are those of Theorem 4.1 and of the text after Lemma 4.3: (1) Top_C of every row is its "

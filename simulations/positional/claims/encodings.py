@@ -19,10 +19,10 @@ from simulations.positional.start_runs import (
     followed,
     problem_of,
 )
-from simulations.reproduction.claim import Claim, Context, Figure, Headline, Outcome, Verdict
 from simulations.reproduction.effects import NOTHING
 from simulations.reproduction.intervals import in_text, of_mean
 from simulations.reproduction.measured import measured_at
+from simulations.reproduction.outcome import Claim, Context, Figure, Headline, Outcome, Verdict
 
 #: Largest ratio of the mean test errors, P trained over A trained, that counts as the same error.
 TOLERANCE = 2.0
@@ -158,7 +158,7 @@ CLAIM = Claim(
         "Although A = P^T P and P is trainable, it is chosen for simplicity to only optimize over "
         "A; patch association is defined on P: Top_C of <p_i, p_j> is S_l (Definition 2.2)."
     ),
-    measures=(
+    method=(
         "Share of rows with Top_C of P^T P equal to their set and test error, P trained on "
         "samples by plain descent from the paper's draw and from the identity (where A_ij(0) = 0), "
         "beside A trained from the same P^T P and from 0, on the same samples."
@@ -182,5 +182,5 @@ CLAIM = Claim(
         "diverged at .3 D; quick runs then took 200 steps instead of 100. Both rates agree at "
         "D = 16 and 32."
     ),
-    depends="descent on (E); the chain rule through P, checked against finite differences",
+    assumptions="descent on (E); the chain rule through P, checked against finite differences",
 )

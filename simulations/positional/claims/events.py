@@ -13,8 +13,8 @@ from simulations.positional import theorem_4_1 as theorem
 from simulations.positional.data import order_parameters as order_parameters_data
 from simulations.positional.figures import order_parameters
 from simulations.positional.runs import or_word
-from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import Measured, Row, measured_at
+from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
 
 #: Flow times eta T up to which |rho| is compared with gamma, for the named regimes; the events
 #: themselves are sought up to the last.
@@ -171,7 +171,7 @@ CLAIM = Claim(
         "increases until a T1 with gamma(T1) > max_t |rho(t)|. Event III: alpha increases again "
         "until the population risk is o(1)."
     ),
-    measures=(
+    method=(
         "T0, T1 (at three horizons, on which it depends), and the onset, end and size of alpha's "
         "second rise, in named regimes."
     ),
@@ -188,6 +188,6 @@ CLAIM = Claim(
     finding=_finding,
     run=run,
     quick_note="three regimes instead of nine, population tolerance 1e-5 instead of 1e-8",
-    depends="gradient flow under the certified expectation, events located by root finding",
-    shares="named-problems",
+    assumptions="gradient flow under the certified expectation, events located by root finding",
+    group="named-problems",
 )

@@ -8,8 +8,8 @@ from simulations.positional.data import large_D as figures_data
 from simulations.positional.figures import large_D as figures
 from simulations.positional.large_D import FIXED, LOSS_GOAL, TOLERANCE, Case, Run
 from simulations.positional.runs import or_word
-from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import Measured, measured_at
+from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
 
 
 def run(context: Context) -> Outcome:
@@ -130,7 +130,7 @@ CLAIM = Claim(
         "alpha grows until T0, then gamma until it exceeds the largest |rho| at T1, then alpha "
         "increases again until the population risk is o(1)."
     ),
-    measures=(
+    method=(
         "T0, T1 and the second rise of alpha against D, with exponents and the scaling theory, for "
         "nu = D^(-1/2), 1/D, 1/D^2 and beta = log log D; fixed nu and beta as a contrast."
     ),
@@ -142,8 +142,8 @@ CLAIM = Claim(
         "nu = D^(-1/2) at qD = C^2 and at D = 10^6 as well; "
         "T1 at D = 10^5, qD = 4, nu = 1/D for three horizons beyond the goal"
     ),
-    depends="the Fourier expectation, certified at 1e-8",
-    shares="large-D",
+    assumptions="the Fourier expectation, certified at 1e-8",
+    group="large-D",
     criterion=(
         "Holds if at every size, density and scaling of nu with Parametrization 3.1 (fixed nu and "
         "beta do not count) T0 < T1 exist and alpha* rises at some time after T0 until the risk is "

@@ -10,8 +10,8 @@ from dynamics import Problem, State
 from simulations.figures import report_figure
 from simulations.positional.data import time_to_equal_error as time_to_equal_error_data
 from simulations.positional.figures import time_to_equal_error
-from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import Measured, Row, Value, measured_at
+from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
 
 #: Tolerance of the reference values, computed by the Fourier method.
 REFERENCE = 1e-11
@@ -155,7 +155,7 @@ CLAIM = Claim(
         "The population expectation is computed by truncated enumeration, by Fourier integrals and "
         "by sampling: the three agree within the bounds that they report."
     ),
-    measures=(
+    method=(
         "The gradient by each method at D = 64, C = 4 and qD = 2 and 16 against the Fourier value "
         "at 1e-11: true error, reported bound, wall time."
     ),

@@ -14,9 +14,9 @@ from simulations.figures import report_figure
 from simulations.positional.figures import grid_sets
 from simulations.positional.training_runs import Setting, Training, trained
 from simulations.positional.transfer_statistics import group_interval
-from simulations.reproduction.claim import Claim, Context, Figure, Headline, Outcome, Verdict
 from simulations.reproduction.effects import NOTHING
 from simulations.reproduction.measured import Measured, Row, measured_at, spread
+from simulations.reproduction.outcome import Claim, Context, Figure, Headline, Outcome, Verdict
 
 #: Level at which the paper cuts similarities, scaled to -1 .. 1, in Figure 1a.
 CUT = 0.55
@@ -188,7 +188,7 @@ CLAIM = Claim(
         "The patches of an image are partitioned into sets, spatially localized ones (1), the type "
         "that appears at the end of training, or sets with non-contiguous elements (2)."
     ),
-    measures=(
+    method=(
         "Training on samples with either partition: fraction of patches whose set is read off the "
         "learned A, and attention within sets, across sets, and across to neighbours on the grid, "
         "with 95 % intervals over five runs."
@@ -197,7 +197,7 @@ CLAIM = Claim(
     finding=_finding,
     run=run,
     quick_note="a grid of 4 x 4 patches, as in the paper, instead of 8 x 8",
-    depends="descent on (E)",
+    assumptions="descent on (E)",
     criterion=(
         "The statement asks for no number; that training finds sets of either kind is Definition "
         "2.2 for their patches: Top_C of a row of A is the set. Holds if the lower end of the 95 % "

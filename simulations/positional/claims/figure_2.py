@@ -12,9 +12,9 @@ from simulations.figures import report_figure
 from simulations.positional.data import gaussian_patches as figures_data
 from simulations.positional.data.gaussian_patches import Architecture
 from simulations.positional.figures import gaussian_patches as figures
-from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.intervals import of_mean
 from simulations.reproduction.measured import Measured, Row, interval, measured_at
+from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
 
 #: A test error below this share of the linear level counts as small.
 SMALL = 0.5
@@ -205,7 +205,7 @@ CLAIM = Claim(
         "On Gaussian patches with the labels of a one-layer cubic CNN, a one-layer ViT reaches "
         "small test error, but P^T P does not match the convolution pattern: it looks random."
     ),
-    measures=(
+    method=(
         "Test error against that of the best linear rule, share of rows with patch association and "
         "area under the ROC curve of P^T P, for several architectures and seeds; how well the "
         "attention finds the sets when rows and clusters may be relabelled."
@@ -223,5 +223,5 @@ CLAIM = Claim(
     run=run,
     quick_note="three architectures instead of five, 300 to 900 steps instead of 1,000 to 1,500",
     thorough_note="eight architectures instead of five",
-    depends="hand-written gradients and Adam, checked against automatic differentiation",
+    assumptions="hand-written gradients and Adam, checked against automatic differentiation",
 )

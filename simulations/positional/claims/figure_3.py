@@ -13,8 +13,8 @@ from dynamics.positional.samples.data import labelling_function, sample
 from dynamics.positional.samples.partitions import set_of, squares
 from simulations.figures import report_figure
 from simulations.positional.figures import data_point
-from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import measured_at
+from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
 
 _MAX_DRAWS = 10_000
 #: Standard errors by which the share of such points may miss its exact probability.
@@ -143,7 +143,7 @@ CLAIM = Claim(
         "A data point with spatially localized sets can hold more -1 than +1 and have label +1, "
         "since there are only +1 inside the signal set."
     ),
-    measures=(
+    method=(
         "One data point drawn on the grid, its labelling function, and how often the majority of "
         "the features contradicts the label, sampled and exact."
     ),
@@ -157,5 +157,5 @@ CLAIM = Claim(
     finding=_finding,
     run=run,
     quick_note="the same",
-    depends="the sampler of Assumption 1; the exact law of a sum of signs",
+    assumptions="the sampler of Assumption 1; the exact law of a sum of signs",
 )

@@ -11,9 +11,9 @@ from simulations.positional import training_runs
 from simulations.positional.data import training as training_data
 from simulations.positional.figures import training
 from simulations.positional.training_runs import LARGE, PUBLIC, SOURCE, Setting, Training
-from simulations.reproduction.claim import Claim, Context, Figure, Headline, Outcome, Verdict
 from simulations.reproduction.effects import NOTHING
 from simulations.reproduction.measured import Measured, in_words, measured_at
+from simulations.reproduction.outcome import Claim, Context, Figure, Headline, Outcome, Verdict
 
 #: Smallest cosine of v and w* at the end that counts as aligned.
 TOLERANCE = 0.98
@@ -179,7 +179,7 @@ CLAIM = Claim(
         "After training on samples the coefficients of A with high value are those within sets; "
         "the test error falls and the cosine of v and w* goes to 1."
     ),
-    measures=(
+    method=(
         "The four panels at the public settings (D = 10, d = 100, C = 2, p = 5) and at a larger "
         "problem, over several runs, with the order in which error and patch association come: A "
         "at every step, the test error at the first ones and where it falls."
@@ -197,6 +197,6 @@ CLAIM = Claim(
     finding=_finding,
     run=run,
     quick_note="N = 3,000 instead of 50,000 at the public settings, D = 32 instead of 48, two runs",
-    depends="descent on (E); held-out samples, of which the model sees projections only",
-    shares="theorem-4.2",
+    assumptions="descent on (E); held-out samples, of which the model sees projections only",
+    group="theorem-4.2",
 )

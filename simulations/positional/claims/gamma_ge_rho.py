@@ -29,8 +29,8 @@ from simulations.positional.figures import gamma_rho_condition, gamma_rho_violat
 from simulations.positional.figures.gamma_rho_condition import ALPHA
 from simulations.positional.runs import describe, or_word, place
 from simulations.positional.symmetric_line import line_drift
-from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import Measured, interval, measured_at
+from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
 
 _TIMES = np.geomspace(1e-3, runs.HORIZON, 401)
 #: Seeds, and problems drawn of each: with q << 1 as Assumption 2 asks, and beyond.
@@ -362,7 +362,7 @@ CLAIM = Claim(
         "The increment of gamma is larger than the one of rho; since gamma(0) = rho(0) = 0, this "
         "implies gamma(t) >= rho(t) for all t >= 0, patch association for any time t."
     ),
-    measures=(
+    method=(
         "rho - gamma along flows of named problems, of problems that meet the hypotheses of "
         "Theorem 4.1, and of random ones with q << 1 and beyond, against the exact sign of "
         "d(gamma - rho)/dt on the line gamma = rho."
@@ -392,6 +392,8 @@ CLAIM = Claim(
         "a violation was a finding. Now all hypotheses are required, a violation fails, and three "
         "problems were added after a search had found that gamma >= rho fails there."
     ),
-    depends="gradient flow under the certified expectation; an independent sum for the condition",
-    shares="named-problems",
+    assumptions=(
+        "gradient flow under the certified expectation; an independent sum for the condition"
+    ),
+    group="named-problems",
 )

@@ -16,8 +16,8 @@ from simulations.positional.association_boundary import (
     limit_boundary,
 )
 from simulations.positional.figures import association_boundary as figures
-from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import Measured, Value, measured_at
+from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
 
 #: Population tolerance of the measured flows, and their horizons by degree: at p = 5 and D = 10^4
 #: gamma - rho grows by 1e-12 and less a unit of time.
@@ -259,7 +259,7 @@ CLAIM = Claim(
         "Starting below the quasi-steady alpha*, gamma >= rho holds exactly where alpha* is "
         "below the critical alpha at which d(gamma - rho)/dt on gamma = rho = 0 changes sign."
     ),
-    measures=(
+    method=(
         "The curve critical alpha = alpha* in (qD/C^2, beta) for several D and D -> infinity, by "
         "continuation of two equations, against flows on both sides of it."
     ),
@@ -272,7 +272,7 @@ CLAIM = Claim(
     run=run,
     quick_note="20 flows at D = 16 and p = 3 only; curves for D = 16 and 32",
     thorough_note="grids of flows twice as fine in both directions",
-    depends=(
+    assumptions=(
         "flows under the population expectation; the curve rests on an independent sum over the "
         "numbers of features"
     ),

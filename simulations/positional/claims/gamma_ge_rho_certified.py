@@ -16,8 +16,8 @@ from simulations.positional.invariance.certified import (
     certify,
     population_drift,
 )
-from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import Measured, Row, measured_at
+from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
 
 #: Population gradients check the certificates up to this alpha: far beyond, F exceeds a double.
 MOST_ALPHA = 1.0
@@ -180,7 +180,7 @@ CLAIM = Claim(
         "gamma(t) >= rho(t) for all t >= 0; here: the half plane gamma >= rho is forward invariant "
         "on stated boxes of parameters and states, d(gamma - rho)/dt >= 0 wherever gamma = rho."
     ),
-    measures=(
+    method=(
         "The sign of d(gamma - rho)/dt on gamma = rho over whole boxes, in ball arithmetic with "
         "the sum over all states, checked with population gradients at random points."
     ),
@@ -192,7 +192,7 @@ CLAIM = Claim(
     finding=_finding,
     run=run,
     quick_note="D = 16 instead of 64, 3 random points per box instead of 12, coarser map",
-    depends="the drift on gamma = rho, proved in symbolic; Arb through python-flint",
+    assumptions="the drift on gamma = rho, proved in symbolic; Arb through python-flint",
     criterion=(
         "The statement is about every point of the boxes: it holds if every box is proved and "
         "fails by a point at which it is refuted, which is shown; an undecided box makes it a "

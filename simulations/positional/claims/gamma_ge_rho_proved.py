@@ -10,8 +10,8 @@ from simulations.figures import report_figure, tube
 from simulations.positional import proved_runs, runs
 from simulations.positional.proved_runs import Beside
 from simulations.positional.runs import describe, or_word, place
-from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import Measured, interval, measured_at
+from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
 from simulations.validated import Proof
 
 
@@ -123,7 +123,7 @@ CLAIM = Claim(
         "gamma(t) >= rho(t) for all t >= 0; here proved, strictly and for all t > 0, along the "
         "trajectories of stated problems."
     ),
-    measures=(
+    method=(
         "A tube around the flow, with truncation, rounding and time stepping enclosed; the sign "
         "of gamma - rho on each part of it; and whether the loss at its end lies below the floor "
         "that it has on the plane gamma = rho."
@@ -139,6 +139,6 @@ CLAIM = Claim(
     headline=Headline("enclosed_until", pick=max),
     finding=_finding,
     quick_note="D = 16 only, to time 9000",
-    depends="IEEE arithmetic and Arb; the reduction, which is proved in symbolic",
-    shares="proved",
+    assumptions="IEEE arithmetic and Arb; the reduction, which is proved in symbolic",
+    group="proved",
 )

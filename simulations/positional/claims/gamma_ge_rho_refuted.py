@@ -9,8 +9,8 @@ from simulations.figures import report_figure, tube
 from simulations.positional import proved_runs, runs
 from simulations.positional.proved_runs import Beside
 from simulations.positional.runs import describe, or_word, place
-from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import Measured, measured_at
+from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
 from simulations.validated import Proof
 
 
@@ -115,7 +115,7 @@ CLAIM = Claim(
         "gamma(t) >= rho(t) for all t >= 0, which the paper says without conditions; here: that "
         "this is false at stated problems, proved."
     ),
-    measures=(
+    method=(
         "A tube around the flow, with truncation, rounding and time stepping enclosed, and the "
         "intervals of time on all of which gamma < rho in it: at the named problem that fails "
         "longest, at the one that `patchdyn falsify 'gamma >= rho'` ends with, at qD = C^2."
@@ -130,6 +130,6 @@ CLAIM = Claim(
     headline=Headline("negative_until", pick=max),
     finding=_finding,
     quick_note="D = 16 to time 2 instead of 32500",
-    depends="IEEE arithmetic and Arb; the reduction, which is proved in symbolic",
-    shares="proved",
+    assumptions="IEEE arithmetic and Arb; the reduction, which is proved in symbolic",
+    group="proved",
 )

@@ -12,8 +12,8 @@ from dynamics import Problem
 from dynamics.positional.labelling import label_error
 from simulations.figures import report_figure
 from simulations.positional.figures import labelling_function
-from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import Measured, Value, measured_at
+from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
 
 #: Exponents k of q = C^k / D.
 DENSITIES = (1, 2, 3)
@@ -238,7 +238,7 @@ CLAIM = Claim(
         "Threshold_0.9C over the sets, with P[y f*(X) > 0] = 1 - d^(-omega(1)); C = polylog(d), "
         "q = poly(C)/D."
     ),
-    measures=(
+    method=(
         "P[y f* <= 0] exactly, for D from 100 to 10^9, sets of fixed and of growing size and q = "
         "C, C^2, C^3 over D, against powers of D."
     ),
@@ -255,5 +255,5 @@ CLAIM = Claim(
     finding=_finding,
     run=run,
     quick_note="D up to 10^6 instead of 10^9",
-    depends="the exact law of f* alone",
+    assumptions="the exact law of f* alone",
 )

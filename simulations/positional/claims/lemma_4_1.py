@@ -13,8 +13,8 @@ from simulations.figures import report_figure
 from simulations.positional import runs
 from simulations.positional.figures import three_values
 from simulations.positional.runs import describe
-from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import measured_at
+from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.proofs import decided, share_decided
 from symbolic.core.proof import Proof
 from symbolic.positional import lemma_4_1
@@ -134,7 +134,7 @@ CLAIM = Claim(
         "There exist beta = sigma_A, gamma(t), rho(t) such that for all t: A_ii = beta; A_ij = "
         "gamma(t) for i, j in the same set; A_ij = rho(t) for i, j in different sets."
     ),
-    measures=(
+    method=(
         "Whether the gradient of the full D x D model has these three values (for every D and C, "
         "any activation; again by enumeration at D = 4, C = 2 and D = 6, C = 3, in rational "
         "arithmetic), and how far full-matrix descent leaves them."
@@ -150,5 +150,5 @@ CLAIM = Claim(
     finding=_finding,
     run=run,
     quick_note="two partitions of each size instead of all, 300 steps instead of 1,000",
-    depends="full-matrix enumeration, SymPy; nothing of the reduced kernels",
+    assumptions="full-matrix enumeration, SymPy; nothing of the reduced kernels",
 )

@@ -13,8 +13,8 @@ from simulations.figures import report_figure
 from simulations.positional import runs
 from simulations.positional.figures import span_stability
 from simulations.positional.runs import describe, or_word, place
-from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import Measured, measured_at
+from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.proofs import decided, share_decided
 from symbolic.positional import lemma_4_2
 
@@ -165,7 +165,7 @@ CLAIM = Claim(
     id="lemma-4.2",
     place="Lemma 4.2 (Section 4.1)",
     statement="For all t there exists alpha(t) such that v(t) = alpha(t) w*.",
-    measures=(
+    method=(
         "Whether the gradient orthogonal to w* vanishes (noise included; for every D and d and any "
         "A, again at small sizes in rational arithmetic), how far v leaves span(w*) in full-matrix "
         "descent, and at which rate a small "
@@ -181,5 +181,5 @@ CLAIM = Claim(
     finding=_finding,
     run=run,
     quick_note="300 steps instead of 1,000, one nu instead of three",
-    depends="full-matrix enumeration, SymPy; the flow for the growth rates",
+    assumptions="full-matrix enumeration, SymPy; the flow for the growth rates",
 )

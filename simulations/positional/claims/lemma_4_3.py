@@ -16,9 +16,9 @@ from simulations.positional import theorem_4_1 as theorem
 from simulations.positional.figures import lemma_4_3_factor, lemma_4_3_scaling
 from simulations.positional.increments import increments, lemma_factors
 from simulations.positional.runs import describe, place
-from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.fits import power
 from simulations.reproduction.measured import Measured, Row, measured_at
+from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.proofs import decided
 from symbolic.positional import lemma_4_3
 
@@ -283,7 +283,7 @@ CLAIM = Claim(
         "eta polylog(d) alpha^p (1/D + Gamma G^(p-1)/D): the increment of gamma is larger than the "
         "one of rho."
     ),
-    measures=(
+    method=(
         "The exact increments of gamma and rho along the flow against their leading terms, and the "
         "factors that stand for polylog(d) as functions of time."
     ),
@@ -313,6 +313,6 @@ CLAIM = Claim(
         "two sizes instead of four, three named problems instead of six at population tolerance "
         "1e-5 instead of 1e-8"
     ),
-    depends="the population gradient; leading terms emitted from the symbolic derivation",
-    shares="named-problems",
+    assumptions="the population gradient; leading terms emitted from the symbolic derivation",
+    group="named-problems",
 )

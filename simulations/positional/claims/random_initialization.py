@@ -20,10 +20,10 @@ from simulations.positional.start_runs import (
     problem_of,
 )
 from simulations.positional.training_runs import SMALL
-from simulations.reproduction.claim import Claim, Context, Figure, Headline, Outcome, Verdict
 from simulations.reproduction.effects import NOTHING
 from simulations.reproduction.intervals import in_text
 from simulations.reproduction.measured import measured_at
+from simulations.reproduction.outcome import Claim, Context, Figure, Headline, Outcome, Verdict
 
 #: Largest ratio of the mean test errors, draw over zero, that counts as the same error.
 TOLERANCE = 2.0
@@ -178,7 +178,7 @@ CLAIM = Claim(
         "If P is drawn at random, A_ij(0) = <p_i, p_j> = Theta(sigma_A / sqrt(D)) for i != j; "
         "since D >> 1, it is reasonable to set A_ij(0) = 0."
     ),
-    measures=(
+    method=(
         "Share of rows with patch association and test error of training on N = 5 D^2 samples "
         "from A_ij(0) ~ N(0, (c sigma_A)^2 / D) for several c, from A = P^T P with P drawn, and "
         "from 0, on the same samples; the same on the population by the full-matrix oracle."
@@ -203,5 +203,7 @@ CLAIM = Claim(
         "D = 64 was 3.7 times that from zero (1.95 times after 800 steps, 1.9 after 1,600). Quick "
         "and full runs are as they were."
     ),
-    depends="descent on (E), on the population risk by enumeration of all patterns (full matrix)",
+    assumptions=(
+        "descent on (E), on the population risk by enumeration of all patterns (full matrix)"
+    ),
 )

@@ -14,9 +14,9 @@ from simulations.positional.figures import realistic_tracks
 from simulations.positional.runs import describe
 from simulations.positional.training_runs import idealized, three_values
 from simulations.reproduction import intervals
-from simulations.reproduction.claim import Claim, Context, Figure, Headline, Outcome, Verdict
 from simulations.reproduction.intervals import of_mean
 from simulations.reproduction.measured import Measured, Value, measured_at, spread
+from simulations.reproduction.outcome import Claim, Context, Figure, Headline, Outcome, Verdict
 
 #: A distance falls with N if its exponent is below this, half way from 0 to the -1/2 of a mean.
 TOLERANCE = -0.25
@@ -291,7 +291,7 @@ CLAIM = Claim(
         "A_hat and v_hat of the realistic process are close to a semi-realistic process, a "
         "mid-point between the idealized and the realistic one, when the samples are many."
     ),
-    measures=(
+    method=(
         "max |A_hat - A|, the Frobenius norm and |alpha_hat - alpha| against N at two moments: "
         "from the semi-realistic process, read as the population gradient from the realistic "
         "random start, and from the idealized one with the same and with the paper's alpha(0)."
@@ -308,7 +308,7 @@ CLAIM = Claim(
     finding=_finding,
     run=run,
     quick_note="D = 8, C = 2 instead of D = 12, C = 4; N up to 8,000 instead of 64,000",
-    depends=(
+    assumptions=(
         "descent on (E); exact expectation of the full model by enumeration of all patterns, the "
         "noise to leading order in v across w* (semi-realistic), and of the reduced one (idealized)"
     ),

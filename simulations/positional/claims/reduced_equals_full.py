@@ -10,8 +10,8 @@ import xarray
 from dynamics import Problem, gradient_descent
 from simulations.figures import against_full, report_figure
 from simulations.positional import runs
-from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import Measured, measured_at
+from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
 
 #: A thousand steps of rounding at entries of order 1 give 1e-13 or less; a wrong multiplicity,
 #: temperature or output scale gives 1e-3 or more.
@@ -119,7 +119,7 @@ CLAIM = Claim(
         "Instead of optimizing over A and v in (P) we can consider the scalar variables alpha, "
         "gamma and rho."
     ),
-    measures=(
+    method=(
         "The difference between reduced and full-matrix gradient descent over 1,000 steps, at "
         "problems with tau and kappa away from their defaults, with C = 3, and with p = 5."
     ),
@@ -132,5 +132,5 @@ CLAIM = Claim(
     headline=Headline("largest_difference"),
     finding=_finding,
     run=run,
-    depends="full-matrix enumeration, which shares no code with the reduced kernels",
+    assumptions="full-matrix enumeration, which shares no code with the reduced kernels",
 )

@@ -16,9 +16,9 @@ from simulations.positional import runs
 from simulations.positional import theorem_4_1 as theorem
 from simulations.positional.figures import theorem_regime
 from simulations.positional.theorem_4_1 import Conclusions
-from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.fits import power
 from simulations.reproduction.measured import Measured, in_words, measured_at
+from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
 
 C = 4
 #: The boundary is sought between the density where f* itself errs by 1/d and this fraction of it.
@@ -347,7 +347,7 @@ CLAIM = Claim(
         "With q = poly(C)/D and nu = 1/poly(d), training ends with patch association, the "
         "labelling function learned, and a population risk o(1)."
     ),
-    measures=(
+    method=(
         "The largest qD/C^2 at which all three hold at flow time d^4, for nu = 1/D and for several "
         "fixed nu, and how it moves with D."
     ),
@@ -365,5 +365,5 @@ CLAIM = Claim(
     run=run,
     quick_note="D = 24 and 48 instead of 64 to 1024, two nu, a map of 4 cells instead of 16",
     thorough_note="the boundary for nu = 1/D at D = 4096 and 16384, 0.1 at 1024, and 0.001 as well",
-    depends="gradient flow under the certified expectation, the exact law of f*",
+    assumptions="gradient flow under the certified expectation, the exact law of f*",
 )

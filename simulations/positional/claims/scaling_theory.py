@@ -19,8 +19,8 @@ from simulations.positional.data import scaling as scaling_data
 from simulations.positional.figures import scaling
 from simulations.positional.large_D import FIXED, Case, Run
 from simulations.positional.runs import or_word
-from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import Row, measured_at
+from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.proofs import decided
 from symbolic.positional import large_D
 
@@ -212,7 +212,7 @@ CLAIM = Claim(
         "gamma = rho = 0, which grows like D, or like D^p at fixed nu; alpha jumps where its "
         "branch folds."
     ),
-    measures=(
+    method=(
         "alpha* and T1 of flows at p = 3, 5, 7 over the values of the limit (Skellam sums; of T1 "
         "given the largest |rho| of the same flow, which is not predicted), and "
         "the attention mass at which alpha jumps over the fold found by continuation."
@@ -222,8 +222,8 @@ CLAIM = Claim(
     run=run,
     thorough_note="nu = D^(-1/2) at qD = C^2 and at D = 10^6 as well",
     quick_note="nu = 1/D and the contrast, qD = C, D up to 10^4; p = 5 at D = 10^5 only",
-    depends="the Fourier expectation, certified at 1e-8; the limit is derived in `large-D`",
-    shares="large-D",
+    assumptions="the Fourier expectation, certified at 1e-8; the limit is derived in `large-D`",
+    group="large-D",
     criterion=(
         "Holds if, in every flow with D >= 10^5, alpha* at the start and T1, given max |rho| of "
         "the flow, are within 2 % of the limit, if alpha jumps within 5 % of the G of the "

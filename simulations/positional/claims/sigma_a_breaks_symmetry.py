@@ -14,8 +14,8 @@ from simulations.figures import report_figure
 from simulations.positional import runs
 from simulations.positional.figures import symmetry_breaking
 from simulations.positional.runs import describe
-from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import Row, measured_at
+from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
 
 #: At sigma_A = 0 symmetry is exact in exact arithmetic: rounding alone may break it.
 TOLERANCE = 1e-12
@@ -162,7 +162,7 @@ CLAIM = Claim(
         "Because of the initialization (sigma_A > 0) and the data structure there is patch "
         "association; at sigma_A = 0 and A_ij = 0 nothing tells patches of a set from others."
     ),
-    measures=(
+    method=(
         "gamma - rho and G at sigma_A = 0 over time 1e6, when association starts for small sigma_A "
         "> 0, and its growth rate against the eigenvalue of the symmetric saddle."
     ),
@@ -176,5 +176,5 @@ CLAIM = Claim(
     finding=_finding,
     run=run,
     quick_note="three positive values of sigma_A instead of four, population tolerance 1e-5",
-    depends="gradient flow under the certified expectation, its Jacobian",
+    assumptions="gradient flow under the certified expectation, its Jacobian",
 )

@@ -7,7 +7,7 @@ import numpy as np
 
 from simulations.figures import report_figure
 from simulations.figures import slopes as slopes_figure
-from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
 from simulations.stated import evidence
 from simulations.stated.evidence import Evidence
 from symbolic import positional
@@ -90,7 +90,7 @@ CLAIM = Claim(
         "Gradient descent on the population risk moves A and v along three numbers alone: alpha, "
         "gamma for pairs of one set, rho for pairs of different sets."
     ),
-    measures=(
+    method=(
         "Order parameters and numbers of entries derived for all sizes from a file that states the "
         "theory alone; at drawn problems its gradient against every entry of the full model, and "
         "the values that move, the linear quantities that are conserved and the rate at which the "
@@ -108,5 +108,5 @@ CLAIM = Claim(
     headline=Headline("largest_difference"),
     finding=_finding,
     quick_note="two problems of D = 6 instead of five up to D = 8",
-    depends="the dense reading, which shares no code with the derivation",
+    assumptions="the dense reading, which shares no code with the derivation",
 )

@@ -14,8 +14,8 @@ from simulations.figures import report_figure
 from simulations.positional import theorem_4_1 as theorem
 from simulations.positional.data import linear_models as linear_models_data
 from simulations.positional.figures import linear_models
-from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import Measured, Value, measured_at
+from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
 
 LEVEL = 0.125
 #: Standard errors by which a sampled error may miss the exact one.
@@ -250,7 +250,7 @@ CLAIM = Claim(
         "A generalized linear model g(X) = phi(sum_j <w_j, X_j>) does not fit the labelling "
         "function: P[f*(X) g(X) <= 0] >= 1/8."
     ),
-    measures=(
+    method=(
         "The exact error of uniform weights against qD/C^2 and against k in q = C^k/D; the best "
         "weights by proof at D = 4 and 6 and by search up to D = 64; a non-monotone phi that "
         "decodes base 3."
@@ -274,5 +274,7 @@ CLAIM = Claim(
     quick_note=(
         "three sizes instead of five, no proofs at D=6, C=2, search up to D=16, smaller samples"
     ),
-    depends="exact law of sums of signs; for optimality the HiGHS branch and bound, or a search",
+    assumptions=(
+        "exact law of sums of signs; for optimality the HiGHS branch and bound, or a search"
+    ),
 )

@@ -10,8 +10,8 @@ import xarray
 from simulations.figures import report_figure
 from simulations.positional.data import explicit_transformer as figures_data
 from simulations.positional.figures import explicit_transformer as figures
-from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import Measured, Row, Value, measured_at
+from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
 
 #: Largest difference between enumerated error and the exact error of the limit.
 TOLERANCE = 1e-10
@@ -202,7 +202,7 @@ CLAIM = Claim(
         "There is a one-layer transformer M with P[f*(X) M(X) <= 0] = d^{-omega(1)} although for "
         "all l and i in S_l, Top_C of the inner products <p_i, p_j> does not meet S_l."
     ),
-    measures=(
+    method=(
         "An explicit A whose rows attend to another set: own-set margin, error over all images, by "
         "exact convolution and on samples; the same for A = P^T P, attacked by optimization."
     ),
@@ -219,5 +219,5 @@ CLAIM = Claim(
     finding=_finding,
     run=run,
     quick_note="enumeration up to D=12 instead of 16, exact errors up to D=256, smaller samples",
-    depends="exact laws of sums over sets; the Cauchy-Schwarz inequality",
+    assumptions="exact laws of sums over sets; the Cauchy-Schwarz inequality",
 )

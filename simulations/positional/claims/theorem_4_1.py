@@ -25,8 +25,8 @@ from simulations.positional.theorem_4_1 import (
     Hypotheses,
     decreasing,
 )
-from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import Measured, Row, measured_at
+from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
 
 _TIMES = np.geomspace(1e-2, runs.HORIZON, 301)
 _LABEL_ERROR = "error of f* itself, P[y f* <= 0]"
@@ -347,7 +347,7 @@ CLAIM = Claim(
         "A is S_l for every i in S_l; (2) learns the labelling function: P[f*(X) F(X) > 0] >= 1 - "
         "o(1)."
     ),
-    measures=(
+    method=(
         "On problems that meet the hypotheses, at flow times d^2, d^3, d^4: Top_C of A by exact "
         "comparison, a bound on P[f* F <= 0], and the risk; the same at the end of named problems "
         "outside."
@@ -369,6 +369,6 @@ CLAIM = Claim(
     finding=_finding,
     run=run,
     quick_note="two sizes instead of four, four named problems instead of six at tolerance 1e-5",
-    depends="gradient flow under the certified expectation; the exact law of f*",
-    shares="named-problems",
+    assumptions="gradient flow under the certified expectation; the exact law of f*",
+    group="named-problems",
 )

@@ -7,8 +7,8 @@ from simulations.positional import large_D as large
 from simulations.positional.data import large_D as figures_data
 from simulations.positional.figures import large_D as figures
 from simulations.positional.large_D import FIXED, LOSS_GOAL, Case, Run
-from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import Measured, measured_at
+from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
 
 #: 1{F <= 0} <= log(1 + e^-F) / log 2: a run that reaches the goal for the risk errs at most so.
 ERROR_GOAL = 1e-3 / math.log(2.0)
@@ -113,7 +113,7 @@ CLAIM = Claim(
         "on (P) learns patch association and the labelling function within poly(d)/eta steps, "
         "P[f*(X) F(X) > 0] >= 1 - o(1)."
     ),
-    measures=(
+    method=(
         "Final G, risk and test error of flows at qD = C and C^2 for D = 1,000 to a million, with "
         "nu = D^(-1/2), 1/D, 1/D^2 and beta = log log D; fixed nu and beta as a contrast."
     ),
@@ -122,8 +122,8 @@ CLAIM = Claim(
     run=run,
     thorough_note="nu = D^(-1/2) at qD = C^2 and at D = 10^6 as well",
     quick_note="nu = 1/D and the contrast, qD = C, D up to 10^4 instead of 10^6",
-    depends="the Fourier expectation, certified at 1e-8",
-    shares="large-D",
+    assumptions="the Fourier expectation, certified at 1e-8",
+    group="large-D",
     criterion=(
         "Holds if in every flow that meets the hypotheses (nu = D^-k, beta = log log D) the "
         "attention prefers the own set at the end, and the population risk falls below 1e-3 within "

@@ -11,8 +11,8 @@ from simulations.figures import report_figure, tube
 from simulations.positional import proved_runs, runs
 from simulations.positional.proved_runs import Beside
 from simulations.positional.runs import describe, or_word, place
-from simulations.reproduction.claim import Claim, Context, Figure, Headline, Outcome, Verdict
 from simulations.reproduction.measured import Measured, Row, interval, measured_at
+from simulations.reproduction.outcome import Claim, Context, Figure, Headline, Outcome, Verdict
 from simulations.validated import Proof
 
 
@@ -186,7 +186,7 @@ CLAIM = Claim(
         "After T iterations of GD on (P) the model (1) learns patch association and (2) learns "
         "the labelling function; here proved at finite size, for the flow of stated problems."
     ),
-    measures=(
+    method=(
         "Where alpha, gamma and rho are at the end of a tube with truncation, rounding and time "
         "stepping enclosed; patch association there and for how long after; intervals of the test "
         "error and of the loss. Full-matrix and reduced training beside the tubes."
@@ -207,6 +207,6 @@ CLAIM = Claim(
     headline=Headline("test_error_high", pick=min),
     finding=_finding,
     quick_note="D = 16 only, to time 9000",
-    depends="IEEE arithmetic and Arb; the reduction, which is proved in symbolic",
-    shares="proved",
+    assumptions="IEEE arithmetic and Arb; the reduction, which is proved in symbolic",
+    group="proved",
 )

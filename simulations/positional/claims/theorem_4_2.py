@@ -17,9 +17,9 @@ from simulations.positional.figures import sample_sizes as sample_sizes_figure
 from simulations.positional.figures import training
 from simulations.positional.sample_sizes import Scan
 from simulations.positional.training_runs import LARGE, SOURCE, Setting, Training
-from simulations.reproduction.claim import Claim, Context, Figure, Headline, Outcome, Verdict
 from simulations.reproduction.intervals import of_mean
 from simulations.reproduction.measured import Measured, Row, Value, measured_at, spread
+from simulations.reproduction.outcome import Claim, Context, Figure, Headline, Outcome, Verdict
 
 #: Largest P[f* F <= 0] that counts as o(1), in units of the exact error of uniform attention.
 TOLERANCE = 0.25
@@ -307,7 +307,7 @@ CLAIM = Claim(
         "association, Top_C of row i of A is S_l for every i in S_l, and (2) fit the labelling "
         "function, P[f*(X) F(X) > 0] >= 1 - o(1)."
     ),
-    measures=(
+    method=(
         "Full-matrix descent on samples at a larger problem where uniform attention fails, with "
         "too few samples, and at the public Figure 4 settings, there with a faster A too: patch "
         "association at every step, test error, P[f* F <= 0], and the test error of the same v "
@@ -342,6 +342,6 @@ CLAIM = Claim(
         "three root seeds it reached down to .01, so that its width would have decided. It must "
         "now lie at or below no growth. No verdict changed by it."
     ),
-    depends="descent on (E); held-out samples, of which the model sees projections only",
-    shares="theorem-4.2",
+    assumptions="descent on (E); held-out samples, of which the model sees projections only",
+    group="theorem-4.2",
 )

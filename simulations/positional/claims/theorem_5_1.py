@@ -19,8 +19,8 @@ from simulations.positional.transfer_statistics import (
     or_never,
     plainly,
 )
-from simulations.reproduction.claim import Claim, Context, Figure, Headline, Outcome, Verdict
 from simulations.reproduction.measured import Measured, Value, in_words, measured_at, spread
+from simulations.reproduction.outcome import Claim, Context, Figure, Headline, Outcome, Verdict
 
 #: Test error that counts as the theorem's o(1) at these sizes: a third of the best linear rule's.
 TOLERANCE = 0.025
@@ -233,7 +233,7 @@ CLAIM = Claim(
         "With A fixed from pre-training, at most polylog(D) samples of a downstream task with the "
         "same sets and a new feature suffice to learn v: P[f* F > 0] >= 1 - o(1)."
     ),
-    measures=(
+    method=(
         "Test error after training v alone on N~ samples for growing D: its mean over hundreds of "
         "runs with log D samples, share of failed runs, samples needed for a mean error of 0.025 "
         "and their fitted power of D, all with 95 % intervals; with A pre-trained on samples and "
@@ -256,6 +256,6 @@ CLAIM = Claim(
     thorough_note=(
         "judged on 2400, 1600 and 1200 runs instead of 1200, 800 and 400; D = 64 from scratch too"
     ),
-    depends="descent on (E); held-out samples, of which the model sees projections only",
-    shares="transfer",
+    assumptions="descent on (E); held-out samples, of which the model sees projections only",
+    group="transfer",
 )

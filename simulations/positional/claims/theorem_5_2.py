@@ -14,9 +14,9 @@ from simulations.positional.figures import transfer as transfer_figure
 from simulations.positional.learners import FINDER, IDEALIZED, PRETRAINED
 from simulations.positional.transfer_runs import Entry
 from simulations.positional.transfer_statistics import Interval, Sweep, exponent_interval, or_never
-from simulations.reproduction.claim import Claim, Context, Figure, Headline, Outcome, Verdict
 from simulations.reproduction.effects import NOTHING
 from simulations.reproduction.measured import Measured, Value, in_words, measured_at, spread
+from simulations.reproduction.outcome import Claim, Context, Figure, Headline, Outcome, Verdict
 
 #: Mean test errors to be reached: below every linear rule's at qD = 8; and a coarse one.
 FINE, COARSE = 0.025, 0.05
@@ -231,7 +231,7 @@ CLAIM = Claim(
         "A classification algorithm without patch association needs D^Omega(1) samples to get a "
         "test error of o(1) on the downstream task."
     ),
-    measures=(
+    method=(
         "Samples that v on A at initialization, v on uniform attention, logistic regression on the "
         "flattened patches, training everything from scratch and a learner that looks for the sets "
         "by coincidences need for a mean error of 0.025 or 0.05, at qD = C^2 / 4, C^2 / 2 and C^2, "
@@ -254,9 +254,9 @@ CLAIM = Claim(
     run=run,
     quick_note="D = 16, 32 instead of 16 to 128, no qD = C^2",
     thorough_note="25 runs of the costly learners instead of 5",
-    depends=(
+    assumptions=(
         "descent on (E); L-BFGS for logistic regression; the exact law of the sum of patches; "
         "multinomial counts behind the bound"
     ),
-    shares="transfer",
+    group="transfer",
 )

@@ -14,9 +14,9 @@ from simulations.positional import transfer_runs as transfer
 from simulations.positional.figures import partial_transfer
 from simulations.positional.partial_transfer import Shared, hard_attention, least
 from simulations.positional.transfer_statistics import SEEDS, Sweep, group_interval
-from simulations.reproduction.claim import Claim, Context, Figure, Headline, Outcome, Verdict
 from simulations.reproduction.effects import NOTHING
 from simulations.reproduction.measured import Measured, Row, measured_at, spread
+from simulations.reproduction.outcome import Claim, Context, Figure, Headline, Outcome, Verdict
 
 _LINE = 41
 #: Test error that counts as transfer: that of Theorem 5.1.
@@ -177,7 +177,7 @@ CLAIM = Claim(
         "The pre-trained model transfers to downstream tasks that share the sets of the source, "
         "and learning patch association is required for efficient transfer."
     ),
-    measures=(
+    method=(
         "Test error after training v alone where a share 1, 0.75, 0.5, 0.25 or 0 of the sets is "
         "that of the pre-training, against the number of samples: floor, samples needed, samples "
         "to settle, with 95 % intervals over five pre-trainings; against the exact error of "
@@ -201,6 +201,6 @@ CLAIM = Claim(
         "The straight line was a third condition of the claim at first, with 95 % intervals inside "
         "a tenth of its span. It is a consequence of the model, so that it only checks the code."
     ),
-    depends="descent on (E); held-out samples; exact laws of sums over sets",
-    shares="transfer",
+    assumptions="descent on (E); held-out samples; exact laws of sums over sets",
+    group="transfer",
 )

@@ -1,5 +1,6 @@
 """What the gradient flow of the shallow transformer conserves, from its gradient alone."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,8 +9,15 @@ import xarray
 from dynamics.shallow import oracle
 from dynamics.theory.closed import quadratic
 from simulations.figures import report_figure
-from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
-from simulations.reproduction.measured import Measured, measured_at
+from simulations.reproduction.claim import (
+    CheckedTable,
+    Claim,
+    Column,
+    Context,
+    Figure,
+    Measurement,
+    Table,
+)
 from simulations.shallow.figures import conserved
 
 #: m, p, d and b of each draw: W_O (m, p), W_V (p, d), W_K and W_Q (b, d).
@@ -21,28 +29,26 @@ OUTSIDE, MORE = 1e-6, 60
 CHANGES, ROUNDING = 1e-2, 1e-10
 
 
-def run(context: Context) -> Outcome:
+def measure(context: Context) -> Measurement:
     """Discover the quadratic forms of four matrices that every sample's gradient leaves alone."""
-    shapes = SHAPES[:2] if context.quick else SHAPES
-    found = []
-    for number, shape in enumerate(shapes):
-        found.append(discovered(shape, context.seed + number))
-        context.progress((number + 1) / len(shapes))
-    measured: list[Measured] = []
-    for shape, one in zip(shapes, found):
-        measured += measured_at(
-            dict(zip("mpdb", shape)),
-            ("forms", "quadratic forms that are conserved", one.forms),
-            ("expected", "of W_K W_K^T - W_Q W_Q^T and W_O^T W_O - W_V W_V^T", one.expected),
-            ("outside", "largest part of a form outside the other space", one.outside),
-            ("rate", "fastest relative change of a form", max(one.rates)),
-            ("control", "slowest relative change with the other sign", min(one.controls)),
-        )
-    verdict, summary = judge(found)
-    return Outcome(
-        verdict, measured, OUTSIDE, {"shapes": shapes, "tokens": TOKENS, "queried": QUERIED},
-        summary, (_figure(shapes, found),),
-    )  # fmt: skip
+    shapes = context.choose(quick=SHAPES[:2], full=SHAPES)
+    results = [discovered(shape, context.seed) for shape in context.track(shapes)]
+    rows = [
+        {
+            **dict(zip("mpdb", shape)),
+            "forms": result.forms,
+            "expected": result.expected,
+            "outside": result.outside,
+            "rate": max(result.rates),
+            "control": min(result.controls),
+        }
+        for shape, result in zip(shapes, results)
+    ]
+    return Measurement(
+        {"shapes": TABLE.frame(rows)},
+        {"shapes": shapes, "tokens": TOKENS, "queried": QUERIED},
+        (_figure(shapes, results),),
+    )
 
 
 class Found(NamedTuple):
@@ -122,25 +128,7 @@ def _rates(forms: np.ndarray, states: np.ndarray, gradients: np.ndarray) -> list
     return [float(x) for x in (change / np.where(size > 0.0, size, 1.0)).max(axis=1)]
 
 
-def judge(found: list[Found]) -> tuple[Verdict, str]:
-    """Return the verdict and its sentence."""
-    good = bool(found) and all(
-        one.forms == one.expected
-        and one.outside <= OUTSIDE
-        and max(one.rates) <= ROUNDING
-        and min(one.controls) >= CHANGES
-        for one in found
-    )
-    text = (
-        f"In {len(found)} shapes the gradient alone gives "
-        f"{', '.join(str(one.forms) for one in found)} conserved quadratic forms, those of W_K "
-        f"W_K^T - W_Q W_Q^T and W_O^T W_O - W_V W_V^T to {max(one.outside for one in found):.0e} "
-        f"and no other; with a plus sign they change."
-    )
-    return (Verdict.HOLDS if good else Verdict.FAILS), text
-
-
-def _figure(shapes: Any, found: list[Found]) -> Any:
+def _figure(shapes: Any, found: list[Found]) -> Figure:
     data = xarray.Dataset(
         {
             "rate": ("form", np.array([x for one in found for x in one.rates])),
@@ -157,13 +145,34 @@ def _figure(shapes: Any, found: list[Found]) -> Any:
     )  # fmt: skip
 
 
-def _finding(outcome: Outcome) -> str:
-    forms = outcome.values("forms")
-    return (
-        f"At {len(forms)} shapes only: {min(forms)} to {max(forms)} conserved quadratic forms, the "
-        f"known ones to {max(outcome.values('outside')):.0e}, and no other."
-    )
+def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
+    """Return the numbers of the sentence."""
+    shapes = tables["shapes"].data
+    return {
+        "shapes": len(shapes),
+        "least": shapes.forms.min(),
+        "most": shapes.forms.max(),
+        "outside": shapes.outside.max(),
+        "as_expected": tables["shapes"].count("no more and no fewer forms than expected"),
+    }
 
+
+TABLE = Table(
+    index=("m", "p", "d", "b"),
+    columns={
+        "forms": Column("conserved quadratic forms"),
+        "expected": Column("entries of W_K W_K^T - W_Q W_Q^T and W_O^T W_O - W_V W_V^T"),
+        "outside": Column("largest part of a form outside the other space", atol=OUTSIDE),
+        "rate": Column("fastest relative change of a form", atol=ROUNDING),
+        "control": Column("slowest relative change with the other sign"),
+    },
+    strict={
+        "no more and no fewer forms than expected": lambda t: t.forms == t.expected,
+        "the two spaces are equal": lambda t: t.outside <= OUTSIDE,
+        "each form is conserved": lambda t: t.rate <= ROUNDING,
+        "with a plus sign it changes": lambda t: t.control >= CHANGES,
+    },
+)
 
 CLAIM = Claim(
     id="li-conserved",
@@ -172,7 +181,7 @@ CLAIM = Claim(
         "Gradient flow on any loss of the network keeps W_K W_K^T - W_Q W_Q^T and W_O^T W_O - W_V "
         "W_V^T: the spectra that the reduction speaks of."
     ),
-    measures=(
+    method=(
         "All quadratic forms of the four matrices that vanish along the gradient of F at random "
         "weights and tokens, found as a null space from the gradient alone, against the entries of "
         "the two differences; and how fast these change, beside their sums as a control."
@@ -183,9 +192,13 @@ CLAIM = Claim(
         "entry changes by rounding (1e-10 of |weights| |gradient|), with a plus sign by more than "
         "1e-2."
     ),
-    run=run,
-    headline=Headline("outside", pick=max),
-    finding=_finding,
+    tables={"shapes": TABLE},
+    measure=measure,
+    headline=headline,
+    finding=(
+        "At {shapes} shapes only: {least} to {most} conserved quadratic forms, the known ones to "
+        "{outside:.0e}, as many as expected at {as_expected}."
+    ),
     quick_note="two shapes instead of four",
-    depends="the oracle on tokens alone",
+    assumptions="the oracle on tokens alone",
 )

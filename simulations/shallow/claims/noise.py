@@ -16,11 +16,11 @@ import xarray
 from dynamics.shallow import ShallowProblem, cells
 from dynamics.shallow.tokens import Tokens, draw_tokens
 from simulations.figures import report_figure
-from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.effects import Effect, effect, verdict_of
 from simulations.reproduction.intervals import mean_of
 from simulations.reproduction.measured import Measured, measured_at
 from simulations.reproduction.measured import spread as rows_of
+from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
 from simulations.shallow.figures import noise
 from simulations.shallow.runs import (
     half_of_sets,
@@ -329,7 +329,7 @@ CLAIM = Claim(
         "The number of samples for zero generalization error grows with the noise of the tokens "
         "(tau) and with the errors of the initial model (sigma of W_V, delta of W_K and W_Q)."
     ),
-    measures=(
+    method=(
         "The number of samples from which half of the training sets suffice, at alpha_* = 0.2, "
         "along sigma, delta and tau, with attention and without; the test error at a given number "
         "of samples along tau; for which share of starts the population suffices along sigma. "
@@ -354,5 +354,5 @@ CLAIM = Claim(
         "undecided are told apart since quick runs with four other seeds called the claim false "
         "where their intervals were merely too wide."
     ),
-    depends="training on whole sets; with tau descent on tokens and a test set of 200 samples",
+    assumptions="training on whole sets; with tau descent on tokens and a test set of 200 samples",
 )

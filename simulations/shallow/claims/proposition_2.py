@@ -9,9 +9,9 @@ from scipy.stats import binomtest
 
 from dynamics.shallow import ShallowProblem, sample, train_on_counts
 from simulations.figures import report_figure
-from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.intervals import of_mean
 from simulations.reproduction.measured import Measured, interval, measured_at
+from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
 from simulations.shallow.figures import attractor, concentration
 from simulations.shallow.runs import descend, random_start, side_by_side, symmetric_start
 from simulations.shallow.theory import SLIDES
@@ -323,7 +323,7 @@ CLAIM = Claim(
         "The attention on label-relevant tokens tends to 1 - eta^C at rate O(1/t); the slides' "
         "figure shows it rise from .54 to .91 within 100 iterations."
     ),
-    measures=(
+    method=(
         "The slides' curve, mean over 40 seeds; attention of irrelevant queries at the end against "
         "alpha_*/(alpha_* + alpha_#); the exponent of 1 - attention in time; what is missing at "
         "the end against eta and against eta_KQ/eta; how often random starts end in a wrong "
@@ -347,5 +347,5 @@ CLAIM = Claim(
         "its interval since runs with other root seeds were off by .063 to .090, near the 0.1 "
         "allowed."
     ),
-    depends="sampled runs; population descent on all cells; scales of the start chosen here",
+    assumptions="sampled runs; population descent on all cells; scales of the start chosen here",
 )

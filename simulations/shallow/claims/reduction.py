@@ -8,8 +8,8 @@ import xarray
 from dynamics.shallow import ShallowProblem, oracle, sample, train_on_counts
 from dynamics.shallow.gram import conserved, gram
 from simulations.figures import report_figure
-from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import Measured, measured_at
+from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
 from simulations.shallow.figures import reduction
 from simulations.shallow.runs import random_start
 
@@ -171,7 +171,7 @@ CLAIM = Claim(
         "loss closes on the pattern components of its matrices; its flow conserves the spectra of "
         "diag(1, -1) Gamma in both Gram forms."
     ),
-    measures=(
+    method=(
         "A and H of SGD on counts against those of SGD on tokens with the full matrices, from "
         "random starts with the same batches over 500 steps; the drift of four conserved "
         "quantities at learning rates halved five times."
@@ -185,5 +185,5 @@ CLAIM = Claim(
     finding=_finding,
     run=run,
     quick_note="two draws instead of five",
-    depends="the oracle on tokens, which shares no code with the kernels",
+    assumptions="the oracle on tokens, which shares no code with the kernels",
 )

@@ -11,9 +11,9 @@ from scipy.optimize import brentq
 
 from dynamics.shallow import ShallowProblem, cells
 from simulations.figures import report_figure
-from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.effects import Effect, effect
 from simulations.reproduction.measured import Measured, interval, measured_at
+from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
 from simulations.shallow.figures import samples
 from simulations.shallow.runs import half_of_sets, random_start, train_until
 
@@ -232,7 +232,7 @@ CLAIM = Claim(
         "Zero generalization error takes N = Omega(alpha_*^-2) samples; the same network without "
         "trained attention needs Omega(alpha_*^-4)."
     ),
-    measures=(
+    method=(
         "The number of samples from which half of the training sets suffice, by alpha_*, with "
         "attention and without: stopped before the hinge acts, trained until the hinge loss is "
         "1e-3, and along alpha_# = 1/2 - alpha_* as in the slides' maps."
@@ -255,5 +255,7 @@ CLAIM = Claim(
         "which the theorem allows, and the criterion became one-sided. It looks at the intervals "
         "of the slopes instead of their values since runs with several seeds were compared."
     ),
-    depends="training on whole sets (multinomial counts over all cells), intervals by resampling",
+    assumptions=(
+        "training on whole sets (multinomial counts over all cells), intervals by resampling"
+    ),
 )

@@ -9,11 +9,11 @@ import xarray
 from dynamics.shallow import ShallowProblem
 from dynamics.shallow.tokens import draw_tokens, sparsified, train_on_tokens
 from simulations.figures import report_figure
-from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.effects import Effect, effect, verdict_of
 from simulations.reproduction.intervals import mean_of, of_mean
 from simulations.reproduction.measured import Measured, measured_at
 from simulations.reproduction.measured import spread as rows_of
+from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
 from simulations.shallow.figures import sparsification
 from simulations.shallow.runs import side_by_side, token_start
 
@@ -198,7 +198,7 @@ CLAIM = Claim(
     id="li-sparsification",
     place="Abstract and the slides' remarks on Theorem 1, token sparsification",
     statement="Token sparsification helps: removing label-irrelevant or noisy tokens.",
-    measures=(
+    method=(
         "The test hinge loss after a given number of steps of SGD on samples with two fifths of "
         "the tokens noisy, with 15 irrelevant, noisiest, random or relevant of the 50 tokens "
         "removed from training and test, and with all noisy ones removed, at two levels of noise; "
@@ -226,5 +226,5 @@ CLAIM = Claim(
         "at noise 4 were then undecided for two of five root seeds, and the criterion is again "
         "that the loss falls."
     ),
-    depends="sampled runs on noisy tokens; samples of training and test treated alike",
+    assumptions="sampled runs on noisy tokens; samples of training and test treated alike",
 )

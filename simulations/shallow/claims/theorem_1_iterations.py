@@ -10,9 +10,9 @@ import xarray
 from dynamics.shallow import ShallowProblem
 from dynamics.shallow.concentration import final_attention, stopping_time
 from simulations.figures import report_figure
-from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.fits import Exponent, exponent
 from simulations.reproduction.measured import Measured, interval, measured_at
+from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
 from simulations.shallow.figures import iterations
 from simulations.shallow.runs import descend, side_by_side, symmetric_start
 
@@ -190,7 +190,7 @@ CLAIM = Claim(
         "SGD reaches zero generalization error after T = Theta(1/(alpha_* eta)) iterations; "
         "without trained attention the relevant fraction enters as alpha_*^-2."
     ),
-    measures=(
+    method=(
         "The flow time until the population hinge loss falls below 0.05 from the same small start, "
         "at alpha_* = 1/4 halved eleven times (five without attention), with attention at several "
         "eta_KQ/eta and without; the two-equation theory beside it."
@@ -205,5 +205,7 @@ CLAIM = Claim(
     finding=_finding,
     run=run,
     quick_note="alpha_* in steps of four instead of two, two rates instead of three",
-    depends="population descent by enumeration; the extrapolation to small alpha_* is an estimate",
+    assumptions=(
+        "population descent by enumeration; the extrapolation to small alpha_* is an estimate"
+    ),
 )

@@ -10,8 +10,8 @@ from scipy.integrate import solve_ivp
 
 from dynamics import Trajectory, gradient_flow
 from simulations.figures import report_figure
-from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import Measured, measured_at
+from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
 from simulations.stated.figures import in_context
 from simulations.stated.findings import examine
 from simulations.stated.full import FullModel
@@ -301,7 +301,7 @@ CLAIM = Claim(
         "drops once, to v u_i = 1/a_i, along a sigmoid for white data; with heads of rank one it "
         "descends a staircase, one step for each eigenvector, whose levels are known."
     ),
-    measures=(
+    method=(
         "Both theories derived from files of some fifty lines, Gaussian prompts integrated "
         "exactly; reduced flows against the sigmoid, the end and the plateau's growth with the "
         "start; the full model of four heads, every entry free, from small random starts."
@@ -322,5 +322,5 @@ CLAIM = Claim(
         "Random starts of .02 were chosen after two pilot runs at .05: in one of them a head that "
         "turns late made a fifth peak."
     ),
-    depends="the dense reading; equations as public notes tell them, not the paper's text",
+    assumptions="the dense reading; equations as public notes tell them, not the paper's text",
 )

@@ -8,8 +8,8 @@ import xarray
 from scipy.special import erfinv
 
 from simulations.figures import report_figure
-from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import Measured, interval, measured_at
+from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
 from simulations.stated.emergence import (
     ORDER,
     SOLVED,
@@ -210,7 +210,7 @@ CLAIM = Claim(
         "the induction head, and in these it emerges in the third, the second, then the first "
         "weights, after a time that is quadratic in the length of the context, and tight."
     ),
-    measures=(
+    method=(
         "All entries of both layers at N = 2, 3 and their gradient alone: how many values stay "
         "apart, move, are conserved; flows of three numbers, as derived from a file, up to "
         "N = 1024, when each exceeds 1/4, 1/2, 3/4 and when the loss is a tenth of what it was; "
@@ -236,7 +236,7 @@ CLAIM = Claim(
         "threshold 1/4. The bound 3/N was chosen after that and after pilot runs, which gave 1.9/N "
         "(waiting alone gives 2/N)."
     ),
-    depends=(
+    assumptions=(
         "names, theorems and model as public notes tell them; mask and order of tokens (strictly "
         "causal, the queried pair last) are assumed, and so is that all widths are alike"
     ),

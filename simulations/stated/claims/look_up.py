@@ -13,8 +13,8 @@ from scipy.stats import binom
 
 from dynamics import gradient_flow
 from simulations.figures import report_figure
-from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import Measured, measured_at
+from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
 from simulations.stated.figures import look_up
 from simulations.stated.findings import examine
 from simulations.stated.runs import risk
@@ -306,7 +306,7 @@ CLAIM = Claim(
         "within a time of order K^2 log K, and the loss is below epsilon after a further time of "
         "order K / epsilon, up to a logarithm; where one feature dominates its queries learn first."
     ),
-    measures=(
+    method=(
         "The theory derived from a file, all prompts up to symmetry; its risk against a sum over "
         "binomial counts; flows of that sum up to K = 1000, N = 10^6: when attention is 1/2, "
         "and when the loss is 1e-4, against the equation for N -> infinity: K^2 + 3 K log K + "
@@ -324,5 +324,5 @@ CLAIM = Claim(
     headline=Headline("limit", pick=max),
     finding=_finding,
     quick_note="K up to 100 instead of 1000",
-    depends="the dense reading; the theorem as public notes tell it: no public numerics exist",
+    assumptions="the dense reading; the theorem as public notes tell it: no public numerics exist",
 )

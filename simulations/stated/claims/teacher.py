@@ -8,8 +8,8 @@ import xarray
 
 from dynamics import Trajectory, gradient_descent, gradient_flow
 from simulations.figures import report_figure
-from simulations.reproduction.claim import Claim, Context, Headline, Outcome, Verdict
 from simulations.reproduction.measured import Measured, measured_at
+from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
 from simulations.stated.figures import teacher
 from simulations.stated.findings import examine
 from simulations.stated.runs import risk
@@ -163,7 +163,7 @@ CLAIM = Claim(
         "A student that starts at 0 keeps W_V = C_1 V* and W_KQ = C_2 Sigma_in - C_3 Sigma_out, "
         "and its loss falls like 1/T, tight up to constants."
     ),
-    measures=(
+    method=(
         "Order parameters derived from the statement in simulations/stated/examples/teacher.py and "
         "what they conserve; the power of the loss in the last decade of flows up to 10^6 "
         "D K (D - K), and loss x time over its limit D K (D - K) / 4, which the reduced equations "
@@ -178,5 +178,5 @@ CLAIM = Claim(
     headline=Headline("slope", pick=min),
     finding=_finding,
     quick_note="three problems instead of four",
-    depends="the dense reading of the statement; names and theorem as public notes tell them",
+    assumptions="the dense reading of the statement; names and theorem as public notes tell them",
 )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from simulations.reproduction.claim import Claim, Context, Figure, Headline, Outcome, Verdict
 from simulations.reproduction.effects import Effect, effect, verdict_of
 from simulations.reproduction.measured import measured_at, spread
+from simulations.reproduction.outcome import Claim, Context, Figure, Headline, Outcome, Verdict
 from simulations.vision.extra import needs_extra
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ CLAIM = Claim(
         "models are trained with standard augmentation techniques, and nothing is said of their "
         "part in it."
     ),
-    measures=(
+    method=(
         "Locality of P after training on centred digits of 8 x 8 pixels with shifts of up to one "
         "pixel, without augmentation, and with noise instead (which keeps the training error up "
         "and moves nothing), for vanilla and positional attention."
@@ -207,6 +207,6 @@ CLAIM = Claim(
         "An interval that reached below 0 counted as not local at first. It must now also end "
         "below 2, and is undecided otherwise, since an interval that is merely wide shows nothing."
     ),
-    depends="the digits of scikit-learn (not CIFAR); dynamics.locality and its nulls",
-    shares="vision",
+    assumptions="the digits of scikit-learn (not CIFAR); dynamics.locality and its nulls",
+    group="vision",
 )

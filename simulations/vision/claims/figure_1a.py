@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from simulations.reproduction.claim import Claim, Context, Figure, Headline, Outcome, Verdict
 from simulations.reproduction.measured import measured_at
+from simulations.reproduction.outcome import Claim, Context, Figure, Headline, Outcome, Verdict
 from simulations.vision.extra import needs_extra
 
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ CLAIM = Claim(
         "Although randomly initialized, the positional encodings of a ViT learn local "
         "connectivity: closer patches have more similar encodings after training."
     ),
-    measures=(
+    method=(
         "P of small ViTs, with vanilla and with positional attention, that tell masked patches of "
         "photographs: neighbours among the most similar encodings and rank correlation with "
         "closeness, each against patches put anywhere and anywhere in their ring, with a control "
@@ -226,9 +226,9 @@ CLAIM = Claim(
         "steps under that criterion had been seen (all ten runs were local), and 400 steps instead "
         "of 250 after runs in which four or five of five were local, as rounding decided."
     ),
-    depends=(
+    assumptions=(
         "crops that packages ship (not ImageNet); dynamics.locality and its nulls; a ViT of two "
         "layers and 39,000 parameters"
     ),
-    shares="vision",
+    group="vision",
 )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from simulations.reproduction.claim import Claim, Context, Figure, Headline, Outcome, Verdict
 from simulations.reproduction.measured import measured_at
+from simulations.reproduction.outcome import Claim, Context, Figure, Headline, Outcome, Verdict
 from simulations.vision.extra import needs_extra
 
 if TYPE_CHECKING:
@@ -233,7 +233,7 @@ CLAIM = Claim(
         "invariant, while CNNs struggle to generalize; with the permutation undone the "
         "similarities of positional encodings are spatially localized again."
     ),
-    measures=(
+    method=(
         "Runs of ViTs in double precision on photographs and on the same with permuted patches; "
         "error of a positional ViT and of a CNN on permuted cells of several sizes; locality of P "
         "in the order shown and with the permutation undone."
@@ -252,10 +252,10 @@ CLAIM = Claim(
     run=run,
     quick_note="150 and 100 steps instead of 400 and 120, two runs, cells of 2 pixels only",
     thorough_note="1,500 and 600 steps instead of 400 and 120, cells of 8 pixels too",
-    depends=(
+    assumptions=(
         "crops that packages ship (not CIFAR-100); a CNN of six convolutions of width 16; "
         "dynamics.locality and its null"
     ),
-    shares="vision",
+    group="vision",
     alone_if_quick=True,
 )

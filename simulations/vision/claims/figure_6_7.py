@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from simulations.reproduction.claim import Claim, Context, Figure, Headline, Outcome, Verdict
 from simulations.reproduction.effects import NOTHING
 from simulations.reproduction.measured import measured_at, spread
+from simulations.reproduction.outcome import Claim, Context, Figure, Headline, Outcome, Verdict
 from simulations.vision.extra import needs_extra
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ CLAIM = Claim(
     id="figure-6-7",
     place="Figures 6 and 7 (Section 6)",
     statement="ViTs with positional attention compete with vanilla ViTs on a range of data sets.",
-    measures=(
+    method=(
         "Test error and cost of a step of both kinds of attention on masked photographs, on digits "
         "with and without shifts, and on 5,000 MNIST digits, at a stated number of steps, each "
         "with its own learning rate, chosen on validation images."
@@ -178,11 +178,11 @@ CLAIM = Claim(
     thorough_note=(
         "1,500 steps on photographs, 1,200 on digits, 2,500 on MNIST instead of 400, 500 and 150"
     ),
-    depends=(
+    assumptions=(
         "images that packages ship (not CIFAR, SVHN, ImageNet); the learning rate of each kind on "
         "each data set did best among five to seven, a factor of two apart, on validation images "
         "of three runs with other seeds (.04 on photographs, .01 on digits, on MNIST .01 for "
         "positional and .005 for vanilla attention); nothing else was tuned"
     ),
-    shares="vision",
+    group="vision",
 )

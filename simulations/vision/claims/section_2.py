@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from simulations.reproduction.claim import Claim, Context, Figure, Headline, Outcome, Verdict
 from simulations.reproduction.measured import measured_at
+from simulations.reproduction.outcome import Claim, Context, Figure, Headline, Outcome, Verdict
 from simulations.vision.extra import needs_extra
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ CLAIM = Claim(
         "ViTs learn patch association while minimizing their training loss: Top_C of the inner "
         "products of p_i with all encodings is the set of patch i (Definition 2.2)."
     ),
-    measures=(
+    method=(
         "Rows with Top_C(P^T P) = S_l after training on the data of Assumption 1: (T) with a "
         "trained P at qD = 12, where linear rules err by a tenth, with sets as squares and "
         "scattered; and practical one-layer ViTs, positional and vanilla, with their attention."
@@ -222,7 +222,7 @@ CLAIM = Claim(
     run=run,
     quick_note="two runs, 200 steps of the ViTs instead of 400",
     thorough_note="ten runs, 1,600 steps of the ViTs instead of 400",
-    depends=(
+    assumptions=(
         "(T) with kappa = tau = 1, p = 3, nu = .1, Adam on fresh samples; not the gradient descent "
         "of the theory, for which see `encodings`"
     ),

@@ -51,11 +51,11 @@ class TestRegistry:
     def test_what_is_said(self, claim_id):
         claim = load(claim_id)
         assert claim.id == claim_id
-        for text in (claim.statement, claim.measures, claim.criterion):
+        for text in (claim.statement, claim.method, claim.criterion):
             assert text.endswith(".")
         assert "ection" in claim.place
         assert claim.quick_note
-        assert claim.depends
+        assert claim.assumptions
 
 
 class TestWithoutTheExtra:

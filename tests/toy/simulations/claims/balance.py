@@ -3,8 +3,8 @@
 import numpy as np
 
 from simulations.figures import report_figure
-from simulations.reproduction.claim import Claim, Outcome, Verdict
 from simulations.reproduction.measured import measured_at
+from simulations.reproduction.outcome import Claim, Outcome, Verdict
 from tests.toy.simulations.figures import plane
 from tests.toy.simulations.theory import THEORY
 
@@ -26,7 +26,7 @@ CLAIM = Claim(
     id="toy-balance",
     place="everywhere",
     statement="The flow conserves a^2 - b^2.",
-    measures="Its largest change along a run.",
+    method="Its largest change along a run.",
     criterion="From the statement: no change beyond the tolerance of the flow.",
     run=run,
 )

@@ -1,0 +1,16 @@
+"""Values on either side of each threshold of the claims."""
+
+from typing import Any
+
+#: Claim -> (table, predicate, values that pass, values that do not).
+EDGES: dict[str, list[tuple[str, str, dict[str, Any], dict[str, Any]]]] = {
+    "li-conserved": [
+        ("shapes", "no more and no fewer forms than expected",
+         {"forms": 4, "expected": 4}, {"forms": 5, "expected": 4}),
+        ("shapes", "no more and no fewer forms than expected",
+         {"forms": 4, "expected": 4}, {"forms": 3, "expected": 4}),
+        ("shapes", "the two spaces are equal", {"outside": 0.99e-6}, {"outside": 1.01e-6}),
+        ("shapes", "each form is conserved", {"rate": 0.99e-10}, {"rate": 1.01e-10}),
+        ("shapes", "with a plus sign it changes", {"control": 1.01e-2}, {"control": 0.99e-2}),
+    ],
+}  # fmt: skip

@@ -1,0 +1,6 @@
+"""Values on either side of each threshold of the claims."""
+
+from typing import Any
+
+#: Claim -> (table, predicate, values that pass, values that do not).
+EDGES: dict[str, list[tuple[str, str, dict[str, Any], dict[str, Any]]]] = {}
