@@ -125,9 +125,10 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     artists = {}
     for number, name in enumerate(data["regime"].values.tolist()):
         one = data.sel(regime=name)
+        label = ", ".join(rf"$\{part}$" if "=" in part else part for part in name.split(", "))
         for ax, quantity in zip(panels, ("speed", "lead")):
             artists[name] = ax.plot(
-                one["attention"], one[quantity], label=name, **PROBLEM_STYLES[number]
+                one["attention"], one[quantity], label=label, **PROBLEM_STYLES[number]
             )[0]
     for ax in panels:
         ax.set(xscale="log", yscale="log", xlabel="attention $a_n$")

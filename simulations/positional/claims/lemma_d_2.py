@@ -107,7 +107,9 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     left.axhline(1.0, **REFERENCE)
     left.set(ylabel=r"$\alpha(0)/\alpha^*$", yscale="log", xscale="log", xlabel="$D$")
     right.set(yscale="log", xscale="log", xlabel="$D$")
-    right.set_ylabel("speed ratio (solid), moved (dashed)")
+    right.set_ylabel(r"ratio of speeds (solid), $|\gamma|,|\rho|$ (dashed)")
+    left.set_yticks([0.2, 0.5, 1.0, 2.0], ["0.2", "0.5", "1", "2"])
+    left.set_yticks([], minor=True)
     left.legend()
     panel_letters((left, right))
     return artists
