@@ -153,7 +153,7 @@ class Table:
 def _as_bool(test: Any, data: pd.DataFrame) -> pd.Series[bool]:
     import pandas as pd
 
-    return pd.Series(test, data.index).fillna(False).astype(bool)
+    return pd.Series(test, data.index).eq(True)
 
 
 @dataclass(frozen=True)

@@ -177,30 +177,39 @@ def free_flow(N: int, seed: int | None) -> Free:
     )
 
 
-def powers(courses: list[Course]) -> dict[tuple[str, float], list[tuple[int, float]]]:
-    """Return (N, local power from N on) of times, by number and threshold.
+def powers(courses: list[Course]) -> list[dict[str, Any]]:
+    """Return local powers of N of times between successive flows from one start.
 
-    Of when the task is solved by ``("loss", SOLVED)``. Between two flows from one start.
+    Each row has the number and threshold of a time (``"loss"`` and `SOLVED` where the task is
+    solved), N of the shorter flow, its start, and the power.
     """
-    found: dict[tuple[str, float], list[tuple[int, float]]] = {}
-    for one, other in pairwise(courses):
-        if one.start != other.start:
+    rows = []
+    for shorter, longer in pairwise(courses):
+        if shorter.start != longer.start:
             continue
-        times = {(name, x): (one.when[x][name], other.when[x][name])
-                 for x in THRESHOLDS for name in ORDER}  # fmt: skip
-        times["loss", SOLVED] = one.solved, other.solved
-        for key, (before, after) in times.items():
-            power = math.log(after / before) / math.log(other.N / one.N)
-            found.setdefault(key, []).append((one.N, power))
-    return found
+        times = {
+            (name, x): (shorter.when[x][name], longer.when[x][name])
+            for x in THRESHOLDS
+            for name in ORDER
+        }
+        times["loss", SOLVED] = shorter.solved, longer.solved
+        for (name, threshold), (before, after) in times.items():
+            power = math.log(after / before) / math.log(longer.N / shorter.N)
+            rows.append({
+                "number": name, "threshold": threshold, "N": shorter.N, "start": shorter.start,
+                "power": power,
+            })  # fmt: skip
+    return rows
 
 
-def far_from_limits(courses: list[Course]) -> float:
-    """Return the largest relative distance of a time from its limit, times N, of starts at 0."""
-    return float(np.max([
-        one.N * abs(one.when[x][name] / limit(name, x, one.N) - 1.0)
-        for one in courses if one.start == "0" for x in THRESHOLDS for name in ORDER
-    ]))  # fmt: skip
+def far_from_limits(course: Course) -> float:
+    """Return the largest relative distance of a time of a flow from 0 from its limit, times N."""
+    distances = [
+        course.N * abs(course.when[x][name] / limit(name, x, course.N) - 1.0)
+        for x in THRESHOLDS
+        for name in ORDER
+    ]
+    return float(np.max(distances))
 
 
 def in_order(one: Course | Free) -> bool:

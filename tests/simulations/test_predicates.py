@@ -25,8 +25,6 @@ from simulations.positional.partial_transfer import Shared
 from simulations.positional.transfer_statistics import Interval
 from simulations.reproduction.claim import Verdict
 from simulations.reproduction.fits import Exponent, exponent
-from simulations.stated.claims import induction
-from simulations.stated.emergence import ORDER, THRESHOLDS, Course, Free, Structure, limit
 from tests.closeness import close
 
 HOLDS, FAILS, FINDING = Verdict.HOLDS, Verdict.FAILS, Verdict.FINDING
@@ -111,20 +109,6 @@ def verdict_masked(*times: float) -> str:
     return masked_scaling.judge([law], {"z": masked_scaling.Ratio(1.0, 1e-3)}, ratios)[1]
 
 
-def verdict_induction(late: float) -> Verdict:
-    """Judge flows whose loss is small after N to the power 2 + ``late``."""
-
-    def course(N: int) -> Course:
-        times = {x: {name: limit(name, x, N) for name in ORDER} for x in THRESHOLDS}
-        return Course(N, "0", times, float(N) ** (2.0 + late), None)
-
-    free = Free(2, "0", 30.0, {"a3": 2.0, "b2": 2.0, "g3": 2.0}, ("g4", -1.5), 0.2,
-                {x: {"g": 1.0, "b": 2.0, "a": 3.0} for x in THRESHOLDS},
-                np.zeros(1), np.zeros((1, 19)))  # fmt: skip
-    structures = [Structure(2, 1e-15, induction.COUNTS)]
-    return induction.judge(induction.Result(structures, [course(32), course(64)], [free]))[0]
-
-
 @pytest.mark.parametrize(
     ("judged", "wanted"),
     [
@@ -158,9 +142,6 @@ def verdict_induction(late: float) -> Verdict:
         (lambda: verdict_partial(at(0.01, 0.02), at(0.02, 0.03)), FINDING),
         (lambda: verdict_partial(at(0.01, 0.02), at(0.01, 0.02)), FAILS),
         (lambda: verdict_partial(at(0.026, 0.03), at(0.03, 0.04)), FAILS),
-        (lambda: verdict_induction(0.04), HOLDS),
-        (lambda: verdict_induction(0.06), FAILS),
-        (lambda: verdict_induction(-0.06), FAILS),
     ],
 )
 def test_verdict(judged: Callable[[], Verdict], wanted: Verdict) -> None:

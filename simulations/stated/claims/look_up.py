@@ -1,7 +1,7 @@
 """Softmax attention that learns to look up a feature: two phases and their times in K and N."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,8 +13,15 @@ from scipy.stats import binom
 
 from dynamics import gradient_flow
 from simulations.figures import report_figure
-from simulations.reproduction.measured import Measured, measured_at
-from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.claim import (
+    CheckedTable,
+    Claim,
+    Column,
+    Context,
+    Figure,
+    Measurement,
+    Table,
+)
 from simulations.stated.figures import look_up
 from simulations.stated.findings import examine
 from simulations.stated.runs import risk
@@ -35,62 +42,56 @@ EPSILON = 1e-4
 SAME, TIME, EXPONENT, LATE = 1e-12, 0.03, 0.25, 1.0
 
 
-def run(context: Context) -> Outcome:
-    """Derive the theory, hold its risk against the binomial sum, and follow both."""
-    theory = load_theory(FILE)
-    found = examine(theory, {"K": 3, "N": 4})
-    unequal_theory = load_theory(IMBALANCED)
-    unequal = examine(unequal_theory, {"K": 4, "N": 3, "p": 0.6})
+def measure(context: Context) -> Measurement:
+    """Derive the theory, compare its risk with the binomial sum, and follow both."""
+    theory, imbalanced = load_theory(FILE), load_theory(IMBALANCED)
+    balanced = examine(theory, {"K": 3, "N": 4})
+    unequal = examine(imbalanced, {"K": 4, "N": 3, "p": 0.6})
     context.progress(0.2)
-    differences = [difference(theory, K, N, context.seed) for K, N in SMALL]
     flows = [enumerated_time(theory, K, N) / time_to_half(K, N) - 1.0 for K, N in SMALL[:2]]
-    context.progress(0.4)
-    large = LARGE[:3] if context.quick else LARGE
-    courses = []
-    for K, N in large:
-        courses.append(course(K, N))
-        context.progress(0.4 + 0.6 * len(courses) / len(large))
-    half = np.array([one.half for one in courses])
-    sizes = np.array([K for K, _ in large], float)
-    result = Result(
-        agrees=found.agrees and found.conserved == ("A + 2 B",),
-        difference=max(differences),
-        flows=max(map(abs, flows)),
-        limits=[one.half / limit(K) - 1.0 for one, (K, _) in zip(courses, large)],
-        exponents=(np.diff(np.log(half)) / np.diff(np.log(sizes))).tolist(),
-        ends=[one.late / limit(K, EPSILON) - 1.0 for one, (K, _) in zip(courses, large)],
-        late=[(one.late - one.half) * EPSILON / K for one, (K, _) in zip(courses, large)],
-        rises=all(one.rises for one in courses),
-        unequal=unequal.agrees and (unequal.manifold.discovered, unequal.dimension) == (5, 3),
-        lead=lead(unequal_theory),
+    exact = {
+        "agrees": balanced.agrees,
+        "conserved": "; ".join(balanced.conserved),
+        "difference": max(balanced.check.difference, balanced.check.spread),
+        "formula": max(difference(theory, K, N, context.seed) for K, N in SMALL),
+        "flows": max(map(abs, flows)),
+    }
+    dominant = {
+        "agrees": unequal.agrees,
+        "moving": unequal.manifold.discovered,
+        "free": unequal.dimension,
+        "lead": lead(imbalanced),
+    }
+    sizes = context.choose(quick=LARGE[:3], full=LARGE)
+    runs = [course(K, N) for K, N in context.track(sizes, 0.4)]
+    half = np.array([run.half for run in runs])
+    rows = [
+        {
+            "K": K,
+            "N": N,
+            "half": run.half / K**2,
+            "limit": run.half / limit(K) - 1.0,
+            "end": run.late / limit(K, EPSILON) - 1.0,
+            "late": (run.late - run.half) * EPSILON / K,
+            "rises": run.rises,
+        }
+        for run, (K, N) in zip(runs, sizes)
+    ]
+    powers = np.diff(np.log(half)) / np.diff(np.log([K for K, _ in sizes]))
+    between = [
+        {"K": f"{low} to {high}", "power": power}
+        for (low, _), (high, _), power in zip(sizes, sizes[1:], powers)
+    ]
+    return Measurement(
+        {
+            "reduction": REDUCTION.frame([exact]),
+            "flows": FLOWS.frame(rows),
+            "powers": POWERS.frame(between),
+            "dominant feature": DOMINANT.frame([dominant]),
+        },
+        {"small": SMALL, "large": sizes, "epsilon": EPSILON},
+        (_figure(sizes, runs),),
     )
-    verdict, summary = judge(result)
-    measured: list[Measured] = measured_at(
-        {},
-        ("difference", "largest difference from the full model, relative",
-         float(max(found.check.difference, found.check.spread))),
-        ("formula", "risk and slopes, derived - binomial sum, relative", result.difference),
-        ("flows", "time to attention 1/2, derived over binomial flow, - 1", result.flows),
-        ("lead", "time at which rare queries prefer their feature by 1, over that of dominant ones",
-         result.lead),
-    )  # fmt: skip
-    for number, ((K, N), one) in enumerate(zip(large, courses)):
-        measured += measured_at(
-            {"K": K, "N": N},
-            ("half", "time to attention 1/2 over K^2", one.half / K**2, "flow time"),
-            (
-                "limit",
-                "time to attention 1/2 over its limit for large N, - 1",
-                result.limits[number],
-            ),
-            ("end", f"time to loss {EPSILON:g} over its limit, - 1", result.ends[number]),
-            ("late", f"time between over K / {EPSILON:g}", result.late[number]),
-        )
-    return Outcome(
-        verdict, measured, TIME,
-        {"small": SMALL, "large": large, "epsilon": EPSILON, "seed": context.seed},
-        summary, (_figure(large, courses),),
-    )  # fmt: skip
 
 
 class Course(NamedTuple):
@@ -102,21 +103,6 @@ class Course(NamedTuple):
     time: np.ndarray
     attention: np.ndarray
     loss: np.ndarray
-
-
-class Result(NamedTuple):
-    """What is measured, relative to what is expected."""
-
-    agrees: bool
-    difference: float
-    flows: float
-    limits: list[float]
-    exponents: list[float]
-    ends: list[float]
-    late: list[float]
-    rises: bool
-    unequal: bool
-    lead: float
 
 
 def prompts(K: int, N: int) -> tuple[np.ndarray, np.ndarray]:
@@ -241,62 +227,94 @@ def lead(theory: Any) -> float:
     return times[0] / times[1]
 
 
-def judge(found: Result) -> tuple[Verdict, str]:
-    """Return the verdict and its sentence."""
-    far = max(map(abs, found.limits))
-    low, high = min(found.exponents), max(found.exponents)
-    end, late = max(map(abs, found.ends)), max(found.late)
-    good = (
-        found.agrees
-        and found.difference <= SAME
-        and found.flows <= 1e-6
-        and far <= TIME
-        and 2.0 - EXPONENT <= low <= high <= 2.0 + EXPONENT
-        and end <= TIME
-        and late <= LATE
-        and found.rises
-        and found.unequal
-        and found.lead > 1.0
-    )
-    text = (
-        f"Two order parameters with K and K (K - 1) entries, one free; derived risk = binomial sum "
-        f"to {found.difference:.0e}. Attention reaches 1/2 at K^2 + 3 K log K + O(K), the limit "
-        f"to {100 * far:.2g} %: powers {low:.2f} to {high:.2f} of K, without the log K of the "
-        f"bound; the loss of {EPSILON:g} takes at most {late:.2g} K / epsilon more (in the limit "
-        f"1/4, as epsilon -> 0) and is predicted to {100 * end:.2g} %. With a dominant "
-        f"feature five order parameters, three of them free; rare queries take {found.lead:.2g} "
-        f"times as long as dominant ones."
-    )
-    return (Verdict.HOLDS if good else Verdict.FAILS), text
-
-
-def _figure(large: Any, courses: list[Course]) -> Any:
+def _figure(large: Any, courses: list[Course]) -> Figure:
     scaled = np.geomspace(1e-2, 1e2, 300)
     rows = {
-        "attention": [np.interp(scaled * K**2, one.time, one.attention, right=np.nan)
-                      for one, (K, _) in zip(courses, large)],
-        "settled": [np.interp(scaled * K**2, one.time, 4.0 * one.time * one.loss / K, right=np.nan)
-                    for one, (K, _) in zip(courses, large)],
-    }  # fmt: skip
+        "attention": [
+            np.interp(scaled * K**2, run.time, run.attention, right=np.nan)
+            for run, (K, _) in zip(courses, large)
+        ],
+        "settled": [
+            np.interp(scaled * K**2, run.time, 4.0 * run.time * run.loss / K, right=np.nan)
+            for run, (K, _) in zip(courses, large)
+        ],
+    }
     data = xarray.Dataset(
         {name: (("problem", "scaled"), np.array(row)) for name, row in rows.items()},
         coords={"problem": [f"K={K}, N={N}" for K, N in large], "scaled": scaled},
     )
     return report_figure(
-        "theory-look-up", "Attention learns to look up: two phases",
+        "theory-look-up",
+        "Attention learns to look up: two phases",
         "(a) Attention of a query to its own feature against flow time over K^2; dashed: 1/2. (b) "
         "Loss times 4 t / K, which goes to 1 (dashed).",
-        look_up.draw, data, (9.0, 4.2),
-    )  # fmt: skip
-
-
-def _finding(outcome: Outcome) -> str:
-    off = max(map(abs, outcome.values("limit")))
-    return (
-        f"Attention 1/2 comes at K^2 + 3 K log K + O(K), to {100 * off:.2g} %; rare queries take "
-        f"{outcome.number('lead'):.2g} times as long."
+        look_up.draw,
+        data,
+        (9.0, 4.2),
     )
 
+
+def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
+    """Return the numbers of the sentence."""
+    return {
+        "off": 100.0 * tables["flows"].data.limit.abs().max(),
+        "lead": tables["dominant feature"].data.lead.iloc[0],
+    }
+
+
+REDUCTION = Table(
+    index=(),
+    columns={
+        "agrees": Column("the reduction agrees with the full model"),
+        "conserved": Column("conserved forms"),
+        "difference": Column("largest difference from the full model, relative", atol=1e-11),
+        "formula": Column("risk and slopes, derived - binomial sum, relative", atol=SAME),
+        "flows": Column("time to attention 1/2, derived over binomial flow, - 1", atol=1e-6),
+    },
+    strict={
+        "the reduction is the full model": lambda t: t.agrees,
+        "A + 2 B alone is conserved at K = 3": lambda t: t.conserved == "A + 2 B",
+        "the derived risk is the binomial sum": lambda t: t.formula <= SAME,
+        "their flows agree": lambda t: t.flows <= 1e-6,
+    },
+)
+FLOWS = Table(
+    index=("K", "N"),
+    columns={
+        "half": Column("time to attention 1/2 over K^2", "flow time"),
+        "limit": Column("time to attention 1/2 over its limit for large N, - 1"),
+        "end": Column(f"time to loss {EPSILON:g} over its limit, - 1"),
+        "late": Column(f"time between over K / {EPSILON:g}"),
+        "rises": Column("attention never falls"),
+    },
+    strict={
+        "attention 1/2 comes at its limit": lambda t: t.limit.abs() <= TIME,
+        "the small loss comes at its limit": lambda t: t.end.abs() <= TIME,
+        "the second phase takes at most K / epsilon": lambda t: t.late <= LATE,
+        "attention never falls": lambda t: t.rises,
+    },
+)
+POWERS = Table(
+    index=("K",),
+    columns={"power": Column("local power of K in the time to attention 1/2")},
+    strict={"the power of K is 2": lambda t: (t.power - 2.0).abs() <= EXPONENT},
+)
+DOMINANT = Table(
+    index=(),
+    columns={
+        "agrees": Column("the reduction agrees with the full model"),
+        "moving": Column("order parameters that move"),
+        "free": Column("of these, how many are free"),
+        "lead": Column(
+            "time at which rare queries prefer their feature by 1, over that of dominant ones"
+        ),
+    },
+    strict={
+        "the reduction is the full model": lambda t: t.agrees,
+        "five order parameters, three of them free": lambda t: (t.moving == 5) & (t.free == 3),
+        "queries of the dominant feature learn first": lambda t: t.lead > 1.0,
+    },
+)
 
 CLAIM = Claim(
     id="theory-look-up",
@@ -320,9 +338,19 @@ CLAIM = Claim(
         "attention never falls. With one dominant feature there are five order parameters and "
         "two conserved sums, and queries of it learn first. Anything else: fails."
     ),
-    run=run,
-    headline=Headline("limit", pick=max),
-    finding=_finding,
+    tables={
+        "reduction": REDUCTION,
+        "flows": FLOWS,
+        "powers": POWERS,
+        "dominant feature": DOMINANT,
+    },
+    measure=measure,
+    headline=headline,
+    finding=(
+        "Attention 1/2 comes at K^2 + 3 K log K + O(K), to {off:.2g} %; rare queries take "
+        "{lead:.2g} times as long."
+    ),
+    tolerance=TIME,
     quick_note="K up to 100 instead of 1000",
     assumptions="the dense reading; the theorem as public notes tell it: no public numerics exist",
 )

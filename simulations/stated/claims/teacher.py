@@ -1,5 +1,6 @@
 """A teacher that averages over groups: two numbers learn it, and the loss falls like 1/t."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +9,15 @@ import xarray
 
 from dynamics import Trajectory, gradient_descent, gradient_flow
 from simulations.figures import report_figure
-from simulations.reproduction.measured import Measured, measured_at
-from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.claim import (
+    CheckedTable,
+    Claim,
+    Column,
+    Context,
+    Figure,
+    Measurement,
+    Table,
+)
 from simulations.stated.figures import teacher
 from simulations.stated.findings import examine
 from simulations.stated.runs import risk
@@ -26,56 +34,35 @@ SLOPE, RATIO, CONSTANT, DRIFT = 0.01, 1.1, 0.01, 1e-6
 RATE, STEPS = 0.1, 20_000
 
 
-def run(context: Context) -> Outcome:
+def measure(context: Context) -> Measurement:
     """Derive the theory, check it against the full model, and follow flows."""
     theory = load_theory(FILE)
-    found = examine(theory)
-    measured: list[Measured] = [
-        *measured_at(
-            {},
-            ("order_parameters", "order parameters that are derived", len(theory.orders)),
-            ("conserved", "linear forms of them that are conserved", len(found.conserved)),
-            ("difference", "largest difference from the full model, relative", _worst(found)),
-        )
-    ]
+    findings = examine(theory)
+    problems = context.choose(quick=PROBLEMS[:3], full=PROBLEMS)
     rows, curves = [], []
-    problems = PROBLEMS[:3] if context.quick else PROBLEMS
-    for number, (D, K, nu) in enumerate(problems):
-        run_ = _flow(risk(theory, D=D, K=K, nu=nu), HORIZON * D * K * (D - K))
-        row = late(run_, D, K)
-        rows.append(row)
-        curves.append(_curve(run_, D, K))
-        labels = {
-            "slope": "power of the loss in time, last decade",
-            "ratio": "largest over smallest loss x time, last two decades",
-            "constant": "final loss x time over D K (D - K) / 4",
-            "drift": "largest change of K c_in + (D - K) c_out",
-        }
-        measured += measured_at(
-            {"D": D, "K": K, "nu": nu}, *((name, labels[name], row[name]) for name in labels)
-        )
-        context.progress((number + 1) / (len(problems) + 1))
+    for D, K, nu in context.track(problems, stop=0.8):
+        flow = _flow(risk(theory, D=D, K=K, nu=nu), HORIZON * D * K * (D - K))
+        rows.append({"D": D, "K": K, "nu": nu, **late(flow, D, K)})
+        curves.append(_curve(flow, D, K))
     population = risk(theory, D=8, K=2, nu=1.0)
-    steps = gradient_descent(population, learning_rate=RATE, steps=STEPS)
-    flow = _flow(population, RATE * STEPS)
-    descent = float(steps.loss[-1] / flow.loss[-1])
-    measured += measured_at(
-        {"D": 8, "K": 2, "nu": 1.0},
-        ("descent", f"loss after {STEPS} steps of {RATE:g} over that of the flow", descent),
+    descent = gradient_descent(population, learning_rate=RATE, steps=STEPS)
+    reduction = {
+        "order_parameters": len(theory.orders),
+        "conserved": len(findings.conserved),
+        "difference": max(findings.check.difference, findings.check.spread),
+        "agrees": findings.agrees,
+        "descent": descent.loss[-1] / _flow(population, RATE * STEPS).loss[-1],
+    }
+    return Measurement(
+        {"reduction": REDUCTION.frame([reduction]), "flows": FLOWS.frame(rows)},
+        {
+            "problems": [list(problem) for problem in problems],
+            "horizon / D K (D - K)": HORIZON,
+            "rate": RATE,
+            "steps": STEPS,
+        },
+        (_figure(problems, curves),),
     )
-    verdict, summary = judge(
-        rows, len(theory.orders) - len(found.conserved), found.agrees, _worst(found)
-    )
-    return Outcome(
-        verdict, measured, SLOPE,
-        {"problems": [list(one) for one in problems], "horizon / D K (D - K)": HORIZON,
-         "rate": RATE, "steps": STEPS},
-        summary, (_figure(problems, curves, np),),
-    )  # fmt: skip
-
-
-def _worst(found: Any) -> float:
-    return float(max(found.check.difference, found.check.spread))
 
 
 def _flow(population: Any, horizon: float) -> Trajectory:
@@ -83,7 +70,7 @@ def _flow(population: Any, horizon: float) -> Trajectory:
 
 
 def late(run: Trajectory, D: int, K: int) -> dict[str, float]:
-    """Return what the end of a flow says: power, spread of loss x time, constant, drift."""
+    """Return power of the loss, spread and limit of loss x time, and drift at the end of a flow."""
     time, loss = run.time[1:], run.loss[1:]
     last = time >= time[-1] * 10.0**-FITTED
     slope = np.polyfit(np.log(time[last]), np.log(loss[last]), 1)[0]
@@ -97,33 +84,6 @@ def late(run: Trajectory, D: int, K: int) -> dict[str, float]:
     }
 
 
-def judge(
-    rows: list[dict[str, float]], free: int, agrees: bool, worst: float
-) -> tuple[Verdict, str]:
-    """Return the verdict and its sentence."""
-    good = (
-        agrees
-        and free == 2
-        and all(
-            abs(row["slope"] + 1.0) <= SLOPE
-            and row["ratio"] <= RATIO
-            and abs(row["constant"] - 1.0) <= CONSTANT
-            and row["drift"] <= DRIFT
-            for row in rows
-        )
-    )
-    off = max(abs(row["slope"] + 1.0) for row in rows)
-    ratio = max(row["ratio"] for row in rows)
-    constant = max(abs(row["constant"] - 1.0) for row in rows)
-    text = (
-        f"{free} free numbers, equal to the full model to {worst:.0e}; the loss falls like "
-        f"t^-1 to within {off:.4f} in {len(rows)} problems, loss x time is constant within a "
-        f"factor {ratio:.3f} over two decades, and its limit is D K (D - K) / 4 to "
-        f"{100 * constant:.2g} %."
-    )
-    return (Verdict.HOLDS if good else Verdict.FAILS), text
-
-
 def _curve(run: Trajectory, D: int, K: int) -> dict[str, np.ndarray]:
     time = np.geomspace(1.0, run.time[-1], 200)
     states = np.array([run.at(t) for t in time])
@@ -133,28 +93,64 @@ def _curve(run: Trajectory, D: int, K: int) -> dict[str, np.ndarray]:
     return {"time": time, "missed": missed, "settled": time * loss / (D * K * (D - K) / 4)}
 
 
-def _figure(problems: Any, curves: list[dict[str, np.ndarray]], np: Any) -> Any:
+def _figure(problems: Any, curves: list[dict[str, np.ndarray]]) -> Figure:
     data = xarray.Dataset(
-        {name: (("problem", "row"), np.array([curve[name] for curve in curves]))
-         for name in curves[0]},
+        {
+            name: (("problem", "row"), np.array([curve[name] for curve in curves]))
+            for name in curves[0]
+        },
         coords={"problem": [f"D={D}, K={K}, nu={nu:g}" for D, K, nu in problems]},
-    )  # fmt: skip
+    )
     return report_figure(
-        "theory-teacher", "A student of a teacher that averages over groups",
+        "theory-teacher",
+        "A student of a teacher that averages over groups",
         "(a) Loss times flow time over D K (D - K) / 4, its limit as derived here (dashed). (b) "
         "The part of the attention that lies outside the query's group; dashed: slope -1/2.",
-        teacher.draw, data, (9.0, 4.2),
-    )  # fmt: skip
-
-
-def _finding(outcome: Outcome) -> str:
-    slopes = outcome.values("slope")
-    off = max(abs(one - 1.0) for one in outcome.values("constant"))
-    return (
-        f"The loss falls like t^{min(slopes):.4f} to t^{max(slopes):.4f}, towards "
-        f"D K (D - K) / (4 t) to {100 * off:.2g} %."
+        teacher.draw,
+        data,
+        (9.0, 4.2),
     )
 
+
+def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
+    """Return the numbers of the sentence."""
+    flows = tables["flows"].data
+    return {
+        "least": flows.slope.min(),
+        "most": flows.slope.max(),
+        "off": 100.0 * (flows.constant - 1.0).abs().max(),
+    }
+
+
+REDUCTION = Table(
+    index=(),
+    columns={
+        "order_parameters": Column("order parameters that are derived"),
+        "conserved": Column("linear forms of them that are conserved"),
+        "difference": Column("largest difference from the full model, relative", atol=1e-11),
+        "agrees": Column("the reduction agrees with the full model"),
+        "descent": Column(f"loss after {STEPS} steps of {RATE:g} over that of the flow"),
+    },
+    strict={
+        "two coefficients are free": lambda t: t.order_parameters - t.conserved == 2,
+        "the reduction is the full model": lambda t: t.agrees,
+    },
+)
+FLOWS = Table(
+    index=("D", "K", "nu"),
+    columns={
+        "slope": Column("power of the loss in time, last decade"),
+        "ratio": Column("largest over smallest loss x time, last two decades"),
+        "constant": Column("final loss x time over D K (D - K) / 4"),
+        "drift": Column("largest change of K c_in + (D - K) c_out", atol=DRIFT),
+    },
+    strict={
+        "the loss falls like 1/t": lambda t: (t.slope + 1.0).abs() <= SLOPE,
+        "loss x time is constant over two decades": lambda t: t.ratio <= RATIO,
+        "its limit is D K (D - K) / 4": lambda t: (t.constant - 1.0).abs() <= CONSTANT,
+        "K c_in + (D - K) c_out is conserved": lambda t: t.drift <= DRIFT,
+    },
+)
 
 CLAIM = Claim(
     id="theory-teacher",
@@ -174,9 +170,14 @@ CLAIM = Claim(
         "to 1e-11, the sum kept to 1e-6. Tight up to constants: the power is -1 +- 0.01 and loss x "
         "time stays within a factor 1.1 over two decades; its limit is met to 1 %."
     ),
-    run=run,
-    headline=Headline("slope", pick=min),
-    finding=_finding,
+    tables={"reduction": REDUCTION, "flows": FLOWS},
+    measure=measure,
+    headline=headline,
+    finding=(
+        "The loss falls like t^{least:.4f} to t^{most:.4f}, towards D K (D - K) / (4 t) to "
+        "{off:.2g} %."
+    ),
+    tolerance=SLOPE,
     quick_note="three problems instead of four",
     assumptions="the dense reading of the statement; names and theorem as public notes tell them",
 )

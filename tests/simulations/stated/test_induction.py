@@ -1,4 +1,4 @@
-"""The claim on the induction head (arXiv 2511.01033): its flows, their limits, and the judge."""
+"""The claim on the induction head (arXiv 2511.01033): its flows and their limits."""
 
 import math
 
@@ -12,13 +12,10 @@ from dynamics.core.crossing import first_passage
 from simulations.files.store import write_dataset
 from simulations.reproduction.claim import Verdict
 from simulations.stated.claims import induction
-from simulations.stated.claims.induction import COUNTS, Result, judge
 from simulations.stated.emergence import (
     ORDER,
+    SOLVED,
     THRESHOLDS,
-    Course,
-    Free,
-    Structure,
     course,
     free_flow,
     limit,
@@ -29,7 +26,7 @@ from simulations.stated.runs import risk
 from simulations.stated.two_layers import NAMES, Entries, slopes_of
 from symbolic.theory import load_theory
 from tests.closeness import close, within
-from tests.simulations.quick import assert_complete, outcome
+from tests.simulations.quick import result
 
 
 @pytest.fixture(scope="module")
@@ -101,84 +98,24 @@ def test_the_pull_grows_like_half_a_logarithm():
     assert 0.8 * math.log(2) / 2 < gains[-1] < math.log(2) / 2
 
 
-def emerged(N, start="0", power=2.0):
-    scale = (N / 32) ** (power - 2.0)
-    times = {x: {name: limit(name, x, N) * (1.0 if name == "g" else scale) for name in ORDER}
-             for x in THRESHOLDS}  # fmt: skip
-    return Course(N, start, times, 5.0 * N**2, None)
-
-
-FREE = Free(
-    N=2, start="0", solved=30.0, head={"a3": 2.0, "b2": 2.0, "g3": 2.0}, other=("g4", -1.5),
-    alone=0.2, when={x: {"g": 1.0, "b": 2.0, "a": 3.0} for x in THRESHOLDS},
-    time=np.zeros(1), states=np.zeros((1, 19)),
-)  # fmt: skip
-GOOD = Result([Structure(2, 1e-15, COUNTS)], [emerged(32), emerged(64)], [FREE])
-NAN = float("nan")
-
-
-def other_order(one, **swapped):
-    return one._replace(when={x: row | swapped for x, row in one.when.items()})
-
-
-def test_the_verdict_that_holds():
-    assert judge(GOOD)[0] is Verdict.HOLDS
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"structures": [Structure(2, 1e-11, COUNTS)]},
-        {"structures": [Structure(2, NAN, COUNTS)]},
-        *({"structures": [Structure(2, 1e-15, (*COUNTS[:i], COUNTS[i] + 1, *COUNTS[i + 1 :]))]}
-          for i in range(len(COUNTS))),
-        {"courses": [emerged(32), emerged(64, power=2.1)]},
-        {"courses": [emerged(32), emerged(64, power=1.9)]},
-        {"courses": [emerged(32), emerged(64, power=NAN)]},
-        {"courses": [emerged(32), emerged(64)._replace(solved=NAN)]},
-        {"courses": [emerged(32), emerged(64)._replace(solved=2.2 * 5.0 * 64**2)]},
-        {"courses": [emerged(32), other_order(emerged(64), a=1.0)]},
-        {"courses": [emerged(32), other_order(emerged(64), g=NAN)]},
-        {"courses": [emerged(N)._replace(when={
-            x: {name: 1.2 * t for name, t in row.items()} for x, row in emerged(N).when.items()
-        }) for N in (32, 64)]},
-        {"free": [FREE._replace(solved=NAN)]},
-    ],
-)  # fmt: skip
-def test_the_verdict_fails(change):
-    assert judge(GOOD._replace(**change))[0] is Verdict.FAILS
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"head": {"a3": 0.4, "b2": 2.0, "g3": 2.0}, "other": ("g4", 0.1)},
-        {"other": ("g4", -2.1)},
-        {"alone": 0.3},
-        {"alone": NAN},
-        {"when": {x: {"g": 1.0, "b": 3.0, "a": 2.0} for x in THRESHOLDS}},
-        {"when": {x: {"g": 1.0, "b": 2.0, "a": NAN if x == 0.75 else 3.0} for x in THRESHOLDS}},
-    ],
-)
-def test_the_verdict_is_a_finding(change):
-    verdict, text = judge(GOOD._replace(free=[FREE, FREE._replace(**change)]))
-    assert verdict is Verdict.FINDING
-    assert "for 1 of 2 flows" in text
-    assert ("a3 comes before b2 in 1 flows (N = 2)" in text) == (
-        change.get("when", FREE.when)[0.5]["a"] == 2.0
-    )
-
-
 def test_claim_in_short(tmp_path):
-    assert_complete("theory-induction")
-    found = outcome("theory-induction")
-    assert found.verdict is Verdict.FINDING, found.summary
-    assert found.number("a3", N=2, start="0") < 0.5
-    assert found.number("which", N=2, start="0") == "g4"
-    assert found.number("after_b2", N=2, start="0") == "never"
-    (figure,) = found.figures
+    outcome = result("theory-induction")
+    assert outcome.verdict is Verdict.FINDING
+    row = outcome.tables["all 19"].data.loc[2, "0"]
+    assert row.a3 < 0.5
+    assert row.which == "g4"
+    assert math.isnan(row.after_b2)
+    (figure,) = outcome.measured.figures
     assert np.isfinite(figure.data["all"]).all()
     write_dataset(tmp_path / "data.nc", figure.data)
     with xarray.open_dataset(tmp_path / "data.nc", engine="h5netcdf") as data:
         artists = figures.draw(data.load())
     assert {"g, N=32", "b, N=128", "a3, N=2", "g4, N=4"} <= set(artists)
+
+
+@pytest.mark.parametrize(("power", "passes"), [(2.049, True), (2.051, False), (1.949, False)])
+def test_the_power_of_the_loss(power, passes):
+    table = induction.POWERS.frame([
+        {"number": "loss", "threshold": SOLVED, "N": 32, "start": "0", "power": power}
+    ])  # fmt: skip
+    assert induction.POWERS.check(table).passed.to_numpy().all() == passes

@@ -1,4 +1,4 @@
-"""Softmax look-up (arXiv 2310.05249): sequences of tokens, the sum over prompts, and the judge."""
+"""Softmax look-up (arXiv 2310.05249): sequences of tokens, and the sum over prompts."""
 
 from itertools import product
 
@@ -7,9 +7,7 @@ import pytest
 from scipy.integrate import quad
 
 from dynamics.theory.data import orbits
-from simulations.reproduction.claim import Verdict
 from simulations.stated.claims import look_up
-from simulations.stated.claims.look_up import Result, judge
 from simulations.stated.findings import examine
 from simulations.stated.full import FullModel
 from simulations.stated.law import law
@@ -142,26 +140,6 @@ def test_the_slope_of_the_sum():
     for g in (0.0, 1.5, 8.0, 30.0):
         close(at(g)[1], (at(g + 1e-5)[0] - at(g - 1e-5)[0]) / 2e-5, rel=1e-7)
     assert 0.0 < at(400.0)[0] < 1e-40  # the prompts without the query, of chance .9^1000
-
-
-GOOD = {
-    "agrees": True, "difference": 1e-15, "flows": 1e-8, "limits": [0.01], "exponents": [1.95],
-    "ends": [0.01], "late": [0.3], "rises": True, "unequal": True, "lead": 3.0,
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"agrees": False}, {"difference": 1e-11}, {"flows": 1e-5}, {"limits": [0.04]},
-        {"limits": [-0.04]}, {"exponents": [2.3]}, {"exponents": [1.7]}, {"ends": [0.05]},
-        {"late": [1.1]}, {"rises": False}, {"unequal": False}, {"lead": 0.9},
-        {"lead": float("nan")}, {"limits": [float("nan")]}, {"late": [float("nan")]},
-    ],
-)  # fmt: skip
-def test_the_verdict(change):
-    assert judge(Result(**GOOD))[0] is Verdict.HOLDS
-    assert judge(Result(**(GOOD | change)))[0] is Verdict.FAILS
 
 
 REFUSED = {
