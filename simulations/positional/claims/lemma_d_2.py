@@ -160,7 +160,7 @@ CLAIM = Claim(
     measure=measure,
     headline=headline,
     finding=(
-        "alpha increases until T0 in {increases} (alpha(0) is up to {start:.2g} times alpha*); v "
+        "alpha increases until T0 in {increases} (alpha(0) is up to {start:.3g} times alpha*); v "
         "is at least {faster:.1g} times faster than A."
     ),
 )
