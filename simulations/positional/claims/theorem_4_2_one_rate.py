@@ -139,8 +139,8 @@ def _figure(histories: Mapping[tuple[Case, int], History]) -> Figure:
         "The realistic process with kappa = D and one rate",
         "Gradient flow of (E) from v(0), A_ij(0) of size 1/d (Parametrization 3.1, C = 4, nu = "
         "1/d, sigma_A = log log d), a line for each run: fraction of rows with patch association, "
-        "P[f* F <= 0] on held-out samples, and training loss. v moves first and fits the samples; "
-        "association comes, if it does, when little of the gradient is left.",
+        "P[f* F <= 0] on held-out samples, and training loss. v moves first, and the "
+        "loss stays on a plateau until the attention moves.",
         draw,
         xarray.Dataset(
             {name: (("run", "record"), values) for name, values in zip(names, data)},

