@@ -135,9 +135,7 @@ TABLE = Table(
         "aligned": Column("loss over z^2 with attention to p's own areas alone"),
     },
     strict={
-        "A.8: the raw loss is that of the attention": lambda t: (
-            (t.raw - t.loss).abs() <= ROUNDING
-        ),
+        "A.8: the raw loss is that of the attention": lambda t: (t.raw - t.loss).abs() <= ROUNDING,
         "A.9: no loss is below the floor": lambda t: t.raw >= t.floor - ROUNDING,
         "A.9: the floor is approached": lambda t: (t.aligned - t.floor).abs() <= ROUNDING,
         "A.10: between the two bounds": lambda t: (
@@ -164,7 +162,7 @@ CLAIM = Claim(
     ),
     criterion=(
         "Exact for every Q, so all of it may be missed by rounding only (1e-12 z^2). The constants "
-        "of A.10 are not legible in the text at hand; derived here for a fixed z: as sum_{m != n} "
+        "of A.10 are missing from the text; derived here for a fixed z: as sum_{m != n} "
         "a_m^2 <= (1 - a_n)^2, the loss above the floor lies between z^2/2 and z^2 times E[1{p "
         "masked, area not hidden} (1 - a_n)^2], and masks that hide the area add at most the floor "
         "once more. Anything else: fails."
@@ -179,7 +177,7 @@ CLAIM = Claim(
     measure=measure,
     headline=headline,
     finding=(
-        "The raw loss is that of the attention in {agree} (to {difference:.0e}), within both bounds "
-        "in {bounded} (up to {share:.2f} of the upper one)."
+        "The raw loss is that of the attention in {agree} (to {difference:.0e}), within both "
+        "bounds in {bounded} (up to {share:.2f} of the upper one)."
     ),
 )

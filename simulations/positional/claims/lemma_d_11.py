@@ -81,9 +81,9 @@ def _figure(flows: Mapping[Case, Run]) -> Figure:
         later = np.flatnonzero(run.path.time >= run.events.T1.time)
         chosen = later[np.unique(np.linspace(0, later.size - 1, DRAWN).round().astype(int))]
         data[0, number, : chosen.size] = run.path.loss[chosen]
-        data[1, number, : chosen.size] = run.path.alpha[chosen] / run.path.at(
-            run.events.T1.time
-        ).alpha
+        data[1, number, : chosen.size] = (
+            run.path.alpha[chosen] / run.path.at(run.events.T1.time).alpha
+        )
     return report_figure(
         "event-III",
         "Event III: alpha after T1",
@@ -93,11 +93,13 @@ def _figure(flows: Mapping[Case, Run]) -> Figure:
         draw,
         xarray.Dataset(
             {"risk": (("flow", "record"), data[0]), "alpha": (("flow", "record"), data[1])},
-            coords={"qD": ("flow", [case.features for case in flows]),
-                    "D": ("flow", [case.D for case in flows])},
+            coords={
+                "qD": ("flow", [case.features for case in flows]),
+                "D": ("flow", [case.D for case in flows]),
+            },
         ),
         (6.4, 3.8),
-    )  # fmt: skip
+    )
 
 
 @styled
@@ -110,9 +112,12 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         D, features = int(one["D"]), int(one["qD"])
         label = rf"$D=10^{{{math.log10(D):.0f}}}$, $qD={features}$"
         artists[label] = ax.plot(
-            one["risk"], one["alpha"], color=PROBLEM_STYLES[sizes.index(D)]["color"],
-            linestyle="-" if features == data["qD"].min() else "--", label=label,
-        )[0]  # fmt: skip
+            one["risk"],
+            one["alpha"],
+            color=PROBLEM_STYLES[sizes.index(D)]["color"],
+            linestyle="-" if features == data["qD"].min() else "--",
+            label=label,
+        )[0]
     ax.set(xscale="log", xlabel="population risk", ylabel=r"$\alpha(t)/\alpha(T_1)$")
     ax.invert_xaxis()
     ax.axhline(1.0, color="#999999", linewidth=0.8)
@@ -153,7 +158,7 @@ CLAIM = Claim(
         "is largest after T1."
     ),
     criterion=(
-        "The appendix with the lemma is not at hand; what Section 4.1 says of it is tested, on "
+        "The appendix with the lemma is not available; what Section 4.1 says of it is tested, on "
         "flows that meet the hypotheses of theorem-4.1 (fixed nu and beta do not). T1 must exist, "
         "alpha increase at T1 by both measures, and go on until the risk is 1e-3, which stands for "
         "o(1) as in events-large-D. o(1) and poly(d) are asymptotic: less is a finding."

@@ -40,10 +40,15 @@ def measure(context: Context) -> Measurement:
     table = TABLE.frame(row(*case) for case in context.track(cases))
     return Measurement(
         {"start": table},
-        {"D": "16 C^2", "q": "C^k/D", "nu": "1/d", "beta": "log log d",
-         "population tolerance": TOLERANCE},
+        {
+            "D": "16 C^2",
+            "q": "C^k/D",
+            "nu": "1/d",
+            "beta": "log log d",
+            "population tolerance": TOLERANCE,
+        },
         (_figure(table),),
-    )  # fmt: skip
+    )
 
 
 def row(k: float, C: int) -> dict[str, Any]:
@@ -163,17 +168,18 @@ CLAIM = Claim(
         "sum_ij e^{A_ij(0)} <w*, X_j>, would yield high population loss."
     ),
     method=(
-        "P[y g <= 0] by the exact law of a sum of signs, and the least risk of g over all scales of "
-        "v, at q = C^k/D; error and risk of the model F at A(0) with alpha at its quasi-steady "
+        "P[y g <= 0] by the exact law of a sum of signs, and the least risk of g over all scales "
+        "of v, at q = C^k/D; error and risk of the model F at A(0) with alpha at its quasi-steady "
         "value, by the certified expectation."
     ),
     criterion=(
         "The columns of S(0) have equal sums, so that g is a multiple of T = sum_j <w*, X_j>; F at "
         "A(0), a sum of act(c (T + h s_i)) over coefficients s_i that add up to T, has the sign of "
-        "T: the two errors must agree within their bounds (else fails). 'Would not generalize' refers to Theorem 3.1, an error "
-        "of at least 1/8; 'high' is read as the risk that such an error makes, log(2)/8 = 0.087, "
-        "at every scale of v, on problems that meet the hypotheses of theorem-4.1 with q = C^k/D "
-        "(Assumption 2 allows any k). The words are qualitative: less is a finding."
+        "T: the two errors must agree within their bounds (else fails). 'Would not generalize' "
+        "refers to Theorem 3.1, an error of at least 1/8; 'high' is read as the risk that such an "
+        "error makes, log(2)/8 = 0.087, at every scale of v, on problems that meet the hypotheses "
+        "of theorem-4.1 with q = C^k/D (Assumption 2 allows any k). The words are qualitative: "
+        "less is a finding."
     ),
     quick_note="C = 4 and 8, k = 1 and 2",
     assumptions="the exact law of a sum of signs; the certified expectation",

@@ -105,9 +105,13 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     for ax, name, label in zip(panels, ("disagreement", "risk"), labels):
         for number, (c, some) in enumerate(table.groupby("c")):
             artists[f"{name} {c}"] = ax.plot(
-                some.k, some[name], marker="o", markersize=4, **PROBLEM_STYLES[number],
+                some.k,
+                some[name],
+                marker="o",
+                markersize=4,
+                **PROBLEM_STYLES[number],
                 label=f"$d=D^{{{c:g}}}$",
-            )[0]  # fmt: skip
+            )[0]
         ax.axhline(1.0 / D, **REFERENCE)
         ticks = np.unique(table.k)
         ax.set(yscale="log", ylabel=label, xlabel="flow time")

@@ -66,10 +66,19 @@ def measure(context: Context) -> Measurement:
     table = TABLE.frame(row for key, some in histories.items() for row in rows(*key, some))
     return Measurement(
         {"conclusions": table},
-        {"C": C, "nu": "1/d", "beta": "log log d", "kappa": "D", "tau": 1.0, "omega": "1/d",
-         "held-out samples": TESTED, "solver": "BDF, rtol 1e-4", "seed": context.seed},
+        {
+            "C": C,
+            "nu": "1/d",
+            "beta": "log log d",
+            "kappa": "D",
+            "tau": 1.0,
+            "omega": "1/d",
+            "held-out samples": TESTED,
+            "solver": "BDF, rtol 1e-4",
+            "seed": context.seed,
+        },
         (_figure(histories),),
-    )  # fmt: skip
+    )
 
 
 def trained(case: Case, run: int, seed: int) -> History:
@@ -85,10 +94,18 @@ def trained(case: Case, run: int, seed: int) -> History:
     w_star, partition = random_feature(problem, rng), contiguous(problem)
     X, y = sample(problem, case.N, rng, partition, w_star)
     result = train_by_flow(
-        problem, X, y, horizon=float(case.D) ** POWERS[-1], rng=rng, omega=1.0 / case.D,
-        w_star=w_star, partition=partition, records=200, threads=1,
+        problem,
+        X,
+        y,
+        horizon=float(case.D) ** POWERS[-1],
+        rng=rng,
+        omega=1.0 / case.D,
+        w_star=w_star,
+        partition=partition,
+        records=200,
+        threads=1,
         held_out=HeldOut(problem, TESTED, TEST_SEED, partition),
-    )  # fmt: skip
+    )
     if result.status is not Status.COMPLETED:
         raise RuntimeError(f"the flow of {case} stopped early: {result.message}")
     return result.history
@@ -129,8 +146,9 @@ def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
 
 def _figure(histories: Mapping[tuple[Case, int], History]) -> Figure:
     names = ("time", "association", "disagreement", "loss")
-    data = np.full((len(names), len(histories), max(h.time.size for h in histories.values())),
-                   np.nan)  # fmt: skip
+    data = np.full(
+        (len(names), len(histories), max(h.time.size for h in histories.values())), np.nan
+    )
     for number, history in enumerate(histories.values()):
         for row, name in enumerate(names):
             data[row, number, : history.time.size] = getattr(history, name)
@@ -155,8 +173,11 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     """Draw association, error and training loss over time, a colour for each case."""
     panels = figure.subplots(1, 3, sharex=True)
     artists, seen = {}, list(dict.fromkeys(data["case"].values.tolist()))
-    names = {"association": "rows with association", "disagreement": r"$P[f^*F\leq 0]$",
-             "loss": "training loss"}  # fmt: skip
+    names = {
+        "association": "rows with association",
+        "disagreement": r"$P[f^*F\leq 0]$",
+        "loss": "training loss",
+    }
     for ax, (name, label) in zip(panels, names.items()):
         for number in range(data.sizes["run"]):
             one = data.isel(run=number)

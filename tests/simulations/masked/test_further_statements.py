@@ -25,9 +25,7 @@ class TestLossLemma:
 
     def test_the_scale_drops_out(self):
         problem = MaskedProblem.from_sizes([3, 2, 2], query=4)
-        rows = [
-            loss_lemma.at_random(problem.replace(z_low=z), 0.0, (1,)) for z in (1.0, 0.5)
-        ]
+        rows = [loss_lemma.at_random(problem.replace(z_low=z), 0.0, (1,)) for z in (1.0, 0.5)]
         close(rows[1], rows[0], 1e-13)
 
 
