@@ -148,7 +148,7 @@ CLAIM = Claim(
         "v and of the fastest entry of A; and how far A has moved by then."
     ),
     criterion=(
-        "The appendix with the lemma is not available; what Section 4.1 says of it is tested, on the "
+        "The appendix with the lemma is not available; what Section 4.1 says of it is tested, on "
         "problems that meet the hypotheses of theorem-4.1. T0 must exist, alpha increase at every "
         "step until T0, v be faster than every A_ij until then, and |gamma|, |rho| be at most 0.01 "
         "at T0 ('only v updates': the attention weights are off by 1 %). The constants hide in "
