@@ -2,7 +2,7 @@
 # make reproduce-quick  the same with smaller problems, in about five minutes
 # make reproduce-thorough  also what is too heavy for that
 # make reproduce-images | reproduce-images-quick  the claims on real images (Section 6): 130 MB more
-# make test | test-fast | snapshot | lint | bench | package | docs | clean
+# make test | test-fast | snapshot | lint | bench | package | docs | clean; make test COVERAGE=1
 #
 # The environment lives in .venv and is set up once per change of pyproject.toml.
 # Another interpreter: make PYTHON=/path/to/python3.12 reproduce
@@ -43,10 +43,11 @@ reproduce-images-quick: $(VENV)/.installed-images
 	$(BIN)/patchdyn reproduce --images --quick --out report-images-quick
 
 # compiled before, so that no two processes compile the same; a file stays in one process, so that
-# what its tests share is computed once
+# what its tests share is computed once. COVERAGE=1 measures the coverage, and takes longer
 test: $(VENV)/.installed-dev
 	$(BIN)/python -m dynamics.precompile
-	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --cov --cov-report=term
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder \
+		$(if $(COVERAGE),--cov --cov-report=term)
 
 test-fast: $(VENV)/.installed-dev
 	$(BIN)/python -m dynamics.precompile

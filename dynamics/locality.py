@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
-from dynamics.core.checks import require, whole
+from dynamics.core.checks import integer, require
 from dynamics.core.errors import ParameterError
 from dynamics.core.placed import BLOCK, ROUNDING, Form, against
 
@@ -94,8 +94,9 @@ def similarity(encodings: Any, by: str = "cosine") -> np.ndarray:
     good = table.dtype.kind in "fiu" and table.ndim == 2 and table.size > 0
     require(good, "encodings", _told(table), "real numbers of shape (D, d)")
     require(bool(np.isfinite(table).all()), "encodings", "array with nan or inf", "finite")
-    require(by in ("cosine", "distance", "product"), "by", repr(by),
-            "'cosine', 'distance' or 'product'")  # fmt: skip
+    require(
+        by in ("cosine", "distance", "product"), "by", repr(by), "'cosine', 'distance' or 'product'"
+    )
     table = table.astype(float)
     if by == "product":
         return table @ table.T
@@ -105,8 +106,12 @@ def similarity(encodings: Any, by: str = "cosine") -> np.ndarray:
         return 2.0 * centred @ centred.T - squares[:, None] - squares
     norms = np.linalg.norm(centred, axis=1, keepdims=True)
     apart = bool((norms > ROUNDING * abs(table).max()).all())
-    require(apart, "encodings", "table with a row that equals the mean row",
-            "different from their mean for a cosine")  # fmt: skip
+    require(
+        apart,
+        "encodings",
+        "table with a row that equals the mean row",
+        "different from their mean for a cosine",
+    )
     return (centred / norms) @ (centred / norms).T
 
 
@@ -186,11 +191,15 @@ def without_class_token(attention: Any, tokens: int = 1) -> np.ndarray:
         As :func:`attention_locality`; and if a row has no weight on any patch.
     """
     weights = _weights(attention)
-    tokens = whole("tokens", tokens, 0, weights.shape[-1] - 1)
+    tokens = integer("tokens", tokens, 0, weights.shape[-1] - 1)
     kept = weights[..., tokens:, tokens:]
     sums = kept.sum(axis=-1, keepdims=True)
-    require(bool((sums > 0.0).all()), "attention", "array with a patch that looks at no patch",
-            "positive on some patch in every row")  # fmt: skip
+    require(
+        bool((sums > 0.0).all()),
+        "attention",
+        "array with a patch that looks at no patch",
+        "positive on some patch in every row",
+    )
     return kept / sums
 
 
@@ -221,8 +230,12 @@ def _maps(name: str, maps: Any) -> np.ndarray:
     """Return maps as an array of float64."""
     array = np.asarray(maps)
     square = array.ndim >= 2 and array.shape[-1] == array.shape[-2] and array.size > 0
-    require(array.dtype.kind in "fiu" and square, name, _told(array),
-            "real numbers of shape (..., D, D)")  # fmt: skip
+    require(
+        array.dtype.kind in "fiu" and square,
+        name,
+        _told(array),
+        "real numbers of shape (..., D, D)",
+    )
     require(bool(np.isfinite(array).all()), name, "array with nan or inf", "finite")
     return array.astype(float)
 
@@ -230,12 +243,20 @@ def _maps(name: str, maps: Any) -> np.ndarray:
 def _weights(attention: Any) -> np.ndarray:
     """Return attention weights, checked."""
     weights = _maps("attention", attention)
-    require(bool((weights >= 0.0).all()), "attention", "array with negative entries",
-            "weights, not logits")  # fmt: skip
+    require(
+        bool((weights >= 0.0).all()),
+        "attention",
+        "array with negative entries",
+        "weights, not logits",
+    )
     sums = weights.sum(axis=-1)
     worst = float(sums.flat[int(np.argmax(abs(sums - 1.0)))])
-    require(abs(worst - 1.0) <= ROW_SUM, "attention", f"array with a row that sums to {worst:.3g}",
-            "weights whose rows sum to 1 (class tokens: see without_class_token)")  # fmt: skip
+    require(
+        abs(worst - 1.0) <= ROW_SUM,
+        "attention",
+        f"array with a row that sums to {worst:.3g}",
+        "weights whose rows sum to 1 (class tokens: see without_class_token)",
+    )
     return weights
 
 
@@ -250,8 +271,12 @@ def _checked_grid(patches: int, grid: tuple[int, int] | None) -> tuple[int, int]
             )
         grid = (side, side)
     fits = len(grid) == 2 and all(isinstance(size, (int, np.integer)) for size in grid)
-    require(fits and min(grid) >= 1 and grid[0] * grid[1] == patches, "grid", grid,
-            f"(rows, columns) with rows x columns = {patches}")  # fmt: skip
+    require(
+        fits and min(grid) >= 1 and grid[0] * grid[1] == patches,
+        "grid",
+        grid,
+        f"(rows, columns) with rows x columns = {patches}",
+    )
     require(max(grid) >= 3, "grid", grid, "3 patches long at least, so that some do not touch")
     return int(grid[0]), int(grid[1])
 
@@ -268,8 +293,8 @@ def _measured(
     """Return the measures of checked maps."""
     grid = _checked_grid(maps.shape[-1], grid)
     require(null in NULLS, "null", repr(null), " or ".join(map(repr, NULLS)))
-    draws = whole("draws", draws, 1, 100_000)
-    rng = np.random.default_rng(whole("seed", seed, 0, 2**63 - 1))
+    draws = integer("draws", draws, 1, 100_000)
+    rng = np.random.default_rng(integer("seed", seed, 0, 2**63 - 1))
     places = np.array([_relabelled(grid, null, rng) for _ in range(draws)])
     flat = maps.reshape(-1, *maps.shape[-2:])
     found: list[dict[str, list[np.ndarray]]] = []
@@ -278,13 +303,17 @@ def _measured(
         if attention:
             forms |= _attention_forms(block, grid)
         found.append({name: against(form, places) for name, form in forms.items()})
-    return Locality(**{
-        name: Measure(*(
-            np.concatenate(parts).reshape(maps.shape[:-2])
-            for parts in zip(*(one[name] for one in found))
-        ))
-        for name in found[0]
-    })  # fmt: skip
+    return Locality(
+        **{
+            name: Measure(
+                *(
+                    np.concatenate(parts).reshape(maps.shape[:-2])
+                    for parts in zip(*(one[name] for one in found))
+                )
+            )
+            for name in found[0]
+        }
+    )
 
 
 def _relabelled(grid: tuple[int, int], null: str, rng: np.random.Generator) -> np.ndarray:
@@ -318,10 +347,13 @@ def _similarity_forms(maps: np.ndarray, grid: tuple[int, int]) -> dict[str, Form
     standard[:, apart] = _unit(ranks[:, apart])
     return {
         "precision": Form(tops, of_size, lambda total: total),
-        "auc": Form(ranks[None], near[None].astype(float),
-                     lambda total: (total - lowest) / (inside * outside)),
+        "auc": Form(
+            ranks[None],
+            near[None].astype(float),
+            lambda total: (total - lowest) / (inside * outside),
+        ),
         "mantel": Form(standard[None], far[None], lambda total: total),
-    }  # fmt: skip
+    }
 
 
 def _unit(rows: np.ndarray) -> np.ndarray:

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dynamics import Population, Problem, State, gradient_descent, gradient_flow
-    from dynamics.diversity import attention_diversity
-    from dynamics.events import find_events
+    from dynamics.masked.diversity import attention_diversity
+    from dynamics.positional.events import find_events
     from simulations.falsify import falsify
     from simulations.validated import prove
     from symbolic.theory import TheoryError, load_theory
@@ -43,9 +43,9 @@ _MODULES = {
     "Problem": "dynamics",
     "State": "dynamics",
     "TheoryError": "symbolic.theory",
-    "attention_diversity": "dynamics.diversity",
+    "attention_diversity": "dynamics.masked.diversity",
     "falsify": "simulations.falsify",
-    "find_events": "dynamics.events",
+    "find_events": "dynamics.positional.events",
     "gradient_descent": "dynamics",
     "gradient_flow": "dynamics",
     "load_theory": "symbolic.theory",

@@ -21,7 +21,7 @@ from simulations.commands.arguments import (
     join_negative_numbers,
     refuse_bare_dashes,
 )
-from simulations.interrupts import answered
+from simulations.interrupts import interruptible
 
 _DESCRIPTION = """\
 Learning dynamics of attention, made executable. The reduced gradient updates of three papers
@@ -85,7 +85,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         args = parser.parse_args(arguments)
         if args.command is None:
             parser.error(f"a command is missing: choose one of {', '.join(COMMANDS)}")
-        with answered():
+        with interruptible():
             code = int(args.execute(args))
             sys.stdout.flush()
         return code

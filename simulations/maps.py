@@ -18,9 +18,9 @@ import numpy as np
 from dynamics.core.checks import finite
 from dynamics.core.errors import ParameterError
 from simulations import theories
-from simulations.files.store import StoreError, read_sealed_dataset
+from simulations.files.store import StoreError
 from simulations.sweep.config import Config
-from simulations.sweep.store import MANIFEST, RESULT, netcdf_name
+from simulations.sweep.store import MANIFEST, RESULT, netcdf_name, read_result
 from simulations.theory import Case
 
 if TYPE_CHECKING:
@@ -126,8 +126,7 @@ def read(folder: Path) -> Sweep:
     StoreError
         If there is none, it is not finished, or it is not what was written.
     """
-    path = folder / RESULT
-    data = read_sealed_dataset(path)
+    data = read_result(folder)
     if data is None:
         if (folder / MANIFEST).is_file():
             raise StoreError(
@@ -144,8 +143,10 @@ def read(folder: Path) -> Sweep:
             raise ValueError("shape")
     except StoreError:
         raise
-    except Exception as failure:  # sealed, but not by this code
-        raise StoreError(f"cannot read {path}: it is not the result of a sweep") from failure
+    except Exception as failure:  # written by another version
+        raise StoreError(
+            f"cannot read {folder / RESULT}: it is not the result of a sweep"
+        ) from failure
     return Sweep(data, config)
 
 

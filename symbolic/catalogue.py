@@ -24,8 +24,11 @@ FORMATS = ("text", "latex", "python")
 @cache
 def packages() -> tuple[str, ...]:
     """Return the folders of the theories, in their order."""
-    folders = [f"symbolic.{one.name}" for one in pkgutil.iter_modules(symbolic.__path__)
-               if one.ispkg and one.name not in ("core", "theory")]  # fmt: skip
+    folders = [
+        f"symbolic.{one.name}"
+        for one in pkgutil.iter_modules(symbolic.__path__)
+        if one.ispkg and one.name not in ("core", "theory")
+    ]
     return tuple(sorted(folders, key=lambda name: _contents(name).ORDER))
 
 

@@ -7,7 +7,7 @@ import sys
 import hypothesis
 import pytest
 
-from simulations.parallel import one_thread
+from simulations.workers import one_thread
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 

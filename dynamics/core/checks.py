@@ -33,32 +33,18 @@ def finite(name: str, value: Any) -> float:
     return number
 
 
-def whole(name: str, value: Any, least: int, most: int) -> int:
-    """Return ``value`` as an integer between two others, or raise one clear sentence."""
-    allowed = (
-        f"an integer from {least} to {most:g}"
-        if most >= 10**6
-        else (f"an integer from {least} to {most}")
-    )
+def integer(name: str, value: Any, least: int | None = None, most: int | None = None) -> int:
+    """Return ``value`` as an integer, at least or at most another, or raise one clear sentence."""
+    allowed = "an integer"
+    if most is not None:
+        allowed += f" from {least} to {most:g}" if most >= 10**6 else f" from {least} to {most}"
+    elif least is not None:
+        allowed += f", at least {least}"
     real = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    require(real, name, repr(value) if not real else value, allowed)
-    require(least <= value <= most and value == int(value), name, value, allowed)
-    return int(value)
-
-
-def int_or_nan(value: Any) -> float:
-    """Return the integer part, or nan where there is none (so that it equals nothing)."""
-    if isinstance(value, numbers.Integral):
-        return int(value)
-    return int(value) if math.isfinite(value) else math.nan
-
-
-def integer(name: str, value: Any) -> int:
-    """Return ``value`` as an integer or raise one clear sentence."""
-    if isinstance(value, numbers.Integral) and not isinstance(value, bool):
-        return int(value)
-    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    require(real and float(value).is_integer(), name, repr(value), "an integer")
+    require(real, name, repr(value), allowed)
+    exact = isinstance(value, numbers.Integral) or (abs(value) < math.inf and value == int(value))
+    within = (least is None or value >= least) and (most is None or value <= most)
+    require(exact and within, name, value, allowed)
     return int(value)
 
 

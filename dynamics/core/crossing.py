@@ -50,9 +50,13 @@ def every_step(trajectory: Trajectory) -> Trajectory:
     kept = time <= trajectory.time[-1]
     unknown = np.full(int(kept.sum()), math.nan)
     return replace(
-        trajectory, time=time[kept], states=np.array(path.points)[kept],
-        loss=unknown, bound=unknown, observed={},
-    )  # fmt: skip
+        trajectory,
+        time=time[kept],
+        states=np.array(path.points)[kept],
+        loss=unknown,
+        bound=unknown,
+        observed={},
+    )
 
 
 def first_passage(

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numba.extending import overload
 
-from dynamics.core.checks import finite, require, whole
+from dynamics.core.checks import finite, integer, require
+from dynamics.core.compiled_gradients import compiled_gradient
 from dynamics.core.errors import ToleranceError
 from dynamics.core.invariants import loss_non_increasing
 from dynamics.core.jit import kernel
-from dynamics.core.plans import compiled_gradient
 from dynamics.core.risk import Risk
 from dynamics.core.schedule import recorded_steps
 from dynamics.core.trajectory import Interrupted, Status, Trajectory, assemble
@@ -118,11 +118,15 @@ def gradient_descent(
     """
     learning_rate = finite("learning_rate", learning_rate)
     require(learning_rate > 0.0, "learning_rate", learning_rate, "greater than 0")
-    steps = whole("steps", steps, 1, MOST_STEPS)
-    require(math.isfinite(learning_rate * steps), "learning_rate", learning_rate,
-            f"such that learning_rate x steps is finite ({steps} steps)")  # fmt: skip
+    steps = integer("steps", steps, 1, MOST_STEPS)
+    require(
+        math.isfinite(learning_rate * steps),
+        "learning_rate",
+        learning_rate,
+        f"such that learning_rate x steps is finite ({steps} steps)",
+    )
     require(record in ("log", "linear"), "record", record, "'log' or 'linear'")
-    records = whole("records", records, 2, MOST_RECORDS)
+    records = integer("records", records, 2, MOST_RECORDS)
     start = population.checked(population.problem.initial_state if initial is None else initial)
     schedule = recorded_steps(steps, record, records)
     run = _Run(population, learning_rate, start, schedule)

@@ -38,8 +38,12 @@ def obstacle(path: Path) -> str | None:
         raise explain("use", path, failure) from failure
     if stat.S_ISREG(mode):
         return None
-    kinds = {stat.S_IFLNK: "a symbolic link", stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe",
-             stat.S_IFSOCK: "a socket"}  # fmt: skip
+    kinds = {
+        stat.S_IFLNK: "a symbolic link",
+        stat.S_IFDIR: "a folder",
+        stat.S_IFIFO: "a pipe",
+        stat.S_IFSOCK: "a socket",
+    }
     return kinds.get(stat.S_IFMT(mode), "a device")
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from dynamics.core.checks import finite, require, whole
+from dynamics.core.checks import finite, integer, require
 from dynamics.core.descent import MOST_RECORDS
 from dynamics.core.integrate import Path, PathInterrupted, check_method, integrate
 from dynamics.core.risk import Risk
@@ -66,7 +66,7 @@ def gradient_flow(
     horizon = finite("horizon", horizon)
     require(1e-30 <= horizon <= 1e100, "horizon", horizon, "between 1e-30 and 1e100")
     check_method(method, rtol, atol)
-    records = whole("records", records, 2, MOST_RECORDS)
+    records = integer("records", records, 2, MOST_RECORDS)
     start = population.checked(population.problem.initial_state if initial is None else initial)
 
     def velocity(y: np.ndarray) -> np.ndarray:
@@ -95,10 +95,17 @@ def gradient_flow(
 
     try:
         path = integrate(
-            velocity, jacobian, np.array(start, float), horizon,
-            method=method, rtol=rtol, atol=atol, until=stop, progress=progress,
+            velocity,
+            jacobian,
+            np.array(start, float),
+            horizon,
+            method=method,
+            rtol=rtol,
+            atol=atol,
+            until=stop,
+            progress=progress,
             seconds=population.predicted_seconds,
-        )  # fmt: skip
+        )
     except PathInterrupted as interrupt:
         raise Interrupted(wrap(interrupt.path)) from None
     return wrap(path)

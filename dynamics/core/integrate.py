@@ -101,9 +101,15 @@ def integrate(
         begin = path.times[-1]
         try:
             return begin, METHODS[method](
-                counted, 0.0, path.points[-1], horizon - begin, rtol=rtol, atol=atol,
-                first_step=first_step, **({} if jacobian is None else {"jac": counted_jacobian}),
-            )  # fmt: skip
+                counted,
+                0.0,
+                path.points[-1],
+                horizon - begin,
+                rtol=rtol,
+                atol=atol,
+                first_step=first_step,
+                **({} if jacobian is None else {"jac": counted_jacobian}),
+            )
         except (OverflowError, ToleranceError) as failure:
             _end(path, failure)
             return begin, None

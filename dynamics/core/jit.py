@@ -91,7 +91,7 @@ def kernel(
     lane: bool = False,
     specialised_for: type | None = None,
 ) -> Any:
-    """Compile ``function`` on first call; ``function.py_func`` remains the plain twin.
+    """Compile ``function`` on first call; ``function.py_func`` remains the Python function.
 
     ``@kernel(fastmath=REORDER)`` is for loops that vectorise only if sums may be reordered.
     ``@kernel(inner=True)`` compiles faster, but only for calls from other kernels: it leaves out
@@ -112,9 +112,13 @@ def kernel(
     """
     if function is None:
         return partial(
-            kernel, fastmath=fastmath, inner=inner, borrows=borrows, lane=lane,
+            kernel,
+            fastmath=fastmath,
+            inner=inner,
+            borrows=borrows,
+            lane=lane,
             specialised_for=specialised_for,
-        )  # fmt: skip
+        )
     entry: dict[str, Any] = dict.fromkeys(_NO_ENTRY, True) if inner or borrows else {}
     if _UNCOUNTED:
         entry["_nrt"] = not borrows  # said to all: a kernel inherits what its first caller has
@@ -178,10 +182,10 @@ def emitted_kernel(
     file of ``beside``; where that one is not kept, neither is this.
     """
     digest = hashlib.sha256(source.encode())
-    digest.update(_digest(Path(plain_twin(beside).__code__.co_filename)).encode())
+    digest.update(_digest(Path(plain_python(beside).__code__.co_filename)).encode())
     stamp = digest.hexdigest()[:32]
     # machine code is linked by these names, and loaded by a process that has the module
-    function.__module__ = plain_twin(beside).__module__
+    function.__module__ = plain_python(beside).__module__
     function.__qualname__ = f"{function.__name__}_{stamp}"
     compiled: Any = numba.njit(error_model="numpy", nogil=True, fastmath=set(fastmath))(function)
     folder = cache_folder(beside)
@@ -211,6 +215,6 @@ def _say_uncached() -> None:
     )
 
 
-def plain_twin(compiled: Any) -> Any:
+def plain_python(compiled: Any) -> Any:
     """Return the Python function behind a kernel."""
     return getattr(compiled, "py_func", compiled)

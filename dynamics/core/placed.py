@@ -34,9 +34,9 @@ def against(form: Form, places: np.ndarray) -> list[np.ndarray]:
     """Return the fields of a measure where the patches are, beside where they are put."""
     value = form.at(np.arange(places.shape[1])[None])[0]
     at_once = max(1, BLOCK // (4 * places.shape[1] ** 2))
-    drawn = np.concatenate([
-        form.at(places[start : start + at_once]) for start in range(0, len(places), at_once)
-    ])  # fmt: skip
+    drawn = np.concatenate(
+        [form.at(places[start : start + at_once]) for start in range(0, len(places), at_once)]
+    )
     size = np.where(np.isfinite(value), np.maximum(abs(value), 1.0), 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
         mean, sd = drawn.mean(axis=0), drawn.std(axis=0, ddof=min(1, len(places) - 1))

@@ -26,8 +26,12 @@ def _commit() -> str:
     try:
         answer = subprocess.run(
             ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"],
-            cwd=ROOT, capture_output=True, text=True, timeout=5, check=True,
-        )  # fmt: skip
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=5,
+            check=True,
+        )
     except (OSError, subprocess.SubprocessError):
         return ""
     return answer.stdout.strip()

@@ -111,8 +111,9 @@ class Risk(ABC):
         if run.is_observed:
             return run
         values = [self.evaluate(run.state(row)) for row in run.states]
-        observed = {name: np.array([getattr(value, name) for value in values])
-                    for name in run.observables}  # fmt: skip
+        observed = {
+            name: np.array([getattr(value, name) for value in values]) for name in run.observables
+        }
         return replace(run, observed=observed)
 
     def doubt(self, run: Trajectory) -> tuple[int, str]:
@@ -144,8 +145,8 @@ class Risk(ABC):
     def plan(self, state: Any) -> Any:
         """Return what the descent loop evaluates from a state on, a value; by default itself.
 
-        It is compiled where ``dynamics.core.plans`` knows its class. Where the gradient of a plan
-        is not within the tolerance the loop asks for the plan of the state that it has reached,
+        It is compiled where ``dynamics.core.compiled_gradients`` knows its class. Where the
+        gradient of a plan is not within the tolerance the loop asks for the plan of its state,
         which raises OverflowError or ToleranceError if there is none.
         """
         return self

@@ -83,11 +83,14 @@ def best(problem: MaskedProblem) -> Best:
     cells = form.b.size
     ones = np.ones(cells)
     found = minimize(
-        lambda w: form.loss(w) / form.scale, np.full(cells, 1.0 / (cells + 1)),
-        jac=lambda w: form.slope(w) / form.scale, bounds=[(0.0, 1.0)] * cells, method="SLSQP",
+        lambda w: form.loss(w) / form.scale,
+        np.full(cells, 1.0 / (cells + 1)),
+        jac=lambda w: form.slope(w) / form.scale,
+        bounds=[(0.0, 1.0)] * cells,
+        method="SLSQP",
         constraints={"type": "ineq", "fun": lambda w: 1.0 - w.sum(), "jac": lambda _: -ones},
         options={"maxiter": 500, "ftol": 1e-15},
-    )  # fmt: skip
+    )
     mass = np.maximum(found.x, 0.0)
     mass /= max(1.0, float(mass.sum()))
     slope = form.slope(mass)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from dynamics.core.checks import require
+from dynamics.core.checks import integer, require
 from dynamics.core.errors import ParameterError
 
 __all__ = ["attention_diversity"]
@@ -50,13 +50,16 @@ def attention_diversity(attention: Any, n: int = 10) -> np.ndarray:
         )
     patches = maps.shape[-1]
     side = math.isqrt(patches)
-    require(side >= 2 and side * side == patches, "attention", f"array of shape {maps.shape}",
-            "of shape (..., N^2, N^2) with N >= 2")  # fmt: skip
+    require(
+        side >= 2 and side * side == patches,
+        "attention",
+        f"array of shape {maps.shape}",
+        "of shape (..., N^2, N^2) with N >= 2",
+    )
     require(bool(np.isfinite(maps).all()), "attention", "array with nan or inf", "finite")
-    whole = isinstance(n, (int, np.integer)) and not isinstance(n, bool)
-    require(whole and 1 <= n <= patches, "n", n, f"an integer in 1..{patches}")
+    n = integer("n", n, 1, patches)
     flat = maps.reshape(-1, patches, patches)
-    found = np.array([_diversity(one, side, int(n)) for one in flat])
+    found = np.array([_diversity(one, side, n) for one in flat])
     return found.reshape(maps.shape[:-2])
 
 

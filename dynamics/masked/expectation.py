@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dynamics.core.compiled_gradients import gradient_of
 from dynamics.core.jit import kernel
-from dynamics.core.plans import gradient_of
 from dynamics.masked._emitted import (
     area_bend,
     area_slope,

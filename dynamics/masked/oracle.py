@@ -12,7 +12,7 @@ from math import comb
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynamics.core.checks import finite, require
+from dynamics.core.checks import finite, integer, require
 from dynamics.core.errors import ParameterError
 from dynamics.masked.problem import MaskedProblem
 
@@ -43,8 +43,12 @@ class FullMaskedModel:
         P = problem.P
         self.dimension = d = P + sum(len(areas) for areas in problem.partitions)
         masks = comb(P, problem.masked)
-        require(problem.K * masks * P * d <= MAX_NUMBERS, "P", P,
-                f"small enough that all masks fit (here {masks} masks)")  # fmt: skip
+        require(
+            problem.K * masks * P * d <= MAX_NUMBERS,
+            "P",
+            P,
+            f"small enough that all masks fit (here {masks} masks)",
+        )
         visible = np.ones((masks, P))
         for row, masked in enumerate(combinations(range(P), problem.masked)):
             visible[row, list(masked)] = 0.0
@@ -156,9 +160,8 @@ def gradient_descent(
     """
     learning_rate = finite("learning_rate", learning_rate)
     require(learning_rate > 0.0, "learning_rate", learning_rate, "greater than 0")
-    for name, count in (("steps", steps), ("record_every", record_every)):
-        whole = isinstance(count, (int, np.integer)) and not isinstance(count, bool)
-        require(whole and count >= 1, name, count, "an integer, at least 1")
+    steps = integer("steps", steps, 1)
+    record_every = integer("record_every", record_every, 1)
     model = FullMaskedModel(problem)
     current = np.zeros((model.dimension,) * 2) if Q is None else np.array(Q, float)
     records = []

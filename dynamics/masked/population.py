@@ -136,8 +136,12 @@ class MaskedPopulation(Risk):
     def settings(self) -> dict[str, Any]:
         """What, with the problem, an equal expectation is made from."""
         tolerance = self.tolerance if self._asked else None
-        found = {"expectation": self.method, "population_tolerance": tolerance,
-                 "moving": self.moving, "quadrature": self.quadrature}  # fmt: skip
+        found = {
+            "expectation": self.method,
+            "population_tolerance": tolerance,
+            "moving": self.moving,
+            "quadrature": self.quadrature,
+        }
         if self._method == "sampling":
             return found | {"samples": self.samples, "seed": self.seed}
         return found | {"nodes": self.nodes if self.nodes > 1 else None}
@@ -313,9 +317,15 @@ def _again(
 ) -> MaskedPopulation:
     """Make a population anew from its recipe."""
     population = MaskedPopulation(
-        problem, method, tolerance, quadrature=quadrature, nodes=nodes, samples=samples, seed=seed,
+        problem,
+        method,
+        tolerance,
+        quadrature=quadrature,
+        nodes=nodes,
+        samples=samples,
+        seed=seed,
         moving=moving,
-    )  # fmt: skip
+    )
     vars(population).update(kept)
     return population
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import numbers
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from dynamics.core.checks import finite, int_or_nan, require
+from dynamics.core.checks import finite, integer, require
 from dynamics.core.errors import ParameterError
 from dynamics.masked.layout import Areas, Layout
 
@@ -76,7 +75,7 @@ class MaskedProblem:
     def __post_init__(self) -> None:
         put = object.__setattr__
         for name in ("P", "K"):
-            put(self, name, _integer(name, getattr(self, name)))
+            put(self, name, integer(name, getattr(self, name)))
         require(2 <= self.P <= _MOST_PATCHES, "P", self.P, "at least 2 and at most 10^60")
         require(1 <= self.K <= 16, "K", self.K, "at least 1 and at most 16")
         put(self, "mask_ratio", finite("mask_ratio", self.mask_ratio))
@@ -137,7 +136,7 @@ class MaskedProblem:
             raise ParameterError(
                 f"query = {self.query!r} is not allowed: with partitions it must be a patch index"
             )
-        object.__setattr__(self, "query", _integer("query", self.query))
+        object.__setattr__(self, "query", integer("query", self.query))
         require(0 <= self.patch < self.P, "query", self.query, f"in 0..{self.P - 1}")
 
     @property
@@ -271,18 +270,11 @@ class MaskedProblem:
     @classmethod
     def rows_and_columns(cls, side: int, **overrides: Any) -> MaskedProblem:
         """Return a square grid whose areas are its rows in one cluster, its columns in another."""
-        side = _integer("side", side)
+        side = integer("side", side)
         require(2 <= side <= 100, "side", side, "at least 2 and at most 100")
         rows = tuple(tuple(range(i * side, (i + 1) * side)) for i in range(side))
         columns = tuple(tuple(range(i, side * side, side)) for i in range(side))
         return cls(P=side * side, partitions=(rows, columns), **({"query": 0} | overrides))
-
-
-def _integer(name: str, value: Any) -> int:
-    number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not number or value != int_or_nan(value):
-        raise ParameterError(f"{name} = {value!r} is not allowed: {name} must be an integer")
-    return int(value)
 
 
 def _partitions(P: int, partitions: Any) -> tuple[Partition, ...]:
@@ -292,7 +284,7 @@ def _partitions(P: int, partitions: Any) -> tuple[Partition, ...]:
     clusters = []
     for k, areas in enumerate(partitions, 1):
         try:
-            found = tuple(tuple(_integer("patch", patch) for patch in area) for area in areas)
+            found = tuple(tuple(integer("patch", patch) for patch in area) for area in areas)
         except TypeError:
             raise ParameterError(
                 f"partitions: cluster {k} is not allowed: it must be a sequence of areas"

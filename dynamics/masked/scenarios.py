@@ -24,8 +24,11 @@ def enumerated(problem: MaskedProblem, nodes: int) -> ScenarioPlan:
 
 def sampled(problem: MaskedProblem, samples: int, seed: int) -> ScenarioPlan:
     """Return independent masks and scales, drawn anew for each cluster."""
-    numbers = float(samples) * problem.K * min(float(problem.P), float(sum(
-        areas.copies.sum() for areas in problem.layout.clusters)))  # fmt: skip
+    numbers = (
+        float(samples)
+        * problem.K
+        * min(float(problem.P), float(sum(areas.copies.sum() for areas in problem.layout.clusters)))
+    )
     if numbers > MOST_NUMBERS:
         raise ToleranceError(
             f"a table of {numbers:.1e} numbers is too large: ask for fewer than {samples} samples"

@@ -48,8 +48,9 @@ class Limit:
 
     def __post_init__(self) -> None:
         require(self.C >= 2, "C", self.C, "at least 2")
-        require(0.0 < finite("features", self.features) <= 1e6, "features", self.features,
-                "in (0, 1e6]")  # fmt: skip
+        require(
+            0.0 < finite("features", self.features) <= 1e6, "features", self.features, "in (0, 1e6]"
+        )
         require(self.p >= 3 and self.p % 2 == 1, "p", self.p, "an odd integer, at least 3")
 
     @classmethod

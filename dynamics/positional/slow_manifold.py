@@ -124,9 +124,14 @@ class SlowManifold:
             return -np.array(self.population.gradient(lift(y))[1:])
 
         path = integrate(
-            velocity, lambda y: self.jacobian(lift(y)), np.array([gamma, rho]), horizon,
-            method=method, rtol=rtol, atol=atol,
-        )  # fmt: skip
+            velocity,
+            lambda y: self.jacobian(lift(y)),
+            np.array([gamma, rho]),
+            horizon,
+            method=method,
+            rtol=rtol,
+            atol=atol,
+        )
         states = [lift(point) for point in path.points]
         return assemble(
             self.population,

@@ -66,9 +66,17 @@ def stopping_time(alpha: float, rho: float, c_h: float = 1.0) -> float:
     # 1/x falls from 1/alpha within a gap of about the square root of 2 log(1/alpha) / rho
     width = math.sqrt(2.0 * max(1.0, -math.log(alpha)) / rho) if rho > 0.0 else end
     ends = [0.0, *(x for x in (0.5 * width, width, 2.0 * width, 8.0 * width) if x < end), end]
-    pieces = (quad(lambda gap: 1.0 / float(odds_along(gap, alpha, rho)), a, b,
-                   epsabs=0.0, epsrel=1e-12, limit=200)[0]
-              for a, b in pairwise(ends))  # fmt: skip
+    pieces = (
+        quad(
+            lambda gap: 1.0 / float(odds_along(gap, alpha, rho)),
+            a,
+            b,
+            epsabs=0.0,
+            epsrel=1e-12,
+            limit=200,
+        )[0]
+        for a, b in pairwise(ends)
+    )
     return (end + math.fsum(pieces)) / c_h
 
 

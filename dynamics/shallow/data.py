@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dynamics.core.checks import require, whole
+from dynamics.core.checks import integer, require
 from dynamics.core.errors import ParameterError
 from dynamics.shallow.kernels import Samples
 from dynamics.shallow.problem import ShallowProblem
@@ -56,10 +56,18 @@ def checked(counts: Any, labels: Any, queried: Any = None, weights: Any = None) 
     require(M >= 3, "M", M, "at least 3: two discriminative patterns and an irrelevant one")
     queries = keys if queried is None else numbers("queried", queried, (N, M))
     for name, array in (("counts", keys), ("queried", queries)):
-        require(bool((array >= 0.0).all() and (array == np.floor(array)).all()),
-                name, "an array with other entries", "whole numbers, 0 or more")  # fmt: skip
-        require(bool((array.sum(axis=1) > 0.0).all()), name, "an array with an empty row",
-                "at least one token in each sample")  # fmt: skip
+        require(
+            bool((array >= 0.0).all() and (array == np.floor(array)).all()),
+            name,
+            "an array with other entries",
+            "whole numbers, 0 or more",
+        )
+        require(
+            bool((array.sum(axis=1) > 0.0).all()),
+            name,
+            "an array with an empty row",
+            "at least one token in each sample",
+        )
     over = np.argwhere(queries > keys)
     if len(over):
         n, i = over[0]
@@ -70,8 +78,12 @@ def checked(counts: Any, labels: Any, queried: Any = None, weights: Any = None) 
     y = numbers("labels", labels, (N,))
     require(bool(np.isin(y, (-1.0, 1.0)).all()), "labels", "an array with other entries", "+-1")
     share = np.ones(N) if weights is None else numbers("weights", weights, (N,))
-    require(bool((share >= 0.0).all() and share.sum() > 0.0), "weights",
-            "an array with a negative entry or none above 0", "0 or more, not all 0")  # fmt: skip
+    require(
+        bool((share >= 0.0).all() and share.sum() > 0.0),
+        "weights",
+        "an array with a negative entry or none above 0",
+        "0 or more, not all 0",
+    )
     return as_samples(keys, queries, y, share)
 
 
@@ -91,7 +103,7 @@ def sample(problem: ShallowProblem, N: int, rng: np.random.Generator) -> Counts:
     one (``background="single"``). Of its tokens ``problem.queried`` are queried, without
     replacement. Raises ParameterError unless N is an integer from 1 to 10^8.
     """
-    N = whole("N", N, 1, 10**8)
+    N = integer("N", N, 1, 10**8)
     irrelevant, M = problem.irrelevant, problem.M
     labels = np.where(rng.random(N) < 0.5, 1.0, -1.0)
     counts = np.zeros((N, M), np.int64)
@@ -132,8 +144,12 @@ def representatives(problem: ShallowProblem) -> Cells:
 def _vectors(problem: ShallowProblem, *, ordered: bool) -> tuple[np.ndarray, ...]:
     """Return counts, queried counts and chances of the samples of label +1."""
     expected = cell_number(problem, ordered=ordered)
-    require(expected * (2 if ordered else 1) <= MOST_CELLS, "L", problem.L,
-            f"small enough for at most {MOST_CELLS:g} cells (here {expected:.2g})")  # fmt: skip
+    require(
+        expected * (2 if ordered else 1) <= MOST_CELLS,
+        "L",
+        problem.L,
+        f"small enough for at most {MOST_CELLS:g} cells (here {expected:.2g})",
+    )
     rows = []
     for irrelevant, chance in _irrelevant(problem, ordered):
         counts = (problem.relevant, problem.confusion, *irrelevant)

@@ -7,8 +7,8 @@ import numpy as np
 from dynamics.core.errors import ParameterError
 from dynamics.core.risk import Risk
 from dynamics.shallow import kernels
+from dynamics.shallow.compiled_gradient import ShallowPlan, gradient_within
 from dynamics.shallow.data import as_samples, representatives
-from dynamics.shallow.plan import ShallowPlan, gradient_within
 from dynamics.shallow.problem import ShallowProblem
 from dynamics.shallow.trajectory import ShallowTrajectory
 from dynamics.shallow.value import ShallowValue
@@ -52,10 +52,16 @@ class ShallowPopulation(Risk):
         index, attention = np.arange(len(cells.labels)), problem.attention
         slots = (self._layout.W, self._layout.V, self._layout.K, self._layout.Q)
         self._plan = ShallowPlan(
-            self._samples, index, *slots, np.bincount(np.concatenate([x.ravel() for x in slots])),
-            self._a, self._copies, problem.attention_rate if attention == "trained" else 0.0,
-            attention != "none", problem.train_value,
-        )  # fmt: skip
+            self._samples,
+            index,
+            *slots,
+            np.bincount(np.concatenate([x.ravel() for x in slots])),
+            self._a,
+            self._copies,
+            problem.attention_rate if attention == "trained" else 0.0,
+            attention != "none",
+            problem.train_value,
+        )
 
     @property
     def cells(self) -> int:
@@ -79,9 +85,16 @@ class ShallowPopulation(Risk):
         A, H = self._products(state)
         D, G = np.empty(H.shape), np.empty(A.shape)
         loss = kernels.gradient(
-            self._samples, self._plan.everything, self._samples.weights, A, H, self._a,
-            self._plan.attend, D, G,
-        )  # fmt: skip
+            self._samples,
+            self._plan.everything,
+            self._samples.weights,
+            A,
+            H,
+            self._a,
+            self._plan.attend,
+            D,
+            G,
+        )
         if not np.isfinite(loss):
             raise OverflowError("the loss or its derivatives are not finite")
         return D.T / self._copies, G

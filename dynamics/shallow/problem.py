@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dynamics.core.checks import finite, require, whole
+from dynamics.core.checks import finite, integer, require
 from dynamics.core.errors import ParameterError
 from dynamics.shallow.symmetry import Layout, layout
 
@@ -85,8 +85,8 @@ class ShallowProblem:
         def fix(name: str, value: Any) -> None:
             object.__setattr__(self, name, value)
 
-        fix("M", whole("M", self.M, 3, 100))
-        fix("L", whole("L", self.L, 2, 10**4))
+        fix("M", integer("M", self.M, 3, 100))
+        fix("L", integer("L", self.L, 2, 10**4))
         for name in ("alpha_relevant", "alpha_confusion"):
             value = finite(name, getattr(self, name))
             require(0.0 <= value <= 1.0, name, value, "from 0 to 1")
@@ -100,8 +100,8 @@ class ShallowProblem:
         require(self.relevant > self.confusion, "alpha_relevant", self.alpha_relevant,
                 f"greater than alpha_confusion = {self.alpha_confusion:g}")  # fmt: skip
         if self.queried is not None:
-            fix("queried", whole("queried", self.queried, 1, self.L))
-        fix("neurons", whole("neurons", self.neurons, 2 * self.M, 10**7))
+            fix("queried", integer("queried", self.queried, 1, self.L))
+        fix("neurons", integer("neurons", self.neurons, 2 * self.M, 10**7))
         require(self.neurons % (2 * self.M) == 0, "neurons", self.neurons,
                 f"a multiple of 2 M = {2 * self.M}")  # fmt: skip
         for name in ("output_scale", "value_scale", "key_query", "xi"):

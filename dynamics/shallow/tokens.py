@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dynamics.core.checks import finite, require, whole
+from dynamics.core.checks import finite, integer, require
 from dynamics.core.trajectory import Status
 from dynamics.shallow.data import numbers, sample
 from dynamics.shallow.problem import ShallowProblem
@@ -57,10 +57,14 @@ def draw_tokens(
     ParameterError
         If the patterns are not orthonormal, or a norm is negative.
     """
-    N, M, L = whole("N", N, 1, 10**7), problem.M, problem.L
+    N, M, L = integer("N", N, 1, 10**7), problem.M, problem.L
     U = np.eye(2 * M, M) if patterns is None else numbers("patterns", patterns, (None, M))
-    require(np.abs(U.T @ U - np.eye(M)).max() < 1e-9, "patterns", "an array with other columns",
-            "orthonormal")  # fmt: skip
+    require(
+        np.abs(U.T @ U - np.eye(M)).max() < 1e-9,
+        "patterns",
+        "an array with other columns",
+        "orthonormal",
+    )
     norms = np.broadcast_to(np.asarray(noise, float), (N, L)) if np.ndim(noise) == 0 else noise
     norms = numbers("noise", norms, (N, L))
     require(bool((norms >= 0.0).all()), "noise", "an array with a negative entry", "0 or more")
@@ -86,7 +90,7 @@ def sparsified(tokens: Tokens, number: int, which: str, rng: np.random.Generator
     """
     N, L = tokens.pattern.shape
     require(which in REMOVABLE, "which", repr(which), " or ".join(map(repr, REMOVABLE)))
-    number = whole("number", number, 0, L - 1)
+    number = integer("number", number, 0, L - 1)
     order = rng.random((N, L))
     if which == "noisiest":
         order = -tokens.noise + 1e-12 * order
@@ -157,7 +161,7 @@ def train_on_tokens(
     W = numbers("W_O", W_O, (a.size, None))
     V, K = numbers("W_V", W_V, (W.shape[1], d)), numbers("W_K", W_K, (None, d))
     Q = numbers("W_Q", W_Q, K.shape)
-    steps = whole("steps", steps, 0, 10**9)
+    steps = integer("steps", steps, 0, 10**9)
     rate, rate_KQ = (
         finite("learning_rate", learning_rate),
         finite("learning_rate_KQ", learning_rate_KQ),
@@ -165,7 +169,7 @@ def train_on_tokens(
     require(rate >= 0.0, "learning_rate", rate, "0 or more")
     require(rate_KQ >= 0.0, "learning_rate_KQ", rate_KQ, "0 or more")
     plan = None if batches is None else checked_batches(batches, steps, N)
-    marks = {0, steps, *(whole("records", step, 0, steps) for step in records)}
+    marks = {0, steps, *(integer("records", step, 0, steps) for step in records)}
     rows, status = [], Status.COMPLETED
     for step in range(steps + 1):
         with np.errstate(over="ignore", invalid="ignore"):
@@ -187,9 +191,16 @@ def train_on_tokens(
                 K, Q = K + rate_KQ * Q @ G.T, Q + rate_KQ * K @ G
     history = History(*np.array(rows, float).T)
     return TokenTraining(
-        float(history.hinge[-1]), float(history.attention[-1]), F, W, V, K, Q,
-        history._replace(step=history.step.astype(np.int64)), status,
-    )  # fmt: skip
+        float(history.hinge[-1]),
+        float(history.attention[-1]),
+        F,
+        W,
+        V,
+        K,
+        Q,
+        history._replace(step=history.step.astype(np.int64)),
+        status,
+    )
 
 
 def _forward(tokens: Tokens, A: np.ndarray, H: np.ndarray, a: np.ndarray, attend: bool) -> _Pass:

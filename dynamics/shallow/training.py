@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dynamics.core.checks import finite, require, whole
+from dynamics.core.checks import finite, integer, require
 from dynamics.core.errors import ParameterError
 from dynamics.core.trajectory import Status
 from dynamics.shallow import kernels
@@ -123,17 +123,21 @@ def train_on_counts(
     V = numbers("V", V, (W.shape[0], M))
     K = numbers("K", K, (None, M))
     Q = numbers("Q", Q, K.shape)
-    steps = whole("steps", steps, 0, _MOST_STEPS)
+    steps = integer("steps", steps, 0, _MOST_STEPS)
     rates = finite("learning_rate", learning_rate), finite("learning_rate_KQ", learning_rate_KQ)
     for name, rate in zip(("learning_rate", "learning_rate_KQ"), rates):
         require(rate >= 0.0, name, rate, "0 or more")
-    require(batches is None or weights is None, "weights", "given with batches",
-            "None: a batch is an average over its indices")  # fmt: skip
+    require(
+        batches is None or weights is None,
+        "weights",
+        "given with batches",
+        "None: a batch is an average over its indices",
+    )
     plan = None if batches is None else checked_batches(batches, steps, len(samples.labels))
     held_out = None if test is None else checked(*test)
     if held_out is not None:
         require(held_out.keys.shape[1] == M, "patterns in test", held_out.keys.shape[1], str(M))
-    marks = np.unique([0, steps, *(whole("records", step, 0, steps) for step in records)])
+    marks = np.unique([0, steps, *(integer("records", step, 0, steps) for step in records)])
 
     rows, step, status = [], 0, Status.COMPLETED
     for mark in marks.tolist():
@@ -157,16 +161,29 @@ def train_on_counts(
     history = History(*np.array(rows, float).T)
     F, A, H = ends[0][3:6]
     return CountTraining(
-        float(history.hinge[-1]), float(history.attention[-1]), F, A, H.T, W.T, V, K, Q,
-        history._replace(step=history.step.astype(np.int64)), status,
-    )  # fmt: skip
+        float(history.hinge[-1]),
+        float(history.attention[-1]),
+        F,
+        A,
+        H.T,
+        W.T,
+        V,
+        K,
+        Q,
+        history._replace(step=history.step.astype(np.int64)),
+        status,
+    )
 
 
 def checked_batches(batches: Any, steps: int, N: int) -> np.ndarray:
     """Return batches as indices (steps, B), or raise ParameterError."""
     plan = np.asarray(batches)
-    require(plan.ndim == 2 and len(plan) == steps and (plan.shape[1] > 0 or not steps),
-            "shape of batches", plan.shape, f"({steps}, B): one row a step")  # fmt: skip
+    require(
+        plan.ndim == 2 and len(plan) == steps and (plan.shape[1] > 0 or not steps),
+        "shape of batches",
+        plan.shape,
+        f"({steps}, B): one row a step",
+    )
     inside = plan.dtype.kind in "iu" and (not plan.size or (plan.min() >= 0 and plan.max() < N))
     require(inside, "batches", "an array with other entries", f"indices from 0 to {N - 1}")
     return np.ascontiguousarray(plan, np.int64)

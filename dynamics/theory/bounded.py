@@ -15,13 +15,29 @@ from typing import Any
 
 import numpy as np
 
-from dynamics.core.jit import emitted_kernel, plain_twin
+from dynamics.core.jit import emitted_kernel, plain_python
 from dynamics.theory import functions, rounding
 from dynamics.theory.data import Array, Orbits
 from dynamics.theory.rows import distinct
 
-_RULES = ("given", "add", "subtract", "negate", "multiply", "divide", "if_whole", "exp", "log",
-          "sqrt", "tanh", "sigmoid", "softplus", "highest", "raised", "power")  # fmt: skip
+_RULES = (
+    "given",
+    "add",
+    "subtract",
+    "negate",
+    "multiply",
+    "divide",
+    "if_whole",
+    "exp",
+    "log",
+    "sqrt",
+    "tanh",
+    "sigmoid",
+    "softplus",
+    "highest",
+    "raised",
+    "power",
+)
 _OPERATIONS = {ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide"}
 _INDICES = re.compile(r"_row\d+|_first_\w+")
 _PAIRED = re.compile(r"_rows\d+|_table\d+")
@@ -36,7 +52,7 @@ def bounded(source: str, name: str) -> Callable[..., Any]:
     """
     text = paired(source)
     module = _run(text, name, lambda rule: rule)
-    module["rows"] = _run(text, name, plain_twin).get("rows")  # of arrays, not compiled
+    module["rows"] = _run(text, name, plain_python).get("rows")  # of arrays, not compiled
     found: Callable[..., Any] = emitted_kernel(
         module["mean"], text, beside=rounding.softplus, fastmath=frozenset()
     )
@@ -54,7 +70,7 @@ def columns(function: Callable[..., Any], data: Orbits) -> tuple[np.ndarray, ...
     """Return the data as the function takes them: also the relative errors that they carry."""
     given = [x for first, arrays in zip(data.first, data.arrays) for x in (first, *arrays)]
     errors = np.array(data.errors or (0.0,) * (1 + sum(map(len, data.arrays))))
-    rows = plain_twin(function).__globals__.get("rows")
+    rows = plain_python(function).__globals__.get("rows")
     tables = [y for x in (rows(*given, errors) if rows else ()) for y in _distinct(x)]
     return data.weight, *given, *tables, errors
 

@@ -37,22 +37,22 @@ class Inner:
     """Elements inside a larger one.
 
     ``size`` of them; ``values`` (kinds, sources), ``weight`` (root kinds, kinds) their chances,
-    ``uses`` (kinds, subsets) 1 where a kind is in a subset. ``strewn``: ``size`` is how many there
-    are in all, each in any of the larger elements, and they are a subset of their own; ``mean`` of
-    them in each of these.
+    ``uses`` (kinds, subsets) 1 where a kind is in a subset. ``random_subset``: ``size`` is how many
+    there are in all, each in any of the larger elements, and they are a subset of their own;
+    ``mean`` of them in each of these.
     """
 
     size: int
     values: Array
     weight: Array
     uses: NDArray[np.int64]
-    strewn: bool = False
+    random_subset: bool = False
     mean: float = 0.0
 
     @property
     def choices(self) -> int:
         """In how many ways one larger element can be filled."""
-        if self.strewn:
+        if self.random_subset:
             return self.size + 1
         return math.comb(self.size + len(self.values) - 1, len(self.values) - 1)
 
@@ -132,7 +132,7 @@ def types_of(larger: Larger) -> list[Type]:
         for numbers in product(*choices):
             chance, uses = weight, larger.uses[root].copy()
             for inner, held in zip(larger.inner, numbers):
-                if inner.strewn:
+                if inner.random_subset:
                     chance *= poisson(held[0], inner.mean)
                     uses = uses + np.array(held) @ inner.uses
                     continue
@@ -183,7 +183,7 @@ def relative_errors(law: Law, exact: Law) -> tuple[float, ...]:
         families = min(len(own), larger.size)
         chance += larger.size * max(own, default=0.0) + 16.0 * UNIT * (families + 1)
         columns = zip(larger.values.T.tolist(), balls.values.T.tolist())
-        inner = sum(len(x.values) > 1 or x.strewn for x in larger.inner)
+        inner = sum(len(x.values) > 1 or x.random_subset for x in larger.inner)
         values += [0.0, *(max(map(_error, *pair)) for pair in columns), *[0.0] * inner]
     return math.expm1(1.001 * chance) if chance < 1.0 else math.inf, *values
 
@@ -220,7 +220,7 @@ def _columns(larger: Larger, rows: list[list[tuple[int, Type]]]) -> tuple[Array,
     numbers = [
         np.array([t.numbers[i] for _, t in families], float)
         for i, inner in enumerate(larger.inner)
-        if len(inner.values) > 1 or inner.strewn
+        if len(inner.values) > 1 or inner.random_subset
     ]
     return count, *values, *numbers
 
@@ -333,7 +333,7 @@ def poisson(number: int, mean: Any) -> Any:
 
 def _fillings(inner: Inner) -> Iterator[tuple[int, ...]]:
     """Yield how many elements of each kind one larger element may hold."""
-    if inner.strewn:
+    if inner.random_subset:
         yield from ((held,) for held in range(inner.size + 1))
     else:
         yield from _compositions(inner.size, len(inner.values))

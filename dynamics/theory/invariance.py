@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from dynamics.core.errors import ParameterError
-from dynamics.theory.closed import Integers, Partition
+from dynamics.theory.closure import Integers, Partition
 from dynamics.theory.data import Array
 
 Tensors = Mapping[str, Array]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynamics.core.jit import emitted_kernel, plain_twin
+from dynamics.core.jit import emitted_kernel, plain_python
 from dynamics.theory import functions
 from dynamics.theory.data import Array, Orbits
 from dynamics.theory.rows import distinct
@@ -23,7 +23,7 @@ def mean_function(source: str, name: str) -> Callable[..., float]:
 
 @cache
 def compiled(source: str, name: str) -> Callable[..., float]:
-    """Return the compiled twin of `mean_function`; its machine code is kept on disk."""
+    """Return `mean_function` compiled; its machine code is stored on disk."""
     found: Callable[..., float] = emitted_kernel(
         mean_function(source, name), source, beside=functions.softplus
     )
@@ -53,7 +53,7 @@ def columns(
 
     blocks = zip(data.first, data.arrays)
     given = [x for first, arrays in blocks for x in (first, *map(numbers, arrays))]
-    rows = plain_twin(function).__globals__.get("rows")
+    rows = plain_python(function).__globals__.get("rows")
     tables = rows(*given) if rows else ()
     return numbers(data.weight), *given, *(x for table in tables for x in distinct(table))
 

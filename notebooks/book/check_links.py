@@ -34,8 +34,10 @@ class _Page(HTMLParser):
 
 def faults(folder: Path) -> list[str]:
     """Return what is wrong with the links of the pages in a folder, a sentence each."""
-    pages = {path.resolve(): _Page(path.read_text(encoding="utf-8"))
-             for path in sorted(folder.rglob("*.html"))}  # fmt: skip
+    pages = {
+        path.resolve(): _Page(path.read_text(encoding="utf-8"))
+        for path in sorted(folder.rglob("*.html"))
+    }
     found = []
     for path, page in pages.items():
         for address, loaded in page.addresses:

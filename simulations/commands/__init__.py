@@ -6,9 +6,19 @@ level, because `patchdyn --help` imports all of them.
 """
 
 COMMANDS = (
-    "reproduce", "claims", "derive", "run", "prove", "sweep", "map", "falsify", "report", "vision",
-    "theory", "explore",
-)  # fmt: skip
+    "reproduce",
+    "claims",
+    "derive",
+    "run",
+    "prove",
+    "sweep",
+    "map",
+    "falsify",
+    "report",
+    "vision",
+    "theory",
+    "explore",
+)
 
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 

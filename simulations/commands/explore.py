@@ -53,9 +53,12 @@ PORT = 5006
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     parser.add_argument(
-        "shown", nargs="?", type=Path, metavar="SWEEP_DIR|FILE.py",
+        "shown",
+        nargs="?",
+        type=Path,
+        metavar="SWEEP_DIR|FILE.py",
         help="a finished sweep, or a theory stated in your own file",
-    )  # fmt: skip
+    )
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
         "--system", choices=theories.names(), help=f"the theory (default {theories.DEFAULT})"
@@ -64,17 +67,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--theory", type=Path, metavar="FILE.py", help="a theory in a file; of the sweep, if given"
     )
     parser.add_argument(
-        "--at", action="append", default=[], metavar="NAME=VALUE",
+        "--at",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
         help="begin with this value of a parameter (repeatable)",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--port", type=number, default=PORT, metavar="N",
+        "--port",
+        type=number,
+        default=PORT,
+        metavar="N",
         help=f"port of this machine (default {PORT}; 0: any that is free)",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--open", action=argparse.BooleanOptionalAction, default=False,
+        "--open",
+        action=argparse.BooleanOptionalAction,
+        default=False,
         help="show the page in a browser (default: only tell its address)",
-    )  # fmt: skip
+    )
 
 
 def execute(args: argparse.Namespace) -> int:

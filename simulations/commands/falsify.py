@@ -67,9 +67,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     which.add_argument("--theory", metavar="FILE.py", help="a theory stated in your own file")
     parser.add_argument(
-        "--fix", action="append", default=[], metavar="NAME=VALUE",
+        "--fix",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
         help="set a parameter of the system instead of drawing it (may be repeated)",
-    )  # fmt: skip
+    )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     certified = parser.add_argument_group("certified mode, ball arithmetic")
     certified.add_argument(
@@ -145,7 +148,8 @@ def as_record(report: Report) -> dict[str, Any]:
         "where": report.where,
         "system": report.system.name,
         "interrupted": report.interrupted,
-        "counterexample": trial and {
+        "counterexample": trial
+        and {
             "values": dict(trial.case.values),
             "problem": trial.case.problem,
             "time": trial.time,
@@ -163,7 +167,7 @@ def as_record(report: Report) -> dict[str, Any]:
         "seed": report.seed,
         "seconds": report.seconds,
         "provenance": provenance(),
-    }  # fmt: skip
+    }
 
 
 def as_text(report: Report) -> str:

@@ -36,9 +36,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
     parser.add_argument("folder", type=Path, metavar="DIR", help="of a finished sweep")
     parser.add_argument(
-        "--at", action="append", default=[], metavar="NAME=VALUE",
+        "--at",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
         help="fix an axis at its nearest value; with all axes fixed, print that cell",
-    )  # fmt: skip
+    )
     parser.add_argument(
         "--quantity", action="append", metavar="NAME", help="map this outcome only (repeatable)"
     )

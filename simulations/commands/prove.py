@@ -220,9 +220,8 @@ def _association(proof: Proof) -> str:
 
 def _draw(path: Path, proof: Proof) -> None:
     """Draw the radius of the tube and the gap against time as PNG."""
-    from simulations.figures import report_figure, tube
+    from simulations.figures import render, report_figure, tube
     from simulations.files.store import write_bytes
-    from simulations.reproduction.run import render
 
     figure = report_figure("prove", "", "", tube.draw, proof.to_dataset(), size=(7.0, 5.0))
     write_bytes(path, render(figure))

@@ -180,8 +180,7 @@ def _drawn(trajectory: Trajectory) -> bytes:
     import numpy as np
     import xarray
 
-    from simulations.figures import one_run, report_figure
-    from simulations.reproduction.run import render
+    from simulations.figures import one_run, render, report_figure
 
     data = xarray.Dataset(
         {

@@ -91,7 +91,6 @@ def execute(args: argparse.Namespace) -> int:
     try:
         config = read(args.config, _theory(args))
         store = open_store(args.out, config)
-        store.open()
     except (ConfigError, StoreError) as refusal:
         raise BadInput(str(refusal)) from None
     with store:

@@ -53,20 +53,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", nargs="?", metavar="FILE.py", help="the file, run as a program")
     parser.add_argument("--new", metavar="NAME", help="write NAME.py, a theory to begin from")
     parser.add_argument(
-        "--at", nargs="+", default=[], metavar="NAME=VALUE",
+        "--at",
+        nargs="+",
+        default=[],
+        metavar="NAME=VALUE",
         help="sizes and constants of the check; default: small ones",
-    )  # fmt: skip
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     instead = parser.add_mutually_exclusive_group()
     instead.add_argument(
-        "--run", nargs="*", metavar="NAME=VALUE",
+        "--run",
+        nargs="*",
+        metavar="NAME=VALUE",
         help="solve one problem; parameters as in `patchdyn run --theory FILE.py --help`",
-    )  # fmt: skip
+    )
     instead.add_argument("--sweep", metavar="CONFIG.toml", help="a grid of problems, into --out")
     instead.add_argument(
-        "--falsify", nargs="?", const="", metavar="CONJECTURE",
+        "--falsify",
+        nargs="?",
+        const="",
+        metavar="CONJECTURE",
         help="search for a counterexample to it, or to each claim of the file",
-    )  # fmt: skip
+    )
     instead.add_argument("--report", type=Path, metavar="DIR", help="write a report")
     parser.add_argument("--out", metavar="DIR", help="of --sweep")
     parser.add_argument("--quick", action="store_true", help="of --report: shorter searches")

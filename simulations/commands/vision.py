@@ -50,9 +50,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", required=True, choices=DATA, help="the data set")
     parser.add_argument("--path", type=Path, metavar="DIR", help="your files of it")
     parser.add_argument(
-        "--kind", action="append", choices=KINDS,
+        "--kind",
+        action="append",
+        choices=KINDS,
         help="attention (repeatable; default position and content)",
-    )  # fmt: skip
+    )
     parser.add_argument(
         "--seeds", type=number, default=1, metavar="N", help="train seeds 0..N-1 (default 1)"
     )
@@ -63,9 +65,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--validation", action="store_true", help="measure on validation, to choose settings"
     )
     parser.add_argument(
-        "--null", choices=("permutation", "ring"), default="permutation",
+        "--null",
+        choices=("permutation", "ring"),
+        default="permutation",
         help="put patches anywhere (default), or only elsewhere in their ring around the centre",
-    )  # fmt: skip
+    )
     group = parser.add_argument_group("model and training (defaults depend on the data set)")
     for name, meaning in (
         ("patch", "side of a patch in pixels"),
@@ -89,11 +93,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Train, measure, print."""
-    from dynamics.core.checks import whole
+    from dynamics.core.checks import integer
     from simulations.vision import INSTALL
     from simulations.vision.data import load
 
-    seeds = range(whole("seeds", args.seeds, 1, 1000))
+    seeds = range(integer("seeds", args.seeds, 1, 1000))
     if args.out is not None:
         refuse_to_replace("--out", args.out, force=args.force)
     try:
@@ -145,9 +149,14 @@ def _train(
     checkpoint = args.out and args.out.with_name(f"{args.out.name}.{model.kind}.checkpoint")
     with progress_bar(f"{model.kind} attention") as progress:
         return train(
-            images, model, settings, seeds, progress=progress,
-            tested="validation" if args.validation else "test", checkpoint=checkpoint,
-        )  # fmt: skip
+            images,
+            model,
+            settings,
+            seeds,
+            progress=progress,
+            tested="validation" if args.validation else "test",
+            checkpoint=checkpoint,
+        )
 
 
 def _save(out: Path, runs: dict[str, Trained]) -> int:
@@ -190,10 +199,14 @@ def _show(
         return
     height, width, channels = images.shape
     rows, columns = task.grid
-    print(f"{images.name}: {len(images.train)} images of {height} x {width} x {channels}, "
-          f"{rows * columns} patches on a grid of {rows} x {columns}")  # fmt: skip
-    table = {kind: _lines(one, bool(images.classes), str(told["tested"]))
-             for kind, one in measured.items()}  # fmt: skip
+    print(
+        f"{images.name}: {len(images.train)} images of {height} x {width} x {channels}, "
+        f"{rows * columns} patches on a grid of {rows} x {columns}"
+    )
+    table = {
+        kind: _lines(one, bool(images.classes), str(told["tested"]))
+        for kind, one in measured.items()
+    }
     print(f"{'':<32}" + "".join(f"{kind:>26}" for kind in table))
     for name in next(iter(table.values())):
         print(f"{name:<32}" + "".join(f"{lines[name]:>26}" for lines in table.values()))

@@ -16,9 +16,9 @@ import numpy as np
 
 from dynamics import Risk, ToleranceError, Trajectory
 from simulations.commands.run_summary import when
-from simulations.explorer.workers import Line
 from simulations.running import error_of_states
 from simulations.theory import Attention, Case, Theory
+from simulations.workers import Channel
 
 #: Records of a run, moments at which its attention is kept, arrows of the field a side.
 RECORDS, MOMENTS, ARROWS = 60, 25, 9
@@ -114,45 +114,46 @@ class Field:
 _last: dict[str, tuple[Risk, Trajectory, tuple[str, ...], float]] = {}
 
 
-def look(task: Task, line: Line) -> float:
-    """Tell of a run all that a page shows; return the seconds that it took.
+def look(task: Task, channel: Channel) -> float:
+    """Report everything that a page shows of a run; return the seconds that it took.
 
     Raises
     ------
     ToleranceError
         If the run holds no state.
-    Withdrawn
-        When nobody waits any more.
+    Cancelled
+        If the job is cancelled.
     """
     began = time.perf_counter()
-    population, run, notes, seconds = _run(task, line)
+    population, run, notes, seconds = _run(task, channel)
     if not run.time.size:
         raise ToleranceError(f"the run holds no state: {run.message}")
-    told = course(task, population, run, notes, seconds)
-    line.tell(told)
+    first = course(task, population, run, notes, seconds)
+    channel.report(first)
     if not run.is_observed:
         with contextlib.suppress(ArithmeticError):  # not available all along a run that failed
             run = population.observe(run)
             columns = _columns(task, run)
-            line.tell(Observed({name: columns[name] for name in columns.keys() - told.columns}))
-    line.tell(Outcomes(dict(task.theory.summarize(task.case, run, population))))
+            added = {name: columns[name] for name in columns.keys() - first.columns}
+            channel.report(Observed(added))
+    channel.report(Outcomes(dict(task.theory.summarize(task.case, run, population))))
     axes = axes_of(task, run)
     if axes is not None:
-        line.tell(field_of(run, population, axes, line.check))
+        channel.report(field_of(run, population, axes, channel.check))
     return time.perf_counter() - began
 
 
-def _run(task: Task, line: Line) -> tuple[Risk, Trajectory, tuple[str, ...], float]:
-    case, began, told = task.case, time.perf_counter(), [0.0]
+def _run(task: Task, channel: Channel) -> tuple[Risk, Trajectory, tuple[str, ...], float]:
+    case, began, reported = task.case, time.perf_counter(), [0.0]
     key = f"{task.theory.name} {case.solver} {case.problem!r} {dict(case.settings)!r}"
     if key not in _last:
         _last.clear()
 
         def progress(fraction: float) -> None:
-            line.check()
-            if (now := time.perf_counter()) - told[0] > _BEAT:
-                told[0] = now
-                line.tell(Progress(fraction))
+            channel.check()
+            if (now := time.perf_counter()) - reported[0] > _BEAT:
+                reported[0] = now
+                channel.report(Progress(fraction))
 
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)

@@ -19,8 +19,13 @@ from simulations.explorer.plots import TICKS, letters, plain_figure, without_lat
 from simulations.figures.regime_map import cell_edges
 
 #: Cells without a value, by kind; what is not named has the last look.
-_APART = {"none": "#F2F2F2", "invalid": "#FFFFFF", "failed": "#F6C9C9", "diverged": "#E9D8A6",
-          "unstable": "#D9E6C3"}  # fmt: skip
+_APART = {
+    "none": "#F2F2F2",
+    "invalid": "#FFFFFF",
+    "failed": "#F6C9C9",
+    "diverged": "#E9D8A6",
+    "unstable": "#D9E6C3",
+}
 _OTHER = "#E0D4EC"
 _BOUNDARIES = (("#C8102E", "dashed"), ("#111111", "dotted"))
 
@@ -42,14 +47,23 @@ def places(data: xarray.Dataset) -> tuple[dict[str, list[Any]], dict[str, bool]]
     i, j = np.indices(data["value"].shape).reshape(2, -1)
     values, kinds = data["value"].values.ravel(), data["kind"].values.astype(str).ravel()
     none = without_latex(data.attrs["none"]) or "no value"
-    told = [f"{value:.6g}" if kind == "value" else none if kind == "none" else kind
-            for value, kind in zip(values.tolist(), kinds.tolist())]  # fmt: skip
+    told = [
+        f"{value:.6g}" if kind == "value" else none if kind == "none" else kind
+        for value, kind in zip(values.tolist(), kinds.tolist())
+    ]
     return {
-        "left": edges["x"][j].tolist(), "right": edges["x"][j + 1].tolist(),
-        "bottom": edges["y"][i].tolist(), "top": edges["y"][i + 1].tolist(),
-        "row": i.tolist(), "column": j.tolist(), "kind": kinds.tolist(), "value": values.tolist(),
-        "at x": [texts["x"][k] for k in j], "at y": [texts["y"][k] for k in i], "told": told,
-    }, log  # fmt: skip
+        "left": edges["x"][j].tolist(),
+        "right": edges["x"][j + 1].tolist(),
+        "bottom": edges["y"][i].tolist(),
+        "top": edges["y"][i + 1].tolist(),
+        "row": i.tolist(),
+        "column": j.tolist(),
+        "kind": kinds.tolist(),
+        "value": values.tolist(),
+        "at x": [texts["x"][k] for k in j],
+        "at y": [texts["y"][k] for k in i],
+        "told": told,
+    }, log
 
 
 def drawn(data: xarray.Dataset, height: int = 420) -> tuple[Any, ColumnDataSource]:
@@ -57,8 +71,15 @@ def drawn(data: xarray.Dataset, height: int = 420) -> tuple[Any, ColumnDataSourc
     cells, log = places(data)
     scales = {f"{axis}_axis_type": "log" if log[axis] else "linear" for axis in "xy"}
     labels = {f"{axis}_axis_label": letters(data.attrs[axis]) for axis in "xy"}
-    made = plain_figure("", height=height, tools="reset,save", **scales, **labels,
-                        x_range=Range1d(0, 1), y_range=Range1d(0, 1))  # fmt: skip
+    made = plain_figure(
+        "",
+        height=height,
+        tools="reset,save",
+        **scales,
+        **labels,
+        x_range=Range1d(0, 1),
+        y_range=Range1d(0, 1),
+    )
     made.grid.visible = False
     for extent, low, high in ((made.x_range, "left", "right"), (made.y_range, "bottom", "top")):
         extent.update(start=min(cells[low]), end=max(cells[high]))
@@ -66,23 +87,32 @@ def drawn(data: xarray.Dataset, height: int = 420) -> tuple[Any, ColumnDataSourc
         if logarithmic:
             axis.formatter = CustomJSTickFormatter(code=TICKS)
     colours = _colours(cells, data.attrs["scale"])
-    source = ColumnDataSource(cells | {"face": [
-        _APART.get(kind, _OTHER) for kind in cells["kind"]]})  # fmt: skip
+    source = ColumnDataSource(
+        cells | {"face": [_APART.get(kind, _OTHER) for kind in cells["kind"]]}
+    )
     sides = ("left", "right", "bottom", "top")
     look: dict[str, Any] = {
-        "source": source, "line_color": None, "nonselection_fill_alpha": 1.0,
-        "selection_line_color": "#D4145A", "selection_line_width": 3,
-    }  # fmt: skip
+        "source": source,
+        "line_color": None,
+        "nonselection_fill_alpha": 1.0,
+        "selection_line_color": "#D4145A",
+        "selection_line_width": 3,
+    }
     made.quad(*sides, fill_color="face", **look)
     if colours is not None:
         colours.nan_color = (0, 0, 0, 0)
         made.quad(*sides, fill_color={"field": "value", "transform": colours}, **look)
         made.add_layout(ColorBar(color_mapper=colours, width=12, label_standoff=6), "right")
     _boundaries(made, data)
-    tips = [(letters(data.attrs["x"]), "@{at x}"), (letters(data.attrs["y"]), "@{at y}"),
-            ("", "@told")]  # fmt: skip
-    made.add_tools(TapTool(renderers=made.renderers[:1]),
-                   HoverTool(renderers=made.renderers[:1], tooltips=tips))  # fmt: skip
+    tips = [
+        (letters(data.attrs["x"]), "@{at x}"),
+        (letters(data.attrs["y"]), "@{at y}"),
+        ("", "@told"),
+    ]
+    made.add_tools(
+        TapTool(renderers=made.renderers[:1]),
+        HoverTool(renderers=made.renderers[:1], tooltips=tips),
+    )
     return made, source
 
 
@@ -104,9 +134,15 @@ def _boundaries(made: Any, data: xarray.Dataset) -> None:
     if any(data[name].values.dtype.kind in "OUS" for name in (x, y)):
         return
     for name, (colour, dash) in zip(boundaries(data), _BOUNDARIES):
-        made.contour(data[x].values.astype(float), data[y].values.astype(float),
-                     data[name].values.astype(float), levels=[0.0], line_color=colour,
-                     line_dash=dash, line_width=2.5)  # fmt: skip
+        made.contour(
+            data[x].values.astype(float),
+            data[y].values.astype(float),
+            data[name].values.astype(float),
+            levels=[0.0],
+            line_color=colour,
+            line_dash=dash,
+            line_width=2.5,
+        )
 
 
 def boundaries(data: xarray.Dataset) -> list[str]:
@@ -126,5 +162,7 @@ def legend(data: xarray.Dataset) -> list[tuple[str, str, str]]:
     kinds = sorted(set(data["kind"].values.astype(str).ravel()) - {"value"})
     words = {"none": data.attrs["none"] or "no value"}
     found = [(_APART.get(kind, _OTHER), "", words.get(kind, kind)) for kind in kinds]
-    return found + [(colour, dash, str(data[name].attrs["long_name"]))
-                    for name, (colour, dash) in zip(boundaries(data), _BOUNDARIES)]  # fmt: skip
+    return found + [
+        (colour, dash, str(data[name].attrs["long_name"]))
+        for name, (colour, dash) in zip(boundaries(data), _BOUNDARIES)
+    ]

@@ -21,9 +21,9 @@ from simulations.explorer.controls import Controls, on_change
 from simulations.explorer.look import Course, Field, Observed, Outcomes, Progress, Task
 from simulations.explorer.plots import AgainstTime, AttentionMatrix, Portrait, letters
 from simulations.explorer.sweep import SweepPanel
-from simulations.explorer.workers import Event, Job, Workers
 from simulations.maps import Sweep
 from simulations.theory import Case
+from simulations.workers import Event, Job, WorkerPool
 
 _STYLE = """
   :host { font: 14px/1.45 system-ui, sans-serif; color: #1c1e21; overflow-wrap: anywhere; }
@@ -75,7 +75,7 @@ class Page:
         self,
         document: Document,
         view: state.View,
-        workers: Workers,
+        workers: WorkerPool,
         sweep: Sweep | None = None,
         *,
         waits: bool = False,
@@ -110,7 +110,7 @@ class Page:
     def _panels(self, sweep: Sweep | None) -> None:
         self.status, self.command = text("status"), text("command")
         self.cancel = Button(label="Cancel", name="cancel", visible=False, width=90)
-        self.cancel.on_click(self.withdraw)
+        self.cancel.on_click(self.cancel_run)
         self.lines = AgainstTime("Along the run", 330)
         self.loss = AgainstTime("Population risk and its bound", 366, positive=True)
         self.portrait, self.matrix = Portrait(300), AttentionMatrix(330)
@@ -182,7 +182,7 @@ class Page:
         self._ask(self.controls.texts)
 
     def _ask(self, texts: Any) -> None:
-        self.withdraw()
+        self.cancel_run()
         self._guarded(partial(self._start, texts))
 
     def _guarded(self, act: Callable[[], None]) -> None:
@@ -198,8 +198,8 @@ class Page:
     def _start(self, texts: Any) -> None:
         case = state.case(self.theory, texts)
         self.serial += 1
-        hear = partial(self._hear, self.serial)
-        self.job = self.workers.start(Task(self.theory, case, self._axes()), hear)
+        on_event = partial(self._receive, self.serial)
+        self.job = self.workers.submit(Task(self.theory, case, self._axes()), on_event)
         self.status.text, self.cancel.visible = words.computing(0.0), True
         self._tell_command(case)
         self._write_address()
@@ -220,39 +220,41 @@ class Page:
     def _cell(self, values: dict[str, Any]) -> None:
         self.show(state.texts_of(self.theory, values))
 
-    def withdraw(self) -> None:
-        """Stop the run that is waited for."""
+    def cancel_run(self) -> None:
+        """Cancel the current run."""
         if self.job is not None:
-            self.job.withdraw()
+            self.job.cancel()
             self.job = None
             self.status.text, self.cancel.visible = "cancelled", False
 
-    # What is heard of it
+    # Its events
 
-    def _hear(self, serial: int, event: Event) -> None:
-        """Keep an event for the thread of the page."""
+    def _receive(self, serial: int, event: Event) -> None:
+        """Queue an event for the thread of the page."""
         self._mail.put((serial, event))
         self.document.add_next_tick_callback(partial(self._read))
 
     def _read(self) -> None:
-        """Take note of what was heard, in order."""
+        """Handle the queued events, in order."""
         with contextlib.suppress(queue.Empty):
             while True:
                 serial, event = self._mail.get_nowait()
                 if self.job is not None and serial == self.serial:
-                    self._heard(event)  # else nobody waits for it any more
+                    self._handle(event)  # else it is of an earlier run
 
-    def _heard(self, event: Event) -> None:
-        if event.kind == "told":
-            self._told(event.content)
+    def _handle(self, event: Event) -> None:
+        if event.kind == "progress":
+            self._show(event.content)
             return
         self.job, self.cancel.visible = None, False
         if event.kind == "done" and self.course is not None:
             self.status.text = words.status(self.course, event.content)
         elif event.kind != "done":
-            self.status.text = words.refusal(event.content, self.course is not None)
+            died = f"the process that computed this run ended ({event.content})"
+            reason = died if event.kind == "died" else event.content
+            self.status.text = words.refusal(reason, self.course is not None)
 
-    def _told(self, content: Any) -> None:
+    def _show(self, content: Any) -> None:
         if isinstance(content, Progress):
             self.status.text = words.computing(content.fraction)
         elif isinstance(content, Course):

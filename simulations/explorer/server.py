@@ -23,8 +23,8 @@ from simulations import theories
 from simulations.explorer import state
 from simulations.explorer.look import Task, look
 from simulations.explorer.page import Page
-from simulations.explorer.workers import Workers
 from simulations.maps import Sweep
+from simulations.workers import WorkerPool
 
 HOST = "127.0.0.1"
 #: Largest request that is read: an address is the longest thing a page sends, but for the socket.
@@ -122,7 +122,7 @@ class Explorer:
         self._sockets = [socket.create_server((HOST, port))]
         self._sockets[0].setblocking(False)
         self.port = int(self._sockets[0].getsockname()[1])
-        self.workers = Workers(workers, look)
+        self.workers = WorkerPool(workers, look)
         self._end: Callable[[], Any] = lambda: None
         self._pages: WeakKeyDictionary[Document, Page] = WeakKeyDictionary()
 
@@ -171,7 +171,7 @@ class Explorer:
     def _warm(self) -> None:
         """Let a process load its kernels while the browser opens."""
         theory = theories.load(self.view.system)
-        self.workers.start(Task(theory, state.case(theory, self.view.texts)), lambda event: None)
+        self.workers.submit(Task(theory, state.case(theory, self.view.texts)), lambda event: None)
 
     def stop(self) -> None:
         """Stop serving; from any thread."""
@@ -186,6 +186,6 @@ def asked(arguments: Any, default: state.View, *, fixed: bool) -> state.View:
 
 def _goodbye(page: Page) -> Callable[[Any], None]:
     def leave(_: Any) -> None:
-        page.withdraw()
+        page.cancel_run()
 
     return leave

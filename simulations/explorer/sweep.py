@@ -45,8 +45,13 @@ class SweepPanel:
         self.maps = {one.name: one for one in maps_of(sweep)}
         options = [(name, without_latex(one.title)) for name, one in self.maps.items()]
         first = asked.get("map", "")
-        self.which = Select(title="Map", options=options, name="map", width=380,
-                            value=first if first in self.maps else options[0][0])  # fmt: skip
+        self.which = Select(
+            title="Map",
+            options=options,
+            name="map",
+            width=380,
+            value=first if first in self.maps else options[0][0],
+        )
         many = [name for name, values in sweep.axes.items() if len(values) > 1]
         self.fixed = {name: self._axis(name, asked.get(f"at {name}", "")) for name in many[:-2]}
         for select in (self.which, *self.fixed.values()):
@@ -54,26 +59,35 @@ class SweepPanel:
         self.legend, self.cell = text("legend"), text("cell")
         self.cell.text = "Click a cell to see its run."
         controls = row(self.which, *self.fixed.values())
-        self.root = column(controls, self.legend, Div(), self.cell, name="sweep",
-                           sizing_mode="stretch_width")  # fmt: skip
+        self.root = column(
+            controls, self.legend, Div(), self.cell, name="sweep", sizing_mode="stretch_width"
+        )
         self._draw()
 
     def _axis(self, name: str, asked: str) -> Select:
         values = [str(value) for value in self.sweep.axes[name]]
-        return Select(title=letters(name), options=values, name=f"at {name}", width=120,
-                      value=asked if asked in values else values[0])  # fmt: skip
+        return Select(
+            title=letters(name),
+            options=values,
+            name=f"at {name}",
+            width=120,
+            value=asked if asked in values else values[0],
+        )
 
     @property
     def chosen(self) -> dict[str, str]:
         """The choices, as an address holds them."""
-        return {"map": self.which.value} | {f"at {name}": select.value
-                                            for name, select in self.fixed.items()}  # fmt: skip
+        return {"map": self.which.value} | {
+            f"at {name}": select.value for name, select in self.fixed.items()
+        }
 
     @property
     def at(self) -> dict[str, Any]:
         """The value of each axis that is fixed."""
-        return {name: self.sweep.axes[name][list(select.options).index(select.value)]
-                for name, select in self.fixed.items()}  # fmt: skip
+        return {
+            name: self.sweep.axes[name][list(select.options).index(select.value)]
+            for name, select in self.fixed.items()
+        }
 
     def _turn(self) -> None:
         self._draw()
@@ -99,8 +113,11 @@ class SweepPanel:
         index = self.sweep.place(self.at) | dict(
             zip(self.names, (data["row"][place], data["column"][place]))
         )
-        cell = int(np.ravel_multi_index([index.get(name, 0) for name in self.sweep.axes],
-                                        self.sweep.config.shape))  # fmt: skip
+        cell = int(
+            np.ravel_multi_index(
+                [index.get(name, 0) for name in self.sweep.axes], self.sweep.config.shape
+            )
+        )
         values = dict(self.sweep.config.values(cell))
         where = _equations({name: values[name] for name in self.names})
         told = data["told"][place]

@@ -1,9 +1,9 @@
-"""Numbers with error bounds: a value, and an interval that holds the true one.
+"""Numbers with error bounds: a value, and an interval that contains the true one.
 
-Intervals are widened by a few units in the last place after each operation, so rounding never
-passes for a violation. These are arrays over the times of a run, for a search; a certificate
-(``--certify``) is made in Arb. What is undefined (0/0, the logarithm of a negative number) has the
-value nan and the interval of all numbers: nothing is decided by it.
+The intervals are rounded outwards, so rounding never passes for a violation. These are arrays over
+the times of a run, for a search; a certificate (``--certify``) is made in Arb. What is undefined
+(0/0, the logarithm of a negative number) has the value nan and the interval of all numbers: nothing
+is decided by it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-_ROUNDING = 8 * np.finfo(float).eps
+from dynamics.core.balls.intervals import EVERYTHING, Interval
+
 _TINY = float(np.nextafter(0.0, 1.0))
 
 
@@ -35,60 +36,52 @@ class Bounded:
         """Return a number with an absolute error."""
         return cls(value, value - error, value + error)
 
+    @classmethod
+    def of(cls, value: Any, interval: Interval) -> Bounded:
+        """Return a number and its interval, that of all numbers where the value is undefined."""
+        known = interval.where(~np.isnan(value), EVERYTHING)
+        return cls(value, known.low, known.high)
+
+    @property
+    def interval(self) -> Interval:
+        """The interval of the true value."""
+        return Interval(self.low, self.high)
+
     def __neg__(self) -> Bounded:
         return Bounded(-self.value, -self.high, -self.low)
 
     def __add__(self, other: Bounded) -> Bounded:
-        return _outward(self.value + other.value, self.low + other.low, self.high + other.high)
+        return Bounded.of(self.value + other.value, self.interval + other.interval)
 
     def __sub__(self, other: Bounded) -> Bounded:
         return self + -other
 
     def __mul__(self, other: Bounded) -> Bounded:
-        return _outward(self.value * other.value, *_corners(np.multiply, self, other))
+        return Bounded.of(self.value * other.value, self.interval * other.interval)
 
     def __truediv__(self, other: Bounded) -> Bounded:
-        low, high = _corners(np.divide, self, other)
-        unknown = (other.low <= 0.0) & (other.high >= 0.0)
-        return _outward(
-            np.where(other.value == 0.0, np.nan, np.divide(self.value, other.value)),
-            np.where(unknown, -np.inf, low), np.where(unknown, np.inf, high),
-        )  # fmt: skip
+        value = np.where(other.value == 0.0, np.nan, np.divide(self.value, other.value))
+        return Bounded.of(value, self.interval / other.interval)
 
     def __pow__(self, other: Bounded) -> Bounded:
         """Return a power: any sign of the base for exact integer exponents, else none negative."""
-        value = np.power(self.value, other.value)
-        low, high = _corners(np.power, self, other)
-        whole = (other.low == other.high) & (np.floor(other.value) == other.value)
-        across = (self.low < 0.0) & (self.high > 0.0)
-        even = whole & (np.mod(other.value, 2.0) == 0.0)
-        low = np.where(across & even & (other.value > 0.0), 0.0, low)
-        unknown = np.where(whole, (other.value < 0.0) & (self.low <= 0.0) & (self.high >= 0.0),
-                           (self.low < 0.0) | ((self.low == 0.0) & (other.low <= 0.0)))  # fmt: skip
-        return _outward(value, np.where(unknown, -np.inf, low), np.where(unknown, np.inf, high))
+        return Bounded.of(np.power(self.value, other.value), self.interval**other.interval)
 
-    def map(self, function: Any) -> Bounded:
-        """Return an increasing function of the number."""
-        return _outward(*(function(part) for part in (self.value, self.low, self.high)))
+    def exp(self) -> Bounded:
+        """Return the exponential."""
+        return Bounded.of(np.exp(self.value), self.interval.map(np.exp))
 
     def log(self) -> Bounded:
         """Return the logarithm, undefined for negative numbers."""
-        high = np.where(self.high > 0.0, np.log(np.maximum(self.high, _TINY)), np.inf)
-        low = np.where(self.low > 0.0, np.log(np.maximum(self.low, _TINY)), -np.inf)
-        return _outward(np.log(self.value), low, high)
+        return Bounded.of(np.log(self.value), self.interval.log())
 
     def sqrt(self) -> Bounded:
         """Return the square root, undefined for negative numbers."""
-        high = np.where(self.high >= 0.0, np.sqrt(np.maximum(self.high, 0.0)), np.inf)
-        low = np.where(self.high >= 0.0, np.sqrt(np.maximum(self.low, 0.0)), -np.inf)
-        return _outward(np.sqrt(self.value), low, high)
+        return Bounded.of(np.sqrt(self.value), self.interval.sqrt())
 
     def abs(self) -> Bounded:
         """Return the absolute value."""
-        inside = (self.low <= 0.0) & (self.high >= 0.0)
-        ends = np.abs(self.low), np.abs(self.high)
-        low = np.where(inside, 0.0, np.minimum(*ends))
-        return Bounded(np.abs(self.value), low, np.maximum(*ends))
+        return Bounded.of(np.abs(self.value), self.interval.abs())
 
     def positive_at_zero(self) -> Bounded:
         """Return the number with exact zeros replaced by the least positive one (a strict tie)."""
@@ -125,24 +118,3 @@ def joined(which: str, violations: list[Bounded]) -> Bounded:
     known = middle.reduce(np.broadcast_arrays(*(one.value for one in violations)))
     decided = known > 0.0 if which == "max" else known <= 0.0
     return Bounded(np.where(decided, known, found.value), found.low, found.high)
-
-
-def _corners(function: Any, left: Bounded, right: Bounded) -> tuple[Any, Any]:
-    """Return the range of a function that is monotone in each argument."""
-    ends = [function(x, y) for x in (left.low, left.high) for y in (right.low, right.high)]
-    return np.minimum.reduce(np.broadcast_arrays(*ends)), np.maximum.reduce(
-        np.broadcast_arrays(*ends)
-    )
-
-
-def _outward(value: Any, low: Any, high: Any) -> Bounded:
-    """Widen by the rounding of the ends themselves; undefined ends (nan) become infinite."""
-    most = np.maximum(_size(value), np.maximum(_size(low), _size(high)))
-    low = np.where(np.isnan(low), -np.inf, low - _ROUNDING * most)
-    high = np.where(np.isnan(high), np.inf, high + _ROUNDING * most)
-    return Bounded(value, low, high)
-
-
-def _size(x: Any) -> Any:
-    """Return the modulus, 0 where it is not finite."""
-    return np.abs(np.where(np.isfinite(x), x, 0.0))

@@ -1,50 +1,29 @@
-"""The language of conjectures: text to a syntax tree, with errors that point at the character.
+"""The language of conjectures: text to a checked syntax tree, with errors at the character.
 
-Nothing is evaluated as Python. A tokenizer and a parser by precedence read, from weakest to
-strongest binding::
-
-    or    and    not    < <= > >= == != (chains allowed)    + -    * /    - (sign)    ^ or **
-
-and the calls in :data:`FUNCTIONS`. Every part of a conjecture is either a number or a statement;
-mixing the two is an error at the place where it happens.
+Python's own parser reads the text; nothing is compiled or evaluated. Every node must be one that
+:class:`_Check` lists: arithmetic with ``+ - * / ^`` (or ``**``), chains of comparisons, ``and``,
+``or``, ``not``, and calls of :data:`FUNCTIONS`. Each part is a number or a statement; mixing them
+is an error.
 """
 
+import ast
 import difflib
 import math
 import re
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple, NoReturn
 
 from dynamics import ParameterError
 
-COMPARISONS = ("<=", ">=", "==", "!=", "<", ">")
-_LONGEST, _DEEPEST, _TERMS = 2000, 50, 200  # characters, levels of nesting, operators
+_LONGEST, _DEEPEST, _TERMS = 2000, 50, 200  # characters, levels of nesting, arithmetic operators
 
-
-class Function(NamedTuple):
-    """What a call takes and gives; ``most`` is ``None`` if it takes any number of arguments."""
-
-    least: int
-    most: int | None
-    takes: str  # "number" or "statement"
-    gives: str
-    meaning: str
-
-
+#: Type of the arguments and of the result; all take one argument, `min` and `max` any number.
 FUNCTIONS = {
-    "abs": Function(1, 1, "number", "number", "absolute value"),
-    "exp": Function(1, 1, "number", "number", "exponential"),
-    "log": Function(1, 1, "number", "number", "natural logarithm"),
-    "sqrt": Function(1, 1, "number", "number", "square root"),
-    "min": Function(1, None, "number", "number", "of the run, or of several numbers"),
-    "max": Function(1, None, "number", "number", "of the run, or of several numbers"),
-    "at_start": Function(1, 1, "number", "number", "value at time 0"),
-    "at_end": Function(1, 1, "number", "number", "value at the end of the run"),
-    "always": Function(1, 1, "statement", "statement", "true at every time of the run"),
-    "eventually": Function(1, 1, "statement", "statement", "true at some time of the run"),
-}  # fmt: skip
+    **dict.fromkeys(("abs", "exp", "log", "sqrt", "min", "max", "at_start", "at_end"), "number"),
+    **dict.fromkeys(("always", "eventually"), "statement"),
+}
 _ALIASES = {"final": "at_end", "initial": "at_start"}
+_WORDS = ("and", "or", "not")
 
 
 class ConjectureError(ParameterError):
@@ -56,91 +35,43 @@ class ConjectureError(ParameterError):
         super().__init__(f"{sentence}\n  {shown}\n  {' ' * at}^")
 
 
-@dataclass(frozen=True)
-class Node:
-    """A part of a conjecture and the character at which it begins."""
-
-    at: int
-
-
-@dataclass(frozen=True)
-class Number(Node):
-    """A literal."""
-
-    value: float
-
-
-@dataclass(frozen=True)
-class Name(Node):
-    """An observable, an event or a constant of the problem."""
-
-    name: str
-
-
-@dataclass(frozen=True)
-class Negative(Node):
-    """Minus a number."""
-
-    operand: Node
-
-
-@dataclass(frozen=True)
-class Arithmetic(Node):
-    """Two numbers joined by ``+ - * / ^``."""
-
-    operator: str
-    left: Node
-    right: Node
-
-
-@dataclass(frozen=True)
-class Call(Node):
-    """A function of :data:`FUNCTIONS`."""
-
-    function: str
-    arguments: tuple[Node, ...]
-
-
-@dataclass(frozen=True)
-class Comparison(Node):
-    """Numbers joined by comparisons: a chain holds where each neighbouring pair does."""
-
-    operands: tuple[Node, ...]
-    operators: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Not(Node):
-    """The negation of a statement."""
-
-    operand: Node
-
-
-@dataclass(frozen=True)
-class Joined(Node):
-    """Statements joined by ``and`` or ``or``."""
-
-    operator: str
-    parts: tuple[Node, ...]
-
-
 class Token(NamedTuple):
-    """A piece of text: its kind is ``number``, ``name``, ``sign`` or ``end``."""
+    """A piece of text: its type is ``number``, ``name``, ``word``, ``sign`` or ``end``."""
 
-    kind: str
+    type: str
     text: str
     at: int
+
+    @property
+    def ends_value(self) -> bool:
+        """Whether it can be the last token of a value."""
+        return self.type in ("number", "name") or self.text == ")"
+
+    @property
+    def begins_value(self) -> bool:
+        """Whether it can be the first token of a value, and of nothing else."""
+        return self.type in ("number", "name") or self.text in ("(", "not")
+
+    @property
+    def python(self) -> str:
+        """The token in Python; names are replaced, so that none is a keyword."""
+        if self.type == "number":
+            return repr(float(self.text))
+        return "_" if self.type == "name" else self.text.replace("^", "**")
 
 
 _TOKEN = re.compile(
     r"(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)"
+    r"|(?P<word>(?:and|or|not)(?![\w.]))"
     r"|(?P<name>[^\W\d]\w*(?:\.\w+)*)"
     r"|(?P<sign>\*\*|<=|>=|==|!=|[-+*/^<>(),])"
 )
 
 
-def parse(text: str, names: Collection[str]) -> Node:
+def parse(text: str, names: Collection[str]) -> ast.expr:
     """Return the tree of a statement over the given names.
+
+    Its nodes are those of :mod:`ast`; their ``col_offset`` is the position in ``text``.
 
     Raises
     ------
@@ -151,192 +82,164 @@ def parse(text: str, names: Collection[str]) -> Node:
         raise ParameterError(f"conjecture = {text!r} is not allowed: it must be text")
     if len(text) > _LONGEST:
         raise ParameterError(f"a conjecture of {len(text)} characters is longer than {_LONGEST}")
-    parser = _Parser(text, names)
-    tree = parser.expression(0)
-    if parser.token.kind != "end":
-        parser.fail(f"{parser.token.text!r} is not expected here", parser.token.at)
-    parser.need(tree, "statement")
+    tokens, columns, python = _checked_tokens(text), {}, ""
+    for token in tokens:
+        columns[len(python)] = token
+        python += f"{token.python} "
+    try:
+        tree = ast.parse(python, mode="eval").body
+    except SyntaxError as error:  # `not` after an arithmetic operator or a comparison
+        token = columns.get((error.offset or 1) - 1, tokens[0])
+        raise ConjectureError(f"{token.text!r} is not expected here", text, token.at) from None
+    _Check(text, names, columns).require(tree, "statement")
     return tree
 
 
-def kind(node: Node) -> str:
-    """Return ``"number"`` or ``"statement"``."""
-    if isinstance(node, Call):
-        return FUNCTIONS[node.function].gives
-    return "statement" if isinstance(node, (Comparison, Not, Joined)) else "number"
-
-
-def children(node: Node) -> tuple[Node, ...]:
-    """Return the parts of a node, in order."""
-    match node:
-        case Negative(operand=part) | Not(operand=part):
-            return (part,)
-        case Arithmetic(left=left, right=right):
-            return left, right
-        case Call(arguments=parts) | Comparison(operands=parts) | Joined(parts=parts):
-            return parts
-    return ()
-
-
-def walk(node: Node) -> Iterator[Node]:
-    """Yield a node and everything below it."""
-    yield node
-    for part in children(node):
-        yield from walk(part)
-
-
-def names_in(node: Node) -> set[str]:
+def names_in(node: ast.AST) -> set[str]:
     """Return the names a conjecture uses."""
-    return {part.name for part in walk(node) if isinstance(part, Name)}
+    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)} - set(FUNCTIONS)
 
 
-#: How strongly an infix operator binds.
-_OR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _SIGN, _POWER = range(1, 9)
-_STRENGTH = {"or": _OR, "and": _AND, "+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT,
-             "^": _POWER, "**": _POWER} | dict.fromkeys(COMPARISONS, _COMPARE)  # fmt: skip
+def _tokens(text: str) -> Iterator[Token]:
+    at = 0
+    while at < len(text):
+        if text[at].isspace():
+            at += 1
+            continue
+        match = _TOKEN.match(text, at)
+        if match is None:
+            raise ConjectureError(_unknown_character(text, at), text, at)
+        yield Token(str(match.lastgroup), match.group(), at)
+        at = match.end()
+    yield Token("end", "", len(text))
 
 
-class _Parser:
-    """Reads one conjecture from left to right; ``token`` is the next piece."""
+def _checked_tokens(text: str) -> list[Token]:
+    """Return tokens in which values and operators alternate, nested and joined within the limits.
 
-    def __init__(self, text: str, names: Collection[str]) -> None:
-        self.text, self.names = text, names
-        self.depth = self.operators = 0
-        self.tokens = self._split()
-        self.token = next(self.tokens)
+    Only then does Python's parser read them: where its errors point depends on the version.
+    """
+    tokens: list[Token] = []
+    opened: list[Token] = []
+    prefixes = operators = 0  # prefixes: signs and `not` since the last value
+    for token in _tokens(text):
+        if sentence := _misplaced(token, tokens, opened):
+            raise ConjectureError(sentence, text, token.at)
+        if token.text == "(":
+            opened.append(token)
+        elif token.text == ")":
+            opened.pop()
+        after_value = bool(tokens) and tokens[-1].ends_value
+        prefixes = 0 if after_value else prefixes + (token.text in ("+", "-", "not"))
+        operators += after_value and token.text in ("+", "-", "*", "/", "^", "**")
+        if len(opened) + prefixes > _DEEPEST:
+            raise ConjectureError(f"more than {_DEEPEST} levels of nesting", text, token.at)
+        if operators > _TERMS:
+            raise ConjectureError(f"more than {_TERMS} operators", text, token.at)
+        tokens.append(token)
+    if opened:
+        raise ConjectureError("this parenthesis is not closed", text, opened[-1].at)
+    return tokens
 
-    def fail(self, sentence: str, at: int) -> NoReturn:
-        raise ConjectureError(sentence, self.text, at)
 
-    def need(self, node: Node, wanted: str) -> Node:
-        """Return a node of the wanted kind."""
-        if kind(node) != wanted:
+def _misplaced(token: Token, before: list[Token], opened: list[Token]) -> str | None:
+    """Return why a token cannot follow those before it, or None."""
+    previous = before[-1] if before else Token("sign", "", 0)
+    unexpected = f"{token.text!r} is not expected here"
+    if token.text == ")" and not opened:
+        return unexpected
+    if previous.ends_value:
+        call = previous.type == "name" and token.text == "("
+        wanted = "an operator or ')' is" if opened else "an operator is"
+        return f"{unexpected}: {wanted}" if token.begins_value and not call else None
+    if token.type == "number" and not math.isfinite(float(token.text)):
+        return "this number is too large"
+    if token.begins_value or token.text in ("+", "-"):
+        return None
+    if token.type == "end":
+        return "the conjecture ends where a value is expected"
+    if token.type == "word":
+        return f"{token.text!r} needs a statement before it"
+    no_arguments = previous.text == "(" and len(before) > 1 and before[-2].type == "name"
+    return None if token.text == ")" and no_arguments else f"{unexpected}: a value is"
+
+
+class _Check:
+    """Reads the type of each node, and gives the names and positions of the text back to it."""
+
+    def __init__(self, text: str, names: Collection[str], tokens: Mapping[int, Token]) -> None:
+        self.text, self.names, self.tokens = text, names, tokens
+
+    def require(self, node: ast.expr, wanted: str) -> None:
+        """Raise unless a node has the wanted type."""
+        if (actual := self.type_of(node)) != wanted:
             hint = " such as gamma >= rho" if wanted == "statement" else ""
-            self.fail(f"a {wanted} is needed here{hint}, this is a {kind(node)}", node.at)
-        return node
+            sentence = f"a {wanted} is needed here{hint}, this is a {actual}"
+            self._fail(sentence, node.col_offset)
 
-    def expression(self, strength: int) -> Node:
-        """Read an expression whose operators all bind more strongly than ``strength``."""
-        self.depth += 1
-        if self.depth > _DEEPEST:
-            self.fail(f"more than {_DEEPEST} levels of nesting", self.token.at)
-        left = self._prefix()
-        while (found := _STRENGTH.get(self.token.text, 0)) > strength:
-            self.operators += 1
-            if self.operators > _TERMS:
-                self.fail(f"more than {_TERMS} operators", self.token.at)
-            left = self._infix(left, found)
-        self.depth -= 1
-        return left
+    def type_of(self, node: ast.expr) -> str:
+        """Return ``"number"`` or ``"statement"``, or raise."""
+        token = self.tokens[node.col_offset]
+        node.col_offset = token.at
+        match node:
+            case ast.Constant(value=float()):
+                return "number"
+            case ast.Name():
+                node.id = self._name(token)
+                return "number"
+            case ast.Call(func=ast.Name() as function, args=arguments, keywords=[]):
+                function.id, function.col_offset = self._function(token, len(arguments)), token.at
+                parts, wanted, result = arguments, FUNCTIONS[function.id], FUNCTIONS[function.id]
+            case ast.UnaryOp(op=ast.UAdd() | ast.USub(), operand=operand):
+                parts, wanted, result = [operand], "number", "number"
+            case ast.BinOp(op=ast.Add() | ast.Sub() | ast.Mult() | ast.Div() | ast.Pow()):
+                parts, wanted, result = [node.left, node.right], "number", "number"
+            case ast.Compare(left=left, comparators=others):
+                parts, wanted, result = [left, *others], "number", "statement"
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                parts, wanted, result = [operand], "statement", "statement"
+            case ast.BoolOp(values=statements):
+                parts, wanted, result = statements, "statement", "statement"
+            case _:  # a tuple
+                self._fail("',' is allowed only between the arguments of a function", token.at)
+        for part in parts:
+            self.require(part, wanted)
+        return result
 
-    def _split(self) -> Iterator[Token]:
-        at = 0
-        while at < len(self.text):
-            if self.text[at].isspace():
-                at += 1
-                continue
-            match = _TOKEN.match(self.text, at)
-            if match is None:
-                self.fail(_unknown_character(self.text, at), at)
-            yield Token(str(match.lastgroup), match.group(), at)
-            at = match.end()
-        while True:
-            yield Token("end", "", len(self.text))
+    def _name(self, token: Token) -> str:
+        if token.text in FUNCTIONS or token.text in _ALIASES:
+            self._fail(f"{token.text} is a function: write {token.text}(...)", token.at)
+        if token.text not in self.names:
+            hint = _nearest(token.text, self.names)
+            self._fail(f"unknown name {token.text!r}{hint}", token.at)
+        return token.text
 
-    def _next(self) -> Token:
-        token, self.token = self.token, next(self.tokens)
-        return token
-
-    def _prefix(self) -> Node:
-        token = self._next()
-        match token.kind, token.text:
-            case "number", _:
-                if not math.isfinite(value := float(token.text)):
-                    self.fail("this number is too large", token.at)
-                return Number(token.at, value)
-            case _, "not":
-                return Not(token.at, self.need(self.expression(_NOT - 1), "statement"))
-            case _, "and" | "or":
-                self.fail(f"{token.text!r} needs a statement before it", token.at)
-            case "name", _:
-                return self._call(token) if self.token.text == "(" else self._name(token)
-            case _, "-":
-                return Negative(token.at, self.need(self.expression(_SIGN), "number"))
-            case _, "+":
-                return self.need(self.expression(_SIGN), "number")
-            case _, "(":
-                inside = self.expression(0)
-                self._close(token)
-                return inside
-            case "end", _:
-                self.fail("the conjecture ends where a value is expected", token.at)
-        self.fail(f"{token.text!r} is not expected here: a value is", token.at)
-
-    def _infix(self, left: Node, strength: int) -> Node:
-        if strength == _COMPARE:
-            return self._comparison(left)
-        if strength in (_OR, _AND):
-            return self._joined(left, strength)
-        token = self._next()
-        # powers associate to the right, and their exponent may carry a sign
-        right = self.expression(_POWER - 1 if strength == _POWER else strength)
-        operator = "^" if token.text == "**" else token.text
-        return Arithmetic(left.at, operator, self.need(left, "number"), self.need(right, "number"))
-
-    def _comparison(self, left: Node) -> Node:
-        operands, operators = [self.need(left, "number")], []
-        while self.token.text in COMPARISONS:
-            operators.append(self._next().text)
-            operands.append(self.need(self.expression(_COMPARE), "number"))
-        return Comparison(left.at, tuple(operands), tuple(operators))
-
-    def _joined(self, left: Node, strength: int) -> Node:
-        word = "or" if strength == _OR else "and"
-        parts = [self.need(left, "statement")]
-        while self.token.text == word:
-            self._next()
-            parts.append(self.need(self.expression(strength), "statement"))
-        return Joined(left.at, word, tuple(parts))
-
-    def _call(self, token: Token) -> Node:
+    def _function(self, token: Token, arguments: int) -> str:
         name = _ALIASES.get(token.text, token.text)
         if name not in FUNCTIONS:
-            known = [*FUNCTIONS, *_ALIASES]
-            self.fail(f"unknown function {token.text!r}{_nearest(token.text, known)}", token.at)
-        opening = self._next()
-        arguments = [] if self.token.text == ")" else [self.expression(0)]
-        while self.token.text == ",":
-            self._next()
-            arguments.append(self.expression(0))
-        self._close(opening)
-        wanted = FUNCTIONS[name]
-        if len(arguments) < wanted.least or len(arguments) > (wanted.most or len(arguments)):
-            count = "one value" if wanted.most == 1 else "at least one value"
-            self.fail(f"{token.text} takes {count}, not {len(arguments)}", token.at)
-        for argument in arguments:
-            self.need(argument, wanted.takes)
-        return Call(token.at, name, tuple(arguments))
+            hint = _nearest(token.text, [*FUNCTIONS, *_ALIASES])
+            self._fail(f"unknown function {token.text!r}{hint}", token.at)
+        several = name in ("min", "max")
+        if arguments == 0 or (arguments > 1 and not several):
+            count = "at least one value" if several else "one value"
+            self._fail(f"{token.text} takes {count}, not {arguments}", token.at)
+        return name
 
-    def _close(self, opening: Token) -> None:
-        if self.token.kind == "end":
-            self.fail("this parenthesis is not closed", opening.at)
-        if self.token.text != ")":
-            self.fail(f"{self.token.text!r} is not expected here: an operator or ')' is",
-                      self.token.at)  # fmt: skip
-        self._next()
-
-    def _name(self, token: Token) -> Node:
-        if token.text in FUNCTIONS or token.text in _ALIASES:
-            self.fail(f"{token.text} is a function: write {token.text}(...)", token.at)
-        if token.text not in self.names:
-            self.fail(f"unknown name {token.text!r}{_nearest(token.text, self.names)}", token.at)
-        return Name(token.at, token.text)
+    def _fail(self, sentence: str, at: int) -> NoReturn:
+        raise ConjectureError(sentence, self.text, at)
 
 
 def _unknown_character(text: str, at: int) -> str:
-    hints = {"=": "equality is written ==", "!": "negation is written not",
-             "&": "conjunction is written and", "|": "disjunction is written or",
-             "≥": "write >=", "≤": "write <=", "[": "use ( and )", "{": "use ( and )"}  # fmt: skip
+    hints = {
+        "=": "equality is written ==",
+        "!": "negation is written not",
+        "&": "conjunction is written and",
+        "|": "disjunction is written or",
+        "≥": "write >=",
+        "≤": "write <=",
+        "[": "use ( and )",
+        "{": "use ( and )",
+    }
     hint = hints.get(text[at])
     return f"{text[at]!r} has no meaning here" + (f": {hint}" if hint else "")
 

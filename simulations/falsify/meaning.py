@@ -5,119 +5,106 @@ A comparison a <= b is violated by a - b; ``and`` takes the larger violation, ``
 whose interval holds 0 means that the numerical error does not let one tell.
 """
 
+import ast
 from collections.abc import Collection, Mapping
 
 from simulations.falsify.bounded import Bounded, joined, pick
-from simulations.falsify.grammar import (
-    Arithmetic,
-    Call,
-    Comparison,
-    Joined,
-    Name,
-    Negative,
-    Node,
-    Not,
-    Number,
-    children,
-)
 
 Environment = Mapping[str, Bounded]
-_OPPOSITE = {"<=": ">", ">": "<=", ">=": "<", "<": ">=", "==": "!=", "!=": "=="}
+_OPPOSITE = {
+    ast.LtE: ast.Gt,
+    ast.Gt: ast.LtE,
+    ast.GtE: ast.Lt,
+    ast.Lt: ast.GtE,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+}
 
 
-def violation(node: Node, known: Environment, negated: bool = False) -> Bounded:
+def violation(node: ast.expr, known: Environment, negated: bool = False) -> Bounded:
     """Return by how much a statement (or its negation) is violated, over time or as a scalar."""
     match node:
-        case Comparison(operands=operands, operators=operators):
-            numbers = [number(operand, known) for operand in operands]
-            parts = [
-                _compare(_OPPOSITE[operator] if negated else operator, left, right)
-                for operator, left, right in zip(operators, numbers, numbers[1:])
-            ]
+        case ast.Compare(left=left, ops=operators, comparators=others):
+            numbers = [number(operand, known) for operand in (left, *others)]
+            types = [_OPPOSITE[type(op)] if negated else type(op) for op in operators]
+            parts = [_compare(*each) for each in zip(types, numbers, numbers[1:])]
             return joined("min" if negated else "max", parts)
-        case Joined(operator=operator, parts=nodes):
-            both = (operator == "and") != negated
+        case ast.BoolOp(op=operator, values=nodes):
+            both = isinstance(operator, ast.And) != negated
             return joined("max" if both else "min", [violation(n, known, negated) for n in nodes])
-        case Not(operand=operand):
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
             return violation(operand, known, not negated)
-        case Call(function=function, arguments=(argument,)):
+        case ast.Call(func=ast.Name(id=function), args=[argument]):
             everywhere = (function == "always") != negated
             return violation(argument, known, negated).along("max" if everywhere else "min")
     raise TypeError(node)
 
 
-def holds(node: Node, known: Environment) -> bool:
+def holds(node: ast.expr, known: Environment) -> bool:
     """Return whether a statement about exact numbers is true; one that is undefined is not."""
     return bool(violation(node, known).value <= 0.0)
 
 
-def number(node: Node, known: Environment) -> Bounded:
+def number(node: ast.expr, known: Environment) -> Bounded:
     """Return a number over time or as a scalar."""
     match node:
-        case Number(value=value):
+        case ast.Constant(value=float(value)):
             return Bounded.exact(value)
-        case Name(name=name):
+        case ast.Name(id=name):
             return known[name]
-        case Negative(operand=operand):
+        case ast.UnaryOp(op=ast.UAdd(), operand=operand):
+            return number(operand, known)
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
             return -number(operand, known)
-        case Arithmetic(operator=operator, left=left, right=right):
-            return _ARITHMETIC[operator](number(left, known), number(right, known))
-        case Call(function=function, arguments=arguments):
+        case ast.BinOp(left=left, op=operator, right=right):
+            return _ARITHMETIC[type(operator)](number(left, known), number(right, known))
+        case ast.Call(func=ast.Name(id=function), args=arguments):
             return _call(function, [number(argument, known) for argument in arguments])
     raise TypeError(node)
 
 
-def depends_on_the_whole_run(node: Node, whole: Collection[str]) -> bool:
+def depends_on_the_whole_run(node: ast.AST, whole: Collection[str]) -> bool:
     """Return whether truth at one time needs the rest of the run: events, ends, extremes."""
+    parts: list[ast.expr]
     match node:
-        case Name(name=name):
+        case ast.Name(id=name):
             return name in whole
-        case Call(function=function, arguments=arguments):
-            alone = function in ("min", "max") and len(arguments) == 1
+        case ast.Call(func=ast.Name(id=function), args=parts):
+            alone = function in ("min", "max") and len(parts) == 1
             if alone or function in ("at_end", "always", "eventually"):
                 return True
-    return any(depends_on_the_whole_run(part, whole) for part in children(node))
+            return any(depends_on_the_whole_run(part, whole) for part in parts)
+    return any(depends_on_the_whole_run(part, whole) for part in ast.iter_child_nodes(node))
 
 
-def _compare(operator: str, left: Bounded, right: Bounded) -> Bounded:
-    match operator:
-        case "<=":
-            return left - right
-        case ">=":
-            return right - left
-        case "<":
-            return (left - right).positive_at_zero()
-        case ">":
-            return (right - left).positive_at_zero()
-        case "==":
-            return (left - right).abs()
-    return (-(left - right).abs()).positive_at_zero()
+def _compare(operator: type[ast.cmpop], left: Bounded, right: Bounded) -> Bounded:
+    if operator is ast.LtE:
+        return left - right
+    if operator is ast.GtE:
+        return right - left
+    if operator is ast.Lt:
+        return (left - right).positive_at_zero()
+    if operator is ast.Gt:
+        return (right - left).positive_at_zero()
+    distance = (left - right).abs()
+    return distance if operator is ast.Eq else (-distance).positive_at_zero()
 
 
 def _call(function: str, arguments: list[Bounded]) -> Bounded:
-    import numpy as np
-
     first = arguments[0]
     match function:
         case "min" | "max":
             return first.along(function) if len(arguments) == 1 else pick(function, arguments)
-        case "abs":
-            return first.abs()
-        case "exp":
-            return first.map(np.exp)
-        case "log":
-            return first.log()
-        case "sqrt":
-            return first.sqrt()
-        case "at_start":
-            return first.at(0)
-    return first.at(-1)
+        case "abs" | "exp" | "log" | "sqrt":
+            result: Bounded = getattr(first, function)()
+            return result
+    return first.at(0 if function == "at_start" else -1)
 
 
 _ARITHMETIC = {
-    "+": Bounded.__add__,
-    "-": Bounded.__sub__,
-    "*": Bounded.__mul__,
-    "/": Bounded.__truediv__,
-    "^": Bounded.__pow__,
+    ast.Add: Bounded.__add__,
+    ast.Sub: Bounded.__sub__,
+    ast.Mult: Bounded.__mul__,
+    ast.Div: Bounded.__truediv__,
+    ast.Pow: Bounded.__pow__,
 }

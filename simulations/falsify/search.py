@@ -1,5 +1,6 @@
 """The search for a counterexample: Hypothesis draws problems, steers by the violation, shrinks."""
 
+import ast
 import math
 import time
 from collections import Counter
@@ -8,8 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dynamics import ParameterError
-from dynamics.core.checks import finite, require, whole
-from simulations.falsify.grammar import Comparison, Joined, Name, Negative, Node, Number
+from dynamics.core.checks import finite, integer, require
 from simulations.falsify.trial import Conjecture, Filter, Result, Trial, attempt, confirm
 from simulations.theories import DEFAULT, command, load
 from simulations.theory import Case, Theory
@@ -140,7 +140,7 @@ def falsify(
     search = _Search(
         Conjecture(conjecture, theory),
         Filter(where, theory) if where is not None else None,
-        chosen, budget, whole("seed", seed, 0, 2**63), most, progress,
+        chosen, budget, integer("seed", seed, 0, 2**63), most, progress,
     )  # fmt: skip
     return search.run()
 
@@ -353,20 +353,26 @@ def _rounds() -> Iterator[int]:
         size = min(2 * size, _LARGEST_ROUND)
 
 
-def _equalities(tree: Node, system: Theory) -> Iterator[tuple[str, float | int]]:
+def _equalities(tree: ast.expr, system: Theory) -> Iterator[tuple[str, float | int]]:
     """Yield the parameters that a filter fixes to a number."""
-    parts = tree.parts if isinstance(tree, Joined) and tree.operator == "and" else (tree,)
+    parts = [tree]
+    match tree:
+        case ast.BoolOp(op=ast.And(), values=statements):
+            parts = statements
     for part in parts:
-        if not isinstance(part, Comparison) or part.operators != ("==",):
-            continue
-        for name, value in (part.operands, part.operands[::-1]):
-            literal = _literal(value)
-            if isinstance(name, Name) and literal is not None and system.parameter(name.name):
-                yield name.name, int(literal) if literal.is_integer() else literal
+        match part:
+            case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
+                for side, value in ((left, right), (right, left)):
+                    name, literal = getattr(side, "id", None), _literal(value)
+                    if name is not None and literal is not None and system.parameter(name):
+                        yield name, int(literal) if literal.is_integer() else literal
 
 
-def _literal(node: Node) -> float | None:
-    if isinstance(node, Number):
-        return node.value
-    inner = _literal(node.operand) if isinstance(node, Negative) else None
-    return None if inner is None else -inner
+def _literal(node: ast.expr) -> float | None:
+    match node:
+        case ast.Constant(value=float(value)):
+            return value
+        case ast.UnaryOp(op=ast.UAdd() | ast.USub() as sign, operand=operand):
+            inner = _literal(operand)
+            return -inner if inner is not None and isinstance(sign, ast.USub) else inner
+    return None

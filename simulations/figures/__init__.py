@@ -6,13 +6,17 @@ of the same name in the folder ``data`` of the theory, or by the claim itself. S
 drawn again from the NetCDF file beside it.
 """
 
+import io
 from collections.abc import Callable
 from typing import Any
 
 import matplotlib.figure
 import xarray
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from simulations.reproduction.claim import Figure
+
+DPI = 160
 
 
 def report_figure(
@@ -29,3 +33,13 @@ def report_figure(
         draw(data, figure)
 
     return Figure(name=name, title=title, caption=caption, draw=on, data=data, size=size)
+
+
+def render(figure: Figure) -> bytes:
+    """Return a figure as PNG, without pyplot and its global state."""
+    canvas = matplotlib.figure.Figure(figsize=figure.size, dpi=DPI, layout="constrained")
+    FigureCanvasAgg(canvas)
+    figure.draw(canvas)
+    buffer = io.BytesIO()
+    canvas.savefig(buffer, format="png", dpi=DPI)
+    return buffer.getvalue()

@@ -26,8 +26,15 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     ax.axhline(tolerance, **REFERENCE)
     ax.axhline(rounding, **(REFERENCE | {"linestyle": (0, (1, 1.5))}))
     for height, text in ((tolerance, "tolerance"), (rounding, "rounding")):
-        ax.annotate(text, (1.0, height), xycoords=("axes fraction", "data"), xytext=(3, 0),
-                    textcoords="offset points", va="center", color="#555555")  # fmt: skip
+        ax.annotate(
+            text,
+            (1.0, height),
+            xycoords=("axes fraction", "data"),
+            xytext=(3, 0),
+            textcoords="offset points",
+            va="center",
+            color="#555555",
+        )
     ax.set(yscale="log", ylim=(1e-6 * tolerance, 10.0 * tolerance))
     ax.set(xlim=(0, data.sizes["step"] - 1), xlabel="step", ylabel=r"$|$reduced $-$ full$|$")
     columns = 1 if max(map(len, names)) > _LONG else 2

@@ -14,13 +14,30 @@ from matplotlib.patches import Patch, Rectangle
 from simulations.figures.style import styled
 
 _NAMES = {
-    "nu": r"$\nu$", "qD/C^2": r"$qD/C^2$", "beta": r"$\beta$", "beta/tau": r"$\beta/\tau$",
-    "learning_rate": "learning rate", "temperature": r"$\tau$", "tau": r"$\tau$",
-    "output_scale": r"$\kappa$", "kappa": r"$\kappa$", "qD": "$qD$", "q": "$q$", "D": "$D$",
-    "C": "$C$", "p": "$p$", "alpha0": r"$\alpha(0)$", "gamma0": r"$\gamma(0)$",
-    "rho0": r"$\rho(0)$", "kappa_c": r"$\kappa_c$", "kappa_s": r"$\kappa_s$",
-    "mask_ratio": "mask ratio", "P": "$P$", "K": "$K$", "z": "$z$",
-}  # fmt: skip
+    "nu": r"$\nu$",
+    "qD/C^2": r"$qD/C^2$",
+    "beta": r"$\beta$",
+    "beta/tau": r"$\beta/\tau$",
+    "learning_rate": "learning rate",
+    "temperature": r"$\tau$",
+    "tau": r"$\tau$",
+    "output_scale": r"$\kappa$",
+    "kappa": r"$\kappa$",
+    "qD": "$qD$",
+    "q": "$q$",
+    "D": "$D$",
+    "C": "$C$",
+    "p": "$p$",
+    "alpha0": r"$\alpha(0)$",
+    "gamma0": r"$\gamma(0)$",
+    "rho0": r"$\rho(0)$",
+    "kappa_c": r"$\kappa_c$",
+    "kappa_s": r"$\kappa_s$",
+    "mask_ratio": "mask ratio",
+    "P": "$P$",
+    "K": "$K$",
+    "z": "$z$",
+}
 _MOSTLY = 0.6  # of the cells must have a value for contours
 #: Cells that carry no value, by kind: face and hatching.
 _APART = {
@@ -31,8 +48,10 @@ _APART = {
     "unstable": ("#D9E6C3", "\\\\\\\\"),
 }
 _OTHER = ("#E0D4EC", "++++")
-_OVERLAY_STYLES: tuple[dict[str, Any], ...] = ({"colors": "#C8102E", "linestyles": "dashed"},
-                   {"colors": "#111111", "linestyles": "dotted"})  # fmt: skip
+_OVERLAY_STYLES: tuple[dict[str, Any], ...] = (
+    {"colors": "#C8102E", "linestyles": "dashed"},
+    {"colors": "#111111", "linestyles": "dotted"},
+)
 
 
 @styled
@@ -132,9 +151,16 @@ def _contours(ax: Axes, data: xarray.Dataset, x: str, y: str, norm: Normalize) -
         return  # contours of scattered cells would mislead
     shown = np.log10(values) if data.attrs["scale"] == "log" else values
     heights = np.log10(levels) if data.attrs["scale"] == "log" else np.array(levels)
-    lines = ax.contour(data[x].values.astype(float), data[y].values.astype(float), shown,
-                       levels=heights, colors="white", linewidths=0.9,
-                       linestyles="solid", zorder=2)  # fmt: skip
+    lines = ax.contour(
+        data[x].values.astype(float),
+        data[y].values.astype(float),
+        shown,
+        levels=heights,
+        colors="white",
+        linewidths=0.9,
+        linestyles="solid",
+        zorder=2,
+    )
     texts = {height: _power(level) for height, level in zip(heights, levels)}
     ax.clabel(lines, fmt=texts, fontsize=8)
 
@@ -174,8 +200,15 @@ def _overlays(ax: Axes, data: xarray.Dataset, x: str, y: str) -> list[Any]:
         crosses = np.isfinite(field).any() and np.nanmin(field) < 0.0 < np.nanmax(field)
         if not crosses or min(field.shape) < 2:
             continue
-        ax.contour(data[x].values.astype(float), data[y].values.astype(float), field,
-                   levels=[0.0], linewidths=1.8, zorder=3, **look)  # fmt: skip
+        ax.contour(
+            data[x].values.astype(float),
+            data[y].values.astype(float),
+            field,
+            levels=[0.0],
+            linewidths=1.8,
+            zorder=3,
+            **look,
+        )
         text = data[name].attrs["long_name"]
         line: Any = {"color": look["colors"], "linestyle": look["linestyles"]}
         handles.append(Line2D([], [], linewidth=1.8, label=text, **line))

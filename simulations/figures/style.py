@@ -130,8 +130,15 @@ def problem_style(number: int, name: str) -> dict[str, Any]:
 
 def panel_letter(ax: Axes, letter: str) -> None:
     """Write (a), (b), ... to the left of the upper left corner."""
-    ax.annotate(f"({letter})", (0.0, 1.0), xycoords="axes fraction", xytext=(-30, 5),
-                textcoords="offset points", fontsize=10, annotation_clip=False)  # fmt: skip
+    ax.annotate(
+        f"({letter})",
+        (0.0, 1.0),
+        xycoords="axes fraction",
+        xytext=(-30, 5),
+        textcoords="offset points",
+        fontsize=10,
+        annotation_clip=False,
+    )
 
 
 def panel_letters(axes: Iterable[Axes]) -> None:

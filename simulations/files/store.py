@@ -1,8 +1,7 @@
-"""What a run leaves on disk: every file is either absent or complete (see `dynamics.core.files`).
+"""Store results: files with digests, in a folder with a manifest and a lock.
 
-A *sealed* file has a digest of its bytes beside it (``NAME.sha256``, as ``sha256sum --check`` reads
-it). It is compared before anything looks into the file: a changed bit is a sentence, and no parser
-ever sees it.
+Every file is either absent or complete (see `dynamics.core.files`). A *record* is a JSON object
+with the digest of its content, so that a damaged file is noticed.
 """
 
 from __future__ import annotations
@@ -11,32 +10,41 @@ import contextlib
 import hashlib
 import io
 import json
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from dynamics.core.files import FileError, explain, obstacle, replacing
+from filelock import FileLock, Timeout
+
+from dynamics.core.files import FileError, explain, obstacle, remove_partial, replacing
 from simulations.files.as_json import to_json
 
 if TYPE_CHECKING:
     import xarray
 
-#: A file or folder cannot be written or read; the message is one sentence for a person.
+#: A file or folder cannot be written or read; the message is one sentence.
 StoreError = FileError
+
+_DIGEST = "sha256"
+#: The file of the lock, and an incomplete manifest: a folder with nothing else is new.
+_BEGINNING = re.compile(r"\.lock|\.(patchdyn|sweep)\.json\.\d+\.partial")
+_NAMES = {"patchdyn": "version", "code": "source"}
+
+
+def digest_of(content: bytes) -> str:
+    """Return the SHA-256 digest of bytes."""
+    return hashlib.sha256(content).hexdigest()
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file at once."""
+    """Write a file as a whole."""
     with replacing(path) as temporary:
         temporary.write_bytes(content)
 
 
-def write_json(path: Path, value: Any) -> None:
-    """Write a value as JSON that any parser reads (see `simulations.files.as_json`)."""
-    write_bytes(path, _json_bytes(value))
-
-
-def read_json(path: Path) -> Any:
-    """Return the content of a JSON file, ``None`` if there is no such file.
+def read_bytes(path: Path) -> bytes | None:
+    """Return the content of a file, ``None`` if there is no such file.
 
     Raises
     ------
@@ -44,128 +52,80 @@ def read_json(path: Path) -> Any:
         If the file exists but cannot be read.
     """
     try:
-        return _parsed(path, path.read_bytes())
-    except FileNotFoundError:
+        return path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
         return None
-    except OSError as failure:
+    except (OSError, ValueError) as failure:
         raise explain("read", path, failure) from failure
 
 
-def _json_bytes(value: Any) -> bytes:
-    return (to_json(value) + "\n").encode()
+def write_json(path: Path, value: Any) -> None:
+    """Write a value as JSON that any parser reads (see `simulations.files.as_json`)."""
+    write_bytes(path, f"{to_json(value)}\n".encode())
 
 
-def _parsed(path: Path, content: bytes) -> Any:
-    try:
-        return json.loads(content)
-    except (ValueError, RecursionError) as failure:
-        raise explain("read", path, failure) from failure
-
-
-def write_dataset(path: Path, data: xarray.Dataset) -> None:
-    """Write a dataset as NetCDF."""
-    with replacing(path) as temporary:
-        _save(path, temporary, data)
-
-
-def _save(path: Path, temporary: Path, data: xarray.Dataset) -> None:
-    """Make the file in memory: HDF5 does not survive a full disk."""
-    content = io.BytesIO()
-    try:
-        data.to_netcdf(content, engine="h5netcdf")
-        temporary.write_bytes(content.getvalue())
-    except OSError as failure:
-        raise StoreError(f"cannot write {path}: {_reason(failure)}") from failure
-    except RuntimeError as failure:  # how HDF5 tells of a full disk when it closes a file
-        raise StoreError(f"cannot write {path}: {_reason(failure)}") from failure
-
-
-def _reason(failure: Exception) -> str:
-    """Return the reason in words; HDF5 buries it among its own."""
-    text = getattr(failure, "strerror", None) or str(failure)
-    for known in ("No space left on device", "File too large", "Disk quota exceeded",
-                  "Input/output error", "Permission denied"):  # fmt: skip
-        if known.casefold() in text.casefold():
-            return known
-    return text.splitlines()[0] if text and len(text) < 100 else "the file could not be completed"
-
-
-def digest_of(content: bytes) -> str:
-    """Return the SHA-256 digest of a file's bytes."""
-    return hashlib.sha256(content).hexdigest()
-
-
-def seal_path(path: Path) -> Path:
-    """Return where the digest of a sealed file stands."""
-    return path.with_name(f"{path.name}.sha256")
-
-
-def seal(path: Path, content: bytes) -> None:
-    """Write the digest of a file; first, so that a file which is there has its digest."""
-    write_bytes(seal_path(path), f"{digest_of(content)}  {path.name}\n".encode())
-
-
-def write_sealed_json(path: Path, value: Any) -> None:
-    """Write JSON and its digest."""
-    content = _json_bytes(value)
-    seal(path, content)
-    write_bytes(path, content)
-
-
-def write_sealed_dataset(path: Path, data: xarray.Dataset) -> None:
-    """Write a dataset as NetCDF, and its digest."""
-    with replacing(path) as temporary:
-        _save(path, temporary, data)
-        seal(path, temporary.read_bytes())
-
-
-def read_sealed(path: Path) -> bytes | None:
-    """Return the bytes of a sealed file, ``None`` if there is no such file.
+def read_json(path: Path) -> Any:
+    """Return the value in a JSON file, ``None`` if there is no such file.
 
     Raises
     ------
     StoreError
-        If it cannot be read, is not a regular file, or does not have its digest.
+        If the file exists but cannot be read.
     """
-    for file in (path, seal_path(path)):
-        if (what := obstacle(file)) is not None:
-            raise StoreError(f"cannot read {file}: it is {what}")
+    content = read_bytes(path)
     try:
-        content = path.read_bytes()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError as failure:
+        return None if content is None else json.loads(content)
+    except (ValueError, RecursionError) as failure:
         raise explain("read", path, failure) from failure
-    with contextlib.suppress(OSError):
-        if seal_path(path).read_bytes()[:64] == digest_of(content).encode():
-            return content
+
+
+def write_record(path: Path, record: Mapping[str, Any]) -> None:
+    """Write a JSON object and its digest."""
+    write_json(path, {**record, _DIGEST: digest_of(to_json(record).encode())})
+
+
+def read_record(path: Path) -> dict[str, Any] | None:
+    """Return a stored record, ``None`` if there is no such file.
+
+    Raises
+    ------
+    StoreError
+        If the file cannot be read or does not match its digest.
+    """
+    record = read_json(path)
+    if record is None:
+        return None
+    if isinstance(record, dict):
+        digest = record.pop(_DIGEST, None)
+        with contextlib.suppress(RecursionError):
+            if digest == digest_of(to_json(record).encode()):
+                return record
     raise StoreError(f"cannot read {path}: its content does not match its digest")
 
 
-def read_sealed_json(path: Path) -> Any:
-    """Return the content of a sealed JSON file, ``None`` if there is no such file."""
-    content = read_sealed(path)
-    return None if content is None else _parsed(path, content)
+def write_dataset(path: Path, data: xarray.Dataset) -> str:
+    """Write a dataset as NetCDF and return the digest of the file."""
+    content = io.BytesIO()  # HDF5 does not survive a full disk
+    data.to_netcdf(content, engine="h5netcdf")
+    write_bytes(path, content.getvalue())
+    return digest_of(content.getvalue())
 
 
-def read_sealed_dataset(path: Path) -> xarray.Dataset | None:
-    """Return a sealed dataset, in memory, ``None`` if there is no such file."""
+def read_dataset(path: Path, digest: str) -> xarray.Dataset:
+    """Return a stored dataset, in memory.
+
+    Raises
+    ------
+    StoreError
+        If the file is missing, cannot be read or does not match its digest.
+    """
     import xarray
 
-    content = read_sealed(path)
-    if content is None:
-        return None
-    try:
-        with xarray.open_dataset(io.BytesIO(content), engine="h5netcdf") as data:
-            return data.load()
-    except Exception as failure:  # what is no NetCDF file fails in as many ways as HDF5 has
-        raise StoreError(f"cannot read {path}: {type(failure).__name__}") from failure
-
-
-def remove_sealed(path: Path) -> None:
-    """Remove a sealed file and its digest; what is not a regular file is refused."""
-    for file in (path, seal_path(path)):
-        remove(file)
+    content = read_bytes(path)
+    if content is None or digest_of(content) != digest:
+        raise StoreError(f"cannot read {path}: its content does not match its digest")
+    with xarray.open_dataset(io.BytesIO(content), engine="h5netcdf") as data:
+        return data.load()
 
 
 def remove(path: Path) -> None:
@@ -176,3 +136,119 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
     except OSError as failure:
         raise explain("remove", path, failure) from failure
+
+
+class ResultFolder:
+    """A folder of results with a manifest, written by one process at a time.
+
+    Attributes
+    ----------
+    KIND
+        Name of its content in messages, such as ``"report"``.
+    MANIFEST
+        Name of the manifest, a record.
+    LAYOUT
+        The ``format`` of the manifest; folders of another format are rejected.
+    FOLDERS
+        Names of the folders inside.
+    """
+
+    KIND: ClassVar[str]
+    MANIFEST: ClassVar[str]
+    LAYOUT: ClassVar[int]
+    FOLDERS: ClassVar[tuple[str, ...]]
+
+    def __init__(self, path: Path) -> None:
+        self.path, self._lock = path, contextlib.ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Release the lock."""
+        self._lock.close()
+
+    def open(self) -> dict[str, Any] | None:
+        """Lock the folder and return its manifest, ``None`` if the folder is new.
+
+        Raises
+        ------
+        StoreError
+            If the folder has other content, is in use, or cannot be written.
+        """
+        self.read_manifest()  # before the file of the lock is written
+        with contextlib.ExitStack() as lock:
+            lock.enter_context(locked(self.path))
+            manifest = self.read_manifest()
+            for name in ("", *self.FOLDERS):
+                remove_partial(self.path / name)
+            self._lock = lock.pop_all()
+        return manifest
+
+    def read_manifest(self) -> dict[str, Any] | None:
+        """Return the manifest, ``None`` if the folder is new.
+
+        Raises
+        ------
+        StoreError
+            If the folder has other content, or the manifest is damaged.
+        """
+        if _is_new(self.path):
+            return None
+        manifest = read_json(self.path / self.MANIFEST)
+        if not isinstance(manifest, dict) or manifest.get("format") != self.LAYOUT:
+            raise StoreError(
+                f"{self.path} is not empty and is not a {self.KIND} of patchdyn "
+                f"(layout {self.LAYOUT}): choose another --out"
+            )
+        return read_record(self.path / self.MANIFEST)
+
+    def write_manifest(self, content: Mapping[str, Any]) -> None:
+        """Write the manifest."""
+        write_record(self.path / self.MANIFEST, {"format": self.LAYOUT, **content})
+
+
+def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """Return a description of the first difference between two stamps, "" if they are equal."""
+    for key, value in new.items():
+        if old.get(key) != value:
+            return f"another {_NAMES.get(key, key)} ({old.get(key)}, now {value})"
+    return ""
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Lock a folder, which is made if it does not exist; the lock ends with the process.
+
+    Raises
+    ------
+    StoreError
+        If another process has locked it, or the folder cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder / ".lock", timeout=0)
+        lock.acquire()
+    except Timeout:
+        raise StoreError(
+            f"{folder} is in use by another patchdyn: wait for its end, or choose another --out"
+        ) from None
+    except (OSError, ValueError, NotImplementedError) as failure:
+        raise explain("use", folder, failure) from failure
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _is_new(folder: Path) -> bool:
+    """Return whether a folder is absent, or empty but for a lock and an incomplete manifest."""
+    try:
+        if not folder.exists() and obstacle(folder) is None:
+            return True
+        return all(_BEGINNING.fullmatch(entry.name) for entry in folder.iterdir())
+    except (OSError, ValueError) as failure:
+        raise explain("use", folder, failure) from failure

@@ -11,8 +11,10 @@ from simulations.maps import Map, Overlay, Sweep, cases_of
 
 def _of_problem(sweep: Sweep, plane: xarray.Dataset, number: str) -> np.ndarray:
     """Return one number of the problem of each cell, nan where it is invalid."""
-    numbers = [math.nan if case is None else NUMBERS[number](case.problem)
-               for case in cases_of(sweep, plane)]  # fmt: skip
+    numbers = [
+        math.nan if case is None else NUMBERS[number](case.problem)
+        for case in cases_of(sweep, plane)
+    ]
     return np.array(numbers).reshape(plane["status"].shape)
 
 
@@ -24,36 +26,52 @@ def _ratio_at_start(problem: MaskedProblem) -> float:
 
 NUMBERS = {"Delta": lambda problem: problem.information_gap, "finite P": _ratio_at_start}
 
-DELTA = Overlay("Delta", r"information gap $\Delta=0$",
-                lambda sweep, plane: _of_problem(sweep, plane, "Delta"))  # fmt: skip
-FINITE = Overlay("finite P", r"$(1-m)\,C_1^2=P\,C_n$ ($m$: mask ratio)",
-                 lambda sweep, plane: _of_problem(sweep, plane, "finite P"))  # fmt: skip
+DELTA = Overlay(
+    "Delta", r"information gap $\Delta=0$", lambda sweep, plane: _of_problem(sweep, plane, "Delta")
+)
+FINITE = Overlay(
+    "finite P",
+    r"$(1-m)\,C_1^2=P\,C_n$ ($m$: mask ratio)",
+    lambda sweep, plane: _of_problem(sweep, plane, "finite P"),
+)
 
 MAPS = (
     Map(
-        "ratio", "Which correlation moves first", r"$|d\Phi_1/dt|\,/\,(d\Phi_n/dt)$ at the start",
-        lambda _, data: data["initial_ratio"], levels=(1e-2, 1.0, 1e2, 1e4),
+        "ratio",
+        "Which correlation moves first",
+        r"$|d\Phi_1/dt|\,/\,(d\Phi_n/dt)$ at the start",
+        lambda _, data: data["initial_ratio"],
+        levels=(1e-2, 1.0, 1e2, 1e4),
         overlays=(DELTA, FINITE),
     ),
     Map(
-        "global-falls", r"How far $\Phi_1$ falls before $\Phi_n$ grows", r"$-\Phi_1$ at the switch",
+        "global-falls",
+        r"How far $\Phi_1$ falls before $\Phi_n$ grows",
+        r"$-\Phi_1$ at the switch",
         lambda _, data: (-data["rival_at_switch"]).where(data["phases"] == 2.0),
-        r"one phase: $\Phi_n$ leads from the start", "linear", overlays=(DELTA, FINITE),
+        r"one phase: $\Phi_n$ leads from the start",
+        "linear",
+        overlays=(DELTA, FINITE),
     ),
     Map(
-        "learned", "When the area of p is learned", r"time until $(1-a_n)^2\leq\epsilon$",
-        lambda _, data: data["learned"], "not learned within the run", overlays=(DELTA,),
+        "learned",
+        "When the area of p is learned",
+        r"time until $(1-a_n)^2\leq\epsilon$",
+        lambda _, data: data["learned"],
+        "not learned within the run",
+        overlays=(DELTA,),
     ),
     Map(
-        "positions", "How small position correlations stay",
+        "positions",
+        "How small position correlations stay",
         r"$\max|\Upsilon|\,/\,\Phi_n$ at the end",
-        lambda _, data: data["upsilon_ratio"], levels=(1e-4, 1e-3, 1e-2, 1e-1),
+        lambda _, data: data["upsilon_ratio"],
+        levels=(1e-4, 1e-3, 1e-2, 1e-1),
     ),
     Map(
-        "excess", "Final loss above its floor", "excess of the loss",
-        lambda _, data: data["excess"],
+        "excess", "Final loss above its floor", "excess of the loss", lambda _, data: data["excess"]
     ),
-)  # fmt: skip
+)
 
 
 def maps_of(_: Sweep) -> tuple[Map, ...]:

@@ -15,6 +15,7 @@ from dynamics.masked import oracle as full
 from dynamics.masked.events import MaskedEvents, find_events, projected_positions
 from simulations.masked.theory import natural_horizon
 from simulations.reproduction.measured import Value
+from simulations.seeds import seed_at, seeds_of
 
 RTOL = 1e-9
 #: Mean of (1 - a_n)^2 up to which runs are followed.
@@ -193,7 +194,7 @@ def random_problems(count: int, seed: int, largest_first: bool = True) -> list[M
             sizes.append(sorted(parts.tolist(), reverse=largest_first))
         mask_ratio, z = float(rng.choice((0.3, 0.5, 0.7))), float(rng.choice((0.7, 1.0, 1.5)))
         problems.append(MaskedProblem.from_sizes(
-            *sizes, seed=number, query=sizes[0][0], mask_ratio=mask_ratio, z_low=z
+            *sizes, seed=seed_at(seed, number), query=sizes[0][0], mask_ratio=mask_ratio, z_low=z
         ))  # fmt: skip
     return problems
 
@@ -256,9 +257,9 @@ def agreement(states: int, seed: int) -> Agreement:
     return Agreement(features, positions, elsewhere, states * len(ORACLE_PROBLEMS))
 
 
-def agreements(states: int, first: int, seeds: int) -> Agreement:
+def agreements(states: int, root: int, seeds: int) -> Agreement:
     """Return the largest differences over several seeds, so many states of each problem in each."""
-    found = [agreement(states, seed) for seed in range(first, first + seeds)]
+    found = [agreement(states, seed) for seed in seeds_of(root, seeds)]
     return Agreement(
         max(one.features for one in found),
         max(one.positions for one in found),

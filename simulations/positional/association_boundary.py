@@ -121,8 +121,9 @@ def boundary(
     def inside(x: Array) -> bool:
         return bool(low <= x[1] <= high - 1e-3 and 0.99 * betas[0] <= x[2] <= betas[1])
 
-    found = follow_curve(equations, (math.log(alpha), start, beta), (0.0, 0.0, 1.0), inside,
-                         step=step, accuracy=1e-8)  # fmt: skip
+    found = follow_curve(
+        equations, (math.log(alpha), start, beta), (0.0, 0.0, 1.0), inside, step=step, accuracy=1e-8
+    )
     found[:, :2] = np.exp(found[:, :2])
     return found
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from dynamics.core.checks import whole
+from dynamics.core.checks import integer
 from dynamics.core.errors import ParameterError
 from simulations.draws import reals
 
@@ -19,7 +19,7 @@ def values(fixed: Mapping[str, Any]) -> st.SearchStrategy[dict[str, Any]]:
     """Return the strategy that draws what is not fixed; fixed values are taken as they are."""
     for name, least in (("D", 4), ("C", 2)):
         if name in fixed:
-            whole(name, fixed[name], least, 10**9)
+            integer(name, fixed[name], least, 10**9)
     return _values(fixed)
 
 

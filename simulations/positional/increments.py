@@ -37,8 +37,14 @@ def increments(
     it: late increments are small.
     """
     problem = run.problem
-    constants = (float(problem.C), float(problem.D), problem.kappa, problem.tau, problem.p,
-                 problem.nu)  # fmt: skip
+    constants = (
+        float(problem.C),
+        float(problem.D),
+        problem.kappa,
+        problem.tau,
+        problem.p,
+        problem.nu,
+    )
     chosen = [i for i in thinned(run.time.size, records) if i == 0 or run.time[i] >= first]
     factors = lemma_factors(problem, run.states[chosen], population)
     alpha = run.alpha[chosen]

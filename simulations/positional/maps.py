@@ -30,8 +30,10 @@ def _excess(_: Sweep, data: xarray.Dataset) -> xarray.DataArray:
 
 
 def _rates(sweep: Sweep, plane: xarray.Dataset) -> np.ndarray:
-    rates = [math.nan if case is None else case.settings.get("learning_rate", math.nan)
-             for case in cases_of(sweep, plane)]  # fmt: skip
+    rates = [
+        math.nan if case is None else case.settings.get("learning_rate", math.nan)
+        for case in cases_of(sweep, plane)
+    ]
     return np.array(rates).reshape(plane["status"].shape)
 
 
@@ -76,34 +78,54 @@ RATE = Overlay("learning rate", "largest stable rate at the start and after Even
 
 MAPS = (
     Map(
-        "association", "When patch association is learned", r"$T_1$ (learning rate × steps)",
-        _times, "not learned: no $T_1$, or no association at the end",
+        "association",
+        "When patch association is learned",
+        r"$T_1$ (learning rate × steps)",
+        _times,
+        "not learned: no $T_1$, or no association at the end",
     ),
     Map(
-        "gamma-rho", r"Where $\gamma\geq\rho$ is violated on the way", r"largest $\rho-\gamma$",
-        _violation, r"$\gamma\geq\rho$ throughout", overlays=(LEAVES,),
+        "gamma-rho",
+        r"Where $\gamma\geq\rho$ is violated on the way",
+        r"largest $\rho-\gamma$",
+        _violation,
+        r"$\gamma\geq\rho$ throughout",
+        overlays=(LEAVES,),
     ),
     Map(
-        "second-rise", r"Where $\alpha$ rises again (Event III)", r"factor of the rise, minus 1",
-        _rise, r"$\alpha$ does not rise again",
+        "second-rise",
+        r"Where $\alpha$ rises again (Event III)",
+        r"factor of the rise, minus 1",
+        _rise,
+        r"$\alpha$ does not rise again",
         overlays=(START,),
     ),
     Map(
-        "test-error", "Final test error above the best possible", r"$P[yF\leq 0]$ minus the best",
-        _excess, levels=(1e-4, 1e-3, 1e-2, 1e-1), overlays=(FLOOR,),
+        "test-error",
+        "Final test error above the best possible",
+        r"$P[yF\leq 0]$ minus the best",
+        _excess,
+        levels=(1e-4, 1e-3, 1e-2, 1e-1),
+        overlays=(FLOOR,),
     ),
     Map("risk", "Final population risk", "population risk", lambda _, data: data["loss"]),
     Map(
-        "alpha", r"$\alpha(0)$ against its quasi-steady value", r"$\alpha(0)\,/\,\alpha^*$",
-        lambda _, data: data["initial_alpha"] / data["alpha_star"], levels=(0.1, 10.0),
+        "alpha",
+        r"$\alpha(0)$ against its quasi-steady value",
+        r"$\alpha(0)\,/\,\alpha^*$",
+        lambda _, data: data["initial_alpha"] / data["alpha_star"],
+        levels=(0.1, 10.0),
         overlays=(START,),
     ),
-)  # fmt: skip
+)
 STABILITY = Map(
-    "stability", "Where gradient descent is stable", r"learning rate / largest stable one",
+    "stability",
+    "Where gradient descent is stable",
+    r"learning rate / largest stable one",
     lambda sweep, data: (1.0 / data["stable_learning_rate"]) * _rates(sweep, data),
-    levels=(0.01, 0.1), overlays=(RATE,),
-)  # fmt: skip
+    levels=(0.01, 0.1),
+    overlays=(RATE,),
+)
 
 
 def maps_of(sweep: Sweep) -> tuple[Map, ...]:

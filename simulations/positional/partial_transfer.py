@@ -1,7 +1,7 @@
 """Fine-tuning where only a share of the sets is that of the pre-training (Section 5)."""
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,13 +9,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynamics import Problem
+from dynamics.core.checkpoint import computed_once
 from dynamics.positional.baselines.changed_sets import changed_error, changed_order, kept_error
 from dynamics.positional.baselines.set_knowledge import bayes_error
 from dynamics.positional.samples import HeldOut, initial_weights, random_feature, sample
-from simulations.files.store import read_json, write_json
 from simulations.positional.learners import MIDDLE
-from simulations.positional.training_runs import HELD_OUT_SEED
-from simulations.positional.transfer_runs import OMEGA, downstream, fine_tuned_error, pretrained
+from simulations.positional.transfer_runs import (
+    OMEGA,
+    downstream,
+    fine_tuned_error,
+    held_out_seed,
+    pretrained,
+)
 from simulations.positional.transfer_statistics import SEEDS, Interval, Sweep
 
 #: Held-out samples of each group of runs.
@@ -53,17 +58,18 @@ def sweeps(
     problem = downstream(D, MIDDLE)
     found: dict[float, Sweep] = {}
     for number, share in enumerate(shares, start=1):
-        kept = None if scratch is None else scratch / f"partial-{D}-{share:g}-{seed}.json"
-        errors = None if kept is None else read_json(kept)
-        if errors is None:
-            errors = [
-                [test_error(problem, share, N, run, seed) for run in range(runs)] for N in sizes
-            ]
-            if kept is not None:
-                write_json(kept, errors)
-        found[share] = Sweep(f"share {share:g}", problem, sizes, np.array(errors))
+        name = f"partial-{D}-{share:g}-{seed}"
+        path = None if scratch is None else scratch / f"{name}.npz"
+        errors = computed_once(path, name, partial(_errors, problem, share, sizes, runs, seed))
+        found[share] = Sweep(f"share {share:g}", problem, sizes, errors)
         progress(number / len(shares))
     return found
+
+
+def _errors(
+    problem: Problem, share: float, sizes: tuple[int, ...], runs: int, seed: int
+) -> list[list[float]]:
+    return [[test_error(problem, share, N, run, seed) for run in range(runs)] for N in sizes]
 
 
 @cache
@@ -86,7 +92,7 @@ def test_error(problem: Problem, share: float, N: int, number: int, seed: int) -
 @cache
 def held_out(problem: Problem, seed: int, group: int) -> HeldOut:
     """Return the held-out samples of one group of runs."""
-    return HeldOut(problem, TESTED, HELD_OUT_SEED + SEEDS * seed + group)
+    return HeldOut(problem, TESTED, held_out_seed(seed, group))
 
 
 def hard_attention(problem: Problem, shares: ArrayLike) -> np.ndarray:

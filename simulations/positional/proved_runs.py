@@ -124,9 +124,14 @@ def full_flow(proof: Proof, seed: int) -> Beside:
 
     times = SHARES * proof.time
     found = solve_ivp(
-        velocity, (0.0, proof.time), np.concatenate([A.ravel(), v]), method="DOP853",
-        t_eval=times, rtol=1e-9, atol=1e-11,
-    )  # fmt: skip
+        velocity,
+        (0.0, proof.time),
+        np.concatenate([A.ravel(), v]),
+        method="DOP853",
+        t_eval=times,
+        rtol=1e-9,
+        atol=1e-11,
+    )
     states = [
         full_model.project(problem, y[: A.size].reshape(A.shape), y[A.size :], w_star, partition)
         for y in found.y.T

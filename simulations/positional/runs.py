@@ -9,6 +9,7 @@ from dynamics.core.trajectory import Status
 from dynamics.positional.events import Events, find_events
 from dynamics.positional.oracle import descent as full_model
 from simulations.reproduction.measured import Value
+from simulations.seeds import seeds_of
 
 #: Flow time (learning rate x steps) up to which the named problems are followed.
 HORIZON = 1e8
@@ -155,7 +156,7 @@ def full_descent(
 def full_descents(problem: Problem, quick: bool, seed: int) -> list[full_model.FullTrajectory]:
     """Return full-matrix descents for `SEEDS` draws of feature and sets, the first one longest."""
     rate, steps = safe_learning_rate(problem), 300 if quick else 1000
-    first, *others = range(seed, seed + SEEDS)
+    first, *others = seeds_of(seed, SEEDS)
     return [
         full_descent(problem, rate, steps, first),
         *(full_descent(problem, rate, steps // 5, other) for other in others),

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from dynamics import Problem
+from dynamics.core.checkpoint import computed_once
 from dynamics.positional.samples import initial_weights, sample, train
-from simulations.files.store import read_json, write_json
 from simulations.positional.training_runs import LARGER, SMALL, Window, window
 from simulations.reproduction import intervals
 
@@ -123,26 +123,34 @@ def scan(
             if N in known:
                 first[row, number], lost[row, number] = _times(known[N][number])
             else:
-                first[row, number], lost[row, number] = _kept(
-                    scratch, f"loss-{loss.problem.D}-{N}-{loss.horizon}-{seed}-{number}",
+                first[row, number], lost[row, number] = _stored(
+                    scratch,
+                    f"loss-{loss.problem.D}-{N}-{loss.horizon}-{seed}-{number}",
                     partial(_lost, loss, N, seed, number),
-                )  # fmt: skip
+                )
             progress(float(next(done)))
     for row, D in enumerate(need.sizes):
         for number in range(need.runs):
-            (needed[row, number],) = _kept(
-                scratch, f"need-{D}-{need.qD:g}-{seed}-{number}",
+            (needed[row, number],) = _stored(
+                scratch,
+                f"need-{D}-{need.qD:g}-{seed}-{number}",
                 partial(_needed, need.problem(D), seed, number),
-            )  # fmt: skip
+            )
             progress(float(next(done)))
     return Scan(loss, need, first, lost, needed)
 
 
 def _lost(loss: Loss, N: int, seed: int, number: int) -> list[float]:
     found = follow(
-        loss.problem, N, loss.rate_v, loss.rate_A, loss.horizon, seed, number,
+        loss.problem,
+        N,
+        loss.rate_v,
+        loss.rate_A,
+        loss.horizon,
+        seed,
+        number,
         lambda seen: math.isfinite(seen.lost),
-    )  # fmt: skip
+    )
     return _times(found)
 
 
@@ -163,9 +171,15 @@ def samples_needed(problem: Problem, seed: int, number: int) -> float:
     N = _LEAST * problem.D
     while N <= _MOST:
         found = follow(
-            problem, round(N), 0.3, 2.0 * problem.D, _PATIENCE, seed, number,
+            problem,
+            round(N),
+            0.3,
+            2.0 * problem.D,
+            _PATIENCE,
+            seed,
+            number,
             lambda seen: math.isfinite(seen.first),
-        )  # fmt: skip
+        )
         if math.isfinite(found.first):
             return float(round(N))
         N *= _FACTOR
@@ -194,9 +208,16 @@ def follow(
     for start in range(0, steps, _PIECE):
         length = min(_PIECE, steps - start)
         result = train(
-            problem, X, y, learning_rate=rate_v, learning_rate_A=rate_A, steps=length,
-            initial=state, record=range(length + 1), threads=1,
-        )  # fmt: skip
+            problem,
+            X,
+            y,
+            learning_rate=rate_v,
+            learning_rate_A=rate_A,
+            steps=length,
+            initial=state,
+            record=range(length + 1),
+            threads=1,
+        )
         state = result.A, result.v
         seen = np.concatenate([seen[:-1], result.history.association == 1.0])
         if enough(window(seen)):
@@ -204,15 +225,6 @@ def follow(
     return window(seen)
 
 
-def _kept(
-    scratch: Path | None, name: str, measure: Callable[[], Sequence[float]]
-) -> Sequence[float]:
-    """Return what a file of the scratch folder says, else measure and write it."""
-    if scratch is None:
-        return measure()
-    path = scratch / f"{name}.json"
-    if path.exists():
-        return [float(value) for value in read_json(path)]
-    values = measure()
-    write_json(path, [str(value) for value in values])
-    return values
+def _stored(scratch: Path | None, name: str, compute: Callable[[], Sequence[float]]) -> np.ndarray:
+    """Return the numbers in a checkpoint of the scratch folder, else compute and store them."""
+    return computed_once(None if scratch is None else scratch / f"{name}.npz", name, compute)

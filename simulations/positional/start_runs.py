@@ -23,9 +23,10 @@ from dynamics.positional.samples import (
     train,
 )
 from dynamics.positional.samples.encodings import initial_encodings, train_encodings
-from simulations.positional.training_runs import HELD_OUT_SEED, SMALL, Window, window
+from simulations.positional.training_runs import HELD_OUT, SMALL, Window, window
 from simulations.reproduction.intervals import of_mean
 from simulations.reproduction.measured import Row, interval
+from simulations.seeds import seed_at
 
 #: What is drawn: every A_ij by itself, N(0, (scale beta)^2 / D); or encodings P and A = P^T P;
 #: or P = sqrt(beta) I, whose A has zeros off the diagonal.
@@ -115,7 +116,7 @@ def followed(problem: Problem, start: Start, steps: int, seed: int, number: int)
         )  # fmt: skip
         share, gap = trained.history.association, trained.history.gap
         A, v = trained.A, trained.v
-    error = HeldOut(problem, TESTED, HELD_OUT_SEED).error(A, v).error
+    error = HeldOut(problem, TESTED, seed_at(seed, *key, HELD_OUT)).error(A, v).error
     return Followed(share, gap, error, A)
 
 

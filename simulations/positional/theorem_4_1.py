@@ -53,14 +53,16 @@ class Hypotheses(NamedTuple):
         """The hypotheses that the problem misses, in the paper's order."""
         features = self.q * self.D
         tests = (
-            (self.label_error <= self.d**-LABEL_POWER,
-             f"P[y f* <= 0] = {self.label_error:.2g} > 1/d^{LABEL_POWER}"),
+            (
+                self.label_error <= self.d**-LABEL_POWER,
+                f"P[y f* <= 0] = {self.label_error:.2g} > 1/d^{LABEL_POWER}",
+            ),
             (self.C <= MUCH_LESS * self.D, f"C = {self.C} > D/{1 / MUCH_LESS:g}"),
             (self.q <= MUCH_LESS, f"q = {self.q:.2g} > {MUCH_LESS:g}"),
             (features >= self.C * (1 - 1e-12), f"qD = {features:g} < C"),
             (self.nu <= self.d**-NU_POWER, f"nu = {self.nu:g} > 1/sqrt(d)"),
             (self.beta > 0.0, f"sigma_A = {self.beta:g} <= 0"),
-        )  # fmt: skip
+        )
         return tuple(text for met, text in tests if not met)
 
 
@@ -70,8 +72,15 @@ def hypotheses(problem: Problem) -> Hypotheses:
     Besides Definition 2.1, Assumption 2 and Parametrization 3.1: "more spurious features than
     informative ones" (after Assumption 2), qD >= C.
     """
-    return Hypotheses(problem.dimension, problem.C, problem.D, problem.q, problem.nu, problem.beta,
-                      label_error(problem).error)  # fmt: skip
+    return Hypotheses(
+        problem.dimension,
+        problem.C,
+        problem.D,
+        problem.q,
+        problem.nu,
+        problem.beta,
+        label_error(problem).error,
+    )
 
 
 def paper_problems(quick: bool = False) -> tuple[Problem, ...]:

@@ -38,9 +38,10 @@ from dynamics.positional.samples import (
 )
 from dynamics.positional.samples.partitions import set_of, three_valued
 from simulations.reproduction.claim import Context
+from simulations.seeds import seed_at
 
-#: Seed of the held-out samples: the same ones for every run of a problem.
-HELD_OUT_SEED = 1
+#: Number of the stream of held-out samples.
+HELD_OUT = 1
 
 #: Uniform attention fails (error 0.115), patch association is learned (Theorem 4.2, Figure 4).
 LARGER = Problem(D=48, C=4, q=12 / 48, nu=0.1, beta=1.5, output_scale=1.0)
@@ -218,8 +219,9 @@ def trained(
         problem, setting.N, rng, partition, w_star, dtype=np.float32, projected=setting.projected
     )
     held_out = HeldOut(
-        problem, setting.tested, HELD_OUT_SEED, partition, projected=setting.projected
-    )
+        problem, setting.tested, seed_at(seed, problem.D, number, HELD_OUT), partition,
+        projected=setting.projected,
+    )  # fmt: skip
     name = f"D{problem.D}-N{setting.N}-{setting.rate_A:g}-{setting.sets}-{seed}-{number}.npz"
     checkpoint = None if scratch is None else scratch / name
     result = train(

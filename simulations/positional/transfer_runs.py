@@ -8,7 +8,7 @@ group of runs with pre-training and held-out samples of its own (`transfer_stati
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,12 +16,12 @@ import numpy as np
 from scipy import optimize, special
 
 from dynamics import Problem
+from dynamics.core.checkpoint import computed_once
 from dynamics.positional.baselines.set_finder import look_for_sets
-from dynamics.positional.oracle.expectation import checked_partition
+from dynamics.positional.partition import checked_partition
 from dynamics.positional.random_sets import sum_of_signs
 from dynamics.positional.samples import HeldOut, initial_weights, random_feature, sample, train
 from dynamics.positional.samples.data import draw_coefficients
-from simulations.files.store import read_json, write_json
 from simulations.positional.learners import (
     EASY,
     FINDER,
@@ -35,7 +35,7 @@ from simulations.positional.learners import (
     UNIFORM,
 )
 from simulations.positional.training_runs import (
-    HELD_OUT_SEED,
+    HELD_OUT,
     Setting,
     idealized,
     three_values,
@@ -166,22 +166,18 @@ def sweeps(
     found = {}
     for number, entry in enumerate(wanted, start=1):
         parts = (entry.learner, f"{entry.qD:g}", entry.D, entry.sizes[0], entry.runs, seed)
-        name = "-".join(map(str, parts)).replace(" ", "-") + ".json"
-        kept = None if scratch is None else scratch / name
-        errors = None if kept is None else read_json(kept)
-        if errors is None:
-            errors = [_errors(entry, N, seed) for N in entry.sizes]
-            if kept is not None:
-                write_json(kept, errors)
+        name = "-".join(map(str, parts)).replace(" ", "-")
+        path = None if scratch is None else scratch / f"{name}.npz"
+        errors = computed_once(path, name, partial(_errors, entry, seed))
         problem = downstream(entry.D, entry.qD)
-        found[entry] = Sweep(entry.learner, problem, entry.sizes, np.array(errors))
+        found[entry] = Sweep(entry.learner, problem, entry.sizes, errors)
         progress(number / len(wanted))
     return found
 
 
-def _errors(entry: Entry, N: int, seed: int) -> list[float]:
-    problem = downstream(entry.D, entry.qD)
-    return [test_error(entry.learner, problem, N, number, seed) for number in range(entry.runs)]
+def _errors(entry: Entry, seed: int) -> list[list[float]]:
+    problem, runs = downstream(entry.D, entry.qD), range(entry.runs)
+    return [[test_error(entry.learner, problem, N, run, seed) for run in runs] for N in entry.sizes]
 
 
 @cache
@@ -208,7 +204,8 @@ def test_error(learner: str, problem: Problem, N: int, number: int, seed: int) -
     X, y = sample(problem, N, rng, w_star=w_star)
     A, v = initial_weights(problem, rng, OMEGA)
     if learner == LOGISTIC:
-        return min(logistic_error(problem, X, y, w_star, penalty) for penalty in PENALTIES)
+        tested = held_out_seed(seed, group)
+        return min(logistic_error(problem, X, y, w_star, one, tested) for one in PENALTIES)
     if learner == FINDER:
         found = look_for_sets(problem, X, y, rng)
         return held_out(problem, seed, group).error(found.A, found.v, w_star).error
@@ -250,7 +247,12 @@ def fine_tuned_error(
 @cache
 def held_out(problem: Problem, seed: int, group: int) -> HeldOut:
     """Return the held-out samples of a problem for one group of runs."""
-    return HeldOut(problem, TESTED, HELD_OUT_SEED + SEEDS * seed + group)
+    return HeldOut(problem, TESTED, held_out_seed(seed, group))
+
+
+def held_out_seed(seed: int, group: int) -> int:
+    """Return the seed of the held-out samples of one group of runs, another for each root seed."""
+    return HELD_OUT + SEEDS * seed + group
 
 
 def sign_failure(problem: Problem, N: int) -> float:
@@ -265,7 +267,12 @@ def sign_failure(problem: Problem, N: int) -> float:
 
 
 def logistic_error(
-    problem: Problem, X: np.ndarray, y: np.ndarray, w_star: np.ndarray, penalty: float
+    problem: Problem,
+    X: np.ndarray,
+    y: np.ndarray,
+    w_star: np.ndarray,
+    penalty: float,
+    seed: int = HELD_OUT,
 ) -> float:
     """Return the test error of ridge-penalized logistic regression on the flattened patches.
 
@@ -287,14 +294,14 @@ def logistic_error(
     weights = found.x.reshape(problem.D, problem.dimension)
     along = weights @ w_star
     across = problem.noise * np.linalg.norm(weights - along[:, None] * w_star)
-    margins = _test_coefficients(problem) @ along
+    margins = _test_coefficients(problem, seed) @ along
     return float(special.ndtr(-margins / max(across, 1e-300)).mean())
 
 
 @cache
-def _test_coefficients(problem: Problem) -> np.ndarray:
+def _test_coefficients(problem: Problem, seed: int) -> np.ndarray:
     """Return coefficients of w* of fresh samples with label +1, (n, D)."""
-    rng = np.random.default_rng(HELD_OUT_SEED)
+    rng = np.random.default_rng(seed)
     drawn, y = draw_coefficients(problem, TESTED, rng, checked_partition(problem))
     return np.asarray((drawn * y[:, None]).astype(float))
 

@@ -1,6 +1,5 @@
-"""Run claims, side by side if asked, store each at once, and keep the report up to date."""
+"""Run claims, in parallel if requested, store each at once, and keep the report up to date."""
 
-import io
 import json
 import time
 import traceback
@@ -18,9 +17,7 @@ from simulations.reproduction.folder import ReportFolder
 from simulations.reproduction.outcome import Outcome
 from simulations.reproduction.record import without_folders
 from simulations.reproduction.report import write_report
-from simulations.reproduction.workers import measure_side_by_side
-
-DPI = 160
+from simulations.reproduction.workers import measure_parallel
 
 
 @dataclass
@@ -65,7 +62,7 @@ def reproduce(
                 folder.forget(claim.id)
         missing = [claim for claim in claims if not run.kept(claim)]
         if workers > 1 and len(missing) > 1:
-            run.side_by_side(missing, workers)
+            run.in_parallel(missing, workers)
         else:
             run.in_order(missing)
     except KeyboardInterrupt:
@@ -117,10 +114,10 @@ class _Run:
             context = replace(self.settings, progress=progress, scratch=scratch)
             self._finish(*measure(claim, context, stamp=self.folder.stamp))
 
-    def side_by_side(self, claims: Sequence[Claim], workers: int) -> None:
-        """Run claims in processes of their own."""
+    def in_parallel(self, claims: Sequence[Claim], workers: int) -> None:
+        """Run claims in worker processes."""
         stamped = partial(measure, stamp=self.folder.stamp)
-        for message in measure_side_by_side(
+        for message in measure_parallel(
             claims, stamped, workers, settings=self.settings, scratch=self.folder.scratch
         ):
             claim = message.claim
@@ -132,7 +129,7 @@ class _Run:
                 self._finish(*message.content)
             else:
                 record = _blank(claim, self.settings, self.folder.stamp)
-                error = f"the claim was lost: {message.content}"
+                error = f"the claim was lost: its process ended with {message.content}"
                 self._finish(record | _failure(error, "") | _closing(0.0, []), [])
 
     def _finish(self, record: dict[str, Any], figures: list[tuple[str, bytes, Any]]) -> None:
@@ -254,6 +251,8 @@ def _of_outcome(claim: Any, outcome: Outcome) -> dict[str, Any]:
 
 
 def _drawn(figure: Figure, record: dict[str, Any]) -> tuple[str, bytes, Any]:
+    from simulations.figures import render
+
     attributes = {
         "title": figure.title,
         "caption": figure.caption,
@@ -263,16 +262,3 @@ def _drawn(figure: Figure, record: dict[str, Any]) -> tuple[str, bytes, Any]:
         "provenance": json.dumps(record["provenance"]),
     }
     return figure.name, render(figure), figure.data.assign_attrs(attributes | figure.data.attrs)
-
-
-def render(figure: Figure) -> bytes:
-    """Return a figure as PNG, without pyplot and its global state."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure as Canvas
-
-    canvas = Canvas(figsize=figure.size, dpi=DPI, layout="constrained")
-    FigureCanvasAgg(canvas)
-    figure.draw(canvas)
-    buffer = io.BytesIO()
-    canvas.savefig(buffer, format="png", dpi=DPI)
-    return buffer.getvalue()

@@ -1,41 +1,42 @@
-"""Claims measured side by side, in processes of their own.
+"""Measure claims in parallel, in worker processes.
 
-Claims that share computed runs (`Claim.group`) go to the same process one after the other, so that
-nothing is computed twice; a quick one may prefer not to wait (`Claim.alone_if_quick`). What a claim
-returns does not depend on the number of processes: it depends on its own seed only.
+Claims that share computed runs (`Claim.group`) are measured one after the other in the same
+process, so that nothing is computed twice; in a quick run a claim may be measured alone
+(`Claim.alone_if_quick`). The result of a claim depends on its own seed only, not on the number of
+processes.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
-from simulations.parallel import Team
 from simulations.reproduction.claim import Claim, Context
+from simulations.workers import Channel, WorkerPool
 
-#: Runs one claim and returns its record and its figures, as `simulations.reproduction.run.measure`
-#: does.
+#: Runs a claim and returns its record and its figures, as `simulations.reproduction.run.measure`.
 Measure = Callable[[Claim, Context], tuple[dict[str, Any], list[Any]]]
 #: Claims to be measured one after the other, each with its folder for checkpoints.
 Group = list[tuple[Claim, Path | None]]
 
 
 class Message(NamedTuple):
-    """What a process tells: a claim begins, gets on (a fraction) or ends (record, figures).
+    """An event of a claim: ``start``, ``progress`` (fraction) or ``done`` (record, figures).
 
-    A claim is ``lost`` with a sentence if its process died under it.
+    ``lost``: its worker process ended (exit code or signal).
     """
 
-    kind: Literal["start", "progress", "done", "lost"]
+    kind: str
     claim: Claim
     content: Any = None
 
 
 def grouped(claims: Sequence[Claim], *, quick: bool) -> list[list[Claim]]:
-    """Return the claims in groups that share computed runs, those of most claims first.
+    """Return the claims in groups that share computed runs, the largest groups first.
 
-    So that no process is left alone with a long one at the end; else in the order of their firsts.
+    Otherwise a single process could be left with a large group at the end. Groups of equal size are
+    in the order of their first claims.
     """
     groups: dict[str, list[Claim]] = {}
     for claim in claims:
@@ -44,7 +45,7 @@ def grouped(claims: Sequence[Claim], *, quick: bool) -> list[list[Claim]]:
     return sorted(groups.values(), key=lambda group: -len(group))
 
 
-def measure_side_by_side(
+def measure_parallel(
     claims: Sequence[Claim],
     measure: Measure,
     workers: int,
@@ -52,38 +53,37 @@ def measure_side_by_side(
     settings: Context,
     scratch: Callable[[str], Path | None],
 ) -> Iterator[Message]:
-    """Yield what happens to each claim; the processes end with the iterator, whatever ends it.
+    """Yield the events of all claims; the processes end with the iterator.
 
-    ``settings`` holds what all claims have in common; ``scratch`` maps the id of a claim to its
-    folder for checkpoints.
+    ``settings`` are common to all claims; ``scratch`` maps the id of a claim to its folder for
+    checkpoints.
     """
-    groups = grouped(claims, quick=settings.quick)
-    waiting = [[(claim, scratch(claim.id)) for claim in group] for group in groups]
-    finished = dict.fromkeys((claim.id for claim in claims), False)
-    team: Team[Group] = Team(workers, partial(_measure_group, measure, settings))
-    for event in team.events(waiting):
-        left = [one for one in event.task if not finished[one[0].id]]
-        if event.kind == "told":
-            kind, content = event.content
-            finished[left[0][0].id] = kind == "done"
-            yield Message(kind, left[0][0], content)
-        elif event.kind == "died":
-            (lost, _), *rest = left
-            finished[lost.id] = True
-            if rest:  # it is not their fault
-                team.again(rest)
-            yield Message("lost", lost, f"its process ended with {event.content}")
+    pool = WorkerPool(workers, partial(_measure_group, measure, settings))
+    tasks: list[Group] = [
+        [(claim, scratch(claim.id)) for claim in group]
+        for group in grouped(claims, quick=settings.quick)
+    ]
+    ended: set[str] = set()
+    for group, event in pool.events(tasks):
+        if event.kind == "done":
+            continue
+        (claim, _), *rest = (entry for entry in group if entry[0].id not in ended)
+        kind, content = event.content if event.kind == "progress" else ("lost", event.content)
+        if kind in ("done", "lost"):
+            ended.add(claim.id)
+        if kind == "lost" and rest:
+            pool.retry(rest)
+        yield Message(kind, claim, content)
 
 
-def _measure_group(
-    measure: Measure, settings: Context, group: Group, tell: Callable[[Any], None]
-) -> None:
+def _measure_group(measure: Measure, settings: Context, group: Group, channel: Channel) -> None:
     """Measure claims one after the other."""
     for claim, scratch in group:
-        tell(("start", None))
-        progress = partial(_tell_progress, tell)
-        tell(("done", measure(claim, replace(settings, progress=progress, scratch=scratch))))
+        channel.report(("start", None))
+        progress = partial(_report_progress, channel)
+        context = replace(settings, progress=progress, scratch=scratch)
+        channel.report(("done", measure(claim, context)))
 
 
-def _tell_progress(tell: Callable[[Any], None], fraction: float) -> None:
-    tell(("progress", fraction))
+def _report_progress(channel: Channel, fraction: float) -> None:
+    channel.report(("progress", fraction))

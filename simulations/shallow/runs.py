@@ -39,8 +39,10 @@ def random_start(
     M, m = problem.M, problem.neurons
     _, V, K, Q = problem.layout.unpack(problem.initial_state)
     W = problem.xi * rng.normal(size=(m, M))
-    V, K, Q = (x + s * rng.normal(size=x.shape) / math.sqrt(M)
-               for x, s in ((V, sigma), (K, delta), (Q, delta)))  # fmt: skip
+    V, K, Q = (
+        x + s * rng.normal(size=x.shape) / math.sqrt(M)
+        for x, s in ((V, sigma), (K, delta), (Q, delta))
+    )
     a = problem.output_scale / math.sqrt(m) * np.where(np.arange(m) % 2, -1.0, 1.0)
     return {"W_O": W, "V": V, "K": K, "Q": Q, "a": a}
 
@@ -91,11 +93,18 @@ def descend(
 
     def go(now: dict[str, np.ndarray], steps: int) -> tuple[CountTraining, dict[str, np.ndarray]]:
         run = train_on_counts(
-            *data, **now, steps=steps, learning_rate=eta, queried=every.queried, weights=share,
-            learning_rate_KQ=eta * problem.attention_rate, attention=problem.attention != "none",
-            train_value=problem.train_value, test=data,
+            *data,
+            **now,
+            steps=steps,
+            learning_rate=eta,
+            queried=every.queried,
+            weights=share,
+            learning_rate_KQ=eta * problem.attention_rate,
+            attention=problem.attention != "none",
+            train_value=problem.train_value,
+            test=data,
             records=np.linspace(0, steps, _RECORDS + 1).astype(int).tolist(),
-        )  # fmt: skip
+        )
         return run, {"W_O": run.W_O, "V": run.V, "K": run.K, "Q": run.Q, "a": now["a"]}
 
     now, curves = start, list[tuple[float, float, float]]()
@@ -148,10 +157,15 @@ def train_until(
 
     def go(now: dict[str, Any], steps: int) -> CountTraining:
         return train_on_counts(
-            *data, **now, steps=steps, learning_rate=eta, weights=weights,
-            learning_rate_KQ=eta * problem.attention_rate, attention=problem.attention != "none",
+            *data,
+            **now,
+            steps=steps,
+            learning_rate=eta,
+            weights=weights,
+            learning_rate_KQ=eta * problem.attention_rate,
+            attention=problem.attention != "none",
             train_value=problem.train_value,
-        )  # fmt: skip
+        )
 
     run, _ = _stretches(go, start, ("W_O", "V", "K", "Q"), hinge, most)
     wrong = np.asarray(population.labels * run.F <= 0.0)
@@ -171,10 +185,14 @@ def train_tokens_until(
 
     def go(now: dict[str, Any], steps: int) -> TokenTraining:
         return train_on_tokens(
-            tokens, **now, steps=steps, learning_rate=eta,
-            learning_rate_KQ=eta * problem.attention_rate, attention=problem.attention != "none",
+            tokens,
+            **now,
+            steps=steps,
+            learning_rate=eta,
+            learning_rate_KQ=eta * problem.attention_rate,
+            attention=problem.attention != "none",
             train_value=problem.train_value,
-        )  # fmt: skip
+        )
 
     _, end = _stretches(go, start, ("W_O", "W_V", "W_K", "W_Q"), hinge, most)
     attend = problem.attention != "none"

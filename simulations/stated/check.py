@@ -160,8 +160,9 @@ def finite(
             at = ", ".join(f"{name} = {value:g}" for name, value in values.items())
             raise ParameterError(
                 "the loss or its gradient is not finite at the start or a state near it"
-                + (f" ({at})" if at else "") + ": choose another start, or other values"
-            )  # fmt: skip
+                + (f" ({at})" if at else "")
+                + ": choose another start, or other values"
+            )
         return loss, gradient
 
     return checked

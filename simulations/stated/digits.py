@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dynamics import ParameterError, gradient_flow
-from dynamics.theory import twin
+from dynamics.theory import reference
 from dynamics.theory.data import how_many, orbits
 from simulations.stated import runs
 from simulations.stated.law import Balls, law
@@ -85,15 +85,23 @@ def digits(theory: Theory, values: Mapping[str, float], state: Any, time: float 
             raise ParameterError(f"more than {MOST_ORBITS} data orbits are too many in balls")
         risk = runs.risk_of(theory, runs.problem(theory, dict(values)))
         found = risk.evaluate(state).loss, risk.gradient(state)
-        rows = twin.proved(
-            runs.source_of(theory), theory.name, found,
-            lambda: orbits(law(theory, values, Balls(values))), state, list(values.values()),
-        )  # fmt: skip
+        rows = reference.proved(
+            runs.source_of(theory),
+            theory.name,
+            found,
+            lambda: orbits(law(theory, values, Balls(values))),
+            state,
+            list(values.values()),
+        )
     except (ParameterError, OverflowError) as error:
         return Digits(time, at, {}, {}, str(error))
     words = ["risk", *names]
-    return Digits(time, at, {name: row.digits for name, row in zip(words, rows)},
-                  {name: row.bound for name, row in zip(words, rows)})  # fmt: skip
+    return Digits(
+        time,
+        at,
+        {name: row.digits for name, row in zip(words, rows)},
+        {name: row.bound for name, row in zip(words, rows)},
+    )
 
 
 def along_flow(theory: Theory, values: Mapping[str, float]) -> tuple[Digits, ...]:

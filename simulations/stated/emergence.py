@@ -10,7 +10,7 @@ from scipy.integrate import solve_ivp
 
 from dynamics import Trajectory, gradient_flow
 from dynamics.core.crossing import first_passage
-from dynamics.theory import closed
+from dynamics.theory import closure
 from simulations.stated.runs import risk
 from simulations.stated.two_layers import HEAD, NAMES, Entries, loss_of, slopes_of
 from symbolic.theory import Theory
@@ -23,6 +23,10 @@ HORIZON, SOLVED = 10.0, 0.05
 ORDER = ("g", "b", "a")
 #: Entries below this are 0 but for rounding.
 ROUNDING = 1e-12
+
+
+#: A start: 0, or the root seed and the number of a random one.
+Draw = tuple[int, int] | None
 
 
 class Structure(NamedTuple):
@@ -93,31 +97,31 @@ def structure(theory: Theory, N: int, seed: int) -> Structure:
     ]
     start = entries.fixed(rng.normal(size=entries.size))
     start[np.abs(start) < ROUNDING] = 0.0
-    found = closed.discover(entries.gradient, start)
+    found = closure.discover(entries.gradient, start)
     idle = int((np.abs(slopes).max(axis=0) == 0.0).sum())
     counts = (
         entries.orbits,
         len(found.moves),
         int(found.moves.sum()),
-        int(closed.discover(entries.gradient, np.zeros(entries.size)).moves.sum()),
-        len(closed.linear(slopes)) - idle,
-        len(closed.closure(lambda x: slopes_of(N, x), np.zeros(n))),
+        int(closure.discover(entries.gradient, np.zeros(entries.size)).moves.sum()),
+        len(closure.linear(slopes)) - idle,
+        len(closure.closure(lambda x: slopes_of(N, x), np.zeros(n))),
     )
     return Structure(N, float(np.abs(differences).max()), counts)
 
 
-def _drawn(seed: int | None, size: int) -> np.ndarray:
+def _drawn(draw: Draw, size: int) -> np.ndarray:
     """Return a start: 0, or small random numbers."""
-    if seed is None:
+    if draw is None:
         return np.zeros(size)
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(11033,)))
+    rng = np.random.default_rng(np.random.SeedSequence(draw[0], spawn_key=(11033, draw[1])))
     return np.asarray(START * rng.normal(size=size))
 
 
-def course(theory: Theory, N: int, seed: int | None) -> Course:
+def course(theory: Theory, N: int, draw: Draw) -> Course:
     """Return the flow of the three stated numbers from 0, or from a random start."""
     population = risk(theory, N=N)
-    flow = gradient_flow(population, horizon=HORIZON * N**2, initial=_drawn(seed, 3), rtol=1e-9,
+    flow = gradient_flow(population, horizon=HORIZON * N**2, initial=_drawn(draw, 3), rtol=1e-9,
                          atol=1e-12, records=2000)  # fmt: skip
     place = {name: i for i, name in enumerate(population.order_parameters)}
 
@@ -126,7 +130,7 @@ def course(theory: Theory, N: int, seed: int | None) -> Course:
 
     return Course(
         N=N,
-        start=_name(seed),
+        start=_name(draw),
         when={x: {name: first_passage(flow, size_of(place[name]), x) for name in ORDER}
               for x in THRESHOLDS},
         solved=first_passage(flow, lambda state: -population.evaluate(state).loss, -SOLVED),
@@ -134,8 +138,8 @@ def course(theory: Theory, N: int, seed: int | None) -> Course:
     )  # fmt: skip
 
 
-def _name(seed: int | None) -> str:
-    return "0" if seed is None else f"seed {seed}"
+def _name(draw: Draw) -> str:
+    return "0" if draw is None else f"draw {draw[1]}"
 
 
 def limit(name: str, threshold: float, N: int) -> float:
@@ -150,14 +154,14 @@ def limit(name: str, threshold: float, N: int) -> float:
     return 4.0 * N**2 * math.sqrt(math.pi / 2.0) * math.erf(b / math.sqrt(2.0))
 
 
-def free_flow(N: int, seed: int | None) -> Free:
+def free_flow(N: int, draw: Draw) -> Free:
     """Return the flow of all 19 numbers, in units of d, until the task is solved."""
     head = [NAMES.index(name) for name in HEAD]
     events: list[Any] = [lambda _, x, i=i, y=y: abs(x[i]) - y for y in THRESHOLDS for i in head]
     events.append(lambda _, x: float(loss_of(N, x).real) - SOLVED)
     events[-1].terminal = True
     found = solve_ivp(
-        lambda _, x: -slopes_of(N, x), (0.0, HORIZON * N**2), _drawn(seed, len(NAMES)),
+        lambda _, x: -slopes_of(N, x), (0.0, HORIZON * N**2), _drawn(draw, len(NAMES)),
         method="LSODA", rtol=1e-7, atol=1e-9, events=events,
     )  # fmt: skip
     end = found.y[:, -1]
@@ -166,7 +170,7 @@ def free_flow(N: int, seed: int | None) -> Free:
     times = [float(x[0]) if len(x) else float("nan") for x in found.t_events]
     return Free(
         N=N,
-        start=_name(seed),
+        start=_name(draw),
         solved=times[-1],
         head={name: float(end[i]) for name, i in zip(HEAD, head)},
         other=(NAMES[largest], float(end[largest])),

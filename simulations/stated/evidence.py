@@ -1,16 +1,22 @@
-"""What a claim about a stated theory measures: its reduction, held against the paper and oracle."""
+"""Evidence for the reduction of a theory in a file: compared with the paper and the full model."""
+
+from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sympy as sp
 import xarray
 
-from simulations.reproduction.measured import Measured, measured_at
+from simulations.reproduction.claim import CheckedTable, Column, Table
+from simulations.stated.check import AGREES
 from simulations.stated.findings import Findings, examine
 from symbolic.theory import Theory
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: Places that the figure shows.
 PANELS = 2
@@ -20,10 +26,10 @@ SAME_FORMS = 1e-6
 
 @dataclass(frozen=True)
 class Evidence:
-    """A theory with some ``sizes`` at several places, and what its paper says of it.
+    """A theory with some ``sizes`` at several problems, and what its paper states.
 
-    ``orders`` is whether names and numbers of entries are the paper's, for all sizes; ``forms`` at
-    each place whether the linear forms that are conserved are those expected; ``values`` how many
+    ``orders`` is whether names and numbers of entries are the paper's, for all sizes; ``forms`` for
+    each problem whether the linear forms that are conserved are those expected; ``values`` how many
     values the gradient alone should find there.
     """
 
@@ -33,26 +39,88 @@ class Evidence:
     forms: tuple[bool, ...]
     values: tuple[int, ...]
 
-    @property
-    def discovered(self) -> bool:
-        """Whether the gradient alone gives as many values as expected, orbits within them."""
-        around = [one.manifold for one in self.found]
-        return all(x.agrees and x.discovered == number for x, number in zip(around, self.values))
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """Return the rows of the tables of `layouts`."""
+        layout = layouts(self.sizes)
+        rows = [
+            {
+                **_sizes(self, each),
+                "entries": each.check.entries,
+                "configurations": each.check.configurations,
+                "data_orbits": each.check.data_orbits,
+                "difference": max(each.check.difference, each.check.spread),
+                "agrees": each.check.agrees,
+                "discovered": each.manifold.discovered,
+                "expected": number,
+                "one_value": each.manifold.agrees,
+                "orbits": each.manifold.orbits,
+                "conserved": len(each.conserved),
+                "conserved_as_stated": forms,
+                "dimension": each.dimension,
+                "growth": each.manifold.growth,
+            }
+            for each, forms, number in zip(self.found, self.forms, self.values)
+        ]
+        return {
+            "all sizes": layout["all sizes"].frame([{"orders_as_stated": self.orders}]),
+            "problems": layout["problems"].frame(rows),
+        }
 
-    @property
-    def agrees(self) -> bool:
-        """Whether the reduced model is the full one, everywhere."""
-        return bool(self.found) and all(one.check.agrees for one in self.found)
 
-    @property
-    def difference(self) -> float:
-        """The largest difference between the reduced and the full model."""
-        return max(max(one.check.difference, one.check.spread) for one in self.found)
+def layouts(sizes: Sequence[str]) -> dict[str, Table]:
+    """Return the layout of the tables of a theory with these sizes."""
+    return {
+        "all sizes": Table(
+            index=(),
+            columns={
+                "orders_as_stated": Column("order parameters and entries are the paper's"),
+            },
+            strict={"the order parameters are the paper's, for all sizes": _as_stated},
+        ),
+        "problems": Table(
+            index=tuple(sizes),
+            columns={
+                "entries": Column("entries of the full model"),
+                "configurations": Column("configurations of its data"),
+                "data_orbits": Column("configurations up to symmetry"),
+                "difference": Column("loss and gradient, reduced - full, relative", atol=AGREES),
+                "agrees": Column("the reduced model agrees with the full one"),
+                "discovered": Column("values that move, from the gradient alone"),
+                "expected": Column("values that should move"),
+                "one_value": Column("each orbit has one value"),
+                "orbits": Column("orbits that are trained"),
+                "conserved": Column("conserved linear and quadratic forms"),
+                "conserved_as_stated": Column("linear ones are those expected"),
+                "dimension": Column("dimensions of the smallest space that the flow stays in"),
+                "growth": Column("fastest growth of a deviation at the start", "1 / flow time"),
+            },
+            strict={
+                "the reduction is the full model": lambda t: t.agrees,
+                "the gradient alone finds as many values": lambda t: t.discovered == t.expected,
+                "each orbit has one value": lambda t: t.one_value,
+                "the conserved linear forms are those stated": lambda t: t.conserved_as_stated,
+            },
+        ),
+    }
 
-    @property
-    def holds(self) -> bool:
-        """Whether all of it is as stated."""
-        return self.orders and self.agrees and self.discovered and all(self.forms)
+
+def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
+    """Return the numbers of the sentence."""
+    problems = tables["problems"].data
+    return {
+        "problems": len(problems),
+        "least": problems.discovered.min(),
+        "most": problems.discovered.max(),
+        "kept": problems.conserved.max(),
+        "difference": problems.difference.max(),
+        "as_stated": "the paper's"
+        if tables["all sizes"].data.orders_as_stated.all()
+        else "not the paper's",
+    }
+
+
+def _as_stated(t: pd.DataFrame) -> pd.Series[bool]:
+    return t.orders_as_stated
 
 
 def gather(
@@ -62,7 +130,7 @@ def gather(
     conserved: Callable[..., Sequence[Mapping[str, Any]]],
     values: Callable[..., int] | None = None,
 ) -> Evidence:
-    """Return what is found at places, beside what is expected.
+    """Return what is found at several problems, and what is expected.
 
     Parameters
     ----------
@@ -106,34 +174,6 @@ def _one_space(one: np.ndarray, other: np.ndarray, n: int) -> bool:
     return bool(np.abs(rest).max(initial=0.0) <= SAME_FORMS * np.abs(other).max(initial=1.0))
 
 
-def numbers(evidence: Evidence) -> list[Measured]:
-    """Return the rows of the report."""
-    rows = measured_at(
-        {},
-        ("orders_as_stated", "order parameters and entries are the paper's, for all sizes",
-         evidence.orders),
-        ("largest_difference", "largest difference from the full model", evidence.difference),
-    )  # fmt: skip
-    for one, forms in zip(evidence.found, evidence.forms):
-        around, check = one.manifold, one.check
-        rows += measured_at(
-            _sizes(evidence, one),
-            ("entries", "entries of the full model", check.entries),
-            ("configurations", "configurations of its data", check.configurations),
-            ("data_orbits", "configurations up to symmetry", check.data_orbits),
-            ("difference", "loss and gradient, reduced - full, relative", check.difference),
-            ("discovered", "values that move, from the gradient alone", around.discovered),
-            ("orbits", "orbits that are trained", around.orbits),
-            ("conserved", "conserved linear and quadratic forms", len(one.conserved)),
-            ("conserved_as_stated", "linear ones are those expected", forms),
-            ("dimension", "dimensions of the smallest space that the flow stays in",
-             one.dimension),
-            ("growth", "fastest growth of a deviation at the start", around.growth,
-             "1 / flow time"),
-        )  # fmt: skip
-    return rows
-
-
 def slopes(evidence: Evidence) -> xarray.Dataset:
     """Return what the figure draws at the first places: slopes of entries, and those derived."""
     shown = evidence.found[:PANELS]
@@ -150,10 +190,14 @@ def slopes(evidence: Evidence) -> xarray.Dataset:
             order += [names.index(name)] * len(values)
             place += [number] * len(values)
     return xarray.Dataset(
-        {"slope": ("entry", np.array(slope)), "order": ("entry", np.array(order)),
-         "place": ("entry", np.array(place)), "derived": (("place_number", "name"), derived)},
+        {
+            "slope": ("entry", np.array(slope)),
+            "order": ("entry", np.array(order)),
+            "place": ("entry", np.array(place)),
+            "derived": (("place_number", "name"), derived),
+        },
         coords={"name": names, "at": ("place_number", words)},
-    )  # fmt: skip
+    )
 
 
 def _sizes(evidence: Evidence, one: Findings) -> dict[str, int]:

@@ -6,7 +6,7 @@ from time import perf_counter, process_time
 
 import numpy as np
 
-from dynamics.theory import closed
+from dynamics.theory import closure
 from dynamics.theory.kernel import mean, mean_function
 from simulations.stated import manifold
 from simulations.stated.check import AGREES, Check, compared, finite, small
@@ -83,11 +83,11 @@ def examine(theory: Theory, given: Mapping[str, float] | None = None) -> Finding
     seconds = (perf_counter() - before) / len(states)
     gradients = np.array([gradient for _, gradient in found])
     check = compared(theory, values, full, data, states[0], found[0])
-    closing = closed.closure(lambda state: evaluate(state)[1], start)
+    closing = closure.closure(lambda state: evaluate(state)[1], start)
     names = [order.name for order in theory.orders]
-    linear = closed.linear(gradients)
+    linear = closure.linear(gradients)
     conserved = _linear_forms(linear, names)
-    conserved += _quadratic_forms(closed.quadratic(states, gradients), names)
+    conserved += _quadratic_forms(closure.quadratic(states, gradients), names)
     around = manifold.examine(full, dict(zip(names, start.tolist())))
     return Findings(
         theory=theory.name,
@@ -149,18 +149,24 @@ def described(findings: Findings) -> str:
     ]
     at = ", ".join(f"{name} = {value:g}" for name, value in check.at.items())
     verdict = "agrees with" if findings.agrees else "DOES NOT AGREE with"
-    lines += ["", f"gradient: {findings.steps} derived steps, for all sizes, in "
-              f"{findings.derivation_seconds:.2g} s of processor time",
-              f"checked at {at}:",
-              f"  the reduced model ({check.data_orbits} data orbits) {verdict} the full one "
-              f"({check.entries} entries, {check.configurations} configurations)",
-              f"  largest difference {check.difference:.1e}, within an orbit {check.spread:.1e} "
-              f"(allowed {AGREES:g})",
-              *(f"  {words}" for words in check.miscounted),
-              f"  one gradient {findings.gradient_seconds:.2g} s in plain Python",
-              *(f"  {one.sentence}" for one in findings.digits), ""]  # fmt: skip
-    lines += ["conserved there by the flow: " + ("" if findings.conserved else "nothing linear or "
-              "quadratic")]  # fmt: skip
+    lines += [
+        "",
+        f"gradient: {findings.steps} derived steps, for all sizes, in "
+        f"{findings.derivation_seconds:.2g} s of processor time",
+        f"checked at {at}:",
+        f"  the reduced model ({check.data_orbits} data orbits) {verdict} the full one "
+        f"({check.entries} entries, {check.configurations} configurations)",
+        f"  largest difference {check.difference:.1e}, within an orbit {check.spread:.1e} "
+        f"(allowed {AGREES:g})",
+        *(f"  {words}" for words in check.miscounted),
+        f"  one gradient {findings.gradient_seconds:.2g} s in plain Python",
+        *(f"  {one.sentence}" for one in findings.digits),
+        "",
+    ]
+    lines += [
+        "conserved there by the flow: "
+        + ("" if findings.conserved else "nothing linear or quadratic")
+    ]
     lines += [f"  {formula}" for formula in findings.conserved]
     lines += [f"the smallest space that the flow stays in has {findings.dimension} dimensions"]
     return "\n".join([*lines, "", *_around(findings.manifold)])
@@ -169,12 +175,17 @@ def described(findings: Findings) -> str:
 def _around(found: manifold.Manifold) -> list[str]:
     """Return what the full model says of the manifold, line by line."""
     told = "each orbit has one value" if found.agrees else "AN ORBIT HAS MORE THAN ONE VALUE"
-    lines = [f"from the gradient in every entry alone: {found.discovered} values move, and there "
-             f"are {found.orbits} orbits; {told}"]  # fmt: skip
+    lines = [
+        f"from the gradient in every entry alone: {found.discovered} values move, and there "
+        f"are {found.orbits} orbits; {told}"
+    ]
     if found.remark:
         lines += [found.remark]
     if found.growth == -np.inf:
         return [*lines, "the manifold is all there is: no entry lies outside"]
     repels = "repels" if found.growth > 1e-9 else "does not repel"
-    return [*lines, f"the manifold {repels} there at the start: a deviation grows at a rate of "
-            f"{found.growth:.3g} at most"]  # fmt: skip
+    return [
+        *lines,
+        f"the manifold {repels} there at the start: a deviation grows at a rate of "
+        f"{found.growth:.3g} at most",
+    ]

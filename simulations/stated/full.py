@@ -184,8 +184,9 @@ class FullModel:
 
     def _words(self, source: Sequence) -> dict[float, float]:
         """Return the chance of each element of a vocabulary, by number."""
-        parts = [part for part in source.vocabulary.parts for _ in range(
-            self.numbers.whole(part.size))]  # fmt: skip
+        parts = [
+            part for part in source.vocabulary.parts for _ in range(self.numbers.whole(part.size))
+        ]
         return {
             float(i): self.numbers.real(source.chances[part] / part.size)
             for i, part in enumerate(parts)

@@ -12,7 +12,7 @@ from flint import arb, fmpq
 from dynamics.core.balls.exact import exact
 from dynamics.core.errors import ParameterError
 from dynamics.theory.data import Array, Inner, Larger, Law, poisson
-from dynamics.theory.twin import power
+from dynamics.theory.reference import power
 from symbolic.theory.orbit_data import Home, Kind, Members
 from symbolic.theory.tensors import Colouring, Sequence, Source, Subset
 from symbolic.theory.theory import Theory
@@ -83,8 +83,9 @@ def law(theory: Theory, values: Mapping[str, float], numbers: Numbers | None = N
     numbers = numbers or Numbers(values)
     homes = [home for home in theory.homes if home.has_data]
     used = {s for home in homes for s in home.sources}
-    used |= {s for home in homes for members in home.inner for s in members.sources}
-    used |= {members.strewn for home in homes for members in home.inner if members.strewn}
+    inner = [members for home in homes for members in home.inner]
+    used |= {s for members in inner for s in members.sources}
+    used |= {members.random_subset for members in inner if members.random_subset}
     subsets = [x for x in theory.data if isinstance(x, (Subset, Sequence)) and x in used]
     return Law(
         tuple(_larger(home, subsets, numbers) for home in homes),
@@ -128,15 +129,15 @@ def _inner(
         for root in roots
     ]
     size, mean = numbers.whole(members.part.size), 0.0
-    if members.strewn is not None and home.root is not None:
-        chance = numbers.real(members.strewn.chances[home.root])
+    if members.random_subset is not None and home.root is not None:
+        chance = numbers.real(members.random_subset.chances[home.root])
         mean = size * chance / numbers.whole(home.size)
     return Inner(
         size,
         _values(members.kinds, numbers),
         np.array(weight),
-        _uses((*members.sources, members.strewn), members.kinds, subsets),
-        members.strewn is not None,
+        _uses((*members.sources, members.random_subset), members.kinds, subsets),
+        members.random_subset is not None,
         mean,
     )
 

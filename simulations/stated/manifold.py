@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynamics.core.errors import ParameterError
-from dynamics.theory import closed, invariance
+from dynamics.theory import closure, invariance
 from dynamics.theory.data import Array
 from simulations.stated.full import FullModel
 
@@ -48,7 +48,7 @@ def examine(full: FullModel, start: Mapping[str, float]) -> Manifold:
     """
     entries = _Entries(full, start)
     _require_symmetry(full, start)
-    found = closed.discover(entries.gradient, entries.start)
+    found = closure.discover(entries.gradient, entries.start)
     orbits = entries.orbits
     number = len(set(orbits.tolist()) - {-1})
     zero = bool(np.all(found.label[orbits == -1] == -1))
@@ -57,7 +57,7 @@ def examine(full: FullModel, start: Mapping[str, float]) -> Manifold:
         discovered=int(found.moves.sum()),
         agrees=zero and found.refined_by(orbits),
         remark=invariance.too_small(found, number),
-        growth=closed.growth(entries.gradient, entries.start, entries.lift),
+        growth=closure.growth(entries.gradient, entries.start, entries.lift),
     )
 
 
@@ -109,13 +109,15 @@ def _require_symmetry(full: FullModel, start: Mapping[str, float]) -> None:
     """Refuse a full model without its stated symmetry: off the manifold, on it, at the start."""
     rng = np.random.default_rng(0)
     orbits = {name: entries.label for name, entries in full.entries.items()}
-    off = {name: closed.SPREAD * rng.normal(size=full.dense.shape(name)) + values
-           for name, values in full.embed(start).items()}  # fmt: skip
+    off = {
+        name: closure.SPREAD * rng.normal(size=full.dense.shape(name)) + values
+        for name, values in full.embed(start).items()
+    }
     for words, moved in _moved(full, off):
         invariance.require_invariant(
             lambda tensors: full.dense.evaluate(tensors)[0], off, words, moved
         )
-    on = full.embed({name: x + closed.SPREAD * rng.normal() for name, x in start.items()})
+    on = full.embed({name: x + closure.SPREAD * rng.normal() for name, x in start.items()})
     slopes = full.dense.evaluate(on)[1]
     trained = {name: np.where(full.free(name), slope, 0.0) for name, slope in slopes.items()}
     invariance.require_closed(trained, orbits)

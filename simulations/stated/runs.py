@@ -11,8 +11,8 @@ from dynamics.core.errors import ParameterError
 from dynamics.theory.bounded import bounded
 from dynamics.theory.data import Law, orbits, relative_errors
 from dynamics.theory.kernel import compiled
-from dynamics.theory.likely import likely
 from dynamics.theory.risk import StatedProblem, StatedRisk
+from dynamics.theory.truncated import truncated
 from simulations.stated.check import require_agreement
 from simulations.stated.law import Balls, Numbers, law
 from simulations.stated.ranges import bounds
@@ -60,12 +60,15 @@ def risk_of(theory: Theory, problem: StatedProblem, remainder: float = 0.0) -> S
     require_agreement(theory)
     known = law(theory, problem.values)
     function = compiled(source_of(theory), theory.name)
-    found = likely(known, remainder) if remainder else orbits(known)
+    found = truncated(known, remainder) if remainder else orbits(known)
     data = replace(found, errors=_errors(theory, problem, known))
     return StatedRisk(
-        problem, function, data, bounds(theory, problem.values) if remainder else None,
+        problem,
+        function,
+        data,
+        bounds(theory, problem.values) if remainder else None,
         bounded(source_of(theory), theory.name),
-    )  # fmt: skip
+    )
 
 
 def _errors(theory: Theory, problem: StatedProblem, known: Law) -> tuple[float, ...]:

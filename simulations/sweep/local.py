@@ -1,7 +1,7 @@
-"""The cells of a sweep on this machine, in processes that survive the death of any of them.
+"""The cells of a sweep, computed in worker processes on this machine.
 
-A process computes one cell at a time: one that dies costs one cell, which is computed again. A cell
-that kills its process again and again is given up with status ``failed``.
+A process computes one cell at a time. If it dies, the cell is computed again; a cell whose process
+dies `ATTEMPTS` times has the status ``failed``.
 """
 
 from collections import Counter
@@ -9,11 +9,11 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from simulations.parallel import Team
 from simulations.sweep.cells import Row, measure_cell, nothing
 from simulations.theory import FAILED, Theory
+from simulations.workers import Channel, WorkerPool
 
-#: How often a cell may kill its worker before it is given up.
+#: Number of times that a cell is computed if its process dies.
 ATTEMPTS = 3
 
 Cell = tuple[int, Mapping[str, Any]]
@@ -36,20 +36,20 @@ def results(
     measure
         What computes a cell; a function that other processes can import.
     """
-    team: Team[Cell] = Team(number, partial(_row, measure, theory))
+    pool = WorkerPool(number, partial(_row, measure, theory))
     deaths: Counter[int] = Counter()
-    for event in team.events(cells):
-        cell = event.task[0]
+    for task, event in pool.events(cells):
+        cell = task[0]
         if event.kind == "done":
             yield cell, event.content
             continue
         deaths[cell] += 1
         if deaths[cell] < ATTEMPTS:
-            team.again(event.task)
+            pool.retry(task)
         else:
-            how = f"the worker process died {ATTEMPTS} times in this cell ({event.content})"
-            yield cell, nothing(theory, FAILED, how)
+            message = f"the worker process died {ATTEMPTS} times in this cell ({event.content})"
+            yield cell, nothing(theory, FAILED, message)
 
 
-def _row(measure: Measure, theory: Theory, cell: Cell, tell: Callable[[Any], None]) -> Row:
+def _row(measure: Measure, theory: Theory, cell: Cell, channel: Channel) -> Row:
     return measure(theory, cell[1])

@@ -49,10 +49,9 @@ class Progress:
         elapsed = monotonic() - self.began
         left = elapsed / max(1, self.done) * (self.total - finished)
         unusual = self._unusual()
-        return (
-            f"{finished}/{self.total} cells, {duration(left)} left"
-            + (f" ({unusual})" if unusual else "")
-        )  # fmt: skip
+        return f"{finished}/{self.total} cells, {duration(left)} left" + (
+            f" ({unusual})" if unusual else ""
+        )
 
     def _unusual(self) -> str:
         """Return how many cells did not complete, by status."""

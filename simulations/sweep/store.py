@@ -1,32 +1,30 @@
 """The folder of a sweep: finished blocks, each complete or absent, and the labelled result.
 
-Layout: ``sweep.json`` says what is computed and by which code, ``config.toml`` is the
-configuration as it was written, ``blocks/NNNNN.nc`` hold finished blocks of cells, and ``sweep.nc``
-is the whole, once all blocks are there. Blocks and result are sealed
-(:mod:`simulations.files.store`).
+Layout: the manifest ``sweep.json`` states what is computed and by which code, ``config.toml`` is
+the configuration of the user, ``blocks/NNNNN.json`` are the records of finished blocks of cells,
+and ``sweep.nc`` is the result of all blocks. Its digest is in the manifest.
 """
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from simulations import theories
-from simulations.files.stamped_folder import Kind, difference, sealed
 from simulations.files.store import (
+    ResultFolder,
     StoreError,
-    read_sealed_dataset,
+    difference,
+    read_dataset,
+    read_record,
     write_bytes,
-    write_json,
-    write_sealed_dataset,
+    write_dataset,
+    write_record,
 )
 from simulations.sweep.cells import Row
 from simulations.sweep.config import Config
@@ -38,101 +36,79 @@ MANIFEST, RESULT = "sweep.json", "sweep.nc"
 _TEXTS = ("status", "message")
 
 
-def _fits(found: Mapping[str, Any]) -> bool:
-    return isinstance(found.get("configuration"), dict) and isinstance(found.get("stamp"), dict)
-
-
-KIND = Kind("sweep", MANIFEST, 2, _fits, ("blocks",))
-
-
 def netcdf_name(parameter: str) -> str:
     """Return the name of a parameter in a file, where a slash would open a group."""
     return parameter.replace("/", "_over_").replace("^", "")
 
 
-class SweepStore:
-    """Blocks on disk, all of one configuration and one stamp, and one writer at a time.
+class SweepStore(ResultFolder):
+    """Blocks on disk, all of one configuration and one stamp, written by one process at a time.
 
-    :meth:`open` takes the lock of the folder; as a context manager it does so too, and lets go.
+    The folder is locked until the end of the ``with`` block (or of the object).
+
+    Raises
+    ------
+    StoreError
+        If the folder cannot be written, is in use, or contains something else or another sweep.
     """
 
+    KIND, MANIFEST, LAYOUT, FOLDERS = "sweep", MANIFEST, 3, ("blocks",)
+
     def __init__(self, path: Path, config: Config, stamp: dict[str, str]) -> None:
-        self.path, self.config, self.stamp = path, config, stamp
+        super().__init__(path)
+        self.config, self.stamp = config, stamp
         self.outcomes = [quantity.name for quantity in theories.load(config.system).outcomes]
-        self._lock: contextlib.ExitStack | None = None
+        manifest = self.open()
+        try:
+            if manifest is None:
+                self._begin()
+            else:
+                self._check(manifest)
+        except BaseException:
+            self.close()
+            raise
 
-    def __enter__(self) -> SweepStore:
-        if self._lock is None:
-            self.open()
-        return self
-
-    def open(self) -> None:
-        """Take the folder.
-
-        Raises
-        ------
-        StoreError
-            If it cannot be written, holds something else or another sweep, or is in use.
-        """
-        lock, manifest = KIND.take(self.path, self._refuse)
-        if manifest is None:
-            with lock:
-                self._write_manifest()
-                lock = lock.pop_all()
-        self._lock = lock
-
-    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
-        if self._lock is not None:
-            self._lock.close()
-            self._lock = None
-
-    def _refuse(self, manifest: dict[str, Any]) -> None:
-        """Refuse a folder that holds another sweep."""
-        what = ""
+    def _check(self, manifest: dict[str, Any]) -> None:
+        """Reject a folder with another sweep."""
         if manifest["configuration"] != self._plain():
             changed = _difference(manifest["configuration"], self._plain())
             what = f"of another configuration ({changed})"
         elif changed := difference(manifest["stamp"], self.stamp):
             what = f"made by {changed}"
-        if what:
-            raise StoreError(f"{self.path} holds a sweep {what}: choose another --out")
+        else:
+            return
+        raise StoreError(f"{self.path} holds a sweep {what}: choose another --out")
 
     def _plain(self) -> Any:
         return json.loads(json.dumps(self.config.plain()))
 
-    def _write_manifest(self) -> None:
+    def _begin(self) -> None:
         from dynamics.core.provenance import provenance
 
-        content = {
-            "format": KIND.layout,
-            "system": self.config.system,
-            "configuration": self._plain(),
-            "digest": self.config.digest,
-            "cells": self.config.size,
-            "cells_per_block": self.config.block,
-            "stamp": self.stamp,
-            "provenance": provenance(),
-        }
-        write_json(self.path / MANIFEST, sealed(content))  # first: it makes the folder ours
+        self.write_manifest(  # first: it marks the folder as a sweep
+            {
+                "system": self.config.system,
+                "configuration": self._plain(),
+                "digest": self.config.digest,
+                "cells": self.config.size,
+                "cells_per_block": self.config.block,
+                "stamp": self.stamp,
+                "provenance": provenance(),
+            }
+        )
         write_bytes(self.path / "config.toml", self.config.text.encode())
 
     def block_path(self, block: int) -> Path:
-        """Return where a block is stored."""
-        return self.path / "blocks" / f"{block:05d}.nc"
+        """Return the path of a block."""
+        return self.path / "blocks" / f"{block:05d}.json"
 
     def write(self, block: int, rows: list[Row]) -> None:
-        """Store a finished block."""
-        import xarray
-
-        cells = self.config.cells_of(block)
+        """Store a finished block; numbers are texts, as JSON has no nan."""
         numbers = np.array([[row[name] for name in self.outcomes] for row in rows], float)
-        data = xarray.Dataset(
-            {"outcomes": (("cell", "outcome"), numbers)}
-            | {name: ("cell", np.array([row[name] for row in rows], object)) for name in _TEXTS},
-            coords={"cell": np.arange(cells.start, cells.stop), "outcome": self.outcomes},
-            attrs={"sweep": self.config.digest, "digest": self._digest(block, rows)},
-        )
-        write_sealed_dataset(self.block_path(block), data)
+        texts = [[row[name] for name in _TEXTS] for row in rows]
+        cells = [[*map(repr, values), *words] for values, words in zip(numbers.tolist(), texts)]
+        record = {"sweep": self.config.digest, "block": block, "rows": cells}
+        write_record(self.block_path(block), record)
 
     def read(self, block: int) -> list[Row] | None:
         """Return the rows of a stored block, ``None`` if it is absent.
@@ -140,33 +116,20 @@ class SweepStore:
         Raises
         ------
         StoreError
-            If the block is there but damaged.
+            If the block is damaged.
         """
-        path = self.block_path(block)
-        data = read_sealed_dataset(path)
-        if data is None:
+        path, count = self.block_path(block), len(self.outcomes)
+        record = read_record(path)
+        if record is None:
             return None
-        try:
-            numbers = data["outcomes"].sel(outcome=self.outcomes).values.tolist()
-            texts = zip(*(data[name].values.tolist() for name in _TEXTS))
-            rows: list[Row] = [
-                {**dict(zip(self.outcomes, row)), **dict(zip(_TEXTS, text))}
-                for row, text in zip(numbers, texts)
-            ]
-            whole = data.attrs["digest"] == self._digest(block, rows)
-        except Exception as failure:  # sealed, but not by this code
-            raise StoreError(f"cannot read {path}: {type(failure).__name__}") from failure
-        if not whole:
-            raise StoreError(f"cannot read {path}: it is a block of another sweep")
-        return rows
+        if (record["sweep"], record["block"]) != (self.config.digest, block):
+            raise StoreError(f"cannot read {path}: it is another block, or of another sweep")
+        return [
+            {**dict(zip(self.outcomes, map(float, row[:count]))), **dict(zip(_TEXTS, row[count:]))}
+            for row in record["rows"]
+        ]
 
-    def _digest(self, block: int, rows: Iterable[Row]) -> str:
-        """Return a digest of a block's rows, of its place and of the configuration."""
-        names = (*self.outcomes, *_TEXTS)
-        content = repr([[row[name] for name in names] for row in rows])
-        return hashlib.sha256(f"{self.config.digest} {block} {content}".encode()).hexdigest()
-
-    def finished(self, warn: Any) -> Iterator[tuple[int, list[Row]]]:
+    def finished(self, warn: Callable[[str], None]) -> Iterator[tuple[int, list[Row]]]:
         """Yield the stored blocks; ``warn(sentence)`` of a damaged one, which counts as absent."""
         for block in range(self.config.blocks):
             try:
@@ -178,17 +141,34 @@ class SweepStore:
                 yield block, rows
 
     def result_is_complete(self) -> bool:
-        """Tell whether the labelled result is there and can be read."""
-        with contextlib.suppress(StoreError, KeyError):
-            data = read_sealed_dataset(self.path / RESULT)
-            return data is not None and bool(data["status"].size == self.config.size)
-        return False
+        """Return whether the labelled result is there and undamaged."""
+        try:
+            return read_result(self.path) is not None
+        except StoreError:
+            return False
 
-    def write_result(self, rows: list[Row]) -> Path:
+    def write_result(self, rows: list[Row]) -> None:
         """Store the labelled result of all cells."""
-        target = self.path / RESULT
-        write_sealed_dataset(target, labelled(self.config, rows, self.stamp))
-        return target
+        write_result(self.path, labelled(self.config, rows, self.stamp))
+
+
+def write_result(folder: Path, data: xarray.Dataset) -> None:
+    """Store the result of a sweep, with its digest in the manifest."""
+    digest = write_dataset(folder / RESULT, data)
+    manifest = read_record(folder / MANIFEST) or {}
+    write_record(folder / MANIFEST, manifest | {"result sha256": digest})
+
+
+def read_result(folder: Path) -> xarray.Dataset | None:
+    """Return the result of a sweep, ``None`` if it is not finished.
+
+    Raises
+    ------
+    StoreError
+        If the result or the manifest is damaged.
+    """
+    digest = (read_record(folder / MANIFEST) or {}).get("result sha256")
+    return None if digest is None else read_dataset(folder / RESULT, digest)
 
 
 def labelled(config: Config, rows: list[Row], stamp: dict[str, str]) -> xarray.Dataset:
@@ -245,28 +225,13 @@ def _array(values: Iterable[Any]) -> np.ndarray:
     return np.array([str(value) for value in values], object) if words else np.array(values)
 
 
-def _difference(old: Any, new: Any) -> str:
-    """Return what differs between two configurations, in words; ``old`` may be anything."""
-    for part in ("system", "fixed", "axes", "list"):
-        if old.get(part) != new[part]:
-            before, now = dict(_pairs(old.get(part))), dict(_pairs(new[part]))
-            for key in (*now, *before):
-                if before.get(key) != now.get(key):
-                    return f"{key} differs"
-            return f"{part} differ" if part != "system" else "system differs"
-    return "it differs"
-
-
-def _pairs(part: Any) -> Iterable[tuple[Any, Any]]:
-    """Return the entries of one part of a configuration."""
-    if isinstance(part, dict):
-        return part.items()
-    if isinstance(part, list) and all(
-        isinstance(entry, list)
-        and len(entry) == 2
-        and isinstance(entry[0], str)
-        and isinstance(entry[1], list)
-        for entry in part
-    ):
-        return ((name, tuple(map(str, values))) for name, values in part)
-    return ()
+def _difference(old: dict[str, Any], new: dict[str, Any]) -> str:
+    """Return a description of the first difference between two configurations."""
+    if old["system"] != new["system"]:
+        return "system differs"
+    for part in ("fixed", "axes"):
+        before, after = dict(old[part]), dict(new[part])
+        for key in (*after, *before):
+            if before.get(key) != after.get(key):
+                return f"{key} differs"
+    return "list differs" if old["list"] != new["list"] else "the order of the axes differs"

@@ -52,16 +52,21 @@ def permuted(
     crop = max(pictures[:200], key=_detail)[..., 0]
     shown = [crop, *(_shuffled_picture(crop, cell) for cell in (2, 4))]
     one = tables_of({"image": moved.encodings, "shown": moved.encodings[moved.order]})
-    return one.assign(
-        {
-            "vit": (("vit_cell", "run"), [[run.error for run in some] for some in vits.values()]),
-            "cnn": (("cnn_cell", "run"), list(cnn.values())),
-            "picture": (("picture_cell", "row", "column"), shown),
-            "place": ("patch", np.argsort(moved.order)),
-        }
-    ).assign_coords(
-        vit_cell=list(vits), cnn_cell=list(cnn), picture_cell=[0, 2, 4]
-    ).assign_attrs(blind=blind)  # fmt: skip
+    return (
+        one.assign(
+            {
+                "vit": (
+                    ("vit_cell", "run"),
+                    [[run.error for run in some] for some in vits.values()],
+                ),
+                "cnn": (("cnn_cell", "run"), list(cnn.values())),
+                "picture": (("picture_cell", "row", "column"), shown),
+                "place": ("patch", np.argsort(moved.order)),
+            }
+        )
+        .assign_coords(vit_cell=list(vits), cnn_cell=list(cnn), picture_cell=[0, 2, 4])
+        .assign_attrs(blind=blind)
+    )
 
 
 def _detail(crop: np.ndarray) -> float:

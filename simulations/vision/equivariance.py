@@ -23,9 +23,14 @@ class Deviation(NamedTuple):
 
 
 def deviation(
-    images: ImageSet, model: Model, settings: Settings, order: np.ndarray, *, seed: int = 0,
+    images: ImageSet,
+    model: Model,
+    settings: Settings,
+    order: np.ndarray,
+    *,
+    seed: int = 0,
     moved: bool = True,
-) -> Deviation:  # fmt: skip
+) -> Deviation:
     """Train on images and on the same with permuted patches, in double precision, and compare.
 
     Parameters
@@ -45,5 +50,6 @@ def deviation(
         tree, losses = trajectory(task, images.train, first, seed, np.arange(task.shape.D))
         other = first | {"P": first["P"][order] if moved else first["P"]}
         permuted, again = trajectory(task, images.train, other, seed, order)
-    return Deviation(float(abs(losses - again).max()),
-                     float(abs(tree["P"][order] - permuted["P"]).max()))  # fmt: skip
+    return Deviation(
+        float(abs(losses - again).max()), float(abs(tree["P"][order] - permuted["P"]).max())
+    )

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dynamics.core.checks import require, whole
+from dynamics.core.checks import integer, require
 from simulations.vision import cnn
 from simulations.vision.patches import fold, unfold
 
@@ -54,9 +54,10 @@ class Model:
     def __post_init__(self) -> None:
         require(self.kind in KINDS, "kind", repr(self.kind), f"one of {', '.join(KINDS)}")
         for name in ("patch", "width", "depth", "heads", "hidden"):
-            whole(name, getattr(self, name), 1, _WIDEST)
-        require(self.width % self.heads == 0, "heads", self.heads,
-                f"a divisor of width = {self.width}")  # fmt: skip
+            integer(name, getattr(self, name), 1, _WIDEST)
+        require(
+            self.width % self.heads == 0, "heads", self.heads, f"a divisor of width = {self.width}"
+        )
 
     @property
     def encodes(self) -> bool:
@@ -114,21 +115,29 @@ def initial(model: Model, shape: Shape, rng: np.random.Generator) -> Tree:
         tree["mask"] = normal(_SCALE, width)
     for _ in range(model.depth):
         layer: Tree = {
-            "before": norm(), "value": linear(width, width), "out": linear(width, width),
-            "between": norm(), "up": linear(width, model.hidden),
+            "before": norm(),
+            "value": linear(width, width),
+            "out": linear(width, width),
+            "between": norm(),
+            "up": linear(width, model.hidden),
             "down": linear(model.hidden, width),
-        }  # fmt: skip
+        }
         if model.kind != "gram":
-            layer |= {"query": normal(1.0 / math.sqrt(width), width, width),
-                      "key": normal(1.0 / math.sqrt(width), width, width)}  # fmt: skip
+            layer |= {
+                "query": normal(1.0 / math.sqrt(width), width, width),
+                "key": normal(1.0 / math.sqrt(width), width, width),
+            }
         tree["layers"].append(layer)
     return tree
 
 
 def apply(
-    model: Model, tree: Tree, patches: jax.Array, grid: tuple[int, int],
+    model: Model,
+    tree: Tree,
+    patches: jax.Array,
+    grid: tuple[int, int],
     masked: jax.Array | None = None,
-) -> tuple[jax.Array, jax.Array | None]:  # fmt: skip
+) -> tuple[jax.Array, jax.Array | None]:
     """Return what the model says, and its attention.
 
     Parameters
@@ -181,8 +190,10 @@ def _convolved(
     if masked is None:
         return cnn.apply(tree, fold(patches, grid, model.patch), masked=False)
     hidden = jnp.broadcast_to(masked[..., None], (*masked.shape, model.patch**2))
-    planes = [fold(jnp.where(masked[..., None], 0.0, patches), grid, model.patch),
-              fold(hidden.astype(patches.dtype), grid, model.patch)]  # fmt: skip
+    planes = [
+        fold(jnp.where(masked[..., None], 0.0, patches), grid, model.patch),
+        fold(hidden.astype(patches.dtype), grid, model.patch),
+    ]
     said = cnn.apply(tree, jnp.concatenate(planes, axis=-1), masked=True)
     return unfold(said, model.patch)
 

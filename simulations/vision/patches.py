@@ -35,8 +35,12 @@ def grid_of(shape: tuple[int, ...], patch: int) -> tuple[int, int]:
         If the side of a patch does not divide both sides of the images.
     """
     height, width = shape[1:3]
-    require(height % patch == 0 and width % patch == 0, "patch", patch,
-            f"a divisor of both sides of the images, {height} and {width}")  # fmt: skip
+    require(
+        height % patch == 0 and width % patch == 0,
+        "patch",
+        patch,
+        f"a divisor of both sides of the images, {height} and {width}",
+    )
     return height // patch, width // patch
 
 
@@ -52,8 +56,12 @@ def shuffled(grid: tuple[int, int], rng: np.random.Generator, cell: int = 1) -> 
         If ``cell`` does not divide both sides of the grid.
     """
     rows, columns = grid
-    require(cell >= 1 and rows % cell == 0 and columns % cell == 0, "cell", cell,
-            f"a divisor of both sides of the grid, {rows} and {columns}")  # fmt: skip
+    require(
+        cell >= 1 and rows % cell == 0 and columns % cell == 0,
+        "cell",
+        cell,
+        f"a divisor of both sides of the grid, {rows} and {columns}",
+    )
     places = np.arange(rows * columns).reshape(rows // cell, cell, columns // cell, cell)
     blocks = places.transpose(0, 2, 1, 3).reshape(-1, cell, cell)
     moved = blocks[rng.permutation(len(blocks))]

@@ -155,20 +155,30 @@ def _trained(context: Context, plan: Plan, number: int, progress: Any) -> Run:
         orders = np.argsort(rng.random((len(images.train), task.shape.D)), axis=1)
     name = f"{plan.data}-{plan.model.kind}-{number}.npz"
     file = None if context.scratch is None else context.scratch / name
-    result = train(images, plan.model, plan.settings, (seed,), orders=orders[None],
-                   progress=progress, checkpoint=file)  # fmt: skip
+    result = train(
+        images,
+        plan.model,
+        plan.settings,
+        (seed,),
+        orders=orders[None],
+        progress=progress,
+        checkpoint=file,
+    )
     empty = np.zeros(0)
     if not plan.model.encodes:
-        return Run(float(result.error[0]), empty, empty, empty, order, result.losses[0],
-                   result.seconds)  # fmt: skip
+        return Run(
+            float(result.error[0]), empty, empty, empty, order, result.losses[0], result.seconds
+        )
     assert result.attention is not None
     return Run(
         float(result.error[0]),
         restored(start(task, seed)["P"], order, (0,)),
         restored(result.encodings[0], order, (0,)),
         restored(result.attention[0], order, (2, 3)),
-        order, result.losses[0], result.seconds,
-    )  # fmt: skip
+        order,
+        result.losses[0],
+        result.seconds,
+    )
 
 
 @lru_cache(maxsize=16)

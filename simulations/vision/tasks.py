@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dynamics.core.checks import finite, require, whole
+from dynamics.core.checks import finite, integer, require
 from simulations.vision.models import Model, Shape, Tree, apply
 from simulations.vision.patches import unfold
 
@@ -40,9 +40,9 @@ class Settings:
     masked: float = 0.5
 
     def __post_init__(self) -> None:
-        whole("steps", self.steps, 1, 10**7)
-        whole("batch", self.batch, 1, 10**6)
-        whole("shift", self.shift, 0, 64)
+        integer("steps", self.steps, 1, 10**7)
+        integer("batch", self.batch, 1, 10**6)
+        integer("shift", self.shift, 0, 64)
         for name in ("rate", "decay", "noise", "masked"):
             value = finite(name, getattr(self, name))
             require(value >= 0.0, name, value, "0 or more")
@@ -68,9 +68,14 @@ class Batch(NamedTuple):
 
 
 def batch(
-    task: Task, images: np.ndarray, labels: np.ndarray, order: np.ndarray,
-    rng: np.random.Generator, *, augment: bool,
-) -> Batch:  # fmt: skip
+    task: Task,
+    images: np.ndarray,
+    labels: np.ndarray,
+    order: np.ndarray,
+    rng: np.random.Generator,
+    *,
+    augment: bool,
+) -> Batch:
     """Return images (B, height, width, channels) as patches in an order (D,) or (B, D).
 
     Shifts come before the permutation, and masks are drawn in the order of the image: another

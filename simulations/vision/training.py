@@ -11,8 +11,8 @@ import jax
 import numpy as np
 
 from dynamics.core.adam import Moments, adam, at_rest, clipped
+from dynamics.core.checkpoint import Checkpoint, fingerprint
 from dynamics.core.checks import require
-from simulations.vision.checkpoint import Checkpoint, fingerprint
 from simulations.vision.data import Images, ImageSet
 from simulations.vision.models import Model, Shape, Tree, initial
 from simulations.vision.patches import grid_of
@@ -117,8 +117,9 @@ def train(
     if orders is None:
         orders = np.broadcast_to(np.arange(task.shape.D), (len(seeds), task.shape.D))
     run = _Run(task, images.train, tuple(seeds), np.asarray(orders), np.float32)
-    mark = fingerprint(task, State._fields, run.seeds, run.orders, run.pixels, run.labels)
-    file = None if checkpoint is None else Checkpoint(checkpoint, mark)
+    described = (repr(task), State._fields, run.seeds)
+    mark = fingerprint(described, run.orders, run.pixels, run.labels)
+    file = None if checkpoint is None else Checkpoint(checkpoint, mark, _CHECKPOINT_SECONDS)
     begun = [start(task, seed) for seed in seeds]
     trees, losses, seconds = run.to_the_end(begun, file, progress or (lambda fraction: None))
     images_tested = getattr(images, tested)
@@ -126,7 +127,7 @@ def train(
     looked = [attention for _, attention in found if attention is not None]
     maps = np.stack(looked) if looked else None
     if file is not None:
-        file.remove()
+        file.path.unlink(missing_ok=True)
     error = np.array([error for error, _ in found])
     tree = jax.tree.map(lambda *leaves: np.stack(leaves), *trees)
     return Trained(task, run.seeds, run.orders, tree, losses, error, maps, seconds)
@@ -257,10 +258,11 @@ class _Run:
         states = [State(vector, at_rest(vector)) for vector in vectors]
         total = self.task.settings.steps
         losses, done = np.zeros((len(self.seeds), total)), 0
-        if file is not None and (found := file.read(jax.tree.leaves(states))) is not None:
-            leaves, losses, done = found
+        if file is not None and (stored := file.read()) is not None:
+            losses, done = stored["losses"], int(stored["done"])
+            leaves = [stored[f"leaf {n}"] for n in range(len(jax.tree.leaves(states)))]
             states = jax.tree.unflatten(jax.tree.structure(states), leaves)
-        spent, saved = [], time.monotonic()
+        spent = []
         for number in range(done, total):
             clock = time.process_time()
             for place, state in enumerate(states):
@@ -269,9 +271,10 @@ class _Run:
             if not np.isfinite(losses[:, number]).all():
                 raise RuntimeError(f"the loss is no longer finite at step {number}")
             progress((number + 1) / total)
-            if file is not None and time.monotonic() - saved > _CHECKPOINT_SECONDS:
-                file.write(jax.tree.leaves(states), losses, number + 1)
-                saved = time.monotonic()
+            if file is not None and file.is_due():
+                arrays: dict[str, Any] = {"losses": losses, "done": number + 1}
+                arrays |= {f"leaf {n}": leaf for n, leaf in enumerate(jax.tree.leaves(states))}
+                file.write(arrays)
         seconds = float(np.median(spent or [0.0])) / len(self.seeds)
         return [parted(state.parameters, begun[0]) for state in states], losses, seconds
 

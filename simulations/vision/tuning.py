@@ -65,5 +65,7 @@ def _error(plan: Plan, rate: float, seed: int) -> float:
 if __name__ == "__main__":
     for one in tune(sys.argv[1:]):
         errors = " ".join(f"{error:.4f}" for error in one.errors)
-        print(f"{one.data:22s} {one.kind:9s} {one.rate:7.4f} {one.errors.mean():.4f} ({errors})",
-              flush=True)  # fmt: skip
+        print(
+            f"{one.data:22s} {one.kind:9s} {one.rate:7.4f} {one.errors.mean():.4f} ({errors})",
+            flush=True,
+        )

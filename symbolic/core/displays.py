@@ -48,12 +48,15 @@ class Displays:
         abstract = sp.Function("E"), sp.Sum
         return [
             Equation(
-                name, left, right, note,
+                name,
+                left,
+                right,
+                note,
                 evaluates=evaluates and not (left.has(*abstract) or right.has(*abstract)),
                 ground=f"decided: {name}, as displayed",
             )
             for name, (left, note), right in ((x, table[x], self.equations[x]) for x in table)
-        ]  # fmt: skip
+        ]
 
     def prove(self, claim: str, **parameters: int) -> Proof:
         """Decide every displayed equation; ``parameters`` are the sizes at which that is done."""

@@ -31,10 +31,24 @@ _COUNTED = _words_of("alpha beta gamma rho nu T t v x n N k D")
 _ORDERS = _words_of("O o Omega omega Theta")
 COMPARISONS = _words_of("<= >= != << >> < > =")
 _RELATIONS = {
-    "<=": r"\le", ">=": r"\ge", "!=": r"\ne", "<<": r"\ll", ">>": r"\gg", "->": r"\to",
-    "<-": r"\gets", "+-": r"\pm", "<": "<", ">": ">", "=": "=", "~": r"\sim",
-    "+": "+", "-": "-", "/": "/", "|": r"\mid", "*": r"\cdot",
-}  # fmt: skip
+    "<=": r"\le",
+    ">=": r"\ge",
+    "!=": r"\ne",
+    "<<": r"\ll",
+    ">>": r"\gg",
+    "->": r"\to",
+    "<-": r"\gets",
+    "+-": r"\pm",
+    "<": "<",
+    ">": ">",
+    "=": "=",
+    "~": r"\sim",
+    "+": "+",
+    "-": "-",
+    "/": "/",
+    "|": r"\mid",
+    "*": r"\cdot",
+}
 _COMMAND = re.compile(r"\\[A-Za-z]+$")
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 _SHOWN = {"{": r"\{", "}": r"\}"}

@@ -153,9 +153,10 @@ def _times(run: list[Item]) -> tuple[Item, ...]:
     """Return a formula with the x of ``D x D`` as a sign."""
     solid = [at for at, one in enumerate(run) if one.kind is not Is.SPACE]
     signs = {
-        at for left, at, right in zip(solid, solid[1:], solid[2:])
+        at
+        for left, at, right in zip(solid, solid[1:], solid[2:])
         if run[at].source == "x" and run[left].source == run[right].source
-    }  # fmt: skip
+    }
     return tuple(
         replace(one, latex=r"\times ") if at in signs else one for at, one in enumerate(run)
     )

@@ -73,15 +73,23 @@ def _reduction(name: str) -> Derivation:
 
 def _kernels(name: str) -> Derivation:
     equations = [
-        Equation(f"{kernel.name}_{index}", sp.Symbol(f"{kernel.name}_{index}"), right,
-                 f"result {label} of {kernel.name}")
+        Equation(
+            f"{kernel.name}_{index}",
+            sp.Symbol(f"{kernel.name}_{index}"),
+            right,
+            f"result {label} of {kernel.name}",
+        )
         for kernel in kernels.kernels()
         for index, (label, right) in enumerate(kernel.results)
-    ]  # fmt: skip
+    ]
     claims = kernels.identities()
-    return derivation(name, kernels.__doc__, equations, lambda: [
-        decide_all("Kernels", claims), all_sizes.prove_hessian()],
-        emitted=lambda: source(kernels.TARGETS[0]))  # fmt: skip
+    return derivation(
+        name,
+        kernels.__doc__,
+        equations,
+        lambda: [decide_all("Kernels", claims), all_sizes.prove_hessian()],
+        emitted=lambda: source(kernels.TARGETS[0]),
+    )
 
 
 BUILDERS: dict[str, Callable[[str], Derivation]] = {

@@ -30,12 +30,23 @@ def _values(form: AreaForm, share: sp.Expr) -> dict[str, sp.Expr]:
     """Return what the displayed symbols stand for, m being the third area."""
     z, a, g, own = form.z, form.a, form.g, form.own
     return {
-        "z_n": z[own], "a_n": a[own], "z_m": z[2], "a_m": a[2], "z_1": z[0], "a_1": a[0],
-        "H": form.twice_loss, "g_n": g[own], "g_m": g[2], "g_1": g[0], "g_mean": form.g_mean,
+        "z_n": z[own],
+        "a_n": a[own],
+        "z_m": z[2],
+        "a_m": a[2],
+        "z_1": z[0],
+        "a_1": a[0],
+        "H": form.twice_loss,
+        "g_n": g[own],
+        "g_m": g[2],
+        "g_1": g[0],
+        "g_mean": form.g_mean,
         "others": sum(z[k] ** 2 * a[k] ** 2 for k in range(AREAS) if k != own),
-        "r": share, "p_masked": sp.Integer(1), "K": sp.Integer(1),
+        "r": share,
+        "p_masked": sp.Integer(1),
+        "K": sp.Integer(1),
         "lead": sum(a[k] * (g[0] - g[k]) for k in range(AREAS) if k not in (0, own)),
-    }  # fmt: skip
+    }
 
 
 def _four_areas() -> tuple[AreaForm, sp.Symbol]:
@@ -57,21 +68,29 @@ def lacks(name: str, right: sp.Expr) -> sp.Expr:
     shown = right.replace(_E, lambda x: x)
     shown = shown.subs({x: words[x.name] for x in shown.free_symbols if x.name in words})
     exact = {
-        "g_m": form.g[2], "g_n": form.g[form.own], "g_mean": form.g_mean,
-        "dL_dPhi": form.feature(2), "alpha_m": form.feature(2),
-        "alpha_n": form.feature(form.own), "alpha_1": form.feature(0),
+        "g_m": form.g[2],
+        "g_n": form.g[form.own],
+        "g_mean": form.g_mean,
+        "dL_dPhi": form.feature(2),
+        "alpha_m": form.feature(2),
+        "alpha_n": form.feature(form.own),
+        "alpha_1": form.feature(0),
         "global_falls": form.g[0] - form.g_mean,
-        "beta_masked": form.position(s_q, None), "beta_other": form.position(s_q, 2),
+        "beta_masked": form.position(s_q, None),
+        "beta_other": form.position(s_q, 2),
         "beta_own": form.position(s_q, form.own),
-    }  # fmt: skip
+    }
     return shown - exact[name]
 
 
 def _sum_over_areas(name: str, right: sp.Expr, form: AreaForm) -> sp.Expr:
     """Compare with twice the loss; v_m orthonormal, the displayed sum of H leaves out m = n."""
     basis, own = sp.symbols(f"v_1:{AREAS + 1}"), form.own
-    entries = {x[k + 1]: row[k] for x, row in ((_z, form.z), (_a, form.a), (_v, basis))
-               for k in range(AREAS)}  # fmt: skip
+    entries = {
+        x[k + 1]: row[k]
+        for x, row in ((_z, form.z), (_a, form.a), (_v, basis))
+        for k in range(AREAS)
+    }
     shown = sp.expand(right.subs({_areas: AREAS, n: own + 1}).doit().xreplace(entries))
     if name == "H":
         return shown - form.z[own] ** 2 * form.a[own] ** 2 - form.twice_loss
@@ -95,27 +114,39 @@ def reduction_lacks(name: str, right: sp.Expr) -> sp.Expr:
 
 
 #: Every right-hand side by name: what is displayed and what is proved.
-AREA_FORM = Displays({
-    "attention": _logit / sp.Sum(_logit, (q, 1, _keys)),
-    "F_p": sp.Sum(_a[m] * _z[m] * _v[m], (m, 1, _areas)),
-    "H": (1 - _a[n]) ** 2 * _z[n] ** 2 + sp.Sum(_z[m] ** 2 * _a[m] ** 2, (m, 1, _areas)),
-    "g_m": z_m**2 * a_m,
-    "g_n": -(z_n**2) * (1 - a_n),
-    "g_mean": others - z_n**2 * a_n * (1 - a_n),
-}, lacks)  # fmt: skip
-LEMMA_5_1 = Displays({
-    "dL_dPhi": _E(sp.Symbol("p_masked") * _EXACT) / sp.Symbol("K"),
-    "alpha_m": _EXACT,
-    "alpha_n": a_n * (z_n**3 * (1 - a_n) ** 2 + z_n * others),
-    "global_falls": _FALLS,
-    "alpha_1": -a_1 * _z_1 * _FALLS,
-}, lacks)  # fmt: skip
-LEMMA_5_2 = Displays({
-    "beta_masked": s_q * g_mean,
-    "beta_other": s_q * (g_mean - g_m),
-    "beta_own": s_q * (z_n**2 * (1 - a_n) ** 2 + others),
-}, lacks)  # fmt: skip
-REDUCTION = Displays({
-    "p_masked": _M / _P,
-    "floor": _E(z_n**2) / (2 * _K) * sp.Sum(_CHANCE, (sp.Symbol("k"), 1, _K)),
-}, reduction_lacks)  # fmt: skip
+AREA_FORM = Displays(
+    {
+        "attention": _logit / sp.Sum(_logit, (q, 1, _keys)),
+        "F_p": sp.Sum(_a[m] * _z[m] * _v[m], (m, 1, _areas)),
+        "H": (1 - _a[n]) ** 2 * _z[n] ** 2 + sp.Sum(_z[m] ** 2 * _a[m] ** 2, (m, 1, _areas)),
+        "g_m": z_m**2 * a_m,
+        "g_n": -(z_n**2) * (1 - a_n),
+        "g_mean": others - z_n**2 * a_n * (1 - a_n),
+    },
+    lacks,
+)
+LEMMA_5_1 = Displays(
+    {
+        "dL_dPhi": _E(sp.Symbol("p_masked") * _EXACT) / sp.Symbol("K"),
+        "alpha_m": _EXACT,
+        "alpha_n": a_n * (z_n**3 * (1 - a_n) ** 2 + z_n * others),
+        "global_falls": _FALLS,
+        "alpha_1": -a_1 * _z_1 * _FALLS,
+    },
+    lacks,
+)
+LEMMA_5_2 = Displays(
+    {
+        "beta_masked": s_q * g_mean,
+        "beta_other": s_q * (g_mean - g_m),
+        "beta_own": s_q * (z_n**2 * (1 - a_n) ** 2 + others),
+    },
+    lacks,
+)
+REDUCTION = Displays(
+    {
+        "p_masked": _M / _P,
+        "floor": _E(z_n**2) / (2 * _K) * sp.Sum(_CHANCE, (sp.Symbol("k"), 1, _K)),
+    },
+    reduction_lacks,
+)

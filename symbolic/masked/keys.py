@@ -69,10 +69,12 @@ def key_hessian() -> Kernel:
     In Phi twice, in Phi and Upsilon, in Upsilon twice; advantage = gbar - g of the unmasked."""
     pairs = combinations_with_replacement(_SLOTS, 2)
     results = tuple(
-        (f"{one} {other}", sum(pull * sp.diff(x, one) * sp.diff(x, other)
-                               for pull, x in zip(_PULLS, LOGITS)))
+        (
+            f"{one} {other}",
+            sum(pull * sp.diff(x, one) * sp.diff(x, other) for pull, x in zip(_PULLS, LOGITS)),
+        )
         for one, other in pairs
-    )  # fmt: skip
+    )
     return Kernel("key_hessian", (z, unmasked, masked, advantage, g_mean), (), results, doc)
 
 
@@ -100,9 +102,14 @@ def mean_hessian() -> Kernel:
 def kernels() -> tuple[Kernel, ...]:
     """Return every kernel of this module in the order in which it is emitted."""
     return (
-        key_logits(), key_weights(), key_slopes(), key_hessian(), area_slope(), area_bend(),
+        key_logits(),
+        key_weights(),
+        key_slopes(),
+        key_hessian(),
+        area_slope(),
+        area_bend(),
         mean_hessian(),
-    )  # fmt: skip
+    )
 
 
 #: Area of each cell of the small model; the last cell is p, whose keys are masked. Area 0 is p's.

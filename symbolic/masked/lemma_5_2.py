@@ -44,8 +44,12 @@ def _check_positions(
     for q in range(model.P):
         area = None if q in mask else model.area(k, q)
         what = "masked: attn gbar" if area is None else "unmasked: attn (gbar - g_area)"
-        ledger.equal(f"-d loss / d Upsilon_q, {what}", -derivatives[q],
-                     form.position(attention[q], area), where)  # fmt: skip
+        ledger.equal(
+            f"-d loss / d Upsilon_q, {what}",
+            -derivatives[q],
+            form.position(attention[q], area),
+            where,
+        )
         if area == form.own:
             ledger.equal("unmasked patches of p's area gain", -derivatives[q] >= 0, True, where)
     ledger.equal("the sum over q is 0", sum(derivatives[: model.P], Fraction(0)), 0, where)

@@ -117,9 +117,13 @@ def _check_floor(
 ) -> None:
     n = model.area(k, p)
     chance = sum(
-        (c for counts, c in _counts(model, masked, found)
-         if not any(u for cell, u in counts.items() if cell[k] == n)), Fraction(0)
-    )  # fmt: skip
+        (
+            c
+            for counts, c in _counts(model, masked, found)
+            if not any(u for cell, u in counts.items() if cell[k] == n)
+        ),
+        Fraction(0),
+    )
     P, size = model.P, len(model.partitions[k][n])
     expected = Fraction(comb(P - size, masked - size) if masked >= size else 0, comb(P, masked))
     ledger.equal("p's whole area is masked", chance * Fraction(masked, P), expected, k)

@@ -122,8 +122,10 @@ def gradient_identities() -> dict[str, sp.Expr]:
 SAME_SET, SAME_PATCH = delta(_g, g_0), delta(_g, g_0) * delta(_m, m_0)
 #: e^{A/tau} on the manifold: row (g_0, m_0), column (g, m).
 SCORE = x_rho + (x_gamma - x_rho) * SAME_SET + (x_beta - x_gamma) * SAME_PATCH
-_SCORES = {sp.exp(name / tau): unknown
-           for name, unknown in ((beta, x_beta), (gamma, x_gamma), (rho, x_rho))}  # fmt: skip
+_SCORES = {
+    sp.exp(name / tau): unknown
+    for name, unknown in ((beta, x_beta), (gamma, x_gamma), (rho, x_rho))
+}
 #: The sums of s over the own set and over all patches, by the symbols that stand for them.
 _NAMED = {
     s: s_of[g_0, m_0],
@@ -158,8 +160,11 @@ def _pairs(term: sp.Expr) -> sp.Expr:
 
 _IN_OWN, _IN_OTHERS = SAME_SET - SAME_PATCH, 1 - SAME_SET
 #: How many pairs of patches share beta (a patch with itself), gamma and rho, counted.
-PAIRS = {beta: collapse(_pairs(SAME_PATCH)), gamma: collapse(_pairs(_IN_OWN)),
-         rho: collapse(_pairs(_IN_OTHERS))}  # fmt: skip
+PAIRS = {
+    beta: collapse(_pairs(SAME_PATCH)),
+    gamma: collapse(_pairs(_IN_OWN)),
+    rho: collapse(_pairs(_IN_OTHERS)),
+}
 
 
 def manifold_identities(
@@ -206,8 +211,10 @@ def exchange_identities() -> dict[str, sp.Expr]:
     u, w = (sp.IndexedBase(name) for name in ("u", "w"))
     own = delta(_g, g_0)
     log_mass = own * u[_g, _m] + (1 - own) * w[_g, _m]
-    places, sets = ({b[_g, _m]: exchange(b[_g, _m]) for b in (u, w)}
-                    for exchange in (_places_of_one_set, _whole_sets))  # fmt: skip
+    places, sets = (
+        {b[_g, _m]: exchange(b[_g, _m]) for b in (u, w)}
+        for exchange in (_places_of_one_set, _whole_sets)
+    )
     return {
         "F, two patches exchanged": sp.Sum(transposed(exchanged, _i, k, l), (_i, 1, D)) - output(),
         "law, two places of one set exchanged": over_patches(log_mass.xreplace(places) - log_mass),

@@ -284,9 +284,12 @@ def _kernels(name: str) -> Derivation:
             note = f"result {kernel.results[index][0]} of {kernel.name}"
             equations.append(Equation(label, sp.Symbol(label), right, note))
     return derivation(
-        name, kernels.__doc__, equations, lambda: [decide_all("Kernels", kernels.identities())],
+        name,
+        kernels.__doc__,
+        equations,
+        lambda: [decide_all("Kernels", kernels.identities())],
         lambda: source(kernels.TARGETS[0]),
-    )  # fmt: skip
+    )
 
 
 BUILDERS: dict[str, Callable[[str], Derivation]] = {

@@ -114,9 +114,14 @@ DISPLAYS = Displays(EQUATIONS, lacks, at_points)
 
 
 def prove(
-    D_: int, C_: int, p_: int = 3, *, seed: int = 0, entries: int | None = None,
+    D_: int,
+    C_: int,
+    p_: int = 3,
+    *,
+    seed: int = 0,
+    entries: int | None = None,
     partitions: Sequence[Layout] | None = None,
-) -> Proof:  # fmt: skip
+) -> Proof:
     """Compare with the gradient of the D x D model whose diagonal is trained.
 
     One random rational point per partition (default: the contiguous one and one that is not), and

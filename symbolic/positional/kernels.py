@@ -377,7 +377,10 @@ _KEPT = (C, D, tau)
 TARGETS = (
     Target(PACKAGE / "positional" / "_emitted.py", HEADER, kernels, kept=_KEPT),
     Target(
-        PACKAGE / "positional" / "_sizes.py", PLAIN_HEADER, scalars.sizes,
-        compiled=False, kept=_KEPT,
+        PACKAGE / "positional" / "_sizes.py",
+        PLAIN_HEADER,
+        scalars.sizes,
+        compiled=False,
+        kept=_KEPT,
     ),
-)  # fmt: skip
+)

@@ -115,9 +115,11 @@ def _row_weight(sign: sp.Expr, set_sum: sp.Expr) -> sp.Expr:
     """Return (c_gamma/(C-1) - c_rho/(D-C)) / Gamma of a row on gamma = rho, tau = 1."""
     c = margins.WEIGHTED_SUM
     difference = margins.d_gamma(c) / (C - 1) - margins.d_rho(c) / (D - C)
-    return (difference / Gamma).subs({Xi: Gamma, tau: 1}).subs(
-        {s: sign, n: set_sum}, simultaneous=True
-    )  # fmt: skip
+    return (
+        (difference / Gamma)
+        .subs({Xi: Gamma, tau: 1})
+        .subs({s: sign, n: set_sum}, simultaneous=True)
+    )
 
 
 def _balance(sign: sp.Expr) -> sp.Expr:
@@ -132,8 +134,9 @@ def drift() -> sp.Expr:
     """
     counts = {1: plus, -1: minus, 0: D - C - plus - minus}
     slope = {k: margins.activation_slope(margin(k)) for k in counts}
-    share = sp.Add(*(c * _balance(sp.Integer(k)) * (slope[1] - slope[k])
-                     for k, c in counts.items()))  # fmt: skip
+    share = sp.Add(
+        *(c * _balance(sp.Integer(k)) * (slope[1] - slope[k]) for k, c in counts.items())
+    )
     scale = D * alpha / (D + h) * C / (D * (D - C))  # kappa alpha Gamma C/(D (D - C))
     return (scale * share).subs({R: plus - minus, T: C + plus - minus}).subs(eps, 1 / D)
 
@@ -142,10 +145,12 @@ def scaled_drift() -> sp.Expr:
     """Return D times the drift in eps = 1/D, in a form that has a value at eps = 0."""
     counts = {-1: eps * minus, 0: 1 - eps * (C + plus + minus)}
     slope = {k: margins.activation_slope(margin(k)) for k in (1, -1, 0)}
-    share = sp.Add(*(
-        c * (1 - (R - k) * eps / (1 - (C + 1) * eps)) * (slope[1] - slope[k])
-        for k, c in counts.items()
-    ))  # fmt: skip
+    share = sp.Add(
+        *(
+            c * (1 - (R - k) * eps / (1 - (C + 1) * eps)) * (slope[1] - slope[k])
+            for k, c in counts.items()
+        )
+    )
     scale = alpha * C / ((1 + h * eps) * (1 - C * eps))
     return (scale * share).subs(R, T - C)
 
@@ -175,17 +180,20 @@ def identities() -> dict[str, sp.Expr]:
     difference = {minus: C + plus - T}  # T = C + plus - minus
     mates = s + (C - 1) * (R - s) / (N - 1)  # E[n] given the numbers of features, by exchange
     scaling = {alpha: a / root_of_D, nu: nu_hat / root_of_D ** (p - 1), D: root_of_D**p}
-    balanced = sp.Add(*(c * _balance(sp.Integer(k)) for k, c in
-                        {1: plus, -1: minus, 0: N - plus - minus}.items()))  # fmt: skip
+    balanced = sp.Add(
+        *(c * _balance(sp.Integer(k)) for k, c in {1: plus, -1: minus, 0: N - plus - minus}.items())
+    )
     rate = (DRIFT / ((T + h) ** (p - 1) - T ** (p - 1)) * mean).subs(T, 2)
     claims = {
-        **{f"margin of a patch {sign:+d}": margin(sign).subs(eps, 1 / D) - exact[sign]
-           for sign in exact},
+        **{
+            f"margin of a patch {sign:+d}": margin(sign).subs(eps, 1 / D) - exact[sign]
+            for sign in exact
+        },
         "F over D": over_D() - eps * output(zeros),
         "limit of F over D": over_D().subs(eps, 0) - LIMIT / D,
-        "nu enters F by D nu alpha T, exactly": (
-            sp.diff(output(zeros), nu) - alpha * T / eps
-        ).subs(difference),
+        "nu enters F by D nu alpha T, exactly": (sp.diff(output(zeros), nu) - alpha * T / eps).subs(
+            difference
+        ),
         "A T^p + B T": SCALED.subs(AMPLITUDES) - LIMIT,
         "alpha dF/d alpha": alpha * sp.diff(LIMIT, alpha) - SCALED_SLOPE.subs(AMPLITUDES),
         "scaling of A": AMPLITUDES[A].subs(scaling) - a**p,
@@ -195,8 +203,7 @@ def identities() -> dict[str, sp.Expr]:
         "weight of a signal row": _row_weight(sp.Integer(1), C) - (1 - (T - C) / N),
         "weight of another row": (_row_weight(s, mates) + C / N * _balance(s)).subs(T, C + R),
         "the weights cancel": (balanced - (N - R)).subs(R, plus - minus),
-        "drift in 1/D": scaled_drift().subs({T: C + plus - minus}).subs(eps, 1 / D)
-        - D * drift(),
+        "drift in 1/D": scaled_drift().subs({T: C + plus - minus}).subs(eps, 1 / D) - D * drift(),
         "limit of the drift": scaled_drift().subs(eps, 0) - D * DRIFT,
         "drift at p = 3": (DRIFT - 3 * C * alpha**3 / D * (h**2 + 2 * h * T)).subs(p, 3),
         "T1 on the branch of the power": r / D / rate.subs(alpha, a / root_of_D)
@@ -204,7 +211,7 @@ def identities() -> dict[str, sp.Expr]:
         "T1 on the linear branch": r / D / rate.subs(alpha, b / (nu * D))
         - r * (nu / b) ** p * D ** EXPONENTS["T1_linear"] / (p * C * mean),
         "sets that attend to themselves": _attended_sets().subs(eps, 0) - ATTENDED,
-    }  # fmt: skip
+    }
     return claims
 
 

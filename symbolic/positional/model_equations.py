@@ -58,8 +58,12 @@ def _written_out(right: sp.Expr, of: sp.IndexedBase | sp.Expr = all_sizes.x) -> 
     shown = _entries(right, O, lambda row: all_sizes.margin(row, of))
     shown = _entries(shown, S, _softmax)
     shown = _entries(shown, z, lambda patch: all_sizes.x[patch])
-    functions = {_act: all_sizes.act, _act_slope: all_sizes.act_slope, _E: lambda x: x,
-                 _sigmoid: lambda _: weight}  # fmt: skip
+    functions = {
+        _act: all_sizes.act,
+        _act_slope: all_sizes.act_slope,
+        _E: lambda x: x,
+        _sigmoid: lambda _: weight,
+    }
     for function, meaning in functions.items():
         shown = shown.replace(function, meaning)
     return shown

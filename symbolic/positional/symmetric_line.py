@@ -199,9 +199,14 @@ def _counts(key: Multiset) -> tuple[int, int]:
 
 
 def prove(
-    D_: int, C_: int, p_: int = 3, *, seed: int = 0, drift: sp.Expr = DRIFT,
+    D_: int,
+    C_: int,
+    p_: int = 3,
+    *,
+    seed: int = 0,
+    drift: sp.Expr = DRIFT,
     partitions: Sequence[Layout] | None = None,
-) -> Proof:  # fmt: skip
+) -> Proof:
     """Compare with the gradient of the D x D model, and the mean of n with all arrangements.
 
     One random rational point per partition (default: the contiguous one and one that is not).
@@ -236,10 +241,13 @@ def _check_gradients(
     beta, both, _ = point.scores
     size = {D: Fraction(outside + members), C: Fraction(members)}
     here = size | {
-        p: Fraction(ledger.parameters["p"]), alpha: point.alpha,
+        p: Fraction(ledger.parameters["p"]),
+        alpha: point.alpha,
         Gamma: both / (beta + (outside + members - 1) * both),
-        kappa: point.constants["kappa"], nu: point.constants["nu"], tau: point.constants["tau"],
-    }  # fmt: skip
+        kappa: point.constants["kappa"],
+        nu: point.constants["nu"],
+        tau: point.constants["tau"],
+    }
     outputs, drifts = rationalize(F_ON_LINE), rationalize(drift)
     total = Fraction(0)
     for counts in sorted({_counts(key) for key in full.margins}):

@@ -25,12 +25,20 @@ def _reduction(name: str) -> Derivation:
     equations = [
         _shown("attention", P[u, v], one.attention(u, v), "to all keys of pattern u"),
         _shown("h", h[u, v], one.pull(u, v), "hbar_v = sum over u of P_uv h_uv"),
-        Equation("G", one.G[u, v], one.LOGIT_GRADIENT, "times y, where yF < 1", evaluates=False,
-                 compact=one.LOGIT_GRADIENT_SHORT),
+        Equation(
+            "G",
+            one.G[u, v],
+            one.LOGIT_GRADIENT,
+            "times y, where yF < 1",
+            evaluates=False,
+            compact=one.LOGIT_GRADIENT_SHORT,
+        ),
         _shown("D", one.D[t, u], one.VALUE_GRADIENT, "times y, where yF < 1"),
-        *(_shown(f"{matrix}_next", f"{matrix}_next", parts[matrix], "old values on the right")
-          for matrix in ("W_O", "V", "K", "Q")),
-    ]  # fmt: skip
+        *(
+            _shown(f"{matrix}_next", f"{matrix}_next", parts[matrix], "old values on the right")
+            for matrix in ("W_O", "V", "K", "Q")
+        ),
+    ]
     return _derivation(name, reduction.__doc__, equations, lambda: [reduction.prove()])
 
 
@@ -39,9 +47,11 @@ def _gram(name: str) -> Derivation:
     equations = [
         _shown("K_next", "K_next", K),
         _shown("Q_next", "Q_next", Q),
-        *(_shown(f"{block}_dot", f"{block}'", right, "in the flow; S_K = K^T K, A = K^T Q")
-          for block, right in gram.FLOW.items()),
-    ]  # fmt: skip
+        *(
+            _shown(f"{block}_dot", f"{block}'", right, "in the flow; S_K = K^T K, A = K^T Q")
+            for block, right in gram.FLOW.items()
+        ),
+    ]
     return _derivation(name, gram.FORM, equations, lambda: [gram.prove_form()])
 
 
@@ -58,10 +68,14 @@ def _conserved(name: str) -> Derivation:
 
 def _scalars(name: str) -> Derivation:
     equations = [
-        Equation(f"number_{matrix}", sp.Symbol(f"number_{matrix}"), sp.Integer(number),
-                 f"numbers in {matrix}")
+        Equation(
+            f"number_{matrix}",
+            sp.Symbol(f"number_{matrix}"),
+            sp.Integer(number),
+            f"numbers in {matrix}",
+        )
         for matrix, number in scalars.NUMBERS.items()
-    ]  # fmt: skip
+    ]
     return _derivation(name, scalars.__doc__, equations, lambda: [scalars.prove()])
 
 
@@ -73,12 +87,16 @@ def _concentration(name: str) -> Derivation:
         Equation("p_dot", sp.Symbol("p_dot"), one.P_DOT, "attention"),
         Equation("g", sp.Symbol("g"), one.G, "g(p) - rho h^2/2 = g(alpha)"),
         Equation("rho_of_p", one.rho, one.RHO, "what stops at p: p h = 1"),
-        Equation("x_plus_log_x", sp.Symbol("x_plus_log_x"), one.OMEGA_OF,
-                 "x = p/(1-p) is Wright's omega of this"),
+        Equation(
+            "x_plus_log_x",
+            sp.Symbol("x_plus_log_x"),
+            one.OMEGA_OF,
+            "x = p/(1-p) is Wright's omega of this",
+        ),
         Equation("dt_dh", sp.Symbol("dt_dh"), one.CLOCK, "odds = p/(1-p)"),
         Equation("T_small", sp.Symbol("T_small"), one.T_SMALL, "with attention, as alpha falls"),
         Equation("T_without", sp.Symbol("T_without"), one.T_WITHOUT, "without attention"),
-    ]  # fmt: skip
+    ]
     return _derivation(name, concentration.__doc__, equations, concentration.prove)
 
 

@@ -55,8 +55,13 @@ def numbers() -> dict[str, sp.Expr]:
     """Return how many scalars each matrix holds: symmetric ones a number per unordered pair."""
     pairs, turned = orbit_number("patterns x patterns"), orbit_number("turned over")
     gram = (pairs + turned) / 2
-    return {"W_O": orbit_number("neurons x patterns"), "V": pairs, "A": pairs,
-            "S_K": gram, "S_Q": gram}  # fmt: skip
+    return {
+        "W_O": orbit_number("neurons x patterns"),
+        "V": pairs,
+        "A": pairs,
+        "S_K": gram,
+        "S_Q": gram,
+    }
 
 
 #: What the derivation shows.

@@ -57,9 +57,11 @@ def vanishes(expression: sp.Expr, rules: Rules | None = None) -> bool:
 def transpose(expression: sp.Expr) -> sp.Expr:
     """Return the transpose."""
     return sp.Add(
-        *(number * sp.Mul(*(_TRANSPOSED[x] for x in reversed(word)))
-          for word, number in terms(expression).items())
-    )  # fmt: skip
+        *(
+            number * sp.Mul(*(_TRANSPOSED[x] for x in reversed(word)))
+            for word, number in terms(expression).items()
+        )
+    )
 
 
 def trace(expression: sp.Expr, rules: Rules | None = None) -> sp.Expr:
@@ -76,8 +78,10 @@ def _first(word: Word) -> str:
 
 def product(left: Blocks, right: Blocks) -> list[list[sp.Expr]]:
     """Return the product of matrices of blocks."""
-    return [[sp.expand(sum((x * y for x, y in zip(row, column)), sp.S.Zero))
-             for column in zip(*right)] for row in left]  # fmt: skip
+    return [
+        [sp.expand(sum((x * y for x, y in zip(row, column)), sp.S.Zero)) for column in zip(*right)]
+        for row in left
+    ]
 
 
 def block_trace(blocks: Blocks) -> sp.Expr:

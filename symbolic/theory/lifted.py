@@ -89,8 +89,9 @@ class Lift:
         """Return how many sums over families lie within each other in a value."""
         totals = value.atoms(sp.Sum)
         own = max((1 + self._depth(total.function) for total in totals), default=0)
-        within = (self.steps[x.func].depth for x in value.atoms(AppliedUndef)
-                  if x.func in self.steps)  # fmt: skip
+        within = (
+            self.steps[x.func].depth for x in value.atoms(AppliedUndef) if x.func in self.steps
+        )
         return max(own, *within, 0)
 
     def _value(self, x: Node, at: Pattern) -> sp.Expr:
@@ -138,8 +139,9 @@ class Lift:
     def _part(self, at: Pattern, index: str) -> IndexSet:
         """Return the set that an index points into."""
         element = at.element(index)
-        part = at.larger[element.larger][0].root if element.members is None else (
-            element.members.part)  # fmt: skip
+        part = (
+            at.larger[element.larger][0].root if element.members is None else (element.members.part)
+        )
         assert part is not None
         return part
 
@@ -229,11 +231,16 @@ class Lift:
         sums = self._polynomials(value, new.family) if new.used else None
         if sums is None:
             return self._loop(new, value)
-        return sp.Add(*(
-            factor * sp.Add(self._loop(replace(new, used=()), data),
-                            *(-data.xreplace({new.family: used}) for used in new.used))
-            for factor, data in sums.items()
-        ))  # fmt: skip
+        return sp.Add(
+            *(
+                factor
+                * sp.Add(
+                    self._loop(replace(new, used=()), data),
+                    *(-data.xreplace({new.family: used}) for used in new.used),
+                )
+                for factor, data in sums.items()
+            )
+        )
 
     def _loop(self, new: New, value: sp.Expr) -> sp.Expr:
         """Return the sum over families of larger elements, or the largest of them.
@@ -260,8 +267,9 @@ class Lift:
         found: dict[sp.Expr, sp.Expr] = {}
         for term in sp.Add.make_args(sp.expand(plain)):
             rest, own = term.as_independent(family, as_Add=False)
-            if not all(isinstance(x.as_base_exp()[0], sp.Indexed) for x in sp.Mul.make_args(own)
-                       if x != 1):  # fmt: skip
+            if not all(
+                isinstance(x.as_base_exp()[0], sp.Indexed) for x in sp.Mul.make_args(own) if x != 1
+            ):
                 return None
             number, factor = rest.as_coeff_Mul()
             found[factor] = found.get(factor, sp.Integer(0)) + number * own

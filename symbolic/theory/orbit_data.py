@@ -23,19 +23,19 @@ Kind = tuple[sp.Expr, ...]
 class Members:
     """An index set as data sees it: its sources, and the kinds of its elements.
 
-    ``strewn``: a sequence whose tokens these are, in whatever larger element each happens to be.
+    ``random_subset``: a sequence whose tokens these are, each in a random larger element.
     """
 
     part: Exchangeable
     sources: tuple[Source, ...]
-    strewn: Sequence | None = None
+    random_subset: Sequence | None = None
     root: Exchangeable | None = None
 
     @property
     def array(self) -> str:
         """The name of the array of how many elements there are of each kind."""
         name = "n_" + identifier(self.part)
-        among = len(self.strewn.vocabulary.parts) if self.strewn else 1
+        among = len(self.random_subset.vocabulary.parts) if self.random_subset else 1
         return f"{name}_{identifier(self.root)}" if among > 1 and self.root else name
 
     @property
@@ -50,7 +50,7 @@ class Members:
     @property
     def varies(self) -> bool:
         """Whether larger elements can hold different numbers of each kind."""
-        return self.number_of_kinds > 1 or self.strewn is not None
+        return self.number_of_kinds > 1 or self.random_subset is not None
 
     @property
     def number_of_kinds(self) -> int:
@@ -64,7 +64,7 @@ class Members:
 
     def number(self, family: sp.Expr, kind: int) -> sp.Expr:
         """Return how many elements of a kind one element of a family holds."""
-        if self.number_of_kinds == 1 and not self.strewn:
+        if self.number_of_kinds == 1 and not self.random_subset:
             return self.part.size
         if self.known is not None:
             return (self.known, self.part.size - self.known)[kind]
@@ -89,7 +89,8 @@ class Home:
     def has_data(self) -> bool:
         """Whether its elements can differ in ways that are not known beforehand."""
         unknown = (
-            members.strewn or (members.sources and members.known is None) for members in self.inner
+            members.random_subset or (members.sources and members.known is None)
+            for members in self.inner
         )
         return bool(self.sources) or any(unknown)
 
@@ -123,11 +124,11 @@ class Home:
 def homes(parts: Iterable[Exchangeable], sources: Iterable[Source]) -> tuple[Home, ...]:
     """Return the larger sets of a theory that uses these index sets and data."""
     parts, sources = list(dict.fromkeys(parts)), tuple(sources)
-    strewn = {x.over: x for x in sources if isinstance(x, Sequence)}
+    scattered = {x.over: x for x in sources if isinstance(x, Sequence)}
     sources = tuple(x for x in sources if not isinstance(x, Sequence))
 
     def outer(part: Exchangeable) -> tuple[Exchangeable, ...]:
-        return strewn[part].vocabulary.parts if part in strewn else (tree(part),)
+        return scattered[part].vocabulary.parts if part in scattered else (tree(part),)
 
     def on(part: Exchangeable) -> tuple[Source, ...]:
         return tuple(source for source in sources if part in source.over.parts)
@@ -136,7 +137,7 @@ def homes(parts: Iterable[Exchangeable], sources: Iterable[Source]) -> tuple[Hom
     for root in dict.fromkeys(root for part in parts for root in outer(part)):
         inner = [part for part in parts if part is not root and root in outer(part)]
         if inner:
-            members = tuple(Members(part, on(part), strewn.get(part), root) for part in inner)
+            members = tuple(Members(part, on(part), scattered.get(part), root) for part in inner)
             found.append(Home(identifier(root), root, members, on(root)))
         else:
             found.append(Home(identifier(root), None, (Members(root, on(root)),), ()))

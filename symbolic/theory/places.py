@@ -171,6 +171,6 @@ def _inside(
         grown = replace(at, own=(*at.own, (larger, members, kind)))
         left = members.number(family, kind) - sum(at.own[i][2] == kind for i in used)
         fresh.append((left, grown.pointing(index, Element(larger, members, len(at.own)))))
-    among = None if members.strewn else members.part.size - len(used)
+    among = None if members.random_subset else members.part.size - len(used)
     known = tuple(at.pointing(index, Element(larger, members, i)) for i in used)
     return Places(known, tuple(fresh), among, new)

@@ -144,8 +144,10 @@ def source(theory: Theory) -> str:
     lines += [f"_out[{i}] = 0.0" for i in range(len(totals))]
     lines += ["for _b in range(_weight.shape[0]):", "    _w = _weight[_b]"]
     for home in homes:
-        lines += [f"    _begin_{home.name} = _first_{home.name}[_b]",
-                  f"    _end_{home.name} = _first_{home.name}[_b + 1]"]  # fmt: skip
+        lines += [
+            f"    _begin_{home.name} = _first_{home.name}[_b]",
+            f"    _end_{home.name} = _first_{home.name}[_b + 1]",
+        ]
     lines += [f"    {line}" for line in [*writer.lines, f"_loss += _w * ({loss})"]]
     lines += [f"    _out[{i}] += _w * ({slope})" for i, slope in enumerate(found[: len(totals)])]
     for i, count in enumerate(found[len(totals) :]):  # an orbit may have no entry at small sizes

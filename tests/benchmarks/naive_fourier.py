@@ -96,8 +96,9 @@ def contributions(problem, state, r, plus, minus):
         output = problem.kappa * alpha * c
         slope = p * output ** (p - 1) + nu
         pull = problem.kappa * alpha * p * (output ** (p - 1) - silent ** (p - 1))
-        return np.array([output**p + nu * output, problem.kappa * c * slope,
-                         pull * c_gamma, pull * c_rho])  # fmt: skip
+        return np.array(
+            [output**p + nu * output, problem.kappa * c * slope, pull * c_gamma, pull * c_rho]
+        )
 
     empty = C * patch(0.0, 0.0)
     n = plus - minus

@@ -52,8 +52,9 @@ def field_in_jax(jax, population):
     def loss(theta):
         alpha, gamma, rho = theta
         raw = jnp.array([beta, gamma, rho])
-        at_own, near, far = jnp.exp(raw - jax.scipy.special.logsumexp(
-            raw, b=jnp.array([1.0, C - 1.0, D - C])))  # fmt: skip
+        at_own, near, far = jnp.exp(
+            raw - jax.scipy.special.logsumexp(raw, b=jnp.array([1.0, C - 1.0, D - C]))
+        )
         row = (far * (total[:, None] - own))[..., None] + near * (own[..., None] - signs)
         output = kappa * alpha * (row + at_own * signs)
         margin = (count[..., None] * numbers * (output**3 + nu * output)).sum(axis=(1, 2))
@@ -70,9 +71,15 @@ def solver_of_diffrax(jax, diffrax, population, horizon):
 
     def solve(start):
         found = diffrax.diffeqsolve(
-            term, diffrax.Kvaerno5(), 0.0, horizon, None, start,
-            stepsize_controller=controller, max_steps=100_000,
-        )  # fmt: skip
+            term,
+            diffrax.Kvaerno5(),
+            0.0,
+            horizon,
+            None,
+            start,
+            stepsize_controller=controller,
+            max_steps=100_000,
+        )
         return found.ys[-1], found.stats["num_steps"]
 
     return jax.jit(solve)

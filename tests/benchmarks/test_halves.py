@@ -29,9 +29,12 @@ def task():
     left_open = undecided(law, 20, 1e-6, model, of_weights, order)
     few = np.argsort(np.abs(left_open.totals + PROBLEM.C))[:3]  # T near 0
     left_open = left_open._replace(
-        totals=left_open.totals[few], base=left_open.base[few], x=left_open.x[few],
-        dbase=left_open.dbase[few], dx=left_open.dx[few],
-    )  # fmt: skip
+        totals=left_open.totals[few],
+        base=left_open.base[few],
+        x=left_open.x[few],
+        dbase=left_open.dbase[few],
+        dx=left_open.dx[few],
+    )
     halves, _ = halves_law(PROBLEM.L - 1, law, 1e-3)
     return left_open, halves.a, halves.b, PROBLEM.L
 

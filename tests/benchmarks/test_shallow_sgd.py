@@ -65,8 +65,9 @@ def with_torch(torch, tokens, weights, batches):
     """The same run in PyTorch on tokens, gradients by autograd."""
     X, y = torch.tensor(tokens.X), torch.tensor(tokens.labels)
     a = torch.tensor(weights["a"])
-    moving = [torch.tensor(weights[name], requires_grad=True)
-              for name in ("W_O", "W_V", "W_K", "W_Q")]  # fmt: skip
+    moving = [
+        torch.tensor(weights[name], requires_grad=True) for name in ("W_O", "W_V", "W_K", "W_Q")
+    ]
     W, V, K, Q = moving
     sgd = torch.optim.SGD([dict(params=[W, V], lr=RATES[0]), dict(params=[K, Q], lr=RATES[1])])
     for batch in torch.tensor(batches):
@@ -83,8 +84,15 @@ def with_torch(torch, tokens, weights, batches):
 @pytest.fixture(scope="module")
 def reference(run):
     counts, y, start = on_counts(*run[:3])
-    return train_on_counts(counts, y, **start, steps=STEPS, learning_rate=RATES[0],
-                           learning_rate_KQ=RATES[1], batches=run[3]).W_O  # fmt: skip
+    return train_on_counts(
+        counts,
+        y,
+        **start,
+        steps=STEPS,
+        learning_rate=RATES[0],
+        learning_rate_KQ=RATES[1],
+        batches=run[3],
+    ).W_O
 
 
 @pytest.mark.benchmark(group="100 steps of SGD, N, L, m, B = 200, 60, 100, 50")
@@ -95,9 +103,21 @@ class TestShallowSGD:
 
     def test_patchdyn(self, benchmark, run, reference):
         counts, y, start = on_counts(*run[:3])
-        self.compare(benchmark, reference, lambda: train_on_counts(
-            counts, y, **start, steps=STEPS, learning_rate=RATES[0], learning_rate_KQ=RATES[1],
-            batches=run[3]).W_O)  # fmt: skip
+        self.compare(
+            benchmark,
+            reference,
+            lambda: (
+                train_on_counts(
+                    counts,
+                    y,
+                    **start,
+                    steps=STEPS,
+                    learning_rate=RATES[0],
+                    learning_rate_KQ=RATES[1],
+                    batches=run[3],
+                ).W_O
+            ),
+        )
 
     def test_numpy_on_counts(self, benchmark, run, reference):
         data = on_counts(*run[:3])
@@ -105,9 +125,20 @@ class TestShallowSGD:
 
     def test_numpy_on_tokens(self, benchmark, run, reference):
         tokens, _, weights, batches = run
-        self.compare(benchmark, reference, lambda: train_on_tokens(
-            tokens, **weights, steps=STEPS, learning_rate=RATES[0], learning_rate_KQ=RATES[1],
-            batches=batches).W_O)  # fmt: skip
+        self.compare(
+            benchmark,
+            reference,
+            lambda: (
+                train_on_tokens(
+                    tokens,
+                    **weights,
+                    steps=STEPS,
+                    learning_rate=RATES[0],
+                    learning_rate_KQ=RATES[1],
+                    batches=batches,
+                ).W_O
+            ),
+        )
 
     def test_torch_on_tokens(self, benchmark, run, reference):
         torch = pytest.importorskip("torch")

@@ -111,8 +111,11 @@ def test_sweep(benchmark):
 
 @pytest.mark.benchmark(group="1,000-cell map")
 def test_same_sweep_with_scipy_and_numpy(benchmark):
-    chosen = subset()[::9] if benchmark.enabled else [{**SETTINGS, "horizon": 1.0,
-                                                      "qD/C^2": 0.1, "nu": 0.01}]  # fmt: skip
+    chosen = (
+        subset()[::9]
+        if benchmark.enabled
+        else [{**SETTINGS, "horizon": 1.0, "qD/C^2": 0.1, "nu": 0.01}]
+    )
     _, seconds = benchmark.pedantic(
         spent, args=(lambda some: [naive_cell(values) for values in some], chosen), rounds=1
     )

@@ -4,7 +4,7 @@ import signal
 import pytest
 
 from dynamics import Population, Problem, State
-from dynamics.precompile import compile_method
+from dynamics.precompile import jobs
 from simulations.cli import main
 
 #: Processor seconds after which a case counts as hanging.
@@ -19,7 +19,7 @@ class TooSlow(BaseException):
 def compiled():
     """Compile and import before the clock runs: what happens once is no part of a case."""
     for method in ("enumeration", "fourier", "masked"):
-        compile_method(method)
+        jobs()[method]()
     Population(Problem(D=8, C=2, q=0.3), "sampling", samples=100).evaluate(State(0.1, 0.0, 0.0))
     for solver in (["--horizon", "10"], ["--solver", "gd", "--steps", "5"]):
         main(["run", "--D", "8", "--C", "2", "--tolerance", "1e-6", *solver])

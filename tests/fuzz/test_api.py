@@ -86,9 +86,11 @@ def test_solvers(cases, in_time):
                     )
                 else:
                     run = gradient_flow(
-                        population, horizon=_hostile(rng), initial=initial,
+                        population,
+                        horizon=_hostile(rng),
+                        initial=initial,
                         rtol=rng.choice((1e-6, number(rng))),
-                    )  # fmt: skip
+                    )
                 final = run.final
             except FORESEEN as failure:
                 _sentence(failure)

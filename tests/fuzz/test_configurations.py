@@ -5,8 +5,25 @@ import pytest
 from simulations.sweep.config import ConfigError, parse
 from tests.fuzz.values import text
 
-NAMES = ("D", "C", "q", "qD", "qD/C^2", "nu", "beta", "p", "tau", "kappa", "solver", "horizon",
-         "tolerance", "steps", "magic", "P", "query")  # fmt: skip
+NAMES = (
+    "D",
+    "C",
+    "q",
+    "qD",
+    "qD/C^2",
+    "nu",
+    "beta",
+    "p",
+    "tau",
+    "kappa",
+    "solver",
+    "horizon",
+    "tolerance",
+    "steps",
+    "magic",
+    "P",
+    "query",
+)
 
 
 def _value(rng):
@@ -51,13 +68,16 @@ def _refusal(content):
     [
         "x = " + "[" * 900 + "]" * 900,
         "[grid]\nnu = " + "9" * 5000,
-        "[grid]\n" + "\n".join(f"{n} = {{ from = 1, to = 2, number = 1000000 }}" for n in
-                               ("nu", "q", "beta", "kappa", "tau", "d", "sigma", "alpha0")),
+        "[grid]\n"
+        + "\n".join(
+            f"{n} = {{ from = 1, to = 2, number = 1000000 }}"
+            for n in ("nu", "q", "beta", "kappa", "tau", "d", "sigma", "alpha0")
+        ),
         "\x00",
         "[grid]\nnu = [1e999]",
         "[fixed]\nD = " + "7" * 400 + "\n[grid]\nnu = [1.0]",
     ],
-)  # fmt: skip
+)
 def test_files_that_used_to_hang_or_fail(content, in_time):
     with in_time(), pytest.raises(ConfigError):
         parse(content)

@@ -102,7 +102,7 @@ def test_sweep(cases, kills, tmp_path, compiled_before):
     seconds = finish(*sweep, tmp_path / "whole")
 
     def finished():
-        return len(list((tmp_path / "killed" / "blocks").glob("*.nc")))
+        return len(list((tmp_path / "killed" / "blocks").glob("*.json")))
 
     def data(name):
         return maps.read(tmp_path / name).data.drop_vars(VOLATILE).drop_attrs()

@@ -8,25 +8,70 @@ import symbolic
 from simulations.stated.skeleton import SKELETON
 
 SYMPY = '__import__("sympy").'
-NUMBERS = ["float('nan')", "-float('inf')", "1j", "10**5000", "10**400", "1e308", "10.0**-320",
-           "0", "-1", "3.5", "2**70", "True", f"{SYMPY}nan", f"{SYMPY}zoo", f"{SYMPY}I",
-           f"{SYMPY}Symbol('zz')", "__import__('numpy').float64('nan')",
-           "__import__('numpy').ones(3)", "__import__('decimal').Decimal('NaN')"]  # fmt: skip
+NUMBERS = [
+    "float('nan')",
+    "-float('inf')",
+    "1j",
+    "10**5000",
+    "10**400",
+    "1e308",
+    "10.0**-320",
+    "0",
+    "-1",
+    "3.5",
+    "2**70",
+    "True",
+    f"{SYMPY}nan",
+    f"{SYMPY}zoo",
+    f"{SYMPY}I",
+    f"{SYMPY}Symbol('zz')",
+    "__import__('numpy').float64('nan')",
+    "__import__('numpy').ones(3)",
+    "__import__('decimal').Decimal('NaN')",
+]
 OBJECTS = ["None", "object()", "[1]", "print", "__import__('sys').exit(0)", "1 / 0"]
 TEXTS = [r"'\ud800'", r"'a\x1b[31mb'", r"'a\nb'", "''", "' '", "'x' * 3000", r"'\0'", "'lambda'"]
-FORMS = ["({}) * float('nan')", "({}) * 1j", "({}) + 10**5000", "(-({})).log()", "({}).log()",
-         "(-1 - ({}))**0.5", "({})**-1", "({})**1000", "({})**float('nan')", "({}) / 0",
-         "({}).exp().exp().exp()", "({}) * 1e300 * 1e300", "({}) + 'x'"]  # fmt: skip
+FORMS = [
+    "({}) * float('nan')",
+    "({}) * 1j",
+    "({}) + 10**5000",
+    "(-({})).log()",
+    "({}).log()",
+    "(-1 - ({}))**0.5",
+    "({})**-1",
+    "({})**1000",
+    "({})**float('nan')",
+    "({}) / 0",
+    "({}).exp().exp().exp()",
+    "({}) * 1e300 * 1e300",
+    "({}) + 'x'",
+]
 #: Arguments that are replaced as a whole.
-ARGUMENTS = {"start", "variance", "least", "most", "divides", "usual", "data", "names", "claims",
-             "loss", "sizes", "parameters", "inside", "given"}  # fmt: skip
+ARGUMENTS = {
+    "start",
+    "variance",
+    "least",
+    "most",
+    "divides",
+    "usual",
+    "data",
+    "names",
+    "claims",
+    "loss",
+    "sizes",
+    "parameters",
+    "inside",
+    "given",
+}
 
 
 def texts():
     """Return the small examples by name."""
     folder = Path(simulations.stated.examples.__file__).parent
-    found = {name: (folder / f"{name}.py").read_text("utf-8") for name in
-             ("induction", "look_up", "teacher")}  # fmt: skip
+    found = {
+        name: (folder / f"{name}.py").read_text("utf-8")
+        for name in ("induction", "look_up", "teacher")
+    }
     found["positional"] = (Path(symbolic.__file__).parent / "positional/stated.py").read_text()
     return found | {"new": SKELETON.replace("NAME", "new")}
 

@@ -4,6 +4,7 @@ import importlib
 import io
 import re
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,13 +14,12 @@ from simulations.reproduction import snapshot
 from simulations.reproduction.claim import FINDING, Claim, Measurement, Result, Table, Verdict
 from simulations.reproduction.registry import claim_ids, load
 
-THEORIES = ("positional", "masked", "shallow", "stated", "vision")
 #: Claim -> (table, predicate, values that pass, values that do not): on either side of a threshold.
 EDGES = {
     claim_id: edges
-    for theory in THEORIES
+    for file in sorted(Path(__file__).parent.glob("*/edges*.py"))
     for claim_id, edges in importlib.import_module(
-        f"tests.simulations.{theory}.edges"
+        f"tests.simulations.{file.parent.name}.{file.stem}"
     ).EDGES.items()
 }
 CLAIMS = tuple(claim_id for claim_id in claim_ids() if isinstance(load(claim_id), Claim))

@@ -9,10 +9,11 @@ from simulations.cli import main
 from simulations.display import PlainDisplay
 from simulations.reproduction.claim import Verdict
 from simulations.reproduction.compare import Change, compare
-from simulations.reproduction.folder import ReportFolder
+from simulations.reproduction.folder import ReportFolder, StoredReport
 from simulations.reproduction.run import reproduce
 from tests.simulations.fakes import claim
 
+LAYOUT = StoredReport.LAYOUT
 STAMP = {"patchdyn": "0.1.0", "commit": "", "code": "abc", "mode": "quick"}
 
 
@@ -82,14 +83,17 @@ class TestNumbers:
     def test_one_end_alone_is_a_number(self):
         assert changed(record(x_low=1.0), record(x_low=2.0)) == ["x_low"]
         assert changed(record(x=1.0, x_low=0.0, x_high=9.0), record(x=2.0)) == [
-            "x", "x_low", "x_high"
-        ]  # fmt: skip
+            "x",
+            "x_low",
+            "x_high",
+        ]
 
     def test_places_are_told_apart(self):
         old, new = record(at={"D": 8}, x=1.0), record(at={"D": 16}, x=1.0)
         assert [(c.old, c.new, c.at) for c in compare(old, new)] == [
-            (1.0, None, {"D": 8}), (None, 1.0, {"D": 16})
-        ]  # fmt: skip
+            (1.0, None, {"D": 8}),
+            (None, 1.0, {"D": 16}),
+        ]
 
 
 class TestVerdicts:
@@ -147,12 +151,12 @@ class TestCommand:
         (tmp_path / "empty").mkdir()
         old = written(tmp_path / "old", claim("one"))
         manifest = tmp_path / "old" / "patchdyn.json"
-        manifest.write_text(manifest.read_text().replace('"format": 3', '"format": 2'))
+        manifest.write_text(manifest.read_text().replace(f'"format": {LAYOUT}', '"format": 2'))
         for other, words in (
             (tmp_path / "none", "there is no such folder"),
             (tmp_path / "other", "is not a report of patchdyn"),
             (tmp_path / "empty", "is not a report of patchdyn"),
-            (old, "is not a report of patchdyn as it was written (layout 3)"),
+            (old, f"is not a report of patchdyn as it was written (layout {LAYOUT})"),
             (full, "compare reports of one size"),
         ):
             assert main(["report", "compare", good, str(other)]) == 2

@@ -218,14 +218,14 @@ class TestSearch:
 
     def test_a_run_may_not_take_the_whole_budget(self, monkeypatch):
         """By a clock that only reports of progress move, 0.01 s each."""
-        reports = []
+        began, reports = time.monotonic(), []
 
         def endless(case, progress=None, population=None):
             while True:
                 reports.append(case)
                 progress(0.5)
 
-        clock = SimpleNamespace(monotonic=lambda: 0.01 * len(reports))
+        clock = SimpleNamespace(monotonic=lambda: began + 0.01 * len(reports))
         monkeypatch.setattr("simulations.falsify.search.time", clock)
         monkeypatch.setattr("simulations.falsify.search._LEAST_OF_A_RUN", 0.05)
         system = changed(POSITIONAL, solve=endless)

@@ -1,5 +1,6 @@
 """The language of conjectures against Python's own, and the arithmetic of error bounds."""
 
+import ast
 import contextlib
 import math
 from fractions import Fraction
@@ -10,7 +11,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from simulations.falsify.bounded import Bounded
-from simulations.falsify.grammar import FUNCTIONS, ConjectureError, kind, names_in, parse, walk
+from simulations.falsify.grammar import FUNCTIONS, ConjectureError, names_in, parse
 from simulations.falsify.meaning import depends_on_the_whole_run, holds, number, violation
 
 NAMES = ("alpha", "gamma", "rho", "D")
@@ -69,7 +70,7 @@ class TestMeaning:
         expected = in_python(text, known)
         assume(abs(expected) < 1e100)
         with np.errstate(all="ignore"):
-            tree = parse(f"{text} == 0", NAMES).operands[0]
+            tree = parse(f"{text} == 0", NAMES).left
             found = number(tree, {name: Bounded.exact(x) for name, x in known.items()})
         assert float(found.value) == pytest.approx(expected, rel=1e-12, abs=1e-300)
         assert found.low <= expected <= found.high
@@ -90,7 +91,7 @@ class TestMeaning:
 
     def test_powers_bind_before_signs_and_to_the_right(self):
         for text, value in (("-2^2", -4), ("2^3^2", 512), ("2^-1", 0.5), ("2**3", 8), ("+3", 3)):
-            assert number(parse(f"{text} < 0", ()).operands[0], {}).value == value
+            assert number(parse(f"{text} < 0", ()).left, {}).value == value
 
     def test_over_time(self):
         known = {
@@ -120,16 +121,26 @@ class TestMeaning:
     def test_violations_are_margins(self):
         known = {"alpha": Bounded.exact(3.0), "rho": Bounded.exact(1.0)}
         for text, margin in {
-            "alpha <= 1": 2, "1 >= alpha": 2, "alpha == 5": 2, "alpha <= 1 and rho <= 0": 2,
-            "alpha <= 1 or rho <= 0": 1, "0 <= alpha <= 2": 1, "alpha != 4": -1,
-        }.items():  # fmt: skip
+            "alpha <= 1": 2,
+            "1 >= alpha": 2,
+            "alpha == 5": 2,
+            "alpha <= 1 and rho <= 0": 2,
+            "alpha <= 1 or rho <= 0": 1,
+            "0 <= alpha <= 2": 1,
+            "alpha != 4": -1,
+        }.items():
             assert violation(parse(text, known), known).value == margin, text
 
     def test_what_is_undefined_decides_nothing(self):
         known = {"rho": Bounded.exact(0.0), "alpha": Bounded.exact(-1.0)}
         with np.errstate(all="ignore"):
-            for text in ("1/rho > 0", "rho/rho == 1", "log(alpha) < 0", "sqrt(alpha) < 0",
-                         "alpha^0.5 < 0"):  # fmt: skip
+            for text in (
+                "1/rho > 0",
+                "rho/rho == 1",
+                "log(alpha) < 0",
+                "sqrt(alpha) < 0",
+                "alpha^0.5 < 0",
+            ):
                 found = violation(parse(text, known), known)
                 assert math.isnan(found.value), text
                 assert found.low <= 0.0, text
@@ -140,24 +151,36 @@ class TestMeaning:
             either = violation(parse("alpha < 0 or 1/rho > 0", known), known)
             assert either.high < 0.0
             assert either.value < 0.0
-            for text in ("alpha < 0 and 1/rho > 0", "alpha > 0 or 1/rho > 0", "1/rho > alpha < 0",
-                         "not (alpha < 0 and 1/rho > 0)", "max(alpha, 1/rho) < 0"):  # fmt: skip
+            for text in (
+                "alpha < 0 and 1/rho > 0",
+                "alpha > 0 or 1/rho > 0",
+                "1/rho > alpha < 0",
+                "not (alpha < 0 and 1/rho > 0)",
+                "max(alpha, 1/rho) < 0",
+            ):
                 assert math.isnan(violation(parse(text, known), known).value), text
                 assert not holds(parse(text, known), known), text
 
     def test_which_statements_are_about_the_whole_run(self):
         for text, whole in {
-            "gamma >= rho": False, "max(gamma, rho) > 0": False, "max(gamma) > 0": True,
-            "at_end(gamma) > 0": True, "eventually(gamma > 1)": True, "D < 3": True,
+            "gamma >= rho": False,
+            "max(gamma, rho) > 0": False,
+            "max(gamma) > 0": True,
+            "at_end(gamma) > 0": True,
+            "eventually(gamma > 1)": True,
+            "D < 3": True,
             "at_start(gamma) <= gamma": False,
-        }.items():  # fmt: skip
+        }.items():
             assert depends_on_the_whole_run(parse(text, NAMES), {"D"}) == whole, text
 
 
 OPERATIONS = {
-    "+": lambda x, y: x + y, "-": lambda x, y: x - y, "*": lambda x, y: x * y,
-    "/": lambda x, y: x / y, "^": lambda x, y: x**y,
-}  # fmt: skip
+    "+": lambda x, y: x + y,
+    "-": lambda x, y: x - y,
+    "*": lambda x, y: x * y,
+    "/": lambda x, y: x / y,
+    "^": lambda x, y: x**y,
+}
 intervals = st.tuples(st.floats(-10, 10), st.floats(0, 1), st.floats(-1, 1))
 
 
@@ -195,8 +218,25 @@ class TestBounds:
         true = min(max(value + radius * part, bounded.low), bounded.high)
         assume(true > 0.0 or function in ("abs", "exp"))
         with np.errstate(all="ignore"):
-            result = bounded.map(np.exp) if function == "exp" else getattr(bounded, function)()
+            result = getattr(bounded, function)()
         assert result.low <= getattr(math, function.replace("abs", "fabs"))(true) <= result.high
+
+    def test_of_what_underflows_and_overflows(self):
+        """Neither 0 nor infinity stands for a number that is not: nothing strict follows."""
+        least, most = Bounded.exact(1e-200), Bounded.exact(1e200)
+        with np.errstate(all="ignore"):
+            for tiny in (least * least, least / most, least ** Bounded.exact(2.0), (-most).exp()):
+                assert tiny.low <= 0.0 < tiny.high
+            for large in (
+                most * most,
+                most**most,
+                most.exp(),
+                Bounded.exact(1.7e308) + most * most,
+            ):
+                assert large.low < math.inf == large.high
+            known = {"alpha": least}
+            for text, violated in (("alpha*alpha > 0", False), ("0*alpha > 0", True)):
+                assert (violation(parse(text, known), known).low > 0.0) == violated, text
 
 
 class TestErrors:
@@ -228,6 +268,11 @@ class TestErrors:
             ("gamma ≥ rho", "'≥' has no meaning here: write >=", 6),
             ("gamma.__class__ > 0", "unknown name 'gamma.__class__'", 0),
             ("gamma > 'a'", '"\'" has no meaning here', 8),
+            ("gamma > not rho", "'not' is not expected here", 8),
+            ("(gamma, rho) > 1", "',' is allowed only between the arguments of a function", 0),
+            ("max(gamma,) > 1", "')' is not expected here: a value is", 10),
+            ("max(*gamma) > 1", "'*' is not expected here: a value is", 4),
+            ("1_000 > gamma", "'_000' is not expected here: an operator is", 1),
             ("gamma\n>= * rho", "'*' is not expected here: a value is", 9),
             ("(" * 60 + "gamma > 0" + ")" * 60, "more than 50 levels of nesting", 50),
             ("-" * 200 + "gamma > 0", "more than 50 levels of nesting", 50),
@@ -241,21 +286,35 @@ class TestErrors:
         assert shown == "  " + text.replace("\n", " ")
         assert caret == "  " + " " * at + "^"
 
+    def test_names_and_numbers_need_not_be_those_of_python(self):
+        tree = parse("lambda + class.x < 007", ("lambda", "class.x"))
+        known = {"lambda": Bounded.exact(2.0), "class.x": Bounded.exact(1.0)}
+        assert names_in(tree) == set(known)
+        assert violation(tree, known).value == -4.0
+
     def test_length_and_type(self):
         with pytest.raises(ValueError, match="longer than"):
             parse("gamma >= rho " * 200, NAMES)
         with pytest.raises(ValueError, match="it must be text"):
             parse(3, NAMES)
 
-    @given(st.text(max_size=30) | st.lists(st.sampled_from(
-        (*NAMES, "(", ")", "and", "not", "min", ",", "<", "^", "-", "1", "always", "?")
-    ), max_size=12).map(" ".join))  # fmt: skip
+    @given(
+        st.text(max_size=30)
+        | st.lists(
+            st.sampled_from(
+                (*NAMES, "(", ")", "and", "not", "min", ",", "<", "^", "-", "1", "always", "?")
+            ),
+            max_size=12,
+        ).map(" ".join)
+    )
     def test_any_text_is_read_or_refused(self, text):
         with contextlib.suppress(ConjectureError):
             tree = parse(text, NAMES)
-            assert kind(tree) == "statement"
+            statements = (ast.Compare, ast.BoolOp, ast.UnaryOp, ast.Call)
+            assert isinstance(tree, statements)
             assert names_in(tree) <= set(NAMES)
-            assert all(0 <= node.at < len(text) for node in walk(tree))
+            nodes = [node for node in ast.walk(tree) if isinstance(node, ast.expr)]
+            assert all(0 <= node.col_offset < len(text) for node in nodes)
 
     def test_functions_are_documented_in_the_help(self):
         from simulations.commands.falsify import EPILOG

@@ -94,7 +94,7 @@ def test_inside_one_long_kernel(tmp_path):
 @pytest.mark.slow
 @pytest.mark.skipif(not os.path.isdir("/proc"), reason="processes are looked for in /proc")
 @pytest.mark.parametrize(
-    ("sign", "delay"), [("*.json", 0.0), ("*.json", 0.3), ("*.json", 1.5), ("blocks/*.nc", 0.0)]
+    ("sign", "delay"), [("*.json", 0.0), ("*.json", 0.3), ("*.json", 1.5), ("blocks/*.json", 0.0)]
 )
 def test_in_the_first_seconds_of_a_sweep(tmp_path, sign, delay):
     """While it compiles, starts its workers, or computes: one sentence, and no process is left."""
@@ -140,7 +140,7 @@ def test_as_the_compilation_has_just_ended(monkeypatch):
 
 
 def press_inside(threads):
-    with interrupts.answered():
+    with interrupts.interruptible():
         assert threading.active_count() == threads
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(5)
@@ -156,7 +156,7 @@ class Closing:
 
 
 def press_inside_a_finalizer():
-    with interrupts.answered():
+    with interrupts.interruptible():
         closing = Closing()
         del closing
         time.sleep(5)
@@ -192,7 +192,7 @@ def test_a_handler_of_somebody_else_stays():
     """In a library call, a thread, or where Ctrl-C is ignored, nothing is changed."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        with interrupts.answered():
+        with interrupts.interruptible():
             assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, before)

@@ -20,9 +20,15 @@ ROOT = Path(dynamics.__file__).parents[1]
 def patchdyn(*arguments, folder=None, **options):
     environment = {**os.environ, "PYTHONPATH": str(folder or ROOT), **options.pop("env", {})}
     return subprocess.run(
-        [*CLI, *map(str, arguments)], env=environment, text=True, check=False, timeout=600,
-        stderr=subprocess.PIPE, cwd=folder, **{"stdout": subprocess.PIPE, **options},
-    )  # fmt: skip
+        [*CLI, *map(str, arguments)],
+        env=environment,
+        text=True,
+        check=False,
+        timeout=600,
+        stderr=subprocess.PIPE,
+        cwd=folder,
+        **{"stdout": subprocess.PIPE, **options},
+    )
 
 
 @pytest.fixture(scope="module")
@@ -36,10 +42,12 @@ def read_only(tmp_path_factory):
         (folder / "__pycache__").write_text("a file, so that root cannot write here either")
     nowhere = str(copy / "dynamics" / "__pycache__" / "home")
     return copy, {
-        "HOME": nowhere, "XDG_CACHE_HOME": nowhere, "NUMBA_CACHE_DIR": "",
+        "HOME": nowhere,
+        "XDG_CACHE_HOME": nowhere,
+        "NUMBA_CACHE_DIR": "",
         "PYTHONDONTWRITEBYTECODE": "1",
         "NUMBA_OPT": "0",  # where code is kept is asked, not how fast it runs
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.skipif(os.name != "posix", reason="homes are set by HOME")
@@ -49,11 +57,12 @@ def read_only(tmp_path_factory):
         (["--D", "8", "--C", "3"], "C = 3 is not allowed"),
         # the system with the least to compile
         pytest.param(
-            ["--system", "masked", "--P", "64", "--solver", "gd", "--steps", "2"], "",
+            ["--system", "masked", "--P", "64", "--solver", "gd", "--steps", "2"],
+            "",
             marks=pytest.mark.slow,
         ),
     ],
-)  # fmt: skip
+)
 def test_no_place_for_compiled_code_is_said_once(read_only, arguments, refusal):
     folder, environment = read_only
     done = patchdyn("run", *arguments, folder=folder, env=environment)
@@ -107,9 +116,18 @@ def test_disk_full_below_hdf5(tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
 
     done = patchdyn(
-        "run", "--D", "8", "--C", "2", "--horizon", "1", "--out", tmp_path / "x.nc",
-        preexec_fn=limit, env={"NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR", "")},
-    )  # fmt: skip
+        "run",
+        "--D",
+        "8",
+        "--C",
+        "2",
+        "--horizon",
+        "1",
+        "--out",
+        tmp_path / "x.nc",
+        preexec_fn=limit,
+        env={"NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR", "")},
+    )
     assert done.returncode == 1
     said = [line for line in done.stderr.splitlines() if ": note: " not in line]
     assert len(said) == 1

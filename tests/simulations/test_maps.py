@@ -12,11 +12,11 @@ from matplotlib.figure import Figure
 from simulations import maps, theories
 from simulations.cli import build_parser, main
 from simulations.figures import regime_map
-from simulations.files.store import write_sealed_dataset
+from simulations.files.store import write_record
 from simulations.positional import maps as positional_maps
 from simulations.sweep.cells import nothing
 from simulations.sweep.config import parse, read
-from simulations.sweep.store import labelled
+from simulations.sweep.store import labelled, write_result
 from tests.closeness import close
 
 FLOW = """\
@@ -55,7 +55,7 @@ def made_up(folder, text, rows):
         full.append(
             nothing(theories.load("positional"), "invalid", "C = 3 is not") if invalid else one
         )
-    write_sealed_dataset(folder / "sweep.nc", labelled(config, full, {"code": "0"}))
+    write_result(folder, labelled(config, full, {"code": "0"}))
     return folder
 
 
@@ -191,16 +191,17 @@ class TestFolder:
     def test_no_sweep_an_unfinished_and_a_damaged_one(self, tmp_path, capsys):
         assert main(["map", str(tmp_path)]) == 2
         assert "holds no sweep" in capsys.readouterr().err
-        (tmp_path / "sweep.json").write_text("{}")
+        write_record(tmp_path / "sweep.json", {})
         assert main(["map", str(tmp_path)]) == 2
         assert "is not finished: the same `patchdyn sweep` finishes it" in capsys.readouterr().err
+        write_result(tmp_path, labelled(parse(FLOW), [row()] * 12, {}))
         (tmp_path / "sweep.nc").write_bytes(b"garbage")
         assert main(["map", str(tmp_path)]) == 2
         assert "cannot read" in capsys.readouterr().err
 
     def test_list_is_pointed_at_by_cell(self, tmp_path, capsys):
         config = parse("[[list]]\nC = 2\n[[list]]\nC = 4\n")
-        write_sealed_dataset(tmp_path / "sweep.nc", labelled(config, [row(), row(T1=5.0)], {}))
+        write_result(tmp_path, labelled(config, [row(), row(T1=5.0)], {}))
         assert main(["map", str(tmp_path), "--at", "cell=1"]) == 0
         assert "--C 4" in capsys.readouterr().out
         assert main(["map", str(tmp_path)]) == 2

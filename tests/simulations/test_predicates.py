@@ -77,18 +77,24 @@ def verdict_5_2(**changes: Any) -> Verdict:
     return theorem_5_2.judge([good._replace(**changes)])[0]
 
 
-def verdict_4_3(**changes: Any) -> Verdict:
+def verdict_4_3(rise: tuple[str, float] = ("least", 0.0), **changes: Any) -> Verdict:
+    """Judge factors of which one changes like a power of d."""
+    name, power = rise
     factors = [
         lemma_4_3.Factor(d, 4.0, 0.5, 1.0, 0.1, 0.01)._replace(**changes) for d in (64, 256, 1024)
+    ]
+    factors = [
+        one._replace(**{name: getattr(one, name) * (one.d / 64) ** power}) for one in factors
     ]
     return lemma_4_3.judge(True, factors, {})[0]
 
 
-def verdict_4_2(**outside: Any) -> Verdict:
+def verdict_4_2(within: bool = False, **changes: Any) -> Verdict:
+    """Judge a setting that misses its control, and one that is changed."""
     good = theorem_4_2.Ending(
         5, True, 5, 5, (30.0,) * 5, (math.inf,) * 5, 600, 1.0, 0.005, 0.1, 1.5, 0.006, 0.1, 0.1
     )
-    other = good._replace(within=False, **outside)
+    other = good._replace(within=within, **changes)
     return theorem_4_2.judge([("a", good), ("b", other)], True, (0.7, 0.5, 0.9))[0]
 
 
@@ -115,6 +121,8 @@ def verdict_masked(*times: float) -> str:
         (lambda: verdict_4_1(), HOLDS),
         (lambda: verdict_4_1(disagreement=(1e-4, 1e-5, 1e-5)), FINDING),
         (lambda: verdict_4_1(risk=(1e-4, 1e-5, 1e-5)), FINDING),
+        (lambda: verdict_4_1(risk=(2e-3, 1e-5, 1e-6)), HOLDS),  # d^2 is not enough, d^3 is
+        (lambda: verdict_4_1(risk=(2e-3, 1.1e-3, 1e-6)), FINDING),
         (lambda: verdict_4_1_larger(), HOLDS),
         (lambda: verdict_4_1_larger(disagreement=1.1e-7), FINDING),
         (lambda: verdict_4_1_larger(risk=1.1e-7), FINDING),
@@ -129,13 +137,20 @@ def verdict_masked(*times: float) -> str:
         (lambda: verdict_5_2(least=70, samples=at(40.0, 60.0)), FAILS),
         (lambda: verdict_4_3(), HOLDS),
         (lambda: verdict_4_3(least=0.5 / math.log(64) ** 2), FINDING),
+        (lambda: verdict_4_3(rise=("greatest", 0.3)), HOLDS),  # (log d)^2 rises like d^0.37
+        (lambda: verdict_4_3(rise=("greatest", 0.4)), FINDING),
+        (lambda: verdict_4_3(rise=("least", -0.4)), FINDING),
+        (lambda: verdict_4_3(rise=("rho_constant", 0.4)), FINDING),
         (lambda: verdict_4_3(least=-1.0), FAILS),
         (lambda: verdict_4_3(rho_share=1.0), FAILS),
         (lambda: verdict_4_2(), FINDING),
         (lambda: verdict_4_2(once=0), FINDING),
         (lambda: verdict_4_2(disagreement=1.0), FINDING),
+        (lambda: verdict_4_2(within=True, once=3), FINDING),
+        (lambda: verdict_4_2(within=True, once=2), FAILS),
         (lambda: gamma_ge_rho.judge({}, {}, [])[0], FINDING),
         (lambda: verdict_1b((1.0,) * 5), HOLDS),
+        (lambda: verdict_1b((1.0, 1.0, 1.0, 0.75, 0.9)), FINDING),  # .93, less in some runs
         (lambda: verdict_1b((0.3, 0.6, 0.5, 0.4, 0.6)), FINDING),
         (lambda: verdict_1b((0.3, 0.4, 0.3, 0.4, 0.35)), FAILS),
         (lambda: verdict_partial(at(0.01, 0.02), at(0.03, 0.04)), HOLDS),

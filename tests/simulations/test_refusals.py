@@ -24,10 +24,19 @@ def test_a_bound_that_is_not_finite_is_unknown():
     theory = load("shallow")
     values = dict.fromkeys([quantity.name for quantity in theory.observables])
     summary = {
-        "constants": {}, "stats": {}, "reason": "", "solver": "", "time": 0.0, "status": "",
-        "message": "", "method": "", "outcomes": None, "violations": None,
-        "initial": values, "final": values,
-    }  # fmt: skip
+        "constants": {},
+        "stats": {},
+        "reason": "",
+        "solver": "",
+        "time": 0.0,
+        "status": "",
+        "message": "",
+        "method": "",
+        "outcomes": None,
+        "violations": None,
+        "initial": values,
+        "final": values,
+    }
     assert "+- unknown" in as_text(theory, summary)
 
 
@@ -49,8 +58,11 @@ def test_closed_output_is_no_traceback(arguments, code, closed):
     words = " ".join(arguments)
     done = subprocess.run(
         ["sh", "-c", f"exec {sys.executable} -m simulations.cli {words} {closing}"],
-        capture_output=True, text=True, timeout=600, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
     assert done.returncode == code
     assert "Traceback" not in done.stderr
     assert bool(done.stdout) == (code == 0 and 1 not in closed)

@@ -1,6 +1,7 @@
 import enum
 import errno
 import json
+import math
 import os
 
 import numpy as np
@@ -65,14 +66,60 @@ class TestDataset:
         with xarray.open_dataset(tmp_path / "a.nc", engine="h5netcdf") as back:
             xarray.testing.assert_identical(back.load(), data)
 
-    def test_full_disk_as_hdf5_tells_it(self, tmp_path, monkeypatch):
-        def full(*_, **__):
-            raise RuntimeError("Can't decrement id ref count (No space left on device)")
+    def test_every_flipped_bit_is_noticed_before_the_file_is_parsed(self, tmp_path, monkeypatch):
+        path = tmp_path / "a.nc"
+        digest = store.write_dataset(path, xarray.Dataset({"y": ("x", np.arange(5.0))}))
+        assert store.read_dataset(path, digest).y.values.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
+        content = path.read_bytes()
 
-        monkeypatch.setattr(xarray.Dataset, "to_netcdf", full)
-        with pytest.raises(store.StoreError, match="No space left"):
-            store.write_dataset(tmp_path / "a.nc", xarray.Dataset())
-        assert os.listdir(tmp_path) == []
+        def parsed(*_, **__):
+            raise AssertionError("a damaged file was parsed")
+
+        monkeypatch.setattr(xarray, "open_dataset", parsed)
+        for position in np.linspace(0, len(content) - 1, 97).astype(int):
+            damaged = bytearray(content)
+            damaged[position] ^= 1 << int(position) % 8
+            path.write_bytes(damaged)
+            with pytest.raises(store.StoreError, match="does not match its digest"):
+                store.read_dataset(path, digest)
+        path.unlink()
+        with pytest.raises(store.StoreError, match="does not match its digest"):
+            store.read_dataset(path, digest)
+
+
+RECORD = {"claim": "one", "value": [0.1, 1e300, None], "text": "\u0393 and more", "n": {"D": 8}}
+
+
+class TestRecord:
+    def test_round_trip(self, tmp_path):
+        path = tmp_path / "a.json"
+        assert store.read_record(path) is None
+        store.write_record(path, RECORD | {"value": (np.float64(0.1), 1e300, math.nan)})
+        assert store.read_record(path) == RECORD
+
+    def test_every_changed_byte_is_noticed(self, tmp_path):
+        path, noticed = tmp_path / "a.json", 0
+        store.write_record(path, RECORD)
+        content = path.read_bytes()
+        for position in range(len(content)):
+            damaged = bytearray(content)
+            damaged[position] ^= 1 << position % 8
+            path.write_bytes(damaged)
+            try:
+                assert store.read_record(path) == RECORD  # such as another white space
+            except store.StoreError:
+                noticed += 1
+        assert noticed > 0.7 * len(content)
+
+    @pytest.mark.parametrize("content", [b"", b"[]", b"{}", b"7", b'{"claim": "one"}', b"[" * 9999])
+    def test_other_json_is_no_record(self, tmp_path, content):
+        (tmp_path / "a.json").write_bytes(content)
+        with pytest.raises(store.StoreError, match="cannot read"):
+            store.read_record(tmp_path / "a.json")
+
+    def test_a_folder_is_reported(self, tmp_path):
+        with pytest.raises(store.StoreError, match=r"cannot read .*: Is a directory"):
+            store.read_record(tmp_path)
 
 
 class TestPlain:

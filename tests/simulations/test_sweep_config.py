@@ -80,13 +80,13 @@ ERRORS = [
     ('[grid]\nnu = { from = 1, to = 2, number = 3, scale = "cubic" }\n', "scale = 'cubic'"),
     ("[grid]\nnu = { from = 2, to = 2, number = 3 }\n", "from and to are both 2"),
     ("[grid]\nD = { from = 8, to = 11, number = 3 }\n", "line 2, grid.D: D = 9.5 is not allowed"),
-    ('list = 3\n', "line 1, list: cells are given as tables"),
+    ("list = 3\n", "line 1, list: cells are given as tables"),
     ("[[list]]\nC = 2\n[[list]]\nCC = 2\n", "line 4, list.CC: CC is not a parameter"),
     ("[fixed]\nC = 2\n[[list]]\nnu = 2\n[[list]]\nC = 2\n", "line 6, list.C: C is given in"),
     ("[fixed]\nD = 8\n[grid]\nC = [3, 5]\n", "line 4, grid.C: no cell can be run: C = 3"),
     ("[fixed]\nq = 0.1\nqD = 2\n[grid]\nnu = [1]\n", "line 2, fixed.q: no cell can be run"),
     ("[grid]\nnu = { from = 1, to = 2, number = 1000000 }\nbeta = [1, 2]\n", "too many"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("text", "sentence"), ERRORS)

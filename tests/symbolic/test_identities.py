@@ -30,6 +30,7 @@ def table(name: str) -> dict[str, sp.Expr]:
     return TABLES[name]()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TABLES)
 def test_every_identity_is_a_statement(name: str) -> None:
     """No entry is zero by construction except where SymPy cancels it at once; most must not be."""

@@ -112,8 +112,11 @@ def test_an_altered_derivative_of_a_weight_fails(
     assert fails(right, attention.identities())
 
 
-KERNELS = {f"{kernel.name} {index}": (kernel, index)
-           for kernel in kernels.kernels() for index in range(len(kernel.results))}  # fmt: skip
+KERNELS = {
+    f"{kernel.name} {index}": (kernel, index)
+    for kernel in kernels.kernels()
+    for index in range(len(kernel.results))
+}
 
 
 def _altered(kernel: kernels.Kernel, index: int, how: str) -> kernels.Kernel:
@@ -143,8 +146,11 @@ def test_an_altered_kernel_fails_against_the_model_too() -> None:
     assert fails({}, {"model": kernels._model_identity(wrong, 0)})
 
 
-MASKED = [(number, index) for number, kernel in enumerate(masked.kernels())
-          for index in range(len(kernel.results))]  # fmt: skip
+MASKED = [
+    (number, index)
+    for number, kernel in enumerate(masked.kernels())
+    for index in range(len(kernel.results))
+]
 
 
 @cache

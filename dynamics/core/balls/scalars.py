@@ -89,6 +89,8 @@ def logistic_ball(m, r):
     if spread < 0.25:
         narrow = spread
     return (
-        sigmoid, (wide + 2.0 * EXP_ERROR * sigmoid) * INFLATE + TINY,
-        slope, (narrow + 4.0 * EXP_ERROR * slope) * INFLATE + TINY,
-    )  # fmt: skip
+        sigmoid,
+        (wide + 2.0 * EXP_ERROR * sigmoid) * INFLATE + TINY,
+        slope,
+        (narrow + 4.0 * EXP_ERROR * slope) * INFLATE + TINY,
+    )

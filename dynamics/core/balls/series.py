@@ -39,10 +39,8 @@ def add_product(a, ra, b, rb, out, rout, share):
         product = a[lane] * b[lane]
         out[lane] += product
         rout[lane] += (
-            abs(a[lane]) * rb[lane]
-            + ra[lane] * (abs(b[lane]) + rb[lane])
-            + share * abs(product)
-        )  # fmt: skip
+            abs(a[lane]) * rb[lane] + ra[lane] * (abs(b[lane]) + rb[lane]) + share * abs(product)
+        )
 
 
 @kernel
@@ -165,8 +163,12 @@ class Series:
     rad: np.ndarray
 
     def __post_init__(self) -> None:
-        require(len(self.mid) - 1 <= LARGEST_ORDER, "order", len(self.mid) - 1,
-                f"at most {LARGEST_ORDER}")  # fmt: skip
+        require(
+            len(self.mid) - 1 <= LARGEST_ORDER,
+            "order",
+            len(self.mid) - 1,
+            f"at most {LARGEST_ORDER}",
+        )
 
     @classmethod
     def exact(cls, coefficients: np.ndarray) -> Series:

@@ -59,9 +59,7 @@ def compare(
             d + sum((m * exact(x) for m, x in zip(row, bar)), arb(0))
             for d, row in zip(defect, beside)
         ]
-        after = [
-            above(whole * x + part * b) for (whole, part), x, b in zip(factors, v, drive)
-        ]  # fmt: skip
+        after = [above(whole * x + part * b) for (whole, part), x, b in zip(factors, v, drive)]
         return Compared(bar, [max(x, y) for x, y in zip(start, after)], after)
 
     bar = [1.01 * x + 1e-250 for x in start]

@@ -15,12 +15,11 @@ scores) and ``v = alpha w*``: :math:`F = C\sum_u\mathrm{act}(\kappa\alpha n_u/C)
 import numpy as np
 from numpy.typing import NDArray
 
-from dynamics.core.checks import require
+from dynamics.core.checks import integer, require
 from dynamics.positional.baselines.linear_models import LinearError
 from dynamics.positional.baselines.set_sums import Law, joint_law
 from dynamics.positional.problem import Problem
 from dynamics.positional.random_sets import law_of_set
-from dynamics.positional.samples.data import count
 
 _ROUNDING = 1e-13
 
@@ -77,7 +76,7 @@ def changed_order(problem: Problem, kept: int, rng: np.random.Generator) -> NDAr
         Unless ``kept`` is L or from 0 to L - C.
     """
     L, C = problem.L, problem.C
-    kept = count("kept", kept, 0)
+    kept = integer("kept", kept, 0)
     require(kept == L or kept <= L - C, "kept", kept, f"L = {L}, or at most L - C = {L - C}")
     places, sources = rng.permutation(L), rng.permutation(L)
     own = rng.permuted(np.arange(problem.D).reshape(L, C), axis=1)

@@ -253,10 +253,13 @@ def best_gram_margin(
     """
     D, C, L = problem.D, problem.C, problem.L
     owner = np.arange(D) // C
-    triples = np.array([
-        (i, j, k) for i, j, k in itertools.product(range(D), repeat=3)
-        if owner[j] == (owner[i] + 1) % L and owner[k] == owner[i] and (diagonal or k != i)
-    ])  # fmt: skip
+    triples = np.array(
+        [
+            (i, j, k)
+            for i, j, k in itertools.product(range(D), repeat=3)
+            if owner[j] == (owner[i] + 1) % L and owner[k] == owner[i] and (diagonal or k != i)
+        ]
+    )
     i, j, k = triples.T
     rows = np.arange(len(triples))
 

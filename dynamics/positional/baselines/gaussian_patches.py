@@ -254,9 +254,15 @@ def train(
             now = rate * 0.5 * (1.0 + math.cos(math.pi * step / steps))
             parameters, kept = moved(parameters, gradient, kept, step, now)
     return Result(
-        task, student, filters, start, parameters, moments, np.array(errors),
+        task,
+        student,
+        filters,
+        start,
+        parameters,
+        moments,
+        np.array(errors),
         float(np.mean(linear * y_test <= 0.0)),
-    )  # fmt: skip
+    )
 
 
 def association(gram: Any, C: int) -> tuple[float, float]:

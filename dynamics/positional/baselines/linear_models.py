@@ -161,8 +161,10 @@ def _integers(problem: Problem, weights: ArrayLike) -> NDArray[np.int64]:
     whole = given.astype(np.int64)
     require(
         bool(np.all(whole == given) and whole.min() >= 0 and whole.any()),
-        "weights", given.tolist(), "integers, at least 0 and not all 0",
-    )  # fmt: skip
+        "weights",
+        given.tolist(),
+        "integers, at least 0 and not all 0",
+    )
     return whole
 
 

@@ -29,10 +29,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from dynamics.core.checks import require
+from dynamics.core.checks import integer, require
 from dynamics.positional.problem import Problem
 from dynamics.positional.random_sets import sum_of_signs
-from dynamics.positional.samples.data import count
 
 Array = NDArray[np.float64]
 
@@ -65,7 +64,7 @@ def bayes_error(problem: Problem, known: int) -> BayesError:
         Unless ``0 <= known <= L``, or if T does not fit into an integer.
     """
     L, C = problem.L, problem.C
-    known = count("known", known, 0)
+    known = integer("known", known, 0)
     require(known <= L, "known", known, f"at most L = {L}")
     wrong = ties = 0.0
     if known:
@@ -95,10 +94,13 @@ def _signs(
     rest = free - plus - minus
     with np.errstate(invalid="ignore", divide="ignore"):
         log = (
-            special.gammaln(free + 1.0) - special.gammaln(plus + 1.0) - special.gammaln(minus + 1.0)
+            special.gammaln(free + 1.0)
+            - special.gammaln(plus + 1.0)
+            - special.gammaln(minus + 1.0)
             - special.gammaln(np.maximum(rest, 0) + 1.0)
-            + special.xlogy(plus + minus, half) + special.xlogy(np.maximum(rest, 0), 1.0 - 2 * half)
-        )  # fmt: skip
+            + special.xlogy(plus + minus, half)
+            + special.xlogy(np.maximum(rest, 0), 1.0 - 2 * half)
+        )
     law = np.where(rest >= 0, np.exp(log), 0.0)
     subsets = np.array([math.comb(k, C) for k in range(int(n[-1]) + given + 1)], dtype=np.int64)
     excess = (L - known) * (subsets[plus + given] - subsets[minus])
@@ -133,7 +135,7 @@ def coupon_collector(L: int) -> float:
 
 def least_error(problem: Problem, N: int) -> float:
     """Return a lower bound of the mean error of any learner from N samples (see above)."""
-    return float(met_sets(problem.L, count("N", N, 0)) @ _errors(problem))
+    return float(met_sets(problem.L, integer("N", N, 0)) @ _errors(problem))
 
 
 def least_samples(problem: Problem, threshold: float) -> int:
@@ -146,9 +148,11 @@ def least_samples(problem: Problem, threshold: float) -> int:
     """
     errors = _errors(problem)
     require(
-        threshold > errors[-1], "threshold", threshold,
+        threshold > errors[-1],
+        "threshold",
+        threshold,
         f"above {errors[-1]:.3g}, the error with all sets known",
-    )  # fmt: skip
+    )
     law, N = np.eye(1, problem.L + 1)[0], 0
     while law @ errors > threshold:
         law, N = _draw(law), N + 1

@@ -10,17 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynamics.core.checks import finite, require
+from dynamics.core.arrays import real_array, unit_vector
+from dynamics.core.checks import finite, integer, require
 from dynamics.core.errors import ParameterError
 from dynamics.positional.oracle.expectation import (
     MAX_PATTERNS,
     Array,
     FullPopulation,
     FullValue,
-    checked_partition,
-    real_array,
-    unit_vector,
 )
+from dynamics.positional.partition import checked_partition
 from dynamics.positional.problem import Problem, State
 
 __all__ = [
@@ -202,9 +201,8 @@ def gradient_descent(
     """
     learning_rate = finite("learning_rate", learning_rate)
     require(learning_rate > 0.0, "learning_rate", learning_rate, "greater than 0")
-    for name, count in (("steps", steps), ("record_every", record_every)):
-        whole = isinstance(count, (int, np.integer)) and not isinstance(count, bool)
-        require(whole and count >= 1, name, count, "an integer, at least 1")
+    steps = integer("steps", steps, 1)
+    record_every = integer("record_every", record_every, 1)
     population = FullPopulation(problem, w_star, partition, train_diagonal=train_diagonal)
     A = real_array("A", A, (problem.D, problem.D))
     v = real_array("v", v, (problem.dimension,))

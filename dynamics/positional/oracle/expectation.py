@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynamics.core.checks import require
+from dynamics.core.arrays import real_array, unit_vector
 from dynamics.core.errors import ParameterError
+from dynamics.positional.partition import checked_partition
 from dynamics.positional.problem import Problem
 
 Array = NDArray[np.float64]
@@ -320,36 +321,3 @@ def require_enumerable(problem: Problem) -> None:
             f"D = {problem.D}, C = {problem.C} is not allowed: the full-matrix oracle enumerates "
             f"L 3^(D-C) = {problem.L} * 3^{free} patterns, which must be at most {MAX_PATTERNS}"
         )
-
-
-def real_array(name: str, value: ArrayLike, shape: tuple[int, ...]) -> Array:
-    """Return ``value`` as a float array of the given shape with finite entries."""
-    try:
-        if np.iscomplexobj(value):
-            raise TypeError
-        array = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
-        raise ParameterError(f"{name} must be an array of real numbers of shape {shape}") from None
-    require(array.shape == shape, f"{name}.shape", array.shape, f"{shape}")
-    require(bool(np.all(np.isfinite(array))), name, "(some entry NaN or infinite)", "finite")
-    return array
-
-
-def unit_vector(name: str, value: ArrayLike, dimension: int) -> Array:
-    """Return ``value`` (d,) as a unit vector, its norm checked to 1e-12 and then set to 1."""
-    vector = real_array(name, value, (dimension,))
-    norm = float(np.linalg.norm(vector))
-    require(abs(norm - 1.0) <= 1e-12, f"|{name}|", norm, "1 within 1e-12")
-    return np.asarray(vector / norm)
-
-
-def checked_partition(problem: Problem, partition: Any = None) -> NDArray[np.intp]:
-    """Return the sets as (L, C) patch indices; ``None`` means contiguous blocks."""
-    D, shape = problem.D, (problem.L, problem.C)
-    if partition is None:
-        return np.arange(D).reshape(shape)
-    indices = real_array("partition", partition, shape)
-    complete = np.array_equal(np.sort(indices, axis=None), np.arange(D))
-    found = np.asarray(partition).tolist() if D <= 16 else "(not a partition)"
-    require(complete, "partition", found, f"each of 0 to {D - 1} exactly once")
-    return indices.astype(np.intp)

@@ -6,9 +6,9 @@ import numpy as np
 
 from dynamics.core.checks import scale
 from dynamics.core.errors import ToleranceError
-from dynamics.positional.population.ladder import (
+from dynamics.positional.population.levels import (
     LARGEST_K,
-    Ladder,
+    Levels,
     learned_alpha,
     mass_beyond,
     ratio,
@@ -29,7 +29,7 @@ from dynamics.positional.problem import Problem, State
 
 SECONDS_PER_STATE = 1.5e-8  # of one gradient, on one thread
 _KEPT = 0.4  # share of the multisets up to K whose weight is not negligible
-_COARSE = 6  # rung that tells how small a gradient is, where accuracy is relative to it
+_COARSE = 6  # level that tells how small a gradient is, where accuracy is relative to it
 _LARGE = 1e-3  # of the tolerance at the references: finer tables are relative to large gradients
 _ENTRIES = ("the loss", "d/d alpha", "d/d gamma", "d/d rho")
 
@@ -37,8 +37,8 @@ _ENTRIES = ("the loss", "d/d alpha", "d/d gamma", "d/d rho")
 class Enumeration:
     """All images with at most K features outside the signal set, less those of negligible weight.
 
-    K and the weight follow the tolerance and the state: :meth:`table` returns a rung of a ladder
-    that the problem fixes (:mod:`dynamics.positional.population.ladder`). What is evaluated at a
+    K and the weight follow the tolerance and the state: :meth:`table` returns a refinement level
+    that the problem fixes (:mod:`dynamics.positional.population.levels`). What is evaluated at a
     state depends on that state alone. Cost does not depend on D. With ``relative`` the tolerance
     is relative to the loss and to each entry of the gradient, however small.
 
@@ -66,10 +66,10 @@ class Enumeration:
                 f"enumeration is out of reach: a set of C = {problem.C} patches has "
                 f"{(problem.C + 1) * (problem.C + 2) / 2:.2g} types; C may be at most {LARGEST_SET}"
             )
-        self._ladder = Ladder(problem, memory_budget)
-        shares = ratio(self._ladder.total, np.full(4, _LARGE * tolerance)).max()
+        self._levels = Levels(problem, memory_budget)
+        shares = ratio(self._levels.total, np.full(4, _LARGE * tolerance)).max()
         steps = max(0, math.ceil(math.log(shares, 4.0))) if 0.0 < shares < math.inf else 0
-        last = self._ladder.top - (not self._ladder.is_complete)  # the very last is for refusals
+        last = self._levels.top - (not self._levels.is_complete)  # the very last is for refusals
         self._large = min(steps, max(0, last))
         self._last: Table | None = None  # looked at first: whether it is the one is its to say
         self._refuse_start()
@@ -80,13 +80,13 @@ class Enumeration:
         Loss and gradient are at most what bounds them over all images.
         """
         state = self.problem.initial_state
-        target = self._target(bounds_at(self._ladder.groups, self._ladder.constants, *state))
+        target = self._target(bounds_at(self._levels.groups, self._levels.constants, *state))
         if not self._is_held(state, target):
             raise self._too_large(state, target)
 
     def surely_reaches(self, state: State) -> bool:
         """Tell whether tables reach a state however little images with features add to it."""
-        bare = group_bounds(self._ladder.groups, self._ladder.constants, *map(float, state))[0]
+        bare = group_bounds(self._levels.groups, self._levels.constants, *map(float, state))[0]
         return self._is_held(state, self._target(bare))
 
     def _target(self, sizes: np.ndarray) -> np.ndarray:
@@ -97,9 +97,9 @@ class Enumeration:
 
     def _is_held(self, state: State, target: np.ndarray) -> bool:
         """Tell whether little enough lies beyond what the memory budget holds."""
-        beyond = mass_beyond(self._ladder.groups, self.problem, state)
+        beyond = mass_beyond(self._levels.groups, self.problem, state)
         enough = ratio(beyond, target).max(axis=1) <= 1.0
-        return bool(enough[: self._ladder.affordable + 1].any())
+        return bool(enough[: self._levels.affordable + 1].any())
 
     def table(self, state: State) -> Table:
         """Return the table for the gradient at a state: a function of the state alone.
@@ -126,17 +126,17 @@ class Enumeration:
             if found is not None:
                 return found
         table, gradient = self._found(state)
-        plain = not self.relative and table.rung < self._large
+        plain = not self.relative and table.level < self._large
         self._last = table if plain else None
         return table.gradient(state)[0] if gradient is None else gradient
 
     def _found(self, state: State) -> tuple[Table, State | None]:
         """Return the table for a state, and the gradient where that had to be looked at."""
-        rung = self._start(state)
-        if not self.relative and rung < self._large:
-            return self._table(rung), None
+        level = self._start(state)
+        if not self.relative and level < self._large:
+            return self._table(level), None
         while True:
-            table = self._table(rung)
+            table = self._table(level)
             gradient, _ = table.gradient(state)
             truncation, found = table.truncation(state), np.array([math.inf, *gradient])
             if self.relative:
@@ -149,34 +149,34 @@ class Enumeration:
             if np.all(truncation <= target):
                 return table, gradient
             aim = self._reliable(target, found, truncation) if self.relative else target
-            rung = self._above(rung, state, aim)
+            level = self._above(level, state, aim)
 
     def _start(self, state: State) -> int:
-        """Return the rung to begin with at a state."""
+        """Return the level to begin with at a state."""
         if self.relative:
-            return min(_COARSE, self._ladder.top)
-        rung = self._ladder.first(state, np.full(4, self.tolerance), most=self._large)
-        return self._large if rung is None else rung
+            return min(_COARSE, self._levels.top)
+        level = self._levels.first(state, np.full(4, self.tolerance), most=self._large)
+        return self._large if level is None else level
 
-    def _above(self, rung: int, state: State, target: np.ndarray) -> int:
-        """Return the first higher rung that neglects less than ``target`` (4,), or refuse."""
-        higher = self._ladder.first(state, target, above=rung)
+    def _above(self, level: int, state: State, target: np.ndarray) -> int:
+        """Return the first higher level that neglects less than ``target`` (4,), or refuse."""
+        higher = self._levels.first(state, target, above=level)
         if higher is None:
             raise self._too_large(state, target)
         return higher
 
-    def _table(self, rung: int) -> Table:
-        """Return a rung as a table for this tolerance."""
-        ladder = self._ladder
-        states, neglected = ladder.states(rung), ladder.neglected(rung)
+    def _table(self, level: int) -> Table:
+        """Return a level as a table for this tolerance."""
+        levels = self._levels
+        states, neglected = levels.states(level), levels.neglected(level)
         plan: StatePlan | RelativePlan
         if self.relative:
-            plan = RelativePlan(states, neglected, ladder.constants, self.tolerance)
+            plan = RelativePlan(states, neglected, levels.constants, self.tolerance)
         else:
-            lower = ladder.neglected(min(rung, self._large) - 1)
-            scaled = rung >= self._large
-            plan = StatePlan(states, neglected, lower, ladder.constants, self.tolerance, scaled)
-        return Table(self.problem, rung, ladder.K(rung), plan, ladder.weight_error(rung))
+            lower = levels.neglected(min(level, self._large) - 1)
+            scaled = level >= self._large
+            plan = StatePlan(states, neglected, lower, levels.constants, self.tolerance, scaled)
+        return Table(self.problem, level, levels.K(level), plan, levels.weight_error(level))
 
     def _reachable(self, state: State, target: np.ndarray) -> np.ndarray:
         """Return the targets without those of the entries that are exactly 0."""
@@ -205,9 +205,9 @@ class Enumeration:
 
     def _evaluated(self, state: State, entries: int) -> Value:
         """Return the value, its first ``entries`` of (loss, alpha, gamma, rho) within tolerance."""
-        rung = self._start(state)
+        level = self._start(state)
         while True:
-            table = self._table(rung)
+            table = self._table(level)
             terms = table.terms(state)
             target = self.tolerance * np.abs(terms.found)
             if not self.relative:
@@ -221,7 +221,7 @@ class Enumeration:
             if np.all(aim == target):
                 self._refuse_rounding(state, terms, target)
                 aim = np.where(terms.rounding < target, target - terms.rounding, target)
-            rung = self._above(rung, state, self._reachable(state, aim))
+            level = self._above(level, state, self._reachable(state, aim))
 
     def _refuse_rounding(self, state: State, terms: Terms, target: np.ndarray) -> None:
         """Refuse where rounding alone takes nine tenths of what may be lost."""
@@ -244,23 +244,23 @@ class Enumeration:
 
     def _too_large(self, state: State, target: np.ndarray) -> ToleranceError:
         """Return the refusal of a state at which a table would have to neglect less than it can."""
-        ladder, asked = self._ladder, "relative tolerance" if self.relative else "tolerance"
-        if ladder.is_complete:
+        levels, asked = self._levels, "relative tolerance" if self.relative else "tolerance"
+        if levels.is_complete:
             return ToleranceError(
                 f"{asked} = {self.tolerance:g} cannot be met at alpha = {state.alpha:.6g}, gamma = "
                 f"{state.gamma:.6g}, rho = {state.rho:.6g}: the bound of what a table of states "
                 "neglects does not fall below it"
             )
-        beyond = mass_beyond(ladder.groups, self.problem, state)
-        best = float(beyond[ladder.affordable].max())
+        beyond = mass_beyond(levels.groups, self.problem, state)
+        best = float(beyond[levels.affordable].max())
         enough = int(np.argmax(ratio(beyond, target).max(axis=1) <= 0.5))
         typical = self.problem.q * (self.problem.D - self.problem.C)
         needed = f"about {typical:.3g} and more"
-        if ladder.groups.mass.size - 2 >= enough:
-            needed = f"up to {max(enough, ladder.affordable + 1)}"
+        if levels.groups.mass.size - 2 >= enough:
+            needed = f"up to {max(enough, levels.affordable + 1)}"
         return ToleranceError(
             f"{asked} = {self.tolerance:g} needs all images with {needed} features, "
-            f"more than the memory budget holds: with at most {ladder.affordable} features "
+            f"more than the memory budget holds: with at most {levels.affordable} features "
             f"the certified bound is {best:.1e}",
             reachable=best,
         )

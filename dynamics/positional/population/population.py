@@ -61,7 +61,7 @@ class Population(Risk):
         Bytes that the table of states may take.
 
     What is found at a state depends on the state alone, to the last bit: the tables in use are
-    values, chosen by the state (:mod:`dynamics.positional.population.ladder`).
+    values, chosen by the state (:mod:`dynamics.positional.population.levels`).
 
     Raises
     ------
@@ -95,11 +95,19 @@ class Population(Risk):
             require(0.0 < tolerance <= 1.0, "tolerance", tolerance, "greater than 0 and at most 1")
         if not isinstance(relative, bool):
             raise ParameterError(f"relative = {relative!r} is not allowed: it must be a bool")
-        require(not (relative and method == "sampling"), "relative", relative,
-                "False for sampling, which certifies nothing")  # fmt: skip
+        require(
+            not (relative and method == "sampling"),
+            "relative",
+            relative,
+            "False for sampling, which certifies nothing",
+        )
         require(finite("samples", samples) >= 100, "samples", samples, "at least 100")
-        require(finite("memory_budget", memory_budget) >= 2**16, "memory_budget", memory_budget,
-                "at least 65536 bytes")  # fmt: skip
+        require(
+            finite("memory_budget", memory_budget) >= 2**16,
+            "memory_budget",
+            memory_budget,
+            "at least 65536 bytes",
+        )
         self.problem = problem
         self.relative = relative
         default = DEFAULT_RELATIVE if relative else DEFAULT_TOLERANCE
@@ -259,14 +267,23 @@ class Population(Risk):
 
 
 def _again(
-    problem: Problem, method: str, tolerance: float | None, relative: bool,
-    limits: tuple[Any, ...], kept: Any,
-) -> Population:  # fmt: skip
+    problem: Problem,
+    method: str,
+    tolerance: float | None,
+    relative: bool,
+    limits: tuple[Any, ...],
+    kept: Any,
+) -> Population:
     samples, seed, budget = limits
     population = Population(
-        problem, method, tolerance, relative=relative, samples=samples, seed=seed,
+        problem,
+        method,
+        tolerance,
+        relative=relative,
+        samples=samples,
+        seed=seed,
         memory_budget=budget,
-    )  # fmt: skip
+    )
     vars(population).update(kept)
     return population
 

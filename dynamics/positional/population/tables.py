@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dynamics.core.compiled_gradients import gradient_of
 from dynamics.core.jit import kernel
-from dynamics.core.plans import gradient_of
 from dynamics.positional._emitted import multiplicity
 from dynamics.positional.population.expectation import (
     Constants,
@@ -127,12 +127,12 @@ class Terms(NamedTuple):
 class Table:
     """Images by their states, and what is left out: a value, which no evaluation changes.
 
-    ``rung`` is its place on the ladder, ``K`` the largest number of features outside the signal
+    ``level`` is its refinement level, ``K`` the largest number of features outside the signal
     set; the weights have a relative error of at most ``weight_error``.
     """
 
     problem: Problem
-    rung: int
+    level: int
     K: int
     plan: StatePlan | RelativePlan
     weight_error: float

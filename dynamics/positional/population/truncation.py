@@ -168,9 +168,12 @@ def _inflated(constants, gamma, rho):
     grow = 1.0 + 2.0 * weights_error(constants, gamma, rho)
     Lambda, Gamma, Xi, LG, GX = weights
     return (
-        Lambda * grow + TINY, Gamma * grow + TINY, Xi * grow + TINY,
-        abs(LG) * grow + TINY, abs(GX) * grow + TINY,
-    )  # fmt: skip
+        Lambda * grow + TINY,
+        Gamma * grow + TINY,
+        Xi * grow + TINY,
+        abs(LG) * grow + TINY,
+        abs(GX) * grow + TINY,
+    )
 
 
 @kernel

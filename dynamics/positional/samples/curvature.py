@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse.linalg import LinearOperator, eigsh
 
+from dynamics.core.arrays import real_array
 from dynamics.core.checks import finite, require
 from dynamics.core.errors import ParameterError
-from dynamics.positional.oracle.expectation import real_array
 from dynamics.positional.problem import Problem
 from dynamics.positional.samples.data import check_data
 from dynamics.positional.samples.gradient import softmax_rows, through_softmax
@@ -28,9 +28,14 @@ class Stability(NamedTuple):
 
 
 def hessian_product(
-    problem: Problem, X: np.ndarray, y: np.ndarray, A: np.ndarray, v: np.ndarray,
-    dA: np.ndarray, dv: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    problem: Problem,
+    X: np.ndarray,
+    y: np.ndarray,
+    A: np.ndarray,
+    v: np.ndarray,
+    dA: np.ndarray,
+    dv: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
     r"""Return the derivative of the gradient of (E) along ``(dA, dv)``, exactly.
 
     The forward derivative, written with a dot, of every line of the gradient:

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dynamics.core.checks import require
+from dynamics.core.arrays import unit_vector
+from dynamics.core.checks import integer, require
 from dynamics.core.errors import ParameterError
 from dynamics.positional.labelling import threshold
-from dynamics.positional.oracle.expectation import checked_partition, unit_vector
+from dynamics.positional.partition import checked_partition
 from dynamics.positional.problem import Problem
 
 _SHARE_OF_MEMORY = 0.8
@@ -58,7 +59,7 @@ def sample(
         An argument outside its domain, or data that do not fit into the memory of this computer.
     """
     dtype = real_type(dtype)
-    N = count("N", N)
+    N = integer("N", N, 1)
     w = feature(problem, w_star)
     partition = checked_partition(problem, partition)
     shape = (N, problem.D, problem.dimension)
@@ -149,8 +150,10 @@ def check_data(problem: Problem, X: np.ndarray, y: np.ndarray | None = None) -> 
     shape = (problem.D, problem.dimension)
     require(
         X.ndim == 3 and X.shape[0] >= 1 and X.shape[1:] == shape,
-        "the shape of X", X.shape, f"(N, {shape[0]}, {shape[1]})",
-    )  # fmt: skip
+        "the shape of X",
+        X.shape,
+        f"(N, {shape[0]}, {shape[1]})",
+    )
     if y is not None:
         y = np.asarray(y)
         require(y.shape == X.shape[:1], "the shape of y", y.shape, f"({X.shape[0]},)")
@@ -167,13 +170,6 @@ def real_type(dtype: Any) -> np.dtype[Any]:
     require(kind in (np.float64, np.float32), "dtype", dtype, "float64 or float32")
     assert kind is not None
     return kind
-
-
-def count(name: str, value: Any, least: int = 1) -> int:
-    """Return a whole number at least ``least``, or refuse."""
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    require(whole and value >= least, name, value, f"an integer, at least {least}")
-    return int(value)
 
 
 def physical_memory() -> int:

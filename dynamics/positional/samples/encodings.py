@@ -11,10 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynamics.core.checks import finite, require
-from dynamics.positional.oracle.expectation import real_array
+from dynamics.core.arrays import real_array
+from dynamics.core.checks import finite, integer, require
 from dynamics.positional.problem import Problem
-from dynamics.positional.samples.data import count
 from dynamics.positional.samples.gradient import EmpiricalRisk
 
 
@@ -53,7 +52,7 @@ def initial_encodings(
         If beta is negative, which no Gram matrix has on its diagonal, or m no positive integer.
     """
     require(problem.beta >= 0.0, "beta", problem.beta, "at least 0 for a Gram matrix")
-    m = problem.D if m is None else count("m", m)
+    m = problem.D if m is None else integer("m", m, 1)
     return np.sqrt(problem.beta / m) * rng.standard_normal((m, problem.D))
 
 
@@ -104,7 +103,7 @@ def train_encodings(
     """
     for name, rate in (("learning_rate_P", learning_rate_P), ("learning_rate_v", learning_rate_v)):
         require(finite(name, rate) > 0.0, name, rate, "greater than 0")
-    steps = count("steps", steps)
+    steps = integer("steps", steps, 1)
     risk = EmpiricalRisk(problem, X, y, threads=threads)
     P = np.array(initial[0], dtype=float)
     v = real_array("v", initial[1], (problem.dimension,)).copy()

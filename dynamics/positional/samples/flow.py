@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynamics.core.checks import finite, require
+from dynamics.core.checks import finite, integer, require
 from dynamics.core.integrate import Path, PathInterrupted, check_method, integrate
 from dynamics.core.schedule import thinned
 from dynamics.positional.problem import Problem
-from dynamics.positional.samples.data import count, feature
+from dynamics.positional.samples.data import feature
 from dynamics.positional.samples.gradient import EmpiricalRisk
 from dynamics.positional.samples.held_out import HeldOut
 from dynamics.positional.samples.history import History, TrainingInterrupted, TrainingResult, Watch
@@ -65,7 +65,7 @@ def train_by_flow(
     horizon = finite("horizon", horizon)
     require(horizon > 0.0, "horizon", horizon, "greater than 0")
     check_method(method, rtol, atol)
-    records = count("records", records, 2)
+    records = integer("records", records, 2)
     D, d = problem.D, problem.dimension
     unknowns = D * (D - 1) + d
     require(
@@ -98,9 +98,14 @@ def train_by_flow(
         settings = {"method": method, "rtol": rtol, "atol": atol, "horizon": horizon}
         settings |= {"samples": risk.N, "dtype": str(X.dtype)}
         return TrainingResult(
-            problem, *unpack(path.points[-1]), History.of(rows, states if keep_states else None),
-            path.status, path.message, settings, path.stats,
-        )  # fmt: skip
+            problem,
+            *unpack(path.points[-1]),
+            History.of(rows, states if keep_states else None),
+            path.status,
+            path.message,
+            settings,
+            path.stats,
+        )
 
     begin = np.concatenate([start_v, start_A[off]])
     try:

@@ -11,9 +11,10 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynamics.positional.oracle.expectation import real_array
+from dynamics.core.arrays import real_array
+from dynamics.core.checks import integer
 from dynamics.positional.problem import Problem
-from dynamics.positional.samples.data import check_data, count
+from dynamics.positional.samples.data import check_data
 from dynamics.positional.samples.kernels import (
     descend_at_fixed_scores,
     sums_at_fixed_scores,
@@ -82,7 +83,7 @@ class EmpiricalRisk:
         self.X = np.ascontiguousarray(X)
         self.y = labels.astype(X.dtype)
         available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-        self.threads = available if threads is None else count("threads", threads)
+        self.threads = available if threads is None else integer("threads", threads, 1)
         D, d, filled = problem.D, problem.dimension, lanes(X.dtype)
         self.wide = -(-D // filled) * filled
         self.fresh = fresh(d, X.dtype)
@@ -110,10 +111,11 @@ class EmpiricalRisk:
         def work(tasks: Iterator[Task]) -> None:
             scratch = self.scratch(4)
             for index, first, last, loss in tasks:
+                model = self.rows, self.y, value, weights, scaled, problem.p, problem.nu
+                share = first, last, self.block, self.group
                 loss[index] = sums_over_samples(
-                    self.rows, self.y, value, weights, scaled, problem.p, problem.nu,
-                    first, last, self.block, self.group, *scratch, G[index], M[index], self.ahead,
-                )  # fmt: skip
+                    *model, *share, *scratch, G[index], M[index], self.ahead
+                )
 
         loss = self.shared(work)
         factor = -problem.kappa / self.N
@@ -201,9 +203,13 @@ class FixedScores:
         return self._kept is not None
 
     def descend(
-        self, v: np.ndarray, momentum: np.ndarray, rates: tuple[float, float],
-        before: tuple[float, float], most: int,
-    ) -> tuple[np.ndarray, np.ndarray, int, float, float]:  # fmt: skip
+        self,
+        v: np.ndarray,
+        momentum: np.ndarray,
+        rates: tuple[float, float],
+        before: tuple[float, float],
+        most: int,
+    ) -> tuple[np.ndarray, np.ndarray, int, float, float]:
         """Return v and its momentum after steps of descent, how many, the last loss and the rise.
 
         ``rates`` are the share of the momentum kept and the learning rate, ``before`` is the loss
@@ -213,11 +219,18 @@ class FixedScores:
         assert self._kept is not None
         risk, problem = self.risk, self.risk.problem
         state = np.stack([v, momentum])
+        model = self._mixed, risk.y, risk.X.dtype.type(problem.kappa), problem.p, problem.nu
+        scratch = *self._kept, self._entries, self._value
+        scaled_rates = (*rates, -problem.kappa / risk.N)
         steps, loss, rise = descend_at_fixed_scores(
-            self._mixed, risk.y, risk.X.dtype.type(problem.kappa), problem.p, problem.nu,
-            risk.block, *self._kept, self._entries, self._value, state,
-            (*rates, -problem.kappa / risk.N), before, min(most, 1 + _STRETCH // risk.X.size),
-        )  # fmt: skip
+            *model,
+            risk.block,
+            *scratch,
+            state,
+            scaled_rates,
+            before,
+            min(most, 1 + _STRETCH // risk.X.size),
+        )
         return state[0], state[1], int(steps), float(loss), float(rise)
 
     def _sums(
@@ -227,10 +240,20 @@ class FixedScores:
         risk, problem = self.risk, self.risk.problem
         return float(
             sums_at_fixed_scores(
-                self._mixed, risk.y, self._value, risk.X.dtype.type(problem.kappa), problem.p,
-                problem.nu, first, last, risk.block, *scratch, G, risk.ahead,
+                self._mixed,
+                risk.y,
+                self._value,
+                risk.X.dtype.type(problem.kappa),
+                problem.p,
+                problem.nu,
+                first,
+                last,
+                risk.block,
+                *scratch,
+                G,
+                risk.ahead,
             )
-        )  # fmt: skip
+        )
 
 
 class FixedValue:

@@ -6,10 +6,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynamics.positional.oracle.expectation import checked_partition, real_array
+from dynamics.core.arrays import real_array
+from dynamics.core.checks import integer
+from dynamics.positional.partition import checked_partition
 from dynamics.positional.problem import Problem
 from dynamics.positional.samples.data import (
-    count,
     draw_coefficients,
     feature,
     labels_of_coefficients,
@@ -56,7 +57,7 @@ class HeldOut:
         projected: bool = True,
     ) -> None:
         self.problem, self.projected = problem, projected
-        self.samples, self.seed = count("samples", samples), count("seed", seed, 0)
+        self.samples, self.seed = integer("samples", samples, 1), integer("seed", seed, 0)
         self.partition = checked_partition(problem, partition)
         keep = 17 * self.samples * problem.D <= _KEPT_BYTES
         self._kept = list(self._draw()) if keep else None

@@ -142,8 +142,14 @@ class Watch:
             rate = self.held_out.error(A, v, self.w)
             error, disagreement = rate.error, rate.disagreement
         return [
-            step, time, loss, alpha, float(np.linalg.norm(v - alpha * self.w)),
+            step,
+            time,
+            loss,
+            alpha,
+            float(np.linalg.norm(v - alpha * self.w)),
             alpha / size if size > 0.0 else 0.0,
-            patch_association(A, self.owner), association_gap(A, self.owner),
-            error, disagreement,
-        ]  # fmt: skip
+            patch_association(A, self.owner),
+            association_gap(A, self.owner),
+            error,
+            disagreement,
+        ]

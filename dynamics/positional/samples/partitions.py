@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynamics.core.checks import require
-from dynamics.positional.oracle.expectation import checked_partition
+from dynamics.positional.partition import checked_partition
 from dynamics.positional.problem import Problem
 
 Partition = NDArray[np.intp]

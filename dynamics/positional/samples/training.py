@@ -10,15 +10,16 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynamics.core.checks import finite, require
+from dynamics.core.arrays import real_array
+from dynamics.core.checkpoint import Checkpoint, fingerprint
+from dynamics.core.checks import finite, integer, require
 from dynamics.core.errors import ParameterError
 from dynamics.core.schedule import recorded_steps
 from dynamics.core.trajectory import Status
-from dynamics.positional.oracle.expectation import checked_partition, real_array
+from dynamics.positional.partition import checked_partition
 from dynamics.positional.problem import Problem
-from dynamics.positional.samples.checkpoint import Checkpoint, fingerprint
 from dynamics.positional.samples.curvature import stability
-from dynamics.positional.samples.data import count, feature, fits_into_memory
+from dynamics.positional.samples.data import feature, fits_into_memory
 from dynamics.positional.samples.gradient import EmpiricalRisk, FixedScores, FixedValue, Gradient
 from dynamics.positional.samples.held_out import HeldOut
 from dynamics.positional.samples.history import History, TrainingInterrupted, TrainingResult, Watch
@@ -169,9 +170,15 @@ def _largest_stable(
     rate = settings["learning_rate"]
     trained = {"A": "A", "v": "v"}.get(settings["trainable"], "both")
     return stability(
-        problem, risk.X, risk.y, A, v, block=trained, momentum=settings["momentum"],
+        problem,
+        risk.X,
+        risk.y,
+        A,
+        v,
+        block=trained,
+        momentum=settings["momentum"],
         relative=(settings["learning_rate_A"] / rate, settings["learning_rate_v"] / rate),
-    ).learning_rate  # fmt: skip
+    ).learning_rate
 
 
 def _settings(
@@ -189,7 +196,7 @@ def _settings(
         require(rates[name] > 0.0, name, rate, "greater than 0")
     momentum = finite("momentum", momentum)
     require(0.0 <= momentum < 1.0, "momentum", momentum, "in [0, 1)")
-    return {**rates, "momentum": momentum, "steps": count("steps", steps)}
+    return {**rates, "momentum": momentum, "steps": integer("steps", steps, 1)}
 
 
 def start_of(
@@ -209,10 +216,10 @@ def start_of(
 
 def _schedule(steps: int, record: str | Sequence[int], records: int) -> np.ndarray:
     if not isinstance(record, str):
-        wanted = np.array([count("record", step, 0) for step in record], dtype=np.int64)
+        wanted = np.array([integer("record", step, 0) for step in record], dtype=np.int64)
         return np.unique(np.concatenate([[0], wanted[wanted <= steps], [steps]]))
     require(record in ("log", "linear"), "record", record, "'log', 'linear' or a list of steps")
-    records = count("records", records, 2)
+    records = integer("records", records, 2)
     return recorded_steps(steps, record, records)
 
 
@@ -275,7 +282,7 @@ class _Run:
                     reported = perf_counter()
                     if progress is not None:
                         progress(self.state.step / steps)
-                    if self.saved is not None and self.saved.due():
+                    if self.saved is not None and self.saved.is_due():
                         self.save()
         if progress is not None:
             progress(1.0)
@@ -348,7 +355,12 @@ class _Run:
         states = [self.states[i] for i in kept] if self.keep_states else None
         stats = {"evaluations": self.evaluations, "steps": self.state.step, "rise": self.state.rise}
         return TrainingResult(
-            self.problem, self.state.A, self.state.v,
+            self.problem,
+            self.state.A,
+            self.state.v,
             History.of([self.rows[i] for i in kept], states),
-            status, message, dict(self.settings), stats,
-        )  # fmt: skip
+            status,
+            message,
+            dict(self.settings),
+            stats,
+        )

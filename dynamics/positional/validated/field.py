@@ -56,15 +56,17 @@ class Attention:
         """Return them along a curve: lanes alpha, gamma, rho."""
         alpha, gamma, rho = (theta.lane(slice(i, i + 1)) for i in range(3))
         per_tau = _constant(1 / exact(problem.tau), theta.order)
-        same, other = (
-            ((logit.plus(-problem.beta)) * per_tau).exp() for logit in (gamma, rho)
-        )  # fmt: skip
+        same, other = (((logit.plus(-problem.beta)) * per_tau).exp() for logit in (gamma, rho))
         Z = same.times(problem.C - 1.0) + other.times(float(problem.D - problem.C))
         Lambda = Z.plus(1.0).inverse()
         return cls(
-            Lambda, Lambda * same, Lambda * other, Lambda * (-same).plus(1.0),
-            Lambda * (same - other), alpha.times(problem.kappa),
-        )  # fmt: skip
+            Lambda,
+            Lambda * same,
+            Lambda * other,
+            Lambda * (-same).plus(1.0),
+            Lambda * (same - other),
+            alpha.times(problem.kappa),
+        )
 
 
 @dataclass(frozen=True)
@@ -181,9 +183,11 @@ class Field:
         linear = weights.x.times(problem.nu)
         return Tables(
             int(T[0]),
-            *_stacked(base, (T.size,)), *_stacked(table, (T.size, plus.size)),
-            linear.mid, linear.rad,
-        )  # fmt: skip
+            *_stacked(base, (T.size,)),
+            *_stacked(table, (T.size, plus.size)),
+            linear.mid,
+            linear.rad,
+        )
 
 
 def _constant(number: object, order: int) -> Series:

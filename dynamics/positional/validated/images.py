@@ -84,10 +84,16 @@ def images(problem: Problem, K: int) -> Images:
     start = np.concatenate([[0], np.cumsum(lengths[order])])
     entries = np.arange(start[-1]) + np.repeat(table.start[:-1][order] - start[:-1], lengths[order])
     return Images(
-        table.plus.astype(np.int64), table.minus.astype(np.int64),
-        np.cumsum(np.bincount(features, minlength=K + 1)), total[order], weight[order],
-        error[order], start, table.kind[entries], table.copies[entries],
-    )  # fmt: skip
+        table.plus.astype(np.int64),
+        table.minus.astype(np.int64),
+        np.cumsum(np.bincount(features, minlength=K + 1)),
+        total[order],
+        weight[order],
+        error[order],
+        start,
+        table.kind[entries],
+        table.copies[entries],
+    )
 
 
 def features_and_totals(problem: Problem, table: StateTable) -> tuple[np.ndarray, np.ndarray]:

@@ -83,7 +83,7 @@ def combine(a, ra, factor, b, rb, times, out, rout):
                 factor * ra[k, lane]
                 + abs(times[lane]) * rb[k, 0]
                 + UNIT * (abs(one) + abs(other) + abs(out[k, lane]))
-            ) * INFLATE + TINY  # fmt: skip
+            ) * INFLATE + TINY
 
 
 @kernel

@@ -52,8 +52,13 @@ class Tail:
         rho; the last row is the neglected nothing. Not finite where the box is not.
         """
         weights = Attention.along(self.problem, box)
-        parts = (weights.Lambda, weights.Gamma, weights.Xi,
-                 weights.Lambda_minus_Gamma, weights.Gamma_minus_Xi)  # fmt: skip
+        parts = (
+            weights.Lambda,
+            weights.Gamma,
+            weights.Xi,
+            weights.Lambda_minus_Gamma,
+            weights.Gamma_minus_Xi,
+        )
         alpha, *most = (
             float(abs(part.mid[0, 0]) + part.rad[0, 0]) * (1.0 + 1e-15)
             for part in (box.lane(slice(0, 1)), *parts)

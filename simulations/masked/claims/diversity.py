@@ -16,6 +16,7 @@ from simulations.masked import runs
 from simulations.masked.figures import diversity as masked_diversity
 from simulations.reproduction.measured import Measured, measured_at
 from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
+from simulations.seeds import seeds_of
 
 SIDE, TOP = 14, 10  # the grid of ViT-B/16, and the keys per query of the paper
 SEEDS = 10  # of ties and masks
@@ -52,9 +53,9 @@ def run(context: Context) -> Outcome:
     """Train all queries of a grid with two clusters, and measure their maps and those beside."""
     drawn = 1 if context.quick else 5
     found: dict[str, Maps] = {}
-    for number in range(drawn):
+    for number, seed in enumerate(seeds_of(context.seed, drawn)):
         for k in (0, 1):
-            found[f"layout {number + 1}, cluster {k + 1}"] = maps_of(context.seed + number, k)
+            found[f"layout {number + 1}, cluster {k + 1}"] = maps_of(seed, k)
         context.progress((number + 1) / drawn)
     measured: list[Measured] = []
     for kind in KINDS:
@@ -210,8 +211,8 @@ def _finding(outcome: Outcome) -> str:
         outcome.number("metric", maps=kind) for kind in (TRAINED, GLOBAL, UNTRAINED, POSITIONAL)
     )
     return (
-        f"The metric is {trained:.1f} trained and {collapsed:.1f} collapsed, but {untrained:.1f} "
-        f"untrained and {positional:.1f} by position alone."
+        f"The metric is {trained:.0f} trained and {collapsed:.0f} collapsed, but {untrained:.0f} "
+        f"untrained and {positional:.0f} by position alone."
     )
 
 

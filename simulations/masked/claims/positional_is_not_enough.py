@@ -12,8 +12,10 @@ from dynamics.masked.best_positional_attention import best, quadratic
 from simulations.figures import report_figure
 from simulations.masked import runs
 from simulations.masked.figures import positional as masked_positional
-from simulations.reproduction.measured import Measured, measured_at
+from simulations.reproduction.intervals import mean_of
+from simulations.reproduction.measured import Measured, measured_at, spread
 from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
+from simulations.seeds import seed_at, seeds_of
 
 #: Duality gap of the best positional attention, relative to its loss.
 GAP = 1e-6
@@ -54,7 +56,7 @@ class Comparison:
 
 def run(context: Context) -> Outcome:
     """Optimise positional attention, and train positions alone, features alone, and both."""
-    seeds = range(context.seed, context.seed + (2 if context.quick else 5))
+    seeds = seeds_of(context.seed, 2 if context.quick else 5)
     problems = [runs.ONE_CLUSTER, *(shuffled((6, 3, 3), 2, seed) for seed in seeds), runs.GRID]
     if not context.quick:
         problems += [problem.replace(mask_ratio=0.25) for problem in problems[:3]]
@@ -75,7 +77,7 @@ def run(context: Context) -> Outcome:
             ("both", "reached by training both", one.both),
         )
         context.progress(0.8 * number / len(problems))
-    by_K = by_clusters(*((4, 3) if context.quick else (6, 10)))
+    by_K = by_clusters(*((4, 3) if context.quick else (6, 10)), context.seed)
     for K, row in enumerate(by_K, start=1):
         label = "best positional attention leaves, random partitions, mean"
         measured += measured_at({"K": K}, ("left_by_K", label, sum(row) / len(row)))
@@ -90,7 +92,7 @@ def run(context: Context) -> Outcome:
              sum(pair.harmless)),
             ("left_by_one", "positional attention leaves, one partition", pair.one),
             ("left_least", f"{label}, least", min(two)),
-            ("left_mean", f"{label}, mean", sum(two) / len(two)),
+            *spread("left_mean", f"{label}, mean", mean_of(two)),
             ("left_greatest", f"{label}, greatest", max(two)),
         )  # fmt: skip
     verdict, summary = judge(found, pairs)
@@ -125,7 +127,7 @@ def shuffled(sizes: tuple[int, ...], K: int, seed: int) -> MaskedProblem:
     """
     for draw in range(10**4):
         problem = MaskedProblem.from_sizes(
-            *[sizes] * K, seed=1000 * seed + draw, query=sum(sizes) - 1
+            *[sizes] * K, seed=seed_at(seed, draw), query=sum(sizes) - 1
         )
         assert problem.partitions is not None
         own = [next(area for area in areas if problem.patch in area)
@@ -153,9 +155,9 @@ class Pair:
         return [c > 0 for left, c in zip(self.two, self.common) if not left > self.one + GAP]
 
 
-def equal_sizes(seeds: int, first: int) -> dict[str, Pair]:
+def equal_sizes(seeds: int, root: int) -> dict[str, Pair]:
     """Return the comparison for p alone, a quarter and half of the patches masked."""
-    drawn = [shuffled(SIZES, 2, first + seed) for seed in range(seeds)]
+    drawn = [shuffled(SIZES, 2, seed) for seed in seeds_of(root, seeds)]
     common = [_common(problem) for problem in drawn]
     found = {}
     for ratio in (1.0 / sum(SIZES), 0.25, 0.5):
@@ -178,7 +180,7 @@ def _common(problem: MaskedProblem) -> int:
     return len(set.intersection(*own)) - 1
 
 
-def by_clusters(most: int, seeds: int) -> list[list[float]]:
+def by_clusters(most: int, seeds: int, root: int) -> list[list[float]]:
     """Return what the best positional attention leaves of the removable loss, (K, seed).
 
     K = 1, 2, ... random partitions of 36 patches into areas of 12, 6, 6, 6, 6.
@@ -186,7 +188,7 @@ def by_clusters(most: int, seeds: int) -> list[list[float]]:
     values = []
     for K in range(1, most + 1):
         row = []
-        for seed in range(seeds):
+        for seed in seeds_of(root, seeds):
             areas = [SIZES] * K
             problem = MaskedProblem.from_sizes(*areas, seed=seed, query=sum(SIZES) - 1)
             start = quadratic(problem).at_start
@@ -266,10 +268,10 @@ def gather_positional(
 
 def _finding(outcome: Outcome) -> str:
     last = outcome.numbers("left_by_one")[-1]
-    least, greatest = (outcome.number(f"left_{end}", **last.at) for end in ("least", "greatest"))
+    low, high = (outcome.number(f"left_mean_{end}", **last.at) for end in ("low", "high"))
     return (
-        f"Positional attention leaves {last.value:.0%} of the loss with one partition and "
-        f"{least:.0%} to {greatest:.0%} with two ({last.at['problem']})."
+        f"Positional attention leaves {last.value:.0%} of the loss with one partition, in the mean "
+        f"{low:.0%} to {high:.0%} (95 %) with two."
     )
 
 

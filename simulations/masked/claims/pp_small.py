@@ -13,6 +13,7 @@ from simulations.masked.runs import Regime
 from simulations.reproduction.fits import Exponent, exponent
 from simulations.reproduction.measured import Measured, interval, measured_at
 from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
+from simulations.seeds import seeds_of
 
 #: Uncertainty of an exponent that is called measured, relative to the exponent predicted.
 RESOLUTION = 0.1
@@ -52,7 +53,7 @@ def run(context: Context) -> Outcome:
         context.progress((number + 1) / len(regimes))
     share = float((table[0] / table[1])[:, 0].max())
     drawn = regimes[:1] if context.quick else regimes
-    seeds = range(context.seed, context.seed + SEEDS)
+    seeds = seeds_of(context.seed, SEEDS)
     sampled = {one: [sampled_share(one, seed) for seed in seeds] for one in drawn}
     label = f"max |Upsilon| / Phi_n over {SEEDS} seeds of {runs.SAMPLES} random masks"
     for regime, shares in sampled.items():

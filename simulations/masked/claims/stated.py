@@ -7,27 +7,24 @@ import numpy as np
 
 from simulations.figures import report_figure
 from simulations.figures import slopes as slopes_figure
-from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.claim import Claim, Context, Measurement
 from simulations.stated import evidence
-from simulations.stated.evidence import Evidence
+from simulations.stated.check import AGREES
 from symbolic import masked
 from symbolic.theory import load_theory
 
 #: G, C, N and M at which every entry and every mask is written out. Where G = C the global area is
 #: a local one like the others: a control, with fewer values.
 SIZES = ((3, 2, 2, 3), (2, 2, 3, 4), (4, 2, 2, 5), (2, 3, 2, 4), (3, 2, 3, 6))
-#: Rounding of sums over a hundred masks.
-TOLERANCE = 1e-11
 
 
-def run(context: Context) -> Outcome:
-    """Derive the theory, and hold it against the full model at drawn sizes."""
+def measure(context: Context) -> Measurement:
+    """Derive the theory, and compare it with the full model at random sizes."""
     theory = load_theory(Path(masked.__file__).parent / "stated.py")
     rng = np.random.default_rng(np.random.SeedSequence(context.seed, spawn_key=(16,)))
     sizes = SIZES[:2] if context.quick else SIZES
     places = [dict(zip("GCNM", row)) | {"z": float(rng.uniform(0.5, 2.0))} for row in sizes]
     found = evidence.gather(theory, places, orders, conserved, values)
-    verdict, summary = judge(found)
     figure = report_figure(
         "stated-masked",
         "Every entry moves as one of twelve values",
@@ -38,9 +35,7 @@ def run(context: Context) -> Outcome:
         evidence.slopes(found),
         (7.4, 4.4),
     )
-    return Outcome(
-        verdict, evidence.numbers(found), TOLERANCE, {"problems": places}, summary, (figure,)
-    )
+    return Measurement(found.tables(), {"problems": places}, (figure,))
 
 
 def orders(G: Any, C: Any, N: Any, M: Any) -> dict[str, Any]:
@@ -84,32 +79,6 @@ def values(G: float, C: float, N: float, M: float) -> int:
     return 5 if G == C else 12
 
 
-def judge(found: Evidence) -> tuple[Verdict, str]:
-    """Return the verdict: numbers of entries, oracle, the gradient alone, the sum rule."""
-    around = [one.manifold for one in found.found]
-    rates = [x.growth for x in around]
-    text = (
-        f"Derived for all areas and masks in {max(x.derivation_seconds for x in found.found):.1g} "
-        f"s: twelve order parameters with {'' if found.orders else 'other than '}the paper's "
-        f"numbers of entries; at {len(around)} problems the full model differs by at most "
-        f"{found.difference:.1e}, and its gradient alone finds "
-        f"{', '.join(str(x.discovered) for x in around)} values that move (5 where the global area "
-        "is as large as a local one). Conserved are "
-        f"{'exactly' if all(found.forms) else 'NOT'} the two sums over a row. The manifold repels "
-        f"at the start of {sum(rate > 0.0 for rate in rates)} of {len(rates)} (at a rate of up to "
-        f"{max(rates):.2g})."
-    )
-    return (Verdict.HOLDS if found.holds else Verdict.FAILS), text
-
-
-def _finding(outcome: Outcome) -> str:
-    found, kept = outcome.values("discovered"), outcome.values("conserved")
-    return (
-        f"{max(found)} values move in the full gradient ({min(found)} where areas are alike), "
-        f"{max(kept)} sums are conserved; agreement {outcome.number('largest_difference'):.0e}."
-    )
-
-
 CLAIM = Claim(
     id="huang-stated",
     place="Section 5, Appendix A.1.1 (one partition)",
@@ -132,9 +101,14 @@ CLAIM = Claim(
         "conserved must be the two sums over a row. Anything else: fails. Whether the manifold "
         "repels decides nothing: the paper does not say."
     ),
-    run=run,
-    headline=Headline("largest_difference"),
-    finding=_finding,
+    tables=evidence.layouts(("G", "C", "N", "M")),
+    measure=measure,
+    headline=evidence.headline,
+    finding=(
+        "{most} values move in the full gradient ({least} where areas are alike), {kept} sums are "
+        "conserved; agreement {difference:.0e}."
+    ),
+    tolerance=AGREES,
     quick_note="two problems instead of five",
     assumptions="the dense reading, which shares no code with the derivation",
 )

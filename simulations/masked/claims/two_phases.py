@@ -15,6 +15,7 @@ from simulations.masked.figures import course as masked_course
 from simulations.masked.maps import MAPS
 from simulations.reproduction.measured import Measured, interval, measured_at
 from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
+from simulations.seeds import seeds_of
 from simulations.sweep.run import compute, grid
 
 #: |Phi_1| at the switch over everything else then; Phi_n afterwards over what Phi_1 still does.
@@ -111,7 +112,7 @@ def _problems(quick: bool) -> list[MaskedProblem]:
 def _with_random_masks(context: Context) -> list[Measured]:
     """Return phases and Phi_1 at the switch at a size where counts fluctuate, and in mean field."""
     regime = runs.WIDE_GAP
-    seeds = range(context.seed, context.seed + SEEDS)
+    seeds = seeds_of(context.seed, SEEDS)
     drawn = [runs.sampled(regime, seed)[1] for seed in seeds]
     mean = runs.events(regime.problem(runs.SMALL_P))
     switches = [one.rival_at_switch for one in drawn]

@@ -23,8 +23,12 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
             if number >= len(PROBLEM_STYLES):
                 look["linewidth"] = 0.9
             later = (part["time"] > 0.0) & (part[name] > _LEAST)
-            artists[str(run)] = ax.plot(part["time"].where(later), part[name].where(later),
-                                        label=pretty_regime(str(run)), **look)[0]  # fmt: skip
+            artists[str(run)] = ax.plot(
+                part["time"].where(later),
+                part[name].where(later),
+                label=pretty_regime(str(run)),
+                **look,
+            )[0]
         ax.axhline(data.attrs["eps"], **REFERENCE)
         ax.set(xscale="log", yscale="log", xlim=(1e-1, None), ylim=(1e-6, 2.0))
         ax.set(xlabel=r"flow time (learning rate $\times$ steps)", ylabel=label)

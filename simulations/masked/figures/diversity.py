@@ -26,14 +26,20 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     artists: dict[str, Any] = {}
     for y, kind in zip(place, kinds):
         values = data["diversity"].sel(kind=kind).values.ravel()
-        artists[kind] = left.plot(values, np.full(values.size, y), ".", color=COLOURS["Phi_n"],
-                                  markersize=4, alpha=0.4)[0]  # fmt: skip
+        artists[kind] = left.plot(
+            values, np.full(values.size, y), ".", color=COLOURS["Phi_n"], markersize=4, alpha=0.4
+        )[0]
         left.plot([values.mean()] * 2, [y - 0.3, y + 0.3], "-", color="#222222")
         shares = data["share"].sel(kind=kind).values
-        right.plot(shares, np.full(shares.size, y), ".", color=COLOURS["a_n"], markersize=5,
-                   alpha=0.6)  # fmt: skip
-    left.set(yticks=place, yticklabels=[_LABELS.get(kind, kind) for kind in kinds],
-             xlabel="attention diversity (patches)", xlim=(0.0, 30.0))  # fmt: skip
+        right.plot(
+            shares, np.full(shares.size, y), ".", color=COLOURS["a_n"], markersize=5, alpha=0.6
+        )
+    left.set(
+        yticks=place,
+        yticklabels=[_LABELS.get(kind, kind) for kind in kinds],
+        xlabel="attention diversity (patches)",
+        xlim=(0.0, 30.0),
+    )
     right.set(xlabel="attention to unmasked own area", xlim=(-0.03, 1.03))
     for letter, ax in zip("ab", (left, right)):
         panel_letter(ax, letter)

@@ -19,8 +19,9 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         part = data.isel(regime=number)
         colour = PROBLEM_STYLES[number]["color"]
         look: dict[str, Any] = {"color": colour, "markersize": 4.5, "linewidth": 0.8}
-        artists[str(regime)] = left.plot(P, part["positions"], f"-{marker}",
-                                         label=pretty_regime(str(regime)), **look)[0]  # fmt: skip
+        artists[str(regime)] = left.plot(
+            P, part["positions"], f"-{marker}", label=pretty_regime(str(regime)), **look
+        )[0]
         left.plot(P, part["features"], f":{marker}", markerfacecolor="white", **look)
         ratio = (part["positions"] / part["features"]).values
         right.plot(P, ratio, marker, **look)

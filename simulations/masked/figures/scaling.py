@@ -15,8 +15,11 @@ _MARKERS = "osD^v<"
 def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     """Draw the initial ratio, Phi_1 at the switch and the time to attention 1/2."""
     panels = figure.subplots(1, 3)
-    labels = (r"initial $|d\Phi_1/dt|\,/\,(d\Phi_n/dt)$", r"$\Phi_1$ at the switch",
-              r"time to $a_n=1/2$")  # fmt: skip
+    labels = (
+        r"initial $|d\Phi_1/dt|\,/\,(d\Phi_n/dt)$",
+        r"$\Phi_1$ at the switch",
+        r"time to $a_n=1/2$",
+    )
     artists: dict[str, Any] = {}
     P = data["P"].values
     for letter, ax, name, label in zip("abc", panels, ("ratio", "switch", "found"), labels):
@@ -25,8 +28,14 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
             if name != "found" and str(regime).startswith("global"):
                 continue
             colour = PROBLEM_STYLES[number]["color"]
-            points = ax.plot(P, part[name], _MARKERS[number], color=colour, markersize=4.5,
-                             label=pretty_regime(str(regime)))[0]  # fmt: skip
+            points = ax.plot(
+                P,
+                part[name],
+                _MARKERS[number],
+                color=colour,
+                markersize=4.5,
+                label=pretty_regime(str(regime)),
+            )[0]
             artists[str(regime)] = points
             ax.plot(P, _law(name, part, P), color=colour, linewidth=0.9, zorder=-1)
         ax.set(xscale="log", xlabel="$P$", ylabel=label, xticks=[1e12, 1e36, 1e60])

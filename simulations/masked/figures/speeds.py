@@ -11,17 +11,22 @@ from simulations.figures.style import COLOURS, TIME, panel_letter, styled
 @styled
 def draw_features(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     """Draw dPhi_n/dt, -dPhi_1/dt and the others."""
-    lines = (("own", "Phi_n", "-", r"$d\Phi_n/dt$"), ("first", "Phi_1", "--", r"$-d\Phi_1/dt$"),
-             ("rest", "Phi_rest", ":", r"fastest other $|d\Phi_m/dt|$"))  # fmt: skip
+    lines = (
+        ("own", "Phi_n", "-", r"$d\Phi_n/dt$"),
+        ("first", "Phi_1", "--", r"$-d\Phi_1/dt$"),
+        ("rest", "Phi_rest", ":", r"fastest other $|d\Phi_m/dt|$"),
+    )
     return _panels(data, figure, lines, {"first": -1.0})
 
 
 @styled
 def draw_positions(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     """Draw the speeds of Phi and of the projected Upsilon."""
-    lines = (("fastest", "Phi_1", "--", r"fastest $|d\Phi_m/dt|$"),
-             ("own", "Phi_n", "-", r"$d\Phi_n/dt$"),
-             ("positions", "Upsilon_n", ":", r"fastest projected $|d\Upsilon/dt|$"))  # fmt: skip
+    lines = (
+        ("fastest", "Phi_1", "--", r"fastest $|d\Phi_m/dt|$"),
+        ("own", "Phi_n", "-", r"$d\Phi_n/dt$"),
+        ("positions", "Upsilon_n", ":", r"fastest projected $|d\Upsilon/dt|$"),
+    )
     return _panels(data, figure, lines, {})
 
 
@@ -35,8 +40,9 @@ def _panels(
         later = part["time"] > 0.0
         for name, colour, dashes, label in lines:
             values = (signs.get(name, 1.0) * part[name]).where(later & (part[name] != 0.0))
-            artists[name] = ax.plot(part["time"], values, color=COLOURS[colour], linestyle=dashes,
-                                    label=label)[0]  # fmt: skip
+            artists[name] = ax.plot(
+                part["time"], values, color=COLOURS[colour], linestyle=dashes, label=label
+            )[0]
         end = float(part["time"].max())
         ax.set(xscale="log", yscale="log", xlim=(end * 1e-6, end), xlabel=TIME)
         ax.set_title(pretty_regime(str(run)))

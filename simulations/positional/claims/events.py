@@ -1,7 +1,6 @@
 """Events I, II and III of Section 4.1: when they happen, and where they do not."""
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -12,9 +11,15 @@ from simulations.positional import runs
 from simulations.positional import theorem_4_1 as theorem
 from simulations.positional.data import order_parameters as order_parameters_data
 from simulations.positional.figures import order_parameters
-from simulations.positional.runs import or_word
-from simulations.reproduction.measured import Measured, Row, measured_at
-from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.claim import (
+    CheckedTable,
+    Claim,
+    Column,
+    Context,
+    Figure,
+    Measurement,
+    Table,
+)
 
 #: Flow times eta T up to which |rho| is compared with gamma, for the named regimes; the events
 #: themselves are sought up to the last.
@@ -23,117 +28,58 @@ HORIZONS = (1e4, 1e6, 1e8)
 D = 1024
 
 
-def run(context: Context) -> Outcome:
-    """Locate the events on the flow of each named regime."""
-    problems = _problems(context.quick)
-    tolerances = {problem: runs.tolerance(context.quick, problem) for problem in problems}
-    found = {}
-    for number, problem in enumerate(problems, start=1):
-        found[problem] = runs.events(problem, tolerances[problem])
-        context.progress(number / len(problems))
-    measured: list[Measured] = []
-    leads: dict[Problem, list[float]] = {}
-    for problem, events in found.items():
-        at = runs.place(problem)
-        path = runs.flow(problem, tolerances[problem])
-        leads[problem] = [attention_leads(path, horizon).time for horizon in HORIZONS]
-        for horizon, time in zip(HORIZONS, leads[problem]):
-            measured += measured_at({**at, "horizon": horizon}, _leads(time))
-        measured += measured_at(
-            at,
-            ("start_alpha", "I: alpha(0)", problem.initial_state.alpha),
-            ("alpha_star", "I: quasi-steady alpha", events.alpha_star),
-            ("T0", "I: T0", runs.or_word(events.T0.time, "never"), "flow time"),
-            ("T1", "II: T1", runs.or_word(events.T1.time, "never"), "flow time"),
-            ("after_event_I", "III: alpha after Event I", events.alpha_after_event_I),
-            ("onset", "III: onset of the rise", runs.or_word(events.onset.time, "never"),
-             "flow time"),
-            ("end_of_rise", "III: end of the rise",
-             runs.or_word(events.end_of_rise.time, "never"), "flow time"),
-            ("rise", "III: factor of the rise", events.rise),
-            *((name, f"end: {name}", value) for name, value in path.final._asdict().items()),
-        )  # fmt: skip
+def measure(context: Context) -> Measurement:
+    """Locate the events on the flow of each named problem."""
+    problems = context.choose(
+        quick=(runs.BASE, runs.WIDE, runs.CROWDED), full=(*runs.REGIMES, *runs.DENSE_REGIMES)
+    )
+    rows, horizons = [], []
+    for problem in context.track(problems):
+        tolerance = runs.tolerance(context.quick, problem)
+        flow, events = runs.flow(problem, tolerance), runs.events(problem, tolerance)
+        name = runs.describe(problem)
+        rows.append({
+            "problem": name,
+            "start_alpha": problem.initial_state.alpha,
+            "alpha_star": events.alpha_star,
+            "T0": events.T0.time,
+            "T1": events.T1.time,
+            "after_event_I": events.alpha_after_event_I,
+            "onset": events.onset.time,
+            "end_of_rise": events.end_of_rise.time,
+            "rise": events.rise,
+            **flow.final._asdict(),
+        })  # fmt: skip
+        horizons += [(name, f"{h:.0e}", attention_leads(flow, h).time) for h in HORIZONS]
     for problem in theorem.paper_problems(context.quick):
         if problem.D == D:
-            path = theorem.flow(problem, theorem.TOLERANCE)
+            flow = theorem.flow(problem, theorem.TOLERANCE)
             for power in theorem.HORIZONS:
-                time = attention_leads(path, theorem.horizon(problem, power)).time
-                at = {**runs.place(problem), "horizon": f"d^{power}"}
-                measured += measured_at(at, _leads(time))
-    verdict, summary = judge(found, leads)
-    return Outcome(
-        verdict,
-        measured,
-        None,
-        {"problems": [asdict(problem) for problem in problems], "horizon": runs.HORIZON,
-         "horizons of T1": list(HORIZONS), "population tolerances": list(tolerances.values()),
-         "definitions": _definitions(found)},
-        summary,
-        tuple(_figure(problem, tolerances[problem]) for problem in _shown(context.quick)),
-    )  # fmt: skip
-
-
-def _leads(time: float) -> Row:
-    return "T1_by_horizon", "II: T1 within a horizon", or_word(time, "never"), "flow time"
-
-
-def judge(
-    found: Mapping[Problem, Events], leads_at: Mapping[Problem, Sequence[float]]
-) -> tuple[Verdict, str]:
-    """Return HOLDS if all three events happen as described in every regime, else a finding.
-
-    ``leads_at`` holds T1 with each of `HORIZONS`, nan where gamma does not lead within it.
-    """
-    increases = [p for p, e in found.items() if p.initial_state.alpha < e.alpha_star]
-    leads = [e.T1.time for e in found.values() if e.T1.happens]
-    rises = [e for e in found.values() if e.onset.happens]
-    for_good = [e for e in rises if not e.end_of_rise.happens]
-    total = len(found)
-    last_arrival = max((e.T0.time for e in found.values() if e.T0.happens), default=math.nan)
-    text = (
-        f"Event I: alpha increases in {len(increases)} of {total} regimes and arrives by flow time "
-        f"{last_arrival:.3g}. Event II: T1 exists in {len(leads)} of {total}"
-    )
-    if leads:
-        text += f" ({min(leads):.2g} to {max(leads):.2g}){_sensitivity(leads_at)}"
-    text += f". Event III: alpha increases again in {len(rises)} of {total}"
-    if rises:
-        text += f", by a factor of at most {max(e.rise for e in rises):.4g}"
-    text += f", and until the end in {len(for_good)}; elsewhere it falls monotonically."
-    complete = len(increases) == len(leads) == len(for_good) == total
-    return (Verdict.HOLDS if complete else Verdict.FINDING), text
-
-
-def _sensitivity(leads_at: Mapping[Problem, Sequence[float]]) -> str:
-    """Say how much T1, which waits for the largest |rho| of the run, depends on the horizon."""
-    growth = [
-        times[-1] / times[-2]
-        for times in leads_at.values()
-        if len(times) > 1 and math.isfinite(times[-1]) and math.isfinite(times[-2])
-    ]
-    if not growth:
-        return ""
-    return (
-        f", up to {max(growth):.3g} times as late with horizon {HORIZONS[-1]:.0e} as with "
-        f"{HORIZONS[-2]:.0e}"
+                time = attention_leads(flow, theorem.horizon(problem, power)).time
+                horizons.append((runs.describe(problem), f"d^{power}", time))
+    names = ("problem", "horizon", "T1_by_horizon")
+    shown = context.choose(quick=(runs.BASE,), full=(runs.BASE, runs.MANY_FEATURES))
+    return Measurement(
+        {
+            "events": EVENTS.frame(rows),
+            "T1 by horizon": T1.frame(dict(zip(names, row)) for row in horizons),
+        },
+        {
+            "problems": [asdict(problem) for problem in problems],
+            "horizon": runs.HORIZON,
+            "population tolerances": [runs.tolerance(context.quick, p) for p in problems],
+            "definitions": _definitions(events),
+        },
+        tuple(_figure(problem, runs.tolerance(context.quick, problem)) for problem in shown),
     )
 
 
-def _problems(quick: bool) -> tuple[Problem, ...]:
-    return (runs.BASE, runs.WIDE, runs.CROWDED) if quick else runs.REGIMES + runs.DENSE_REGIMES
+def _definitions(events: Events) -> dict[str, str]:
+    times = (events.T0, events.T1, events.onset, events.end_of_rise)
+    return {time.name: time.definition for time in times}
 
 
-def _shown(quick: bool) -> tuple[Problem, ...]:
-    return (runs.BASE,) if quick else (runs.BASE, runs.MANY_FEATURES)
-
-
-def _definitions(found: Mapping[Problem, Events]) -> dict[str, str]:
-    events = next(iter(found.values()))
-    moments = (events.T0, events.T1, events.onset, events.end_of_rise)
-    return {moment.name: moment.definition for moment in moments}
-
-
-def _figure(problem: Problem, tolerance: float) -> Any:
+def _figure(problem: Problem, tolerance: float) -> Figure:
     base = problem == runs.BASE
     return report_figure(
         "order-parameters" if base else "order-parameters-second-rise",
@@ -150,18 +96,45 @@ def _figure(problem: Problem, tolerance: float) -> Any:
     )
 
 
-def _finding(outcome: Outcome) -> str:
-    total = len(outcome.numbers("T1"))
-    found, rises, ends = (
-        [one.value for one in outcome.numbers(name) if not isinstance(one.value, str)]
-        for name in ("T1", "onset", "end_of_rise")
-    )
-    times = f" ({min(found):.2g} to {max(found):.2g})" if found else ""
-    return (
-        f"T1 exists in {len(found)} of {total} regimes{times}; alpha rises again in {len(rises)}, "
-        f"until the end in {len(rises) - len(ends)}."
-    )
+def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
+    """Return the numbers of the sentence."""
+    events = tables["events"]
+    first, last = events.data.T1.min(), events.data.T1.max()
+    return {
+        "exists": events.count("II: gamma exceeds max |rho|"),
+        "times": f" ({first:.2g} to {last:.2g})" if first == first else "",
+        "again": events.data.onset.notna().sum(),
+        "until_the_end": (events.data.onset.notna() & events.data.end_of_rise.isna()).sum(),
+    }
 
+
+EVENTS = Table(
+    index=("problem",),
+    columns={
+        "start_alpha": Column("I: alpha(0)"),
+        "alpha_star": Column("I: quasi-steady alpha"),
+        "T0": Column("I: T0", "flow time", missing="never"),
+        "T1": Column("II: T1", "flow time", missing="never"),
+        "after_event_I": Column("III: alpha after Event I"),
+        "onset": Column("III: onset of the rise", "flow time", missing="never"),
+        "end_of_rise": Column("III: end of the rise", "flow time", missing="never"),
+        "rise": Column("III: factor of the rise"),
+        "alpha": Column("end: alpha"),
+        "gamma": Column("end: gamma"),
+        "rho": Column("end: rho"),
+    },
+    predicates={
+        "I: alpha increases from its start": lambda t: t.start_alpha < t.alpha_star,
+        "II: gamma exceeds max |rho|": lambda t: t.T1.notna(),
+        "III: alpha increases again, until the end": lambda t: (
+            t.onset.notna() & t.end_of_rise.isna()
+        ),
+    },
+)
+T1 = Table(
+    index=("problem", "horizon"),
+    columns={"T1_by_horizon": Column("II: T1 within a horizon", "flow time", missing="never")},
+)
 
 CLAIM = Claim(
     id="events",
@@ -184,9 +157,13 @@ CLAIM = Claim(
         "paper's regime is asymptotic. T1 waits for the largest |rho| up to the horizon T, so it "
         "is reported at three. Nothing is sampled."
     ),
-    headline=Headline("rise", pick=max),
-    finding=_finding,
-    run=run,
+    tables={"events": EVENTS, "T1 by horizon": T1},
+    measure=measure,
+    headline=headline,
+    finding=(
+        "T1 exists in {exists} regimes{times}; alpha rises again in {again}, until the end in "
+        "{until_the_end}."
+    ),
     quick_note="three regimes instead of nine, population tolerance 1e-5 instead of 1e-8",
     assumptions="gradient flow under the certified expectation, events located by root finding",
     group="named-problems",

@@ -15,6 +15,7 @@ from simulations.positional.figures import gaussian_patches as figures
 from simulations.reproduction.intervals import of_mean
 from simulations.reproduction.measured import Measured, Row, interval, measured_at
 from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
+from simulations.seeds import seeds_of
 
 #: A test error below this share of the linear level counts as small.
 SMALL = 0.5
@@ -93,10 +94,10 @@ def _architectures(quick: bool, thorough: bool, seed: int) -> list[Architecture]
         return Student("heads", heads=count, encoding=16, init=4.0)
 
     gram = Student("gram", encoding=16, init=1.0)
-    seeds = tuple(range(seed, seed + 5))
+    seeds = tuple(seeds_of(seed, 5))
     if quick:
         return [
-            Architecture("6 heads, 4 filters", own, heads(6), 1e-2, 900, (seed, seed + 1)),
+            Architecture("6 heads, 4 filters", own, heads(6), 1e-2, 900, seeds[:2]),
             Architecture("$A=P^\\top P$, 1 filter", shared, gram, 2e-2, 400, seeds[:2]),
             Architecture("$A=P^\\top P$, 4 filters", own, gram, 2e-2, 300, seeds[:1]),
         ]
@@ -157,7 +158,7 @@ def _numbers(data: xarray.Dataset, seed: int) -> list[Measured]:
         for key, label in kinds.items():
             name, values = key.replace(" ", "_"), one[key].values
             rows.append((name, f"{label}, mean", float(values.mean())))
-            if values.size > 2:
+            if values.size > 1:
                 rows += interval(name, label, *of_mean(values))
         measured += measured_at(
             {"architecture": _plain(str(architecture))},
@@ -190,11 +191,14 @@ def _figure(data: xarray.Dataset, quick: bool) -> Any:
 
 def _finding(outcome: Outcome) -> str:
     first = outcome.numbers("worst_error")[0]
-    low, high = (outcome.number(f"{end}_auc", **first.at) for end in ("least", "greatest"))
-    level = outcome.number("linear_level")
+    low, high, least, greatest = (
+        max(outcome.number(f"{name}_{end}", **first.at), 0.0)
+        for name in ("error", "auc")
+        for end in ("low", "high")
+    )
     return (
-        f"{first.at['architecture']}: error of its runs at most {first.value:.2%} (linear "
-        f"{level:.2%}), AUC of P^T P for pairs in a set {low:.2f} to {high:.2f}."
+        f"{first.at['architecture']}, means (95 %): error {low:.1%} to {high:.1%} (linear "
+        f"{outcome.number('linear_level'):.0%}), AUC of P^T P {least:.2f} to {greatest:.2f}."
     )
 
 

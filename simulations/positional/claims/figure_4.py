@@ -12,7 +12,8 @@ from simulations.positional.data import training as training_data
 from simulations.positional.figures import training
 from simulations.positional.training_runs import LARGE, PUBLIC, SOURCE, Setting, Training
 from simulations.reproduction.effects import NOTHING
-from simulations.reproduction.measured import Measured, in_words, measured_at
+from simulations.reproduction.intervals import mean_of
+from simulations.reproduction.measured import Measured, Row, in_words, measured_at, spread
 from simulations.reproduction.outcome import Claim, Context, Figure, Headline, Outcome, Verdict
 
 #: Smallest cosine of v and w* at the end that counts as aligned.
@@ -77,6 +78,10 @@ def run(context: Context) -> Outcome:
              panel.associated if math.isfinite(panel.associated) else "never"),
             ("first_associated", "first step at which a run has patch association",
              panel.first_associated if math.isfinite(panel.first_associated) else "never"),
+            *_mean_step("learned", "step of 90% of the fall of the error, mean",
+                        [run.learned for run in runs[name]]),
+            *_mean_step("associated", "step of patch association, mean",
+                        [run.window.first for run in runs[name]]),
         )  # fmt: skip
     measured += measured_at({}, ("source", "source of the public settings", training_runs.SOURCE))
     verdict, summary = judge(found)
@@ -88,6 +93,13 @@ def run(context: Context) -> Outcome:
         summary,
         (_figure(runs, settings),),
     )
+
+
+def _mean_step(name: str, label: str, steps: Sequence[float]) -> list[Row]:
+    """Return the mean of a step over runs with its interval; none where a run misses it."""
+    if len(steps) < 2 or not np.isfinite(steps).all():
+        return []
+    return spread(f"mean_{name}", label, mean_of(steps))
 
 
 def panels(runs: Sequence[Training]) -> Panels:
@@ -161,15 +173,22 @@ def _figure(runs: dict[str, list[Training]], settings: dict[str, tuple[Setting, 
 
 def _finding(outcome: Outcome) -> str:
     fall, association, other_fall, other = (
-        " to ".join(dict.fromkeys(in_words(outcome.number(f"{end}{what}", setting=name), "g")
-                                  for end in ("first_", "")))
+        _steps(outcome, name, what)
         for name in (PUBLIC, LARGE)
         for what in ("learned", "associated")
-    )  # fmt: skip
-    return (
-        f"The error falls at steps {fall}, A associates at {association} (public settings); "
-        f"{other_fall} and {other} (larger problem)."
     )
+    return (
+        f"Mean step (95 %) at which the error falls {fall}, A associates {association} (public "
+        f"settings); {other_fall}, {other} (larger)."
+    )
+
+
+def _steps(outcome: Outcome, setting: str, what: str) -> str:
+    """Return the interval of a mean step, or the last run's where there is none."""
+    ends = [outcome.values(f"mean_{what}_{end}", setting=setting) for end in ("low", "high")]
+    if not all(ends):
+        return in_words(outcome.number(what, setting=setting), "g")
+    return " to ".join(f"{max(values[0], 0.0):.0f}" for values in ends)
 
 
 CLAIM = Claim(

@@ -18,6 +18,7 @@ from simulations.positional.invariance.certified import (
 )
 from simulations.reproduction.measured import Measured, Row, measured_at
 from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
+from simulations.seeds import seed_at
 
 #: Population gradients check the certificates up to this alpha: far beyond, F exceeds a double.
 MOST_ALPHA = 1.0
@@ -62,7 +63,7 @@ def run(context: Context) -> Outcome:
     results = {}
     for number, (name, text) in enumerate(texts.items(), start=1):
         certificate = certify(read_box(text))
-        results[name] = _check(certificate, points, context.seed + number)
+        results[name] = _check(certificate, points, seed_at(context.seed, number))
         context.progress(0.5 * number / len(texts))
     data = certified_map_data.gather(
         D, 4, levels=4 if context.quick else 5,

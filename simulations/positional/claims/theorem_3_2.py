@@ -189,9 +189,10 @@ def _figure(large: xarray.Dataset, gram: xarray.Dataset) -> Any:
 
 def _finding(outcome: Outcome) -> str:
     last = outcome.numbers("error", rule="next set")[-1]
+    margin = max(outcome.number("gram_margin"), ROUNDING)
     return (
         f"Attention to the next set errs {last.value:.1e} at D = {last.at['D']} with free A; the "
-        f"best margin of A = P^T P is {outcome.number('gram_margin'):.0e}."
+        f"best margin of A = P^T P is at most {margin:.0e}."
     )
 
 

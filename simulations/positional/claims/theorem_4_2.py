@@ -295,7 +295,7 @@ def _finding(outcome: Outcome) -> str:
     )
     return (
         f"{once} of {runs} runs associate and {lost} lose it again; P[f* F <= 0] ends at "
-        f"{worst:.2g} at most (uniform attention: {linear:.2g})."
+        f"{max(worst, TOLERANCE * linear):.2g} at most (uniform attention: {linear:.2g})."
     )
 
 

@@ -42,10 +42,13 @@ def gather_small(cases: Sequence[tuple[int, int, float]]) -> xarray.Dataset:
             errors[row, column] = explicit.exact_error(problem, A, ALPHA).error
             margins[row, column] = explicit.own_set_margin(A, contiguous(problem)).min()
     return xarray.Dataset(
-        {"enumerated": (("case", "rule"), errors), "limit": (("case", "rule"), limits),
-         "margin": (("case", "rule"), margins)},
+        {
+            "enumerated": (("case", "rule"), errors),
+            "limit": (("case", "rule"), limits),
+            "margin": (("case", "rule"), margins),
+        },
         coords={"case": [_name(*case) for case in cases], "rule": list(RULES[:3])},
-    )  # fmt: skip
+    )
 
 
 def gather_large(
@@ -125,6 +128,8 @@ def _name(D: int, C: int, qD: float) -> str:
 def join(scores: xarray.Dataset, large: xarray.Dataset, gram: xarray.Dataset) -> xarray.Dataset:
     """Return what is drawn as one dataset."""
     return xarray.merge(
-        [scores.rename(rule="scores"), large, gram], combine_attrs="drop_conflicts",
-        compat="no_conflicts", join="outer",
-    )  # fmt: skip
+        [scores.rename(rule="scores"), large, gram],
+        combine_attrs="drop_conflicts",
+        compat="no_conflicts",
+        join="outer",
+    )

@@ -50,8 +50,16 @@ def gather(
             def follow(fraction: float, start: int = done, length: int = one.steps) -> None:
                 progress((start + fraction * length) / total)
 
-            run = train(one.task, one.student, steps=one.steps, rate=one.rate, seed=seed,
-                        batch=batch, records=records, progress=follow)  # fmt: skip
+            run = train(
+                one.task,
+                one.student,
+                steps=one.steps,
+                rate=one.rate,
+                seed=seed,
+                batch=batch,
+                records=records,
+                progress=follow,
+            )
             done += one.steps
             matrix = one.student.encodings_gram(run.parameters)
             error[row, column] = run.test_error[-1]
@@ -67,15 +75,19 @@ def gather(
     per_seed = ("architecture", "run")
     return xarray.Dataset(
         {
-            "error": (per_seed, error), "linear": (per_seed, linear), "share": (per_seed, share),
-            "auc": (per_seed, auc), "accuracy at the start": (per_seed, chance),
+            "error": (per_seed, error),
+            "linear": (per_seed, linear),
+            "share": (per_seed, share),
+            "auc": (per_seed, auc),
+            "accuracy at the start": (per_seed, chance),
             **{f"attention {name}": (per_seed, values) for name, values in matching.items()},
-            "course": ((*per_seed, "record"), course), "step": (("architecture", "record"), step),
+            "course": ((*per_seed, "record"), course),
+            "step": (("architecture", "record"), step),
             "gram": (("architecture", "row", "column"), gram),
         },
         coords={"architecture": [one.name for one in architectures]},
         attrs={"C": architectures[0].task.C, "batch": batch},
-    )  # fmt: skip
+    )
 
 
 def _matching(one: Architecture, parameters: dict[str, Any]) -> Matching:

@@ -15,8 +15,9 @@ def gather(found: Mapping[Any, Any]) -> xarray.Dataset:
 
     def table(value: Any) -> tuple[tuple[str, ...], np.ndarray]:
         by_place = {(c.scaling, c.features, c.D): float(value(run)) for c, run in found.items()}
-        rows = [[[by_place.get((s, f, D), np.nan) for D in sizes] for f in features]
-                for s in scalings]  # fmt: skip
+        rows = [
+            [[by_place.get((s, f, D), np.nan) for D in sizes] for f in features] for s in scalings
+        ]
         return ("scaling", "qD", "D"), np.array(rows)
 
     return xarray.Dataset(

@@ -50,18 +50,24 @@ def gather_curves(
             "normal": ("ratio", models.special.ndtr(-1.0 / np.sqrt(ratio))),
             "critical": ("size", [models.critical_ratio(*size) for size in sizes]),
             "critical_literal": (
-                "size", [models.critical_ratio(*size, literal=True) for size in sizes]
+                "size",
+                [models.critical_ratio(*size, literal=True) for size in sizes],
             ),
             "critical_gaussian": (
-                "size", [models.gaussian_critical_ratio(*size) for size in sizes]
+                "size",
+                [models.gaussian_critical_ratio(*size) for size in sizes],
             ),
             "D": ("size", [D for D, _ in sizes]),
             "C": ("size", [C for _, C in sizes]),
         },
-        coords={"size": names, "ratio": ratio, "ratio_sampled": list(_SAMPLED),
-                "kind": list(_KINDS)},
+        coords={
+            "size": names,
+            "ratio": ratio,
+            "ratio_sampled": list(_SAMPLED),
+            "kind": list(_KINDS),
+        },
         attrs={"images": images, "level": models.LEVEL},
-    )  # fmt: skip
+    )
 
 
 def _sample_uniform(problem: Problem, images: int, rng: np.random.Generator) -> tuple[float, float]:
@@ -152,10 +158,14 @@ def gather_decoded(
         spread = math.sqrt(max(exact[-1], 1.0 / len(X)) / len(X))
         deviation.append((sampled[-1] - exact[-1]) / spread)
     return xarray.Dataset(
-        {"exact": ("problem", exact), "sampled": ("problem", sampled),
-         "uniform": ("problem", uniform), "deviation": ("problem", deviation)},
+        {
+            "exact": ("problem", exact),
+            "sampled": ("problem", sampled),
+            "uniform": ("problem", uniform),
+            "deviation": ("problem", deviation),
+        },
         coords={"problem": [f"D={D}, C={C}, q={q:g}" for D, C, q in cases]},
-    )  # fmt: skip
+    )
 
 
 def join(
@@ -167,8 +177,14 @@ def join(
             curves.drop_vars(["D", "C"]),
             powers.rename(C="set_size", D="patches", critical="critical_power"),
             weights.rename(problem="weights_problem", uniform="weights_uniform"),
-            decoded.rename(problem="decoded_problem", deviation="decoded_deviation",
-                           sampled="decoded_sampled", uniform="decoded_uniform"),
+            decoded.rename(
+                problem="decoded_problem",
+                deviation="decoded_deviation",
+                sampled="decoded_sampled",
+                uniform="decoded_uniform",
+            ),
         ],
-        compat="no_conflicts", join="outer", combine_attrs="drop_conflicts",
-    )  # fmt: skip
+        compat="no_conflicts",
+        join="outer",
+        combine_attrs="drop_conflicts",
+    )

@@ -34,12 +34,17 @@ def gather(
     def certified(method: str, tolerance: float) -> None:
         population = Population(problem, method, tolerance)
         value = population.evaluate(state)
-        rows.append({
-            "method": method, "setting": tolerance, "certified": True, "measured": True,
-            "error": np.abs(np.array(population.gradient(state)) - exact).max() / size,
-            "bound": value.bound / size,
-            "seconds": seconds_of(lambda: population.gradient(state), patience),
-        })  # fmt: skip
+        rows.append(
+            {
+                "method": method,
+                "setting": tolerance,
+                "certified": True,
+                "measured": True,
+                "error": np.abs(np.array(population.gradient(state)) - exact).max() / size,
+                "bound": value.bound / size,
+                "seconds": seconds_of(lambda: population.gradient(state), patience),
+            }
+        )
 
     for tolerance in map(float, tolerances):
         certified("fourier", tolerance)
@@ -52,9 +57,13 @@ def gather(
         row, z = _sampled(problem, state, count, seeds, patience, reference)
         rows.append(row)
     attrs = {
-        "D": problem.D, "C": problem.C, "qD": problem.q * problem.D, "sampling_z": z,
-        "reference_bound": reference.bound / size, "largest_entry": size,
-    }  # fmt: skip
+        "D": problem.D,
+        "C": problem.C,
+        "qD": problem.q * problem.D,
+        "sampling_z": z,
+        "reference_bound": reference.bound / size,
+        "largest_entry": size,
+    }
     if any(row["method"] == "enumeration" and row["measured"] for row in rows):
         other = Population(problem, "enumeration", reference_tolerance).gradient(state)
         attrs["enumeration_difference"] = float(np.abs(np.array(other) - exact).max() / size)
@@ -66,10 +75,14 @@ def gather(
 def _out_of_reach(problem: Problem, tolerance: float, size: float) -> dict[str, Any]:
     """Return what enumeration would cost, from its number of states."""
     return {
-        "method": "enumeration", "setting": tolerance, "certified": True, "measured": False,
-        "error": tolerance / size, "bound": tolerance / size,
+        "method": "enumeration",
+        "setting": tolerance,
+        "certified": True,
+        "measured": False,
+        "error": tolerance / size,
+        "bound": tolerance / size,
         "seconds": SECONDS_PER_STATE * predicted_states(problem, tolerance),
-    }  # fmt: skip
+    }
 
 
 def _sampled(
@@ -99,11 +112,14 @@ def _sampled(
     standard = np.sqrt(np.mean(variances, axis=0) / (count * len(seeds)))
     size = np.abs(exact[1:]).max()
     row = {
-        "method": "sampling", "setting": float(count), "certified": False, "measured": True,
+        "method": "sampling",
+        "setting": float(count),
+        "certified": False,
+        "measured": True,
         "error": np.sqrt((np.abs(error[:, 1:]).max(axis=1) ** 2).mean()) / size,
         "bound": np.mean(bounds) / size,
         "seconds": seconds_of(lambda: population.gradient(state), patience),
-    }  # fmt: skip
+    }
     return row, float(np.max(np.abs(error.mean(axis=0)) / standard))
 
 
@@ -122,8 +138,10 @@ def seconds_of(call: Callable[[], Any], patience: float) -> float:
 
 def join(panels: Sequence[xarray.Dataset]) -> xarray.Dataset:
     """Return all panels in one data set, their numbers along the dimension ``panel``."""
-    runs = [data.assign(panel_of=("run", np.full(data.sizes["run"], i)))
-            for i, data in enumerate(panels)]  # fmt: skip
+    runs = [
+        data.assign(panel_of=("run", np.full(data.sizes["run"], i)))
+        for i, data in enumerate(panels)
+    ]
     joined = xarray.concat([data.drop_attrs() for data in runs], "run")
     for name in ("qD", "reference_bound", "largest_entry"):
         joined[name] = ("panel", [float(data.attrs[name]) for data in panels])

@@ -22,9 +22,14 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         for value, colour, text in ((1.0, _HOLDS, "holds"), (0.0, _FAILS, "fails")):
             here = holds == value
             artists[f"{text} {number}"] = ax.plot(
-                density[here], beta[here], "o" if value else "x", color=colour, markersize=5,
-                linestyle="none", label=rf"$\gamma\geq\rho$ {text}, $D={measured}$",
-            )[0]  # fmt: skip
+                density[here],
+                beta[here],
+                "o" if value else "x",
+                color=colour,
+                markersize=5,
+                linestyle="none",
+                label=rf"$\gamma\geq\rho$ {text}, $D={measured}$",
+            )[0]
         styles = iter(PROBLEM_STYLES[2:] + PROBLEM_STYLES[:2])
         for size in range(data.sizes["size"]):
             D = float(panel["D"][size])

@@ -23,16 +23,25 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     for patch, s in enumerate(data["coefficient"].values):
         row, column = divmod(patch, width)
         text = {1: "1", -1: "−1", 0: "0"}[int(s)]
-        ax.text(column, row, text, ha="center", va="center", fontsize=11,
-                color="#999999" if s == 0 else "black",
-                fontweight="normal" if s == 0 else "bold")  # fmt: skip
+        ax.text(
+            column,
+            row,
+            text,
+            ha="center",
+            va="center",
+            fontsize=11,
+            color="#999999" if s == 0 else "black",
+            fontweight="normal" if s == 0 else "bold",
+        )
     rows, columns = np.nonzero(grid == data.attrs["signal_set"])
     side = data.attrs["C"] ** 0.5
     artists["signal"] = ax.plot(
         columns.min() - 0.5 + side * np.array([0, 1, 1, 0, 0]),
         rows.min() - 0.5 + side * np.array([0, 0, 1, 1, 0]),
-        color="#CC3311", linewidth=3.5, clip_on=False,
-    )  # fmt: skip
+        color="#CC3311",
+        linewidth=3.5,
+        clip_on=False,
+    )
     ax.set_xticks(np.arange(width + 1) - 0.5, [""] * (width + 1))
     ax.set_yticks(np.arange(width + 1) - 0.5, [""] * (width + 1))
     ax.grid(color="white", linewidth=1.0)

@@ -31,9 +31,12 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     for kind in KINDS:
         for name in NAMES[1:]:
             artists[f"{kind} {name}"] = left.plot(
-                first["time"], first[name].sel(kind=kind), color=COLOURS[name],
-                linestyle=_DASHES[kind], label=LABELS[name] if kind == "trained" else None,
-            )[0]  # fmt: skip
+                first["time"],
+                first[name].sel(kind=kind),
+                color=COLOURS[name],
+                linestyle=_DASHES[kind],
+                label=LABELS[name] if kind == "trained" else None,
+            )[0]
     left.set_ylabel("attention logits")
     log_time(left, first["time"], first=FIRST)
     left.legend(loc="upper left", labelcolor="linecolor")
@@ -45,9 +48,13 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         style = problem_style(number, str(name))
         for kind in KINDS:
             drawn = right.plot(
-                one["time"], gap.sel(kind=kind), color=style["color"], linestyle=_DASHES[kind],
-                linewidth=1.3, label=style["label"],
-            )[0]  # fmt: skip
+                one["time"],
+                gap.sel(kind=kind),
+                color=style["color"],
+                linestyle=_DASHES[kind],
+                linewidth=1.3,
+                label=style["label"],
+            )[0]
             artists[f"{kind} {name}"] = drawn
         entries.append(drawn)
     right.set_yscale("symlog", linthresh=_LINEAR, linscale=0.6)

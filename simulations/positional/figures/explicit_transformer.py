@@ -38,11 +38,15 @@ def _draw_errors(ax: Any, data: xarray.Dataset, artists: dict[str, Any]) -> None
     styles = ({"marker": "o"}, {"marker": "x", "markersize": 9}, {"marker": "s"}, {"marker": "^"})
     for number, rule in enumerate(RULES):
         artists[rule] = ax.plot(
-            chosen["D"], chosen["error"].sel(rule=rule), label=rule,
-            **PROBLEM_STYLES[number], **styles[number],
-        )  # fmt: skip
-    ax.set(xscale="log", yscale="log", xlabel="$D$  ($D=16C^2$, $q=C^2/D$)",
-           ylabel=r"$P[f^*F\leq 0]$")  # fmt: skip
+            chosen["D"],
+            chosen["error"].sel(rule=rule),
+            label=rule,
+            **PROBLEM_STYLES[number],
+            **styles[number],
+        )
+    ax.set(
+        xscale="log", yscale="log", xlabel="$D$  ($D=16C^2$, $q=C^2/D$)", ylabel=r"$P[f^*F\leq 0]$"
+    )
     ticks = np.unique(chosen["D"].values).tolist()
     ax.set_xticks(ticks, [str(D) for D in ticks])
     ax.minorticks_off()
@@ -54,14 +58,18 @@ def _draw_margins(ax: Any, data: xarray.Dataset, artists: dict[str, Any]) -> Non
     groups = (
         ("random $P$", data["random_margin"].values, "#777777"),
         ("optimized", data["optimized"].sel(diagonal="included").values, "#4477AA"),
-        ("optimized,\nwithout $A_{ii}$", data["optimized"].sel(diagonal="excluded").values,
-         "#EE6677"),
-    )  # fmt: skip
+        (
+            "optimized,\nwithout $A_{ii}$",
+            data["optimized"].sel(diagonal="excluded").values,
+            "#EE6677",
+        ),
+    )
     for place, (_, values, colour) in enumerate(groups):
         ranked = np.sort(values[np.isfinite(values)])
         x = place + 0.6 * (np.arange(ranked.size) + 0.5) / ranked.size - 0.3
         artists[f"margin {place}"] = ax.plot(x, ranked, ".", color=colour)
     ax.axhline(0.0, **REFERENCE)
     ax.set_xticks(range(3), [name for name, _, _ in groups])
-    ax.set(xlabel="encodings $P$, one point each", ylabel="smallest own-set margin",
-           ylim=(-1.15, 1.15))  # fmt: skip
+    ax.set(
+        xlabel="encodings $P$, one point each", ylabel="smallest own-set margin", ylim=(-1.15, 1.15)
+    )

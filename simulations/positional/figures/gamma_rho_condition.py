@@ -30,10 +30,23 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     left.set_ylabel(r"balance of $\frac{d}{dt}(\gamma-\rho)$ on $\gamma=\rho$")
     ratio = np.clip(data["ratio"].values, _SMALLEST_RATIO, _LARGEST_RATIO)
     broken = data["worst"].values > 0.0
-    right.plot(ratio[~broken], np.full((~broken).sum(), _HOLDS), "o", mfc="none", mec="#0072B2",
-               markersize=5, label=r"$\gamma\geq\rho$ holds")  # fmt: skip
-    right.plot(ratio[broken], data["worst"].values[broken], "s", color="#D55E00", markersize=4,
-               label=r"$\gamma\geq\rho$ fails")  # fmt: skip
+    right.plot(
+        ratio[~broken],
+        np.full((~broken).sum(), _HOLDS),
+        "o",
+        mfc="none",
+        mec="#0072B2",
+        markersize=5,
+        label=r"$\gamma\geq\rho$ holds",
+    )
+    right.plot(
+        ratio[broken],
+        data["worst"].values[broken],
+        "s",
+        color="#D55E00",
+        markersize=4,
+        label=r"$\gamma\geq\rho$ fails",
+    )
     right.axvline(1.0, **REFERENCE)
     right.set(xscale="log", yscale="log", ylim=(1e-12, 1e3))
     right.set_xticks([0.1, 1.0, 10.0], [r"$\leq 0.1$", "1", r"$\geq 10$"])

@@ -20,14 +20,24 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         course = one["course"].dropna("run", how="all")
         style = PROBLEM_STYLES[number]
         panels["error"].fill_between(
-            one["step"], course.min("run"), course.max("run"), color=style["color"], alpha=0.25,
+            one["step"],
+            course.min("run"),
+            course.max("run"),
+            color=style["color"],
+            alpha=0.25,
             linewidth=0,
-        )  # fmt: skip
+        )
         artists[name] = panels["error"].plot(one["step"], course.median("run"), label=name, **style)
     level = float(data["linear"].mean())
     panels["error"].axhline(level, **REFERENCE)
-    panels["error"].annotate("best linear rule", (1.0, level), xycoords=("axes fraction", "data"),
-                             xytext=(0, 3), textcoords="offset points", ha="right")  # fmt: skip
+    panels["error"].annotate(
+        "best linear rule",
+        (1.0, level),
+        xycoords=("axes fraction", "data"),
+        xytext=(0, 3),
+        textcoords="offset points",
+        ha="right",
+    )
     panels["error"].set(xlabel="Adam step", ylabel="test error", yscale="log", ylim=(1e-3, 1.0))
     panels["error"].legend(loc="upper right", fontsize=9, handlelength=1.6)
     D, C = data.sizes["row"], data.attrs["C"]
@@ -48,8 +58,9 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
 def _matrix(ax: Any, matrix: np.ndarray, title: str) -> Any:
     """Show a matrix in the colours of its off-diagonal entries."""
     off = matrix[~np.eye(len(matrix), dtype=bool)]
-    image = ax.imshow(matrix, vmin=off.min(), vmax=off.max(), cmap="cividis",
-                      interpolation="nearest")  # fmt: skip
+    image = ax.imshow(
+        matrix, vmin=off.min(), vmax=off.max(), cmap="cividis", interpolation="nearest"
+    )
     ticks = range(0, len(matrix), max(1, len(matrix) // 4))
     ax.set(xlabel="patch $j$", ylabel="patch $i$", xticks=ticks, yticks=ticks)
     ax.set_title(title, fontsize=9)

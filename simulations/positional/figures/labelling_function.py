@@ -42,9 +42,14 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     for power in _POWERS:
         left.plot(D, D ** -float(power), color="#BBBBBB", linewidth=1.0, zorder=0)
         left.annotate(
-            f"$D^{{-{power}}}$", (D[1], D[1] ** -float(power)), xytext=(2, 0),
-            textcoords="offset points", va="center", color="#777777", fontsize=9,
-        )  # fmt: skip
+            f"$D^{{-{power}}}$",
+            (D[1], D[1] ** -float(power)),
+            xytext=(2, 0),
+            textcoords="offset points",
+            va="center",
+            color="#777777",
+            fontsize=9,
+        )
     left.set(xscale="log", yscale="log", ylim=(_LEAST, 1.0), xlabel="$D$")
     left.set_ylabel(r"$P[y f^*\leq 0]$ at $q=C^2/D$")
     right.set(xscale="log", ylim=(0.0, _MOST_POWER), xlabel="$D$", ylabel=r"$-\log P\,/\,\log D$")

@@ -46,8 +46,12 @@ def draw_ends(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
 
 def pretty_scaling(name: str) -> str:
     """Return the name of a scaling in mathematical type."""
-    names = {"nu=D^(-1/2)": r"$\nu=D^{-1/2}$", "nu=1/D": r"$\nu=1/D$", "nu=1/D^2": r"$\nu=1/D^2$",
-             "nu=0.01, beta=1": r"$\nu=0.01$, $\beta=1$"}  # fmt: skip
+    names = {
+        "nu=D^(-1/2)": r"$\nu=D^{-1/2}$",
+        "nu=1/D": r"$\nu=1/D$",
+        "nu=1/D^2": r"$\nu=1/D^2$",
+        "nu=0.01, beta=1": r"$\nu=0.01$, $\beta=1$",
+    }
     return names[name]
 
 

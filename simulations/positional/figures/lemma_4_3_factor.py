@@ -23,8 +23,9 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         grey = style | {"color": "#AAAAAA", "linewidth": 1.0}
         factor.plot(time, one["mean_sigmoid"], **grey)
         share.plot(time, one["rho_share"], **style)
-    artists["E[s(-F)]"] = factor.plot([], [], color="#AAAAAA", linewidth=1.0,
-                                      label=r"grey in (b): $E[s(-F)]$")[0]  # fmt: skip
+    artists["E[s(-F)]"] = factor.plot(
+        [], [], color="#AAAAAA", linewidth=1.0, label=r"grey in (b): $E[s(-F)]$"
+    )[0]
     ratio.axhline(0.0, **REFERENCE)
     ratio.set_ylabel("exact / leading\nincrement of " + r"$\gamma$")
     factor.set(yscale="log", ylim=(1e-8, 3.0))

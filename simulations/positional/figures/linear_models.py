@@ -18,8 +18,14 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         one, style = data.sel(size=size), PROBLEM_STYLES[number]
         artists[f"curve {size}"] = ratio.plot(data["ratio"], one["coin"], label=size, **style)
         spread = 3.0 * np.sqrt(one["sampled"] * (1.0 - one["sampled"]) / data.attrs["images"])
-        ratio.errorbar(data["ratio_sampled"], one["sampled"], spread, fmt="x", markersize=5,
-                       color=style["color"])  # fmt: skip
+        ratio.errorbar(
+            data["ratio_sampled"],
+            one["sampled"],
+            spread,
+            fmt="x",
+            markersize=5,
+            color=style["color"],
+        )
     ratio.plot(
         data["ratio"], data["normal"], color="black", linewidth=0.8, label="normal, $D\\gg C$"
     )
@@ -46,17 +52,27 @@ def _draw_weights(ax: Any, data: xarray.Dataset, artists: dict[str, Any]) -> Non
     proved = data["proved"].values.astype(bool)
     for name, chosen, face in (("proved", proved, "#4477AA"), ("found", ~proved, "none")):
         artists[name] = ax.scatter(
-            data["weights_uniform"].values[chosen], data["best"].values[chosen],
-            facecolor=face, edgecolor="#4477AA", label=f"best weights, {name}", zorder=3,
-        )  # fmt: skip
+            data["weights_uniform"].values[chosen],
+            data["best"].values[chosen],
+            facecolor=face,
+            edgecolor="#4477AA",
+            label=f"best weights, {name}",
+            zorder=3,
+        )
     artists["decoded"] = ax.scatter(
         data["decoded_uniform"], data["exact"], marker="s", color="#EE6677", label="base 3"
     )
     lowest = 6e-4
     ax.plot([lowest, 0.5], [lowest, 0.5], color="#999999", linewidth=0.8, label="equal")
     ax.axhline(data.attrs["level"], **REFERENCE)
-    ax.set(xscale="log", yscale="log", xlim=(0.004, 0.5), ylim=(lowest, 0.5),
-           xlabel="error of uniform weights", ylabel="error")  # fmt: skip
+    ax.set(
+        xscale="log",
+        yscale="log",
+        xlim=(0.004, 0.5),
+        ylim=(lowest, 0.5),
+        xlabel="error of uniform weights",
+        ylabel="error",
+    )
     ax.set_xticks([0.01, 0.1], ["0.01", "0.1"])
     ax.xaxis.set_minor_formatter(NullFormatter())
     ax.legend(loc="lower right", fontsize=9, handlelength=1.2)

@@ -21,10 +21,19 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         style = PROBLEM_STYLES[number] | {"marker": _MARKERS[number], "markersize": 4}
         artists[f"share {one:g}"] = left.plot(data["size"], mean, label=f"{one:g}", **style)[0]
     left.axhline(0.025, **REFERENCE)
-    left.set(xscale="log", yscale="log", xlabel=r"samples $\tilde N$ of the new feature",
-             ylabel=r"mean test error $P[yF\leq 0]$")  # fmt: skip
-    figure.legend(*left.get_legend_handles_labels(), loc="outside upper left", ncols=5,
-                  title="share of the sets kept", alignment="left")  # fmt: skip
+    left.set(
+        xscale="log",
+        yscale="log",
+        xlabel=r"samples $\tilde N$ of the new feature",
+        ylabel=r"mean test error $P[yF\leq 0]$",
+    )
+    figure.legend(
+        *left.get_legend_handles_labels(),
+        loc="outside upper left",
+        ncols=5,
+        title="share of the sets kept",
+        alignment="left",
+    )
     _floors(middle, data, artists)
     _samples(right, data, artists)
     panel_letters((left, middle, right))
@@ -35,9 +44,15 @@ def _floors(ax: Any, data: xarray.Dataset, artists: dict[str, Any]) -> None:
     floor, share = data["floor"], data["share"].values
     value, low, high = (floor.sel(end=end).values for end in ("value", "low", "high"))
     artists["floor"] = ax.errorbar(
-        share, value, np.maximum([value - low, high - value], 0.0), fmt="o", ms=5,
-        color="#4477AA", capsize=3, label="measured",
-    )  # fmt: skip
+        share,
+        value,
+        np.maximum([value - low, high - value], 0.0),
+        fmt="o",
+        ms=5,
+        color="#4477AA",
+        capsize=3,
+        label="measured",
+    )
     ends = [float(floor.sel(share=place, end="value")) for place in (0.0, 1.0)]
     ax.plot([0.0, 1.0], ends, color="#4477AA", lw=1.2, label="mixture of the ends")
     artists["hard"] = ax.plot(
@@ -48,8 +63,11 @@ def _floors(ax: Any, data: xarray.Dataset, artists: dict[str, Any]) -> None:
         known, data["least"], color="black", ls=":", label="bound, kept sets known"
     )[0]
     top = max(float(data["hard"].max()), float(np.nanmax(high)))
-    ax.set(xlabel="share of the sets kept", ylabel="error with the most samples",
-           ylim=(0.0, 1.55 * top))  # fmt: skip
+    ax.set(
+        xlabel="share of the sets kept",
+        ylabel="error with the most samples",
+        ylim=(0.0, 1.55 * top),
+    )
     ax.legend(loc="upper right")
 
 
@@ -61,14 +79,23 @@ def _samples(ax: Any, data: xarray.Dataset, artists: dict[str, Any]) -> None:
     ):
         value, low, high = (data[name].sel(end=end).values for end in ("value", "low", "high"))
         reached = np.isfinite(value)
-        ax.vlines((share + shift)[reached], low[reached], np.minimum(high[reached], most),
-                  color=colour, lw=1.2)  # fmt: skip
+        ax.vlines(
+            (share + shift)[reached],
+            low[reached],
+            np.minimum(high[reached], most),
+            color=colour,
+            lw=1.2,
+        )
         artists[name] = ax.plot(
             (share + shift)[reached], value[reached], marker, color=colour, ms=5, label=label
         )[0]
         for place in (share + shift)[~reached]:
-            ax.annotate("", (place, 2.2 * most), (place, most),
-                        arrowprops={"arrowstyle": "->", "color": colour})  # fmt: skip
+            ax.annotate(
+                "",
+                (place, 2.2 * most),
+                (place, most),
+                arrowprops={"arrowstyle": "->", "color": colour},
+            )
             ax.plot(place, most, marker, color=colour, mfc="white", ms=5)
     ax.set(yscale="log", ylim=(0.7, 12.0 * most), xlabel="share of the sets kept")
     ax.set_ylabel(r"samples $\tilde N$ needed")

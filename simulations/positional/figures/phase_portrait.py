@@ -43,8 +43,14 @@ def _draw_flow(ax: Any, data: xarray.Dataset, number: str) -> Any:
     ax.add_patch(Polygon(corners, facecolor="#000000", alpha=0.07, linewidth=0, zorder=0))
     ax.plot([low, high], [low, high], color="#222222", linewidth=1.0)
     box = {"fc": "white", "ec": "none", "pad": 1.0}
-    ax.annotate(r"$\gamma=\rho$", (low, low), xytext=(16, 5), fontsize=9,
-                textcoords="offset points", bbox=box)  # fmt: skip
+    ax.annotate(
+        r"$\gamma=\rho$",
+        (low, low),
+        xytext=(16, 5),
+        fontsize=9,
+        textcoords="offset points",
+        bbox=box,
+    )
     ax.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]))
     return streams
 

@@ -23,9 +23,13 @@ def draw_branches(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         artists[label] = ax.plot(row["nu_hat"], row["a"], label=label, **look)[0]
         here = data["measured_limit"].values == number
         ax.plot(
-            data["measured_nu_hat"].values[here], data["measured_a"].values[here], _MARKERS[number],
-            color=look["color"], markersize=5, fillstyle="none",
-        )  # fmt: skip
+            data["measured_nu_hat"].values[here],
+            data["measured_a"].values[here],
+            _MARKERS[number],
+            color=look["color"],
+            markersize=5,
+            fillstyle="none",
+        )
     ax.set(xscale="log", yscale="log", xlim=(1e-6, 1e4), ylim=(3e-5, 2.0))
     first = data.isel(limit=0)
     x = np.geomspace(0.3, 1e4, 5)
@@ -52,14 +56,23 @@ def draw_jumps(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
             *row["path"].values.T, color=COLOURS["alpha"], label="measured flow"
         )[0]
         artists[f"branch {number}"] = ax.plot(
-            *row["branch"].values.T, color="#000000", linewidth=1.2, linestyle="--",
+            *row["branch"].values.T,
+            color="#000000",
+            linewidth=1.2,
+            linestyle="--",
             label=r"branch of $\alpha^*$ from $\gamma=\rho=0$",
-        )[0]  # fmt: skip
+        )[0]
         if np.isfinite(row["fold"]).all():
             artists[f"fold {number}"] = ax.plot(
-                *row["fold"].values, "o", color="#000000", markersize=6, fillstyle="none",
-                markeredgewidth=1.4, linestyle="none", label="fold",
-            )[0]  # fmt: skip
+                *row["fold"].values,
+                "o",
+                color="#000000",
+                markersize=6,
+                fillstyle="none",
+                markeredgewidth=1.4,
+                linestyle="none",
+                label="fold",
+            )[0]
         ax.set(xscale="log", yscale="log", xlim=(G[0], G[-1]), ylim=(alpha[0], alpha[-1]))
         exponent = round(np.log10(float(row["D"])))
         title = rf"$D=10^{exponent}$, $qD={int(row['qD'])}$"
@@ -82,10 +95,14 @@ def draw_differences(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         for number, p in enumerate(np.unique(data["p"].values)):
             here = data["p"].values == p
             artists[f"{name} {p}"] = ax.plot(
-                data["D"].values[here] * 1.12**number, data[name].values[here],
-                _MARKERS[number], color=PROBLEM_STYLES[number]["color"], markersize=5,
-                fillstyle="none", label=f"$p={p}$",
-            )[0]  # fmt: skip
+                data["D"].values[here] * 1.12**number,
+                data[name].values[here],
+                _MARKERS[number],
+                color=PROBLEM_STYLES[number]["color"],
+                markersize=5,
+                fillstyle="none",
+                label=f"$p={p}$",
+            )[0]
         ax.axhline(0.02, **REFERENCE)
         D = np.array([1e3, 1e6])
         ax.plot(D, 1e3 / D, color="#999999", linewidth=0.9, linestyle=":", label=r"$10^3/D$")

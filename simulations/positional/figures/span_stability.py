@@ -13,11 +13,19 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     ax = figure.subplots()
     later = data.isel(time=slice(1, None))
     artists = {
-        "v_perp": ax.plot(later["time"], later["rate"], color="#332288",
-                          label=r"$\frac{d}{dt}\log|v_\perp|$, beside $w^*$")[0],
-        "alpha": ax.plot(later["time"], later["alpha_rate"], color=COLOURS["alpha"],
-                         label=r"$\frac{d}{dt}\log\alpha$, along $w^*$")[0],
-    }  # fmt: skip
+        "v_perp": ax.plot(
+            later["time"],
+            later["rate"],
+            color="#332288",
+            label=r"$\frac{d}{dt}\log|v_\perp|$, beside $w^*$",
+        )[0],
+        "alpha": ax.plot(
+            later["time"],
+            later["alpha_rate"],
+            color=COLOURS["alpha"],
+            label=r"$\frac{d}{dt}\log\alpha$, along $w^*$",
+        )[0],
+    }
     ax.axhline(0.0, **REFERENCE)
     ax.set(xscale="log", xlabel=TIME, ylabel="growth rate per unit of flow time")
     ax.set_xlim(float(later["time"][0]), float(later["time"][-1]))

@@ -15,21 +15,21 @@ def draw_draws(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     left, middle, right = figure.subplots(1, 3)
     artists = _courses(left, data)
     places = [str(name) for name in data["place"].values]
-    for name, mark, shift, label in (
-        ("best", "^", -0.12, "best step"), ("end", "o", 0.12, "end"),
-    ):  # fmt: skip
+    for name, mark, shift, label in (("best", "^", -0.12, "best step"), ("end", "o", 0.12, "end")):
         x = np.arange(len(places)) + shift
         artists[name] = middle.plot(
-            np.broadcast_to(x[:, None], data[name].shape).ravel(), data[name].values.ravel(), mark,
-            color=COLOURS["gamma" if name == "best" else "test_error"], alpha=0.6, label=label,
-        )[0]  # fmt: skip
+            np.broadcast_to(x[:, None], data[name].shape).ravel(),
+            data[name].values.ravel(),
+            mark,
+            color=COLOURS["gamma" if name == "best" else "test_error"],
+            alpha=0.6,
+            label=label,
+        )[0]
     middle.set_xticks(range(len(places)), [_broken(name) for name in places])
     middle.set(xlim=(-0.5, len(places) - 0.5), ylim=(-0.04, 1.04), ylabel="rows associated, $c=1$")
     middle.set_xlabel("problem")
     artists |= _errors(right, data)
-    figure.legend(
-        *_merged(left, middle), loc="outside upper left", ncols=len(data["start"]) + 2,
-    )  # fmt: skip
+    figure.legend(*_merged(left, middle), loc="outside upper left", ncols=len(data["start"]) + 2)
     panel_letters((left, middle, right))
     return artists
 

@@ -25,8 +25,12 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     curve = data["difference"].sel(beta=positive[0]).values
     anchor = int(np.searchsorted(curve, 1e-4))
     growing = (curve > 1e-7) & (curve < 1.0)
-    ax.plot(time[growing], curve[anchor] * np.exp(rate * (time[growing] - time[anchor])),
-            label="saddle", **(REFERENCE | {"linewidth": 1.3}))  # fmt: skip
+    ax.plot(
+        time[growing],
+        curve[anchor] * np.exp(rate * (time[growing] - time[anchor])),
+        label="saddle",
+        **(REFERENCE | {"linewidth": 1.3}),
+    )
     ax.set(yscale="log", ylim=(_LOWEST, 10.0), ylabel=r"$\gamma-\rho$")
     log_time(ax, time, first=float(time[0]))
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))

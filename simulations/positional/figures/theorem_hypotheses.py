@@ -22,10 +22,21 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         for power in data["power"].values.tolist():
             label = rf"$qD={density:g}$, $t=D^{power}$"
             artists[label] = left.plot(
-                one["D"], one["disagreement"].sel(power=power), marker=_MARKERS.get(power, "o"),
-                markersize=4, label=label, **look | {"linewidth": 1.2})[0]  # fmt: skip
-        right.plot(one["q"], one["label_excess"], "o", color=look["color"], markersize=5,
-                   label=f"$qD={density:g}$")  # fmt: skip
+                one["D"],
+                one["disagreement"].sel(power=power),
+                marker=_MARKERS.get(power, "o"),
+                markersize=4,
+                label=label,
+                **look | {"linewidth": 1.2},
+            )[0]
+        right.plot(
+            one["q"],
+            one["label_excess"],
+            "o",
+            color=look["color"],
+            markersize=5,
+            label=f"$qD={density:g}$",
+        )
     artists["small"] = left.plot(D, 1.0 / D, **REFERENCE)[0]
     left.annotate(
         "$1/D$", (D[0], 1.0 / D[0]), xytext=(2, 4), textcoords="offset points", fontsize=9
@@ -33,8 +44,14 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     left.set(xscale="log", yscale="log", xlabel="$D$", ylabel=r"bound on $P[f^*F\leq 0]$")
     left.set_xticks(D, [str(size) for size in D])
     left.set_xticks([], minor=True)
-    right.plot(data["q_outside"], data["label_excess_outside"], "x", color="#222222",
-               markersize=6, label="named")  # fmt: skip
+    right.plot(
+        data["q_outside"],
+        data["label_excess_outside"],
+        "x",
+        color="#222222",
+        markersize=6,
+        label="named",
+    )
     right.set(xscale="log", yscale="log", xlabel="$q$")
     right.set_ylabel(rf"$d^{data.attrs['label_power']}\,P[y f^*\leq 0]$")
     (low, _), (bottom, _) = right.get_xlim(), right.get_ylim()

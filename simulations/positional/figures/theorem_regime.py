@@ -19,9 +19,12 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     artists: dict[str, Any] = {}
     x, y = data["density"].values, data["nu"].values
     artists["map"] = left.pcolormesh(
-        cell_edges(x, True), cell_edges(y, True), data["excess"].values, norm=LogNorm(),
+        cell_edges(x, True),
+        cell_edges(y, True),
+        data["excess"].values,
+        norm=LogNorm(),
         cmap="viridis",
-    )  # fmt: skip
+    )
     figure.colorbar(artists["map"], ax=left, label=r"bound on $P[f^*F\leq 0]$ times $d$")
     for marker, cells in (("o", data["inside"] == 1.0), ("x", data["association"] == 0.0)):
         i, j = np.nonzero(cells.values)
@@ -33,11 +36,13 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     sizes = data["D"].values
     for number, name in enumerate(data["scaling"].values):
         artists[str(name)] = _boundary(right, data.isel(scaling=number), number, str(name))
-    artists["label"] = right.plot(sizes, data["label_limit"], color="#999999", linewidth=1.0,
-                                  label=r"$P[yf^*\leq 0]=1/d$")[0]  # fmt: skip
+    artists["label"] = right.plot(
+        sizes, data["label_limit"], color="#999999", linewidth=1.0, label=r"$P[yf^*\leq 0]=1/d$"
+    )[0]
     bottom = 0.1
-    right.fill_between(sizes, bottom, data["hypotheses_limit"], color="#009E73", alpha=0.12,
-                       linewidth=0)  # fmt: skip
+    right.fill_between(
+        sizes, bottom, data["hypotheses_limit"], color="#009E73", alpha=0.12, linewidth=0
+    )
     right.axhline(1.0, **REFERENCE)
     right.set(xscale="log", yscale="log", xlabel="$D$", ylabel="boundary in $qD/C^2$")
     right.set_xticks(sizes, [str(D) for D in sizes])
@@ -62,6 +67,13 @@ def _boundary(ax: Any, one: xarray.Dataset, number: int, name: str) -> Any:
     shift = 1.0 + 0.05 * (number - 1)  # so that bars at one D do not hide each other
     ax.plot(sizes[below] * shift, middle[below], "v", color=look["color"], markersize=7)
     errors = (np.nan_to_num(middle - inside), outside - middle)
-    return ax.errorbar(sizes * shift, middle, yerr=errors, marker=_MARKERS[number % 4],
-                       markersize=4, capsize=3, label=name.replace("nu", r"$\nu$"),
-                       **look)  # fmt: skip
+    return ax.errorbar(
+        sizes * shift,
+        middle,
+        yerr=errors,
+        marker=_MARKERS[number % 4],
+        markersize=4,
+        capsize=3,
+        label=name.replace("nu", r"$\nu$"),
+        **look,
+    )

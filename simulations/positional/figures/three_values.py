@@ -20,17 +20,28 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         artists[name] = left.plot(data["step"], entries, color=colours[name], linewidth=1.0)
         last = float(entries[-1].mean())
         place = {"xytext": (0, -6), "va": "top"} if name == "rho" else {"xytext": (0, 5)}
-        left.annotate(text, (float(data["step"][-1]), last), ha="right",
-                      textcoords="offset points", color=colours[name], **place)  # fmt: skip
+        left.annotate(
+            text,
+            (float(data["step"][-1]), last),
+            ha="right",
+            textcoords="offset points",
+            color=colours[name],
+            **place,
+        )
         spread = data[f"spread_{name}"].values
         label = text + (": 0" if spread.max() == 0.0 else "")
-        right.plot(data["step"], np.maximum(spread, 1e-20), color=colours[name], linewidth=1.0,
-                   label=label)  # fmt: skip
+        right.plot(
+            data["step"], np.maximum(spread, 1e-20), color=colours[name], linewidth=1.0, label=label
+        )
     left.set(xlabel="step of full-matrix descent", ylabel=r"entries of $A$")
     left.margins(y=0.2)
     right.axhline(np.finfo(float).eps, **REFERENCE)
-    right.set(xlabel="step of full-matrix descent", ylabel="distance from the three values",
-              yscale="log", ylim=(1e-20, 1e-12))  # fmt: skip
+    right.set(
+        xlabel="step of full-matrix descent",
+        ylabel="distance from the three values",
+        yscale="log",
+        ylim=(1e-20, 1e-12),
+    )
     right.legend(loc="upper left")
     panel_letters((left, right))
     return artists

@@ -35,8 +35,15 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         for text, seconds in _DURATIONS.items():
             ax.axhline(seconds, color="#BBBBBB", linewidth=0.8, zorder=-2)
             if i == len(axes) - 1:
-                ax.annotate(text, (1.0, seconds), xycoords=("axes fraction", "data"), va="center",
-                            xytext=(4, 0), textcoords="offset points", color="#555555")  # fmt: skip
+                ax.annotate(
+                    text,
+                    (1.0, seconds),
+                    xycoords=("axes fraction", "data"),
+                    va="center",
+                    xytext=(4, 0),
+                    textcoords="offset points",
+                    color="#555555",
+                )
         ax.set_title(f"$qD={float(data['qD'][i]):g}$")
         ax.set_xlabel("relative error (smaller to the right)")
         panel_letter(ax, "ab"[i] if i < 2 else str(i))
@@ -69,14 +76,29 @@ def _method(ax: Any, runs: xarray.Dataset, style: dict[str, Any]) -> Any:
     """Draw true errors (filled), bounds (open) and the lines between them; return the filled."""
     real = runs.isel(run=runs["measured"].values)
     planned = runs.isel(run=~runs["measured"].values)
-    ax.plot(planned["error"], planned["seconds"], linestyle=":", marker="x", markersize=5,
-            linewidth=1.0, color=style["color"])  # fmt: skip
+    ax.plot(
+        planned["error"],
+        planned["seconds"],
+        linestyle=":",
+        marker="x",
+        markersize=5,
+        linewidth=1.0,
+        color=style["color"],
+    )
     if not real.sizes["run"]:
         return None
     errors = np.maximum(real["error"], 1.5 * _LEAST)
     ax.hlines(real["seconds"], errors, real["bound"], color=style["color"], linewidth=0.7)
-    ax.plot(real["bound"], real["seconds"], linestyle="-", markersize=5, markerfacecolor="white",
-            linewidth=1.2, color=style["color"], marker=style["marker"])  # fmt: skip
+    ax.plot(
+        real["bound"],
+        real["seconds"],
+        linestyle="-",
+        markersize=5,
+        markerfacecolor="white",
+        linewidth=1.2,
+        color=style["color"],
+        marker=style["marker"],
+    )
     return ax.plot(errors, real["seconds"], linestyle="none", markersize=4.5, **style)[0]
 
 
@@ -84,5 +106,10 @@ def _extrapolation(ax: Any, sampling: xarray.Dataset) -> None:
     """Continue sampling with time proportional to error^-2."""
     last = sampling.isel(run=-1)
     error = np.array([float(last["error"]), _LEAST])
-    ax.plot(error, float(last["seconds"]) * (error[0] / error) ** 2,
-            color=METHODS["sampling"]["color"], linestyle=(0, (5, 3)), linewidth=1.2)  # fmt: skip
+    ax.plot(
+        error,
+        float(last["seconds"]) * (error[0] / error) ** 2,
+        color=METHODS["sampling"]["color"],
+        linestyle=(0, (5, 3)),
+        linewidth=1.2,
+    )

@@ -158,9 +158,11 @@ def _needed(ax: Any, data: xarray.Dataset, learners: tuple[str, ...]) -> dict[st
         for D, number, tried in zip(patches, needed, own["samples"].max("size").values):
             if math.isinf(number):
                 ax.annotate(
-                    "", (D, 2.5 * tried), (D, tried),
+                    "",
+                    (D, 2.5 * tried),
+                    (D, tried),
                     arrowprops={"arrowstyle": "->", "color": style["color"]},
-                )  # fmt: skip
+                )
                 ax.plot(D, tried, style["marker"], color=style["color"], mfc="white", ms=5)
     ax.set_xscale("log", base=2)
     ax.set_yscale("log")

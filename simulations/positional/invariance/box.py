@@ -60,9 +60,16 @@ class Witness:
     def problem(self) -> Problem:
         """The problem in floats next to it."""
         scale = None if self.kappa == self.D else float(self.kappa)
-        return Problem(D=self.D, C=self.C, q=float(self.q), p=self.p, nu=float(self.nu),
-                       beta=float(self.beta), temperature=float(self.tau),
-                       output_scale=scale)  # fmt: skip
+        return Problem(
+            D=self.D,
+            C=self.C,
+            q=float(self.q),
+            p=self.p,
+            nu=float(self.nu),
+            beta=float(self.beta),
+            temperature=float(self.tau),
+            output_scale=scale,
+        )
 
     @property
     def state(self) -> State:
@@ -104,8 +111,12 @@ class Box:
             if getattr(self, name) is not None:
                 low, high = map(Fraction, getattr(self, name))
                 object.__setattr__(self, name, (low, high))
-                require(low <= high, name, f"{float(low):g}..{float(high):g}",
-                        "an interval from low to high")  # fmt: skip
+                require(
+                    low <= high,
+                    name,
+                    f"{float(low):g}..{float(high):g}",
+                    "an interval from low to high",
+                )
         alpha, q, nu = self.ends("alpha"), self.ends("q"), self.ends("nu")
         require(alpha[0] >= 0, "alpha", float(alpha[0]), "at least 0")
         require(q[0] >= 0 and q[1] <= 1, "q", f"{float(q[0]):g}..{float(q[1]):g}", "within [0, 1]")
@@ -122,9 +133,13 @@ class Box:
 
     def problem(self, **at: float) -> Problem:
         """Return the problem in floats at the upper bounds, or at the given values."""
-        fields: dict[str, Any] = {"q": self.ends("q")[1], "nu": self.ends("nu")[1],
-                  "beta": self.ends("beta")[1], "temperature": self.ends("tau")[0],
-                  "output_scale": self.ends("kappa")[0]}  # fmt: skip
+        fields: dict[str, Any] = {
+            "q": self.ends("q")[1],
+            "nu": self.ends("nu")[1],
+            "beta": self.ends("beta")[1],
+            "temperature": self.ends("tau")[0],
+            "output_scale": self.ends("kappa")[0],
+        }
         fields |= at
         if fields["output_scale"] == self.D:
             del fields["output_scale"]
@@ -133,8 +148,11 @@ class Box:
 
     def contains(self, point: Witness) -> bool:
         """Return whether a point lies in the box, exactly."""
-        inside = (low <= getattr(point, name) <= high
-                  for name in VARIED for low, high in [self.ends(name)])  # fmt: skip
+        inside = (
+            low <= getattr(point, name) <= high
+            for name in VARIED
+            for low, high in [self.ends(name)]
+        )
         return (point.D, point.C, point.p) == (self.D, self.C, self.p) and all(inside)
 
     def cells(self) -> Iterator[Cell]:
@@ -179,8 +197,12 @@ def exact(text: str) -> Fraction:
     require(math.isfinite(near), "the number", repr(text), "finite")
     if "/" not in text:
         decimal = Decimal(text)
-        require(not decimal or decimal.adjusted() >= _LEAST_EXPONENT, "the number", repr(text),
-                f"0 or at least 1e{_LEAST_EXPONENT}")  # fmt: skip
+        require(
+            not decimal or decimal.adjusted() >= _LEAST_EXPONENT,
+            "the number",
+            repr(text),
+            f"0 or at least 1e{_LEAST_EXPONENT}",
+        )
     return Fraction(text)
 
 
@@ -198,8 +220,12 @@ def read_box(text: str) -> Box:
     known = ("D", "C", "p", "qD", *VARIED)
     for part in filter(None, (piece.strip() for piece in text.replace(";", ",").split(","))):
         name, equals, value = (piece.strip() for piece in part.partition("="))
-        require(bool(equals) and name in known and name not in given, "box", repr(part),
-                f"NAME=VALUE or NAME=LOW..HIGH, each of {', '.join(known)} once")  # fmt: skip
+        require(
+            bool(equals) and name in known and name not in given,
+            "box",
+            repr(part),
+            f"NAME=VALUE or NAME=LOW..HIGH, each of {', '.join(known)} once",
+        )
         try:
             ends = [exact(end.strip()) for end in value.split("..")]
         except Exception as failure:

@@ -219,9 +219,10 @@ def _witness(box: Box, cell: Cell, q: Fraction, precision: int) -> Witness | Non
                 float(amplitude), (box.ends("kappa"), box.ends("alpha")), lambda k, a: k * a
             )
             b, at, t = _on_path(
-                float(contrast), (beta, x[::-1], taus if contrast < 0 else taus[::-1]),
+                float(contrast),
+                (beta, x[::-1], taus if contrast < 0 else taus[::-1]),
                 lambda b, at, t: (b - at) / t,
-            )  # fmt: skip
+            )
             found = Witness(box.D, box.C, box.p, q, Fraction(nu), b, t, kappa, alpha, at)
             if drift_is_negative(found, precision):
                 return found

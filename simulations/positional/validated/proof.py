@@ -33,7 +33,7 @@ import numpy as np
 
 from dynamics import ParameterError, Problem, State
 from dynamics.core.balls.exact import above, below, exact
-from dynamics.core.checks import finite, require, whole
+from dynamics.core.checks import finite, integer, require
 from dynamics.core.provenance import provenance
 from dynamics.core.tube.clocks import Clock, Descent, Flow
 from dynamics.core.tube.tube import Tube, enclose
@@ -260,7 +260,7 @@ def _clock(
         raise ParameterError("a horizon is missing, or a learning_rate with steps")
     rate = finite("learning_rate", learning_rate)
     require(1e-12 <= rate <= 1e6, "learning_rate", learning_rate, "from 1e-12 to 1e6")
-    return Descent(rate), float(whole("steps", steps, 1, 10**12))
+    return Descent(rate), float(integer("steps", steps, 1, 10**12))
 
 
 def concluded(

@@ -1,5 +1,6 @@
 """The reduction of SGD to attention logits and value products: against the full matrices."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -8,8 +9,15 @@ import xarray
 from dynamics.shallow import ShallowProblem, oracle, sample, train_on_counts
 from dynamics.shallow.gram import conserved, gram
 from simulations.figures import report_figure
-from simulations.reproduction.measured import Measured, measured_at
-from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.claim import (
+    CheckedTable,
+    Claim,
+    Column,
+    Context,
+    Figure,
+    Measurement,
+    Table,
+)
 from simulations.shallow.figures import reduction
 from simulations.shallow.runs import random_start
 
@@ -24,39 +32,34 @@ DRAWS = (
 #: Learning rates, halved, at the same flow time; the last pair decides.
 ETAS, TIME, RATIO = tuple(0.1 / 2**k for k in range(8)), 6.0, 2.0
 CLOSE = 0.1
+#: A draw whose A or H moves less than this shows nothing.
+MOVED = 0.1
 
 
-def run(context: Context) -> Outcome:
+def measure(context: Context) -> Measurement:
     """Compare SGD on tokens with SGD on counts, and halve the rate."""
-    draws = DRAWS[1:3] if context.quick else DRAWS
-    measured: list[Measured] = []
-    curves, moved = [], []
-    for number, draw in enumerate(draws):
-        curve, reach = compare(draw, context.seed + number)
-        curves.append(curve)
-        moved.append(reach)
-        M, d, m = draw[:3]
-        measured += measured_at(
-            {"M": M, "d": d, "m": m},
-            ("difference", f"largest difference over {STEPS} steps", float(curve.max())),
-            ("moved", "how far an entry of A or H moved", reach),
-        )
-        context.progress(0.8 * (number + 1) / len(draws))
+    draws = context.choose(quick=DRAWS[1:3], full=DRAWS)
+    compared = [compare(draw, context.seed) for draw in context.track(draws, stop=0.8)]
+    rows = [
+        {**dict(zip(("M", "d", "m"), draw)), "difference": curve.max(), "moved": moved}
+        for draw, (curve, moved) in zip(draws, compared)
+    ]
     drift = np.array([conserved_drift(eta, context.seed) for eta in ETAS])
-    ratios = drift[-2] / drift[-1]
-    for name, value, ratio in zip(QUANTITIES, drift[-1], ratios):
-        measured += measured_at(
-            {"quantity": name},
-            ("drift", f"drift at eta = {ETAS[-1]:g}", float(value)),
-            ("drift_ratio", "drift over drift at half the rate", float(ratio)),
-        )
-    verdict, summary = judge([float(curve.max()) for curve in curves], moved, ratios.tolist())
-    return Outcome(
-        verdict, measured, TOLERANCE,
-        {"steps": STEPS, "rates": list(RATES), "draws": [list(draw) for draw in draws],
-         "eta": list(ETAS), "flow time": TIME},
-        summary, (_figure(draws, curves, drift),),
-    )  # fmt: skip
+    quantities = [
+        {"quantity": name, "drift": last, "drift_ratio": before / last}
+        for name, before, last in zip(QUANTITIES, drift[-2], drift[-1])
+    ]
+    return Measurement(
+        {"draws": DIFFERENCES.frame(rows), "conserved quantities": DRIFT.frame(quantities)},
+        {
+            "steps": STEPS,
+            "rates": RATES,
+            "draws (M, d, m, L, queried, B, N)": draws,
+            "eta": ETAS,
+            "flow time": TIME,
+        },
+        (_figure(draws, [curve for curve, _ in compared], drift),),
+    )
 
 
 #: The conserved quantities of the flow, as `dynamics.shallow.trajectory.CONSERVED` names them.
@@ -91,9 +94,16 @@ def compare(draw: tuple[int, ...], seed: int) -> tuple[np.ndarray, float]:
         for batch in batches[begin : begin + EVERY]:
             full = oracle.step(full, [tokens[n] for n in batch], RATES)
         end = train_on_counts(
-            counts, labels, **now, a=a, steps=EVERY, learning_rate=RATES[0],
-            learning_rate_KQ=RATES[1], batches=batches[begin : begin + EVERY], queried=queried,
-        )  # fmt: skip
+            counts,
+            labels,
+            **now,
+            a=a,
+            steps=EVERY,
+            learning_rate=RATES[0],
+            learning_rate_KQ=RATES[1],
+            batches=batches[begin : begin + EVERY],
+            queried=queried,
+        )
         now = {"W_O": end.W_O, "V": end.V, "K": end.K, "Q": end.Q}
         found = _seen(full, U)
         differences.append(max(np.abs(end.A - found[0]).max(), np.abs(end.H - found[1]).max()))
@@ -113,9 +123,13 @@ def conserved_drift(eta: float, seed: int) -> np.ndarray:
     start = random_start(problem, rng, sigma=0.3, delta=0.3)
     drawn = sample(problem, 20, rng)
     end = train_on_counts(
-        drawn.counts, drawn.labels, **start, steps=round(TIME / eta), learning_rate=eta,
+        drawn.counts,
+        drawn.labels,
+        **start,
+        steps=round(TIME / eta),
+        learning_rate=eta,
         learning_rate_KQ=eta,
-    )  # fmt: skip
+    )
 
     def quantities(W: np.ndarray, V: np.ndarray, K: np.ndarray, Q: np.ndarray) -> np.ndarray:
         return np.array(conserved(gram(K, Q), K.shape[1]) + conserved(gram(W.T, V), len(W)))
@@ -124,44 +138,65 @@ def conserved_drift(eta: float, seed: int) -> np.ndarray:
     return np.asarray(np.abs(quantities(end.W_O, end.V, end.K, end.Q) - before))
 
 
-def judge(worst: list[float], moved: list[float], ratios: list[float]) -> tuple[Verdict, str]:
-    """Return the verdict; runs that went nowhere show nothing."""
-    off = max((abs(ratio - RATIO) for ratio in ratios), default=float("nan"))
-    text = (
-        f"Over {STEPS} steps SGD on counts and SGD on the full matrices differ by at most "
-        f"{max(worst, default=float('nan')):.1e} in {len(worst)} draws; the drift of the conserved "
-        f"quantities over that at half the rate is 2 to within {off:.3f}."
-    )
-    same = bool(worst) and max(worst) <= TOLERANCE and min(moved) > 0.1
-    return (Verdict.HOLDS if same and off <= CLOSE else Verdict.FAILS), text
-
-
-def _figure(draws: Any, curves: Any, drift: np.ndarray) -> Any:
+def _figure(draws: Any, curves: Any, drift: np.ndarray) -> Figure:
     names = [f"M={M}, d={d}, m={m}, L={L}, |S|={S}, B={B}" for M, d, m, L, S, B, _ in draws]
     data = xarray.Dataset(
-        {"difference": (("draw", "step"), np.array(curves)),
-         "drift": (("eta", "quantity"), drift)},
-        coords={"draw": names, "step": np.arange(0, STEPS + 1, EVERY), "eta": list(ETAS),
-                "quantity": list(QUANTITIES)},
+        {
+            "difference": (("draw", "step"), np.array(curves)),
+            "drift": (("eta", "quantity"), drift),
+        },
+        coords={
+            "draw": names,
+            "step": np.arange(0, STEPS + 1, EVERY),
+            "eta": list(ETAS),
+            "quantity": list(QUANTITIES),
+        },
         attrs={"tolerance": TOLERANCE},
-    )  # fmt: skip
+    )
     return report_figure(
-        "li-reduction", "SGD on counts against SGD on tokens, and what the flow conserves",
+        "li-reduction",
+        "SGD on counts against SGD on tokens, and what the flow conserves",
         "(a) Largest difference of A = K^T Q and H = W_O V between SGD on counts and SGD with the "
         "full matrices on tokens, the same batches, from random starts. Dashed: the tolerance; "
         "dotted: the unit of rounding. (b) How far the quantities that the flow conserves have "
         f"moved at flow time {TIME:g}, against the learning rate. Dashed: proportional to it.",
-        reduction.draw, data, (9.0, 4.4),
-    )  # fmt: skip
-
-
-def _finding(outcome: Outcome) -> str:
-    worst, ratios = max(outcome.values("difference")), outcome.values("drift_ratio")
-    return (
-        f"SGD on counts and on all tokens differ by at most {worst:.1e}; at half the rate the "
-        f"drift is {min(ratios):.3f} to {max(ratios):.3f} times smaller."
+        reduction.draw,
+        data,
+        (9.0, 4.4),
     )
 
+
+def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
+    """Return the numbers of the sentence."""
+    ratios = tables["conserved quantities"].data.drift_ratio
+    return {
+        "worst": max(TOLERANCE, tables["draws"].data.difference.max()),
+        "ratio": RATIO,
+        "off": max(CLOSE, (ratios - RATIO).abs().max()),
+    }
+
+
+DIFFERENCES = Table(
+    index=("M", "d", "m"),
+    columns={
+        "difference": Column(f"largest difference over {STEPS} steps", atol=TOLERANCE),
+        "moved": Column("how far an entry of A or H moved"),
+    },
+    strict={
+        "SGD on counts is SGD on tokens": lambda t: t.difference <= TOLERANCE,
+        "A and H move": lambda t: t.moved > MOVED,
+    },
+)
+DRIFT = Table(
+    index=("quantity",),
+    columns={
+        "drift": Column(f"drift at eta = {ETAS[-1]:g}"),
+        "drift_ratio": Column("drift over drift at half the rate"),
+    },
+    strict={
+        "the drift is of first order in the rate": lambda t: (t.drift_ratio - RATIO).abs() <= CLOSE
+    },
+)
 
 CLAIM = Claim(
     id="li-reduction",
@@ -181,9 +216,14 @@ CLAIM = Claim(
         "steps in every draw, each of which moves A and H by more than 0.1; and a drift of first "
         "order in the rate: 2.0 +- 0.1 over that at half the rate, at the smallest pair."
     ),
-    headline=Headline("difference", pick=max),
-    finding=_finding,
-    run=run,
+    tables={"draws": DIFFERENCES, "conserved quantities": DRIFT},
+    measure=measure,
+    headline=headline,
+    finding=(
+        "SGD on counts and on all tokens differ by at most {worst:.0e}; at half the rate the drift "
+        "is {ratio:g} times smaller, to within {off:.2g}."
+    ),
+    tolerance=TOLERANCE,
     quick_note="two draws instead of five",
     assumptions="the oracle on tokens, which shares no code with the kernels",
 )

@@ -14,17 +14,35 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     """Draw the map with its hatched region, and one row of it for two levels of noise."""
     left, right = figure.subplots(1, 2, width_ratios=(1.5, 1.0))
     rows, columns = data["attention"].shape
-    image = left.imshow(data["attention"], origin="lower", aspect="auto", vmin=0.0, vmax=1.0,
-                        cmap="viridis")  # fmt: skip
+    image = left.imshow(
+        data["attention"], origin="lower", aspect="auto", vmin=0.0, vmax=1.0, cmap="viridis"
+    )
     for i in range(rows):
         for j in range(columns):
             share, value = float(data["wrong"][i, j]), float(data["attention"][i, j])
             patch = {"facecolor": image.cmap(value), "edgecolor": "none", "pad": 2.0}
-            left.text(j, i, f"{share:.2f}", ha="center", va="center", fontsize=8.5, bbox=patch,
-                      color="white" if value < 0.6 else "black")  # fmt: skip
+            left.text(
+                j,
+                i,
+                f"{share:.2f}",
+                ha="center",
+                va="center",
+                fontsize=8.5,
+                bbox=patch,
+                color="white" if value < 0.6 else "black",
+            )
     for i, j in np.argwhere(data["wrong"].values >= 0.5):
-        left.add_patch(Rectangle((j - 0.5, i - 0.5), 1.0, 1.0, fill=False, hatch="/",
-                                 edgecolor="white", linewidth=0.0))  # fmt: skip
+        left.add_patch(
+            Rectangle(
+                (j - 0.5, i - 0.5),
+                1.0,
+                1.0,
+                fill=False,
+                hatch="/",
+                edgecolor="white",
+                linewidth=0.0,
+            )
+        )
     ratios = [f"{ratio:g}" for ratio in data["ratio"].values]
     left.set_xticks(range(columns), ratios)
     left.set_yticks(range(rows), [f"{alpha:g}" for alpha in data["alpha"].values])

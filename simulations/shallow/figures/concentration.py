@@ -20,26 +20,39 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     step = data["iteration"].values
     error = np.abs(np.stack([data["low"], data["high"]]) - data["attention"].values)
     artists = {
-        "attention": curve.errorbar(step, data["attention"], error, color=_BLUE, capsize=3,
-                                    label="mean over seeds, 95 %"),
+        "attention": curve.errorbar(
+            step, data["attention"], error, color=_BLUE, capsize=3, label="mean over seeds, 95 %"
+        ),
         "read": curve.plot(step, data["read"], "s", color=_RED, label="read off the slides")[0],
-    }  # fmt: skip
+    }
     curve.set(xlabel="iteration", ylabel="attention on relevant tokens", ylim=(0.5, 0.95))
     curve.legend(loc="lower right")
     artists["end"] = plateau.plot(data["plateau"], data["end"], "o", color=_BLUE)[0]
     plateau.axline((0.75, 0.75), slope=1.0, **REFERENCE)
     for name, x, y in zip(data["place"].values, data["plateau"].values, data["end"].values):
         right = x < 0.85
-        plateau.annotate(str(name), (x, y), xytext=(7 if right else -7, -3), fontsize=8,
-                         textcoords="offset points", ha="left" if right else "right")  # fmt: skip
+        plateau.annotate(
+            str(name),
+            (x, y),
+            xytext=(7 if right else -7, -3),
+            fontsize=8,
+            textcoords="offset points",
+            ha="left" if right else "right",
+        )
     plateau.set(xlabel=r"$\alpha_*/(\alpha_*+\alpha_\#)$", ylabel="attention of irrelevant queries")
     since = data["since"].values
     artists["left"] = rate.plot(since, data["left"], "o-", color=_GREEN, markersize=3)[0]
     first = float(data["left"][0])
     rate.plot(since, first * since[0] / since, **REFERENCE)
     middle = np.sqrt(since[0] * since[-1])
-    rate.annotate("$1/t$", (middle, first * since[0] / middle), xytext=(-6, -10),
-                  textcoords="offset points", color="#555555", ha="right")  # fmt: skip
+    rate.annotate(
+        "$1/t$",
+        (middle, first * since[0] / middle),
+        xytext=(-6, -10),
+        textcoords="offset points",
+        color="#555555",
+        ha="right",
+    )
     rate.set(xscale="log", yscale="log", ylabel="1 - attention")
     ticks = [tick for tick in (0.1, 0.3, 1.0, 3.0, 10.0) if since[0] <= tick <= since[-1]]
     rate.set_xticks(ticks, [f"{tick:g}" for tick in ticks])

@@ -42,9 +42,15 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         left.plot(span, heights, **REFERENCE)
         place = 0.03 if slope == -1.0 else 0.02  # where the line has no points beside it
         height = float(np.interp(np.log(place), np.log(span), np.log(heights)))
-        left.annotate(f"slope {slope:g}", (place, np.exp(height)), xytext=(5, 6) if slope < -1.0
-                      else (-6, -8), textcoords="offset points", color="#555555",
-                      ha="left" if slope < -1.0 else "right", va="center")  # fmt: skip
+        left.annotate(
+            f"slope {slope:g}",
+            (place, np.exp(height)),
+            xytext=(5, 6) if slope < -1.0 else (-6, -8),
+            textcoords="offset points",
+            color="#555555",
+            ha="left" if slope < -1.0 else "right",
+            va="center",
+        )
     left.set(xscale="log", yscale="log", ylabel="flow time until the hinge loss is small")
     right.set(xscale="log", ylim=(0, 1.02), ylabel="attention on relevant tokens at the end")
     for letter, ax in zip("ab", (left, right)):

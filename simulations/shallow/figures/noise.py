@@ -20,8 +20,11 @@ _LABELS = {
 def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     """Draw a panel for each of the three, and the test errors along tau."""
     panels = figure.subplots(2, 2).ravel()
-    runs = [str(name).removeprefix("sigma ").removesuffix(" N") for name in data.data_vars
-            if str(name).startswith("sigma ") and str(name).endswith(" N")]  # fmt: skip
+    runs = [
+        str(name).removeprefix("sigma ").removesuffix(" N")
+        for name in data.data_vars
+        if str(name).startswith("sigma ") and str(name).endswith(" N")
+    ]
     artists: dict[str, Any] = {}
     for ax, (knob, label) in zip(panels, _LABELS.items()):
         for number, name in enumerate(runs):
@@ -52,10 +55,24 @@ def _bars(ax: Any, data: xarray.Dataset, knob: str, name: str, part: str, number
     colour = PROBLEM_STYLES[number]["color"]
     if f"{name} beyond" in data:
         known = data[f"{name} beyond"].values == 0
-        ax.plot(x[~known], value[~known], "^", markersize=8, markerfacecolor="none",
-                markeredgecolor=colour)  # fmt: skip
+        ax.plot(
+            x[~known],
+            value[~known],
+            "^",
+            markersize=8,
+            markerfacecolor="none",
+            markeredgecolor=colour,
+        )
     error = np.maximum(np.stack([value - low, high - value]), 0.0)
     ax.errorbar(x[~known], value[~known], error[:, ~known], fmt="none", ecolor=colour, capsize=3)
     label = pretty(name.split(" ", 1)[1])
-    return ax.errorbar(x[known], value[known], error[:, known], capsize=3, label=label,
-                       color=colour, marker="osD"[number], linewidth=1.2)  # fmt: skip
+    return ax.errorbar(
+        x[known],
+        value[known],
+        error[:, known],
+        capsize=3,
+        label=label,
+        color=colour,
+        marker="osD"[number],
+        linewidth=1.2,
+    )

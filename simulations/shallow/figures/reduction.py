@@ -36,8 +36,12 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         colour = PROBLEM_STYLES[number]["color"]
         artists[pretty] = right.plot(eta, drift, marker, color=colour, label=pretty)[0]
         right.plot(eta, float(drift[-1]) * eta / eta[-1], **(REFERENCE | {"color": colour}))
-    right.set(xscale="log", yscale="log", xlabel=r"learning rate $\eta$",
-              ylabel="drift of conserved quantity")  # fmt: skip
+    right.set(
+        xscale="log",
+        yscale="log",
+        xlabel=r"learning rate $\eta$",
+        ylabel="drift of conserved quantity",
+    )
     right.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), fontsize=8, ncols=2)
     panel_letters((left, right))
     return artists

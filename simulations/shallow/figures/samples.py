@@ -24,12 +24,14 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
         x = data[f"{regime} alpha"].values
         x = 2.0 * x - 0.5 if regime == "slides" else x
         for number, name in enumerate(data["run"].values):
-            N, low, high = (data[f"{regime} {part}"].values[number] for part in
-                            ("N", "low", "high"))  # fmt: skip
+            N, low, high = (
+                data[f"{regime} {part}"].values[number] for part in ("N", "low", "high")
+            )
             error = np.maximum(np.stack([N - low, high - N]), 0.0)
             colour = PROBLEM_STYLES[number]["color"]
-            artists[str(name)] = ax.errorbar(x, N, error, fmt="osD"[number], color=colour,
-                                             capsize=3, label=pretty(str(name)))  # fmt: skip
+            artists[str(name)] = ax.errorbar(
+                x, N, error, fmt="osD"[number], color=colour, capsize=3, label=pretty(str(name))
+            )
             if regime != "hinge":
                 middle = np.exp(np.mean(np.log(x)))
                 height = np.exp(np.mean(np.log(N)))

@@ -27,8 +27,9 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
             ("all", 0.2, {"fmt": "x", "color": _RED, "label": "test samples with all tokens"}),
         ):
             value = here[part].values
-            error = np.abs(np.stack([here[f"{part} low"].values, here[f"{part} high"].values])
-                           - value)  # fmt: skip
+            error = np.abs(
+                np.stack([here[f"{part} low"].values, here[f"{part} high"].values]) - value
+            )
             artists[part] = ax.errorbar(x + shift, value, error, capsize=3, **looks)
         ax.axhline(float(here["alike"][0]), **REFERENCE)
         ax.set_yscale("symlog", linthresh=1e-3)

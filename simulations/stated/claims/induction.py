@@ -66,7 +66,7 @@ def measure(context: Context) -> Measurement:
     small, lengths, free = context.choose(
         quick=(SMALL[:1], LONG[:3], FREE[:3]), full=(SMALL, LONG, FREE)
     )
-    starts = (None, *range(context.seed, context.seed + SEEDS))
+    starts = (None, *((context.seed, number) for number in range(SEEDS)))
     structures = [structure(theory, N, context.seed) for N in small]
     context.progress(0.2)
     courses = [course(theory, N, seed) for seed in starts for N in lengths]

@@ -49,6 +49,9 @@ THEORY = Theory(
     parameters=(v, k, q),
     data=Data(x, query, w),
     loss=loss,
-    names={f"{letter}[{name} to {name}, diagonal]": f"{letter}_{name}"
-           for letter in "vkq" for name in names},
-)  # fmt: skip
+    names={
+        f"{letter}[{name} to {name}, diagonal]": f"{letter}_{name}"
+        for letter in "vkq"
+        for name in names
+    },
+)

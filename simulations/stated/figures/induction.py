@@ -35,8 +35,12 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
             )
         if name != "g":
             left.plot(data["scaled"], data["limit"].sel(number=name), **REFERENCE)
-    left.set(xlabel=r"flow time / $N^2$", ylabel="three numbers alone", ylim=(0.0, 4.0),
-             xlim=(0.0, float(data["scaled"][-1])))  # fmt: skip
+    left.set(
+        xlabel=r"flow time / $N^2$",
+        ylabel="three numbers alone",
+        ylim=(0.0, 4.0),
+        xlim=(0.0, float(data["scaled"][-1])),
+    )
     left.legend(loc="upper left")
     for ax, N in zip(axes[1:], data["flow"].values):
         _free(ax, data.sel(flow=N), artists)
@@ -66,7 +70,14 @@ def _free(ax: Any, data: xarray.Dataset, artists: dict[str, Any]) -> None:
     for i in range(1, len(places)):
         places[i] = max(places[i], places[i - 1] + _APART * (high - low) / 5.0)
     for name, place in zip(named, places):
-        ax.annotate(rf"${name[0]}_{{{name[1:]}}}$", (time[-1], place), xytext=(4, 0),
-                    textcoords="offset points", va="center", annotation_clip=False,
-                    color=colours.get(name, "#555555"), fontsize=9)  # fmt: skip
+        ax.annotate(
+            rf"${name[0]}_{{{name[1:]}}}$",
+            (time[-1], place),
+            xytext=(4, 0),
+            textcoords="offset points",
+            va="center",
+            annotation_clip=False,
+            color=colours.get(name, "#555555"),
+            fontsize=9,
+        )
     ax.set(xlabel="flow time", xlim=(0.0, time[-1]))

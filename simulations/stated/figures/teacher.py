@@ -24,8 +24,15 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     span = first["time"].values[[-80, -1]]
     beside = 0.4 * first["missed"].values[-1] * np.sqrt(span[-1] / span)
     right.plot(span, beside, **REFERENCE)
-    right.annotate("slope -1/2", (span[0], beside[0]), color="#555555", ha="right", va="center",
-                   xytext=(-6, 0), textcoords="offset points")  # fmt: skip
+    right.annotate(
+        "slope -1/2",
+        (span[0], beside[0]),
+        color="#555555",
+        ha="right",
+        va="center",
+        xytext=(-6, 0),
+        textcoords="offset points",
+    )
     left.set(yscale="log", ylabel=r"loss $\times$ time / $\frac{1}{4}DK(D-K)$")
     right.set(yscale="log", ylabel="attention outside the group")
     for letter, ax in zip("ab", (left, right)):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from dynamics.core.checks import whole
+from dynamics.core.checks import integer
 from dynamics.core.errors import ParameterError
 from simulations.vision.data import cifar, idx, packages, svhn
 from simulations.vision.data.images import Images, ImageSet
@@ -62,7 +62,7 @@ def load(
     UserWarning
         If an archive or file is not the published one.
     """
-    seed = whole("seed", seed, 0, 2**32 - 1)
+    seed = integer("seed", seed, 0, 2**32 - 1)
     if name in _OWN:
         return _OWN[name](path, seed=seed, limit=limit)
     if name not in _SHIPPED:

@@ -51,14 +51,26 @@ class Layout:
 
 LAYOUTS = {
     "cifar10": Layout(
-        10, "cifar-10-batches-bin", "cifar-10-binary.tar.gz", "c32a1d4ab5d03f1284b67883e8d87530",
-        1, tuple(f"data_batch_{k}.bin" for k in range(1, 6)), ("test_batch.bin",), (10_000, 10_000),
+        10,
+        "cifar-10-batches-bin",
+        "cifar-10-binary.tar.gz",
+        "c32a1d4ab5d03f1284b67883e8d87530",
+        1,
+        tuple(f"data_batch_{k}.bin" for k in range(1, 6)),
+        ("test_batch.bin",),
+        (10_000, 10_000),
     ),
     "cifar100": Layout(
-        100, "cifar-100-binary", "cifar-100-binary.tar.gz", "03b5dce01913d631647c71ecec9e9cb8",
-        2, ("train.bin",), ("test.bin",), (50_000, 10_000),
+        100,
+        "cifar-100-binary",
+        "cifar-100-binary.tar.gz",
+        "03b5dce01913d631647c71ecec9e9cb8",
+        2,
+        ("train.bin",),
+        ("test.bin",),
+        (50_000, 10_000),
     ),
-}  # fmt: skip
+}
 
 
 def cifar(name: str, path: Path | None, *, seed: int, limit: int | None) -> ImageSet:
@@ -107,8 +119,10 @@ def _unpacked(layout: Layout, path: Path) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     most = sum(wanted.values()) + _SLACK
     try:
-        with opened(path) as stream, \
-                tarfile.open(fileobj=Limited(stream, most), mode="r|") as archive:  # fmt: skip
+        with (
+            opened(path) as stream,
+            tarfile.open(fileobj=Limited(stream, most), mode="r|") as archive,
+        ):
             for member in archive:
                 if "-py/" in member.name or "-python/" in member.name:
                     raise _refuse_pickles(layout, path)
@@ -137,5 +151,6 @@ def _images(name: str, layout: Layout, records: bytes) -> Images:
     """Return images (N, 32, 32, 3) and their classes from records of labels and planes."""
     table = np.frombuffer(records, np.uint8).reshape(-1, layout.labels + _PIXELS)
     planes = table[:, layout.labels :].reshape(-1, 3, 32, 32)
-    return raw_images(name, planes.transpose(0, 2, 3, 1), table[:, layout.labels - 1],
-                      layout.classes)  # fmt: skip
+    return raw_images(
+        name, planes.transpose(0, 2, 3, 1), table[:, layout.labels - 1], layout.classes
+    )

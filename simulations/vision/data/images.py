@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dynamics.core.checks import require, whole
+from dynamics.core.checks import integer, require
 from dynamics.core.errors import ParameterError
 
 
@@ -79,11 +79,18 @@ def raw_images(name: str, pixels: np.ndarray, labels: np.ndarray, classes: int) 
     if pixels.ndim == 3:
         pixels = pixels[..., None]
     good = pixels.dtype.kind in "fiu" and pixels.ndim == 4 and pixels.size > 0
-    require(good, f"pixels of {name}", f"array of shape {pixels.shape} and type {pixels.dtype}",
-            "real numbers of shape (N, H, W, channels)")  # fmt: skip
-    require(labels.shape == pixels.shape[:1] and labels.dtype.kind in "iu", f"labels of {name}",
-            f"array of shape {labels.shape} and type {labels.dtype}",
-            f"{len(pixels)} integers, one for each image")  # fmt: skip
+    require(
+        good,
+        f"pixels of {name}",
+        f"array of shape {pixels.shape} and type {pixels.dtype}",
+        "real numbers of shape (N, H, W, channels)",
+    )
+    require(
+        labels.shape == pixels.shape[:1] and labels.dtype.kind in "iu",
+        f"labels of {name}",
+        f"array of shape {labels.shape} and type {labels.dtype}",
+        f"{len(pixels)} integers, one for each image",
+    )
     if pixels.dtype.kind == "f" and not np.isfinite(pixels).all():
         first = int(np.flatnonzero(~np.isfinite(pixels).all(axis=(1, 2, 3)))[0])
         raise ParameterError(
@@ -102,8 +109,12 @@ def _check_labels(name: str, labels: np.ndarray, classes: int) -> None:
             f"labels of {name} = 1..{high} are not allowed: they are off by one, and must be "
             f"0..{classes - 1}"
         )
-    require(low >= 0 and high < classes, f"labels of {name}", f"{low}..{high}",
-            f"integers in 0..{classes - 1}")  # fmt: skip
+    require(
+        low >= 0 and high < classes,
+        f"labels of {name}",
+        f"{low}..{high}",
+        f"integers in 0..{classes - 1}",
+    )
 
 
 def image_set(
@@ -141,7 +152,7 @@ def image_set(
     if classes:
         _check_classes(name, train.labels)
     if limit is not None and validation is None:
-        limit = whole("limit", limit, 10 * max(classes, 1), 10**9)
+        limit = integer("limit", limit, 10 * max(classes, 1), 10**9)
         if limit < len(train):
             train, _ = split(train, limit / len(train), rng)
     if validation is None:

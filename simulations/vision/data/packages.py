@@ -16,15 +16,24 @@ PHOTOGRAPHS = {
     **{
         name: ("skimage", f"data/{name}")
         for name in (
-            "astronaut.png", "camera.png", "chelsea.png", "coffee.png", "coins.png",
-            "motorcycle_left.png", "rocket.jpg", "hubble_deep_field.jpg", "brick.png", "grass.png",
-            "gravel.png", "retina.jpg",
+            "astronaut.png",
+            "camera.png",
+            "chelsea.png",
+            "coffee.png",
+            "coins.png",
+            "motorcycle_left.png",
+            "rocket.jpg",
+            "hubble_deep_field.jpg",
+            "brick.png",
+            "grass.png",
+            "gravel.png",
+            "retina.jpg",
         )
     },
     "china.jpg": ("sklearn", "datasets/images/china.jpg"),
     "flower.jpg": ("sklearn", "datasets/images/flower.jpg"),
     "grace_hopper.jpg": ("matplotlib", "mpl-data/sample_data/grace_hopper.jpg"),
-}  # fmt: skip
+}
 
 #: Names of the packages as they are installed.
 _INSTALLED_AS = {"skimage": "scikit-image", "sklearn": "scikit-learn"}
@@ -70,8 +79,9 @@ def photographs(*, seed: int, limit: int | None = None) -> ImageSet:
         part: raw_images("photographs", *_crops(gray, *strip, rng), classes=0)
         for part, strip in _STRIPS.items()
     }
-    return image_set("photographs", parts["train"], parts["test"], 0, seed=seed,
-                     validation=parts["validation"])  # fmt: skip
+    return image_set(
+        "photographs", parts["train"], parts["test"], 0, seed=seed, validation=parts["validation"]
+    )
 
 
 def _crops(

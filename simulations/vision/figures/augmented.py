@@ -42,9 +42,16 @@ def _dots(ax: Any, data: xarray.Dataset) -> dict[str, Any]:
         ax.scatter(np.full(z.size, place - 0.05), z, s=14, color=colour, alpha=0.7, zorder=3)
         label = None if kind in artists else kind
         artists[kind] = ax.errorbar(
-            [place + 0.05], [z.mean()], [[z.mean() - low], [high - z.mean()]], color=colour,
-            marker="_", markersize=10, capsize=3, label=label, zorder=4,
-        )  # fmt: skip
+            [place + 0.05],
+            [z.mean()],
+            [[z.mean() - low], [high - z.mean()]],
+            color=colour,
+            marker="_",
+            markersize=10,
+            capsize=3,
+            label=label,
+            zorder=4,
+        )
     titles = {"shifts": "shifts of\none pixel", "none": "none", "noise": "noise"}
     ax.set_xticks(range(len(names)), [titles[name] for name in names])
     ax.set_xlim(-0.5, len(names) - 0.5)

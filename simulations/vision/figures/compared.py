@@ -24,16 +24,28 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
             artists[f"loss {name} {kind}"] = above.plot(
                 step, loss.mean(axis=0), label=kind, **style
             )
-            above.fill_between(step, loss.min(axis=0), loss.max(axis=0), color=style["color"],
-                               alpha=0.2, linewidth=0)  # fmt: skip
+            above.fill_between(
+                step,
+                loss.min(axis=0),
+                loss.max(axis=0),
+                color=style["color"],
+                alpha=0.2,
+                linewidth=0,
+            )
             error = one["error"].sel(kind=kind).values
             low, high = one["interval"].sel(kind=kind).values
             mean = error.mean()
             below.scatter(error, np.full(error.size, place + 0.14), s=14, color=style["color"])
             artists[f"error {name} {kind}"] = below.errorbar(
-                [mean], [place - 0.1], None, [[mean - low], [high - mean]], color=style["color"],
-                marker="|", markersize=10, capsize=3,
-            )  # fmt: skip
+                [mean],
+                [place - 0.1],
+                None,
+                [[mean - low], [high - mean]],
+                color=style["color"],
+                marker="|",
+                markersize=10,
+                capsize=3,
+            )
         above.set_title(name, fontsize=10)
         above.set(yscale="log", xlabel="step")
         below.set_yticks([0, 1], data["kind"].values.tolist() if not number else ["", ""])

@@ -46,9 +46,14 @@ def _errors(ax: Any, data: xarray.Dataset) -> dict[str, Any]:
         mean, colour = errors.mean(axis=1), style["color"]
         spread = np.abs(np.stack([errors.min(axis=1), errors.max(axis=1)]) - mean)
         artists[name] = ax.errorbar(
-            cells[moved], mean[moved], spread[:, moved], color=colour, marker=marker, capsize=3,
+            cells[moved],
+            mean[moved],
+            spread[:, moved],
+            color=colour,
+            marker=marker,
+            capsize=3,
             label=f"{label}, permuted",
-        )  # fmt: skip
+        )
         artists[f"{name} plain"] = ax.axhline(
             mean[~moved][0],
             color=colour,

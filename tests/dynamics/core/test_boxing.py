@@ -56,8 +56,6 @@ print(interrupted, calls > 0)
 def test_interrupts_while_results_are_boxed(tmp_path):
     file = tmp_path / "program.py"
     file.write_text(PROGRAM)
-    done = subprocess.run(
-        [sys.executable, str(file)], capture_output=True, text=True, timeout=300
-    )  # fmt: skip
+    done = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.split() == ["1000", "True"]

@@ -43,11 +43,19 @@ def test_at_most_so_many_points():
 
 def test_without_a_curve_there_is_an_error():
     with pytest.raises(ContinuationError, match="converge"):
-        follow_curve(lambda x: np.array([x[0] ** 2 + x[1] ** 2 + 1.0]), (1.0, 0.5), (0.0, 1.0),
-                     lambda _: True)  # fmt: skip
+        follow_curve(
+            lambda x: np.array([x[0] ** 2 + x[1] ** 2 + 1.0]),
+            (1.0, 0.5),
+            (0.0, 1.0),
+            lambda _: True,
+        )
 
 
 def test_a_curve_that_ends_is_lost():
     with pytest.raises(ContinuationError, match="lost"):
-        follow_curve(lambda x: np.array([x[1] - np.sqrt(1.0 - x[0]) if x[0] < 1.0 else np.nan]),
-                     (0.0, 1.0), (1.0, 0.0), lambda _: True)  # fmt: skip
+        follow_curve(
+            lambda x: np.array([x[1] - np.sqrt(1.0 - x[0]) if x[0] < 1.0 else np.nan]),
+            (0.0, 1.0),
+            (1.0, 0.0),
+            lambda _: True,
+        )

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from dynamics.core.crossing import first_passage, root, turning_values
+from dynamics.core.crossing import first_passage, root, stretches, turning_values
 from dynamics.core.trajectory import Status, Trajectory
-from tests.closeness import within
+from tests.closeness import close, within
 
 
 @pytest.mark.parametrize("jump", [1e-9, 3.5e-3, 1.0, 4e17])
@@ -34,6 +34,30 @@ def test_the_first_passage_is_found_to_six_digits():
     time = first_passage(run, lambda state: float(state[0] > 5.123456789), 0.5)
     within(time, 5.123456789, 2e-5)
     assert math.isnan(first_passage(run, lambda state: float(state[0]), 8.0))
+
+
+def test_a_passage_is_sought_between_the_records_that_show_it():
+    """Roots at 0.3, 0.6 and 3.5: the first two lie between two records and are missed."""
+
+    def quantity(state):
+        t = float(state[0])
+        return (t - 0.3) * (t - 0.6) * (t - 3.5)
+
+    within(first_passage(clock(9), quantity), 3.5, 1e-5)
+
+
+def test_each_stretch_has_its_own_largest_value():
+    """Above 0 from the start to 1.5, from 3.5 to 6.5, and from 7.5 to the end."""
+
+    def quantity(state):
+        t = float(state[0])
+        return (t - 1.5) * (t - 3.5) * (t - 6.5) * (t - 7.5) / 10.0
+
+    found = stretches(clock(10), quantity)
+    within([one.start for one in found], [0.0, 3.5, 7.5], 1e-5)
+    within([one.end for one in found], [1.5, 6.5, 9.0], 1e-5)
+    largest = [max(quantity([t]) for t in np.linspace(*one[:2], 2001)) for one in found]
+    close([one.largest for one in found], largest, rel=1e-5)
 
 
 def clock(number):

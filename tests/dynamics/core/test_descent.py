@@ -8,18 +8,21 @@ from tests.closeness import close
 
 
 class Bowl(Risk):
-    """x^2 / 2, whose gradient is out of reach below ``least`` and overflows above ``most``."""
+    """x^2 / 2, whose gradient is out of reach below ``least``, or between ``far`` and infinity.
+
+    It overflows above ``most``.
+    """
 
     tolerance, method = 1e-15, "exact"
     order_parameters = ("x",)
 
-    def __init__(self, least=0.0, most=np.inf):
-        self.least, self.most, self.evaluations = least, most, 0
+    def __init__(self, least=0.0, most=np.inf, far=np.inf):
+        self.least, self.most, self.far, self.evaluations = least, most, far, 0
         self.problem = type("Start", (), {"initial_state": (1.0,)})()
 
     def gradient(self, state):
         size = abs(float(state[0]))
-        if size < self.least:
+        if not self.least <= size <= self.far:
             raise ToleranceError("out of reach")
         if size > self.most:
             raise OverflowError("too large")
@@ -57,3 +60,22 @@ def test_a_run_that_stops_at_a_record_has_it_once():
     )
     assert run.time.size == run.stats["steps"] + 1
     assert np.all(np.diff(run.time) > 0.0)
+
+
+@pytest.mark.parametrize(
+    ("risk", "learning_rate", "status", "last"),
+    [
+        (Bowl(), 1.9, Status.COMPLETED, 6),
+        (Bowl(), 2.1, Status.UNSTABLE, 6),
+        (Bowl(most=0.5), 3.0, Status.OVERFLOW, 0),
+        (Bowl(most=3.0), 3.0, Status.DIVERGED, 2),
+        (Bowl(far=3.0), 3.0, Status.INACCURATE, 2),
+        (Bowl(far=12.0), 3.0, Status.DIVERGED, 4),  # at 16, more than ten times the start
+    ],
+)
+def test_how_and_where_a_run_ends(risk, learning_rate, status, last):
+    """The iterates are powers of 1 - learning rate."""
+    run = gradient_descent(risk, learning_rate=learning_rate, steps=6)
+    assert run.status is status
+    close(run.time[-1], learning_rate * last, rel=1e-15)
+    close(run.states[-1, 0], (1.0 - learning_rate) ** last, rel=1e-12)

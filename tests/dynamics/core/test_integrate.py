@@ -11,9 +11,15 @@ from dynamics.core.trajectory import Status
 
 def path(velocity, start, horizon, seconds):
     return integrate(
-        velocity, None, np.array(start, float), horizon,
-        method="LSODA", rtol=1e-8, atol=1e-11, seconds=seconds,
-    )  # fmt: skip
+        velocity,
+        None,
+        np.array(start, float),
+        horizon,
+        method="LSODA",
+        rtol=1e-8,
+        atol=1e-11,
+        seconds=seconds,
+    )
 
 
 def noisy(y):

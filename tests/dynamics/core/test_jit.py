@@ -2,6 +2,7 @@
 
 import ast
 import gc
+import importlib
 import importlib.util
 import os
 import shutil
@@ -91,11 +92,29 @@ def test_a_kernel_specialised_for_a_class_is_cached_under_the_source_of_both(tmp
     assert not set(entries()) & set(first)
 
 
-def test_precompile_knows_both_certified_methods():
-    assert [precompile.compile_method(m) for m in ("enumeration", "fourier")] == [
-        "enumeration",
-        "fourier",
-    ]
+def test_every_theory_states_what_to_compile():
+    """A module ``precompile`` in a theory's folder is enough: no list contains the theories."""
+    source = Path(precompile.__file__)
+    theories = {module.parent.name for module in source.parent.glob("*/precompile.py")}
+    assert len(theories) == 3
+    for theory in theories:
+        jobs = importlib.import_module(f"dynamics.{theory}.precompile").JOBS
+        assert jobs.items() <= precompile.jobs().items()
+        assert theory not in source.read_text()
+
+
+def test_jobs_run_in_this_process_and_unknown_names_are_rejected(capsys):
+    for name in ("enumeration", "fourier"):
+        precompile.jobs()[name]()
+    with pytest.raises(SystemExit) as stop:
+        precompile.main(["magic"])
+    assert stop.value.code == 2
+    assert "magic is not allowed: it must be one of " in capsys.readouterr().err
+
+
+def test_two_processes_compile_the_named_jobs(capsys):
+    precompile.main(["masked", "shallow"])
+    assert sorted(capsys.readouterr().out.splitlines()) == ["compiled: masked", "compiled: shallow"]
 
 
 def test_a_kernel_that_borrows_cannot_make_an_array():

@@ -19,9 +19,7 @@ CASES = {
 def problem_of(case: str) -> MaskedProblem:
     first, second, query, mask_ratio, z = CASES[case]
     sizes = [first] if second is None else [first, second]
-    return MaskedProblem.from_sizes(
-        *sizes, seed=1, query=query, mask_ratio=mask_ratio, z_low=z
-    )  # fmt: skip
+    return MaskedProblem.from_sizes(*sizes, seed=1, query=query, mask_ratio=mask_ratio, z_low=z)
 
 
 @pytest.mark.slow

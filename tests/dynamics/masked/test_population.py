@@ -23,8 +23,10 @@ def raw_loss(problem: MaskedProblem, state: np.ndarray, z: dict[tuple[int, int],
         [next(m for m, area in enumerate(areas, 1) if q in area) for areas in partitions]
         for q in range(problem.P)
     ]
-    upsilon = [values["Upsilon_" + "_".join(map(str, w))] if q != p else values["Upsilon_self"]
-               for q, w in enumerate(where)]  # fmt: skip
+    upsilon = [
+        values["Upsilon_" + "_".join(map(str, w))] if q != p else values["Upsilon_self"]
+        for q, w in enumerate(where)
+    ]
     for mask in combinations(range(problem.P), problem.masked):
         masks += 1
         if p not in mask:
@@ -155,7 +157,7 @@ class TestDerivatives:
 
 
 def complex_step(population: MaskedPopulation, state: np.ndarray, s: int) -> np.ndarray:
-    """d gradient / d state_s by the plain twin of the kernel, run on complex numbers."""
+    """d gradient / d state_s by the plain Python form of the kernel, run on complex numbers."""
     h = 1e-100
     moved = state.astype(complex)
     moved[s] += 1j * h

@@ -94,9 +94,16 @@ class TestAreas:
     def test_cells_of_two_partitions(self) -> None:
         problem = MaskedProblem(P=6, partitions=TWO, query=0)
         assert problem.order_parameters == (
-            "Phi_1_1", "Phi_1_2", "Phi_2_1", "Phi_2_2",
-            "Upsilon_1_1", "Upsilon_1_2", "Upsilon_2_1", "Upsilon_2_2", "Upsilon_self",
-        )  # fmt: skip
+            "Phi_1_1",
+            "Phi_1_2",
+            "Phi_2_1",
+            "Phi_2_2",
+            "Upsilon_1_1",
+            "Upsilon_1_2",
+            "Upsilon_2_1",
+            "Upsilon_2_2",
+            "Upsilon_self",
+        )
         assert problem.multiplicity.tolist() == [1, 1, 1, 1, 1, 1, 2, 1, 1]
         assert problem.roles == ("global", "global")
         assert problem.replace(query=2).roles == ("global", "local")

@@ -18,14 +18,21 @@ def problems(draw: st.DrawFn) -> MaskedProblem:
         P = sum(sizes)
         clusters = [sizes, sizes[::-1]][: draw(st.integers(1, 2))]
         return MaskedProblem.from_sizes(
-            *clusters, query=draw(st.integers(0, P - 1)), seed=draw(st.integers(0, 9)),
-            mask_ratio=min(max(mask_ratio, 1 / P), 1 - 1 / P), z_low=z_low,
-        )  # fmt: skip
+            *clusters,
+            query=draw(st.integers(0, P - 1)),
+            seed=draw(st.integers(0, 9)),
+            mask_ratio=min(max(mask_ratio, 1 / P), 1 - 1 / P),
+            z_low=z_low,
+        )
     return MaskedProblem(
-        P=draw(st.integers(20, 10**12)), K=draw(st.integers(1, 2)), z_low=z_low,
-        kappa_c=draw(st.floats(0.3, 0.95)), kappa_s=draw(st.floats(0.05, 0.6)),
-        mask_ratio=mask_ratio, query=draw(st.sampled_from(["local", "global"])),
-    )  # fmt: skip
+        P=draw(st.integers(20, 10**12)),
+        K=draw(st.integers(1, 2)),
+        z_low=z_low,
+        kappa_c=draw(st.floats(0.3, 0.95)),
+        kappa_s=draw(st.floats(0.05, 0.6)),
+        mask_ratio=mask_ratio,
+        query=draw(st.sampled_from(["local", "global"])),
+    )
 
 
 @settings(max_examples=60)

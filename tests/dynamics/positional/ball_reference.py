@@ -119,9 +119,13 @@ def _model(problem, state) -> _Model:
         return (big * small if bool(a >= b) else -big * small) / Z
 
     return _Model(
-        e_beta / Z, e_gamma / Z, e_rho / Z, difference(beta, gamma, e_beta, e_gamma),
-        difference(gamma, rho, e_gamma, e_rho), exact(problem.kappa) * alpha,
-    )  # fmt: skip
+        e_beta / Z,
+        e_gamma / Z,
+        e_rho / Z,
+        difference(beta, gamma, e_beta, e_gamma),
+        difference(gamma, rho, e_gamma, e_rho),
+        exact(problem.kappa) * alpha,
+    )
 
 
 def _at_this_precision(problem, state, multisets, last):
@@ -196,9 +200,14 @@ def _at_this_precision(problem, state, multisets, last):
         return None
     unknown = undecided.union(arb(0))
     return Reference(
-        loss, tuple(d / m for d, m in zip(slopes, many)), tuple(slopes), mean,
-        error + unknown, ties + unknown, float(undecided.mid()),
-    )  # fmt: skip
+        loss,
+        tuple(d / m for d, m in zip(slopes, many)),
+        tuple(slopes),
+        mean,
+        error + unknown,
+        ties + unknown,
+        float(undecided.mid()),
+    )
 
 
 def _tight(ball) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import FunctionType
 
-from dynamics.core.jit import plain_twin
+from dynamics.core.jit import plain_python
 from dynamics.positional import _emitted
 from dynamics.positional.population.fourier.errors import UNIT
 
@@ -62,5 +62,5 @@ def plain_row_gradient() -> FunctionType:
     """Return ``row_gradient`` as plain Python, with all that it calls: it takes Rounded numbers."""
     space: dict[str, FunctionType] = {}
     for name in ("power", "power_difference", "row_gradient"):
-        space[name] = FunctionType(plain_twin(getattr(_emitted, name)).__code__, space, name)
+        space[name] = FunctionType(plain_python(getattr(_emitted, name)).__code__, space, name)
     return space["row_gradient"]

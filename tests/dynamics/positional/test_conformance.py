@@ -27,10 +27,10 @@ from dynamics import (
     gradient_descent,
     gradient_flow,
 )
+from dynamics.core.compiled_gradients import gradient_of
 from dynamics.core.crossing import first_passage
 from dynamics.core.invariants import loss_non_increasing
 from dynamics.core.jit import kernel
-from dynamics.core.plans import gradient_of
 from dynamics.masked import MaskedPopulation, MaskedProblem
 from dynamics.positional.diagonal import DiagonalPopulation
 from dynamics.shallow import ShallowPopulation, ShallowProblem
@@ -201,14 +201,13 @@ def test_descent_tends_to_the_flow_with_slope_one(system):
         np.abs(
             np.subtract(
                 gradient_descent(
-                    system.risk,
-                    learning_rate=system.horizon / n, steps=n, initial=system.elsewhere,
+                    system.risk, learning_rate=system.horizon / n, steps=n, initial=system.elsewhere
                 ).final,
                 exact,
             )
         ).max()
         for n in steps.tolist()
-    ]  # fmt: skip
+    ]
     assert np.polyfit(-np.log(steps), np.log(errors), 1)[0] == pytest.approx(1.0, abs=0.06)
 
 

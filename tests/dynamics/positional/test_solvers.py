@@ -1,6 +1,6 @@
 """Gradient descent and its flow.
 
-The ladder: start, fixed point, semigroup, order in the learning rate, then the full D x D model.
+The steps: start, fixed point, semigroup, order in the learning rate, then the full D x D model.
 Trusts: the full-matrix oracle and, for the flow, descent with small learning rates.
 """
 
@@ -62,8 +62,11 @@ class TestAgainstTheFullMatrix:
         )
         reduced = gradient_descent(
             Population(problem, tolerance=1e-13),
-            learning_rate=learning_rate, steps=1000, record="linear", records=101,
-        )  # fmt: skip
+            learning_rate=learning_rate,
+            steps=1000,
+            record="linear",
+            records=101,
+        )
         close(reduced.time, oracle.time, rel=1e-14)
         states = np.array(oracle.states())
         assert np.max(np.abs(states - reduced.states)) <= 1e-11

@@ -71,6 +71,13 @@ class TestViolations:
             broken = with_states(flow, gamma=0.2, rho=0.2 + factor * 1e-9)
             assert (broken.violations()["gamma >= rho"] > 0.0) is is_violated
 
+    def test_noise_of_descent_is_that_of_rounding(self, run):
+        population = Population(run.problem, tolerance=1e-9)
+        steps = gradient_descent(population, learning_rate=0.01, steps=5)
+        for factor, is_violated in ((0.9, False), (1.1, True)):
+            broken = with_states(steps, gamma=0.2, rho=0.2 + factor * 1e-13)
+            assert (broken.violations()["gamma >= rho"] > 0.0) is is_violated
+
     def test_it_is_told_when(self, run):
         """Six records: rho - gamma is 0, 0.1, 0.3, -0.1, 0.2, -0.4, and the first is a tie."""
         run = run.at_records([0, 1, 2, 3, 4, 5])

@@ -31,8 +31,13 @@ def random_start(rng, M, d, m):
 
 def reduced(weights, patterns):
     """The same start in the pattern basis."""
-    return dict(W_O=weights.W_O, V=weights.W_V @ patterns, K=weights.W_K @ patterns,
-                Q=weights.W_Q @ patterns, a=weights.a)  # fmt: skip
+    return dict(
+        W_O=weights.W_O,
+        V=weights.W_V @ patterns,
+        K=weights.W_K @ patterns,
+        Q=weights.W_Q @ patterns,
+        a=weights.a,
+    )
 
 
 def tokens(patterns, counts):

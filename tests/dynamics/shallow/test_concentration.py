@@ -44,8 +44,9 @@ def test_the_equations_run_into_the_stop(alpha, rho):
         return attention(y[1]) * y[0] - 1.0
 
     stopped.terminal = True
-    run = solve_ivp(velocity, (0.0, 1e9), [0.0, 0.0], method="LSODA", rtol=1e-11, atol=1e-13,
-                    events=stopped)  # fmt: skip
+    run = solve_ivp(
+        velocity, (0.0, 1e9), [0.0, 0.0], method="LSODA", rtol=1e-11, atol=1e-13, events=stopped
+    )
     close(run.t[-1], stopping_time(alpha, rho, c_h), 1e-7)
     close(run.y[0, -1], final_gap(alpha, rho), 1e-7)
     close(attention(run.y[1, -1]), final_attention(alpha, rho), 1e-7)
@@ -78,9 +79,14 @@ def test_the_time_is_of_first_order(rho):
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
-    [((0.0, 1.0), "alpha = 0"), ((1.0, 1.0), "alpha = 1"), ((0.1, -1.0), "rho = -1"),
-     ((math.nan, 1.0), "alpha = nan"), ((0.1, "x"), "rho = 'x'")],
-)  # fmt: skip
+    [
+        ((0.0, 1.0), "alpha = 0"),
+        ((1.0, 1.0), "alpha = 1"),
+        ((0.1, -1.0), "rho = -1"),
+        ((math.nan, 1.0), "alpha = nan"),
+        ((0.1, "x"), "rho = 'x'"),
+    ],
+)
 def test_bad_input(arguments, sentence):
     with pytest.raises(ParameterError, match=sentence):
         final_attention(*arguments)

@@ -44,11 +44,17 @@ def test_few_numbers_follow_the_population_descent_on_matrices(name):
     run = gradient_descent(population, learning_rate=rate, steps=steps)
     rate_KQ = rate * problem.attention_rate * (problem.attention == "trained")
     end = train_on_counts(
-        every.counts, every.labels, **full_weights(population, problem.initial_state),
-        steps=steps, learning_rate=rate, learning_rate_KQ=rate_KQ, weights=every.chance,
-        queried=every.queried, attention=problem.attention != "none",
+        every.counts,
+        every.labels,
+        **full_weights(population, problem.initial_state),
+        steps=steps,
+        learning_rate=rate,
+        learning_rate_KQ=rate_KQ,
+        weights=every.chance,
+        queried=every.queried,
+        attention=problem.attention != "none",
         train_value=problem.train_value,
-    )  # fmt: skip
+    )
     final = full_weights(population, run.final)
     for key in ("W_O", "V", "K", "Q"):
         within(final[key], getattr(end, key), 1e-13)
@@ -125,8 +131,9 @@ class TestConserved:
         start[names.index("Q_1k")] += 0.1
         drifts = []
         for rate, steps in ((0.0125, 640), (0.00625, 1280)):
-            run = gradient_descent(population, learning_rate=rate, steps=steps, initial=start,
-                                   records=2)  # fmt: skip
+            run = gradient_descent(
+                population, learning_rate=rate, steps=steps, initial=start, records=2
+            )
             conserved = run.conserved()
             drifts.append(conserved[-1] - conserved[0])
         assert np.abs(drifts[0]).min() > 1e-7

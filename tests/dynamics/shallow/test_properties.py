@@ -23,16 +23,23 @@ def drawn(problem, seed):
 def moved(start, order, sign=1.0):
     """The same weights with the patterns in another order."""
     return {name: start[name][:, order] for name in ("V", "K", "Q")} | {
-        "W_O": start["W_O"], "a": sign * start["a"],
-    }  # fmt: skip
+        "W_O": start["W_O"],
+        "a": sign * start["a"],
+    }
 
 
 def trained(problem, data, start, steps, attend=True):
     return train_on_counts(
-        data.counts, data.labels, **start, steps=steps, queried=data.queried, learning_rate=0.1,
-        learning_rate_KQ=0.1 * min(problem.attention_rate, 10.0), attention=attend,
+        data.counts,
+        data.labels,
+        **start,
+        steps=steps,
+        queried=data.queried,
+        learning_rate=0.1,
+        learning_rate_KQ=0.1 * min(problem.attention_rate, 10.0),
+        attention=attend,
         train_value=problem.train_value,
-    )  # fmt: skip
+    )
 
 
 @settings(max_examples=20)
@@ -43,8 +50,9 @@ def test_attention_sums_to_one_over_the_patterns(problem, seed, attend):
     total = 0.0
     for i in range(problem.M):
         order = [i, *(k for k in range(problem.M) if k != i)]
-        here = data._replace(counts=data.counts[:, order], queried=data.queried[:, order],
-                             labels=np.ones(6))  # fmt: skip
+        here = data._replace(
+            counts=data.counts[:, order], queried=data.queried[:, order], labels=np.ones(6)
+        )
         share = trained(problem, here, moved(start, order), 0, attend).attention
         assert 0.0 <= share <= 1.0 + 1e-14
         total += share
@@ -60,8 +68,9 @@ def test_descent_commutes_with_permutations_and_the_swap(problem, seed, data):
     order, sign = ([1, 0, *order], -1.0) if swap else ([0, 1, *order], 1.0)
     seen, start = drawn(problem, seed)
     end = trained(problem, seen, start, 5)
-    here = seen._replace(counts=seen.counts[:, order], queried=seen.queried[:, order],
-                         labels=sign * seen.labels)  # fmt: skip
+    here = seen._replace(
+        counts=seen.counts[:, order], queried=seen.queried[:, order], labels=sign * seen.labels
+    )
     other = trained(problem, here, moved(start, order, sign), 5)
     within(other.F, sign * end.F, 1e-11)
     within(other.A, end.A[np.ix_(order, order)], 1e-11)
@@ -74,8 +83,9 @@ def test_the_population_is_symmetric(problem):
     """Its cells, permuted or swapped, are the same cells with the same chances."""
     every = cells(problem)
     table = {}
-    for row in zip(every.counts.tolist(), every.queried.tolist(), every.labels.tolist(),
-                   every.chance.tolist()):  # fmt: skip
+    for row in zip(
+        every.counts.tolist(), every.queried.tolist(), every.labels.tolist(), every.chance.tolist()
+    ):
         counts, queried, label, chance = row
         table[(*counts, *queried, label)] = chance
     swap = [1, 0, *range(2, problem.M)]
@@ -97,8 +107,9 @@ def test_the_drift_of_what_is_conserved_halves_with_the_rate(problem, seed):
     time = 0.02 / max(1.0, problem.attention_rate)
     drifts = []
     for steps in (8, 16, 32):
-        run = gradient_descent(population, learning_rate=time / steps, steps=steps, initial=start,
-                               records=33)  # fmt: skip
+        run = gradient_descent(
+            population, learning_rate=time / steps, steps=steps, initial=start, records=33
+        )
         conserved = run.conserved()
         drifts.append(np.linalg.norm(conserved[-1] - conserved[0]))
     nearest = np.array([population._outputs(state)[2] for state in run.states])

@@ -29,9 +29,14 @@ def test_it_is_the_oracle(attention, queried):
     batches = np.random.default_rng(1).integers(0, 8, (60, 3))
     rates = 0.3, 0.6
     end = train_on_tokens(
-        tokens, **start(weights), steps=60, learning_rate=rates[0], learning_rate_KQ=rates[1],
-        batches=batches, attention=attention,
-    )  # fmt: skip
+        tokens,
+        **start(weights),
+        steps=60,
+        learning_rate=rates[0],
+        learning_rate_KQ=rates[1],
+        batches=batches,
+        attention=attention,
+    )
     data = [(X.T, y, np.flatnonzero(S)) for X, y, S in zip(tokens.X, tokens.labels, tokens.queried)]
     first = weights
     for batch in batches:
@@ -48,8 +53,13 @@ def test_without_noise_it_is_the_counts():
     counts = np.array([np.bincount(row, minlength=4) for row in tokens.pattern])
     settings = dict(steps=80, learning_rate=0.3, learning_rate_KQ=0.5, records=[40])
     end = train_on_tokens(tokens, **start(weights), **settings, test=tokens)
-    other = train_on_counts(counts, tokens.labels, **reduced(weights, patterns), **settings,
-                            test=(counts, tokens.labels))  # fmt: skip
+    other = train_on_counts(
+        counts,
+        tokens.labels,
+        **reduced(weights, patterns),
+        **settings,
+        test=(counts, tokens.labels),
+    )
     within(end.F, other.F, 1e-11)
     for ours, theirs in zip(end.history, other.history):
         within(ours, theirs, 1e-12)
@@ -80,9 +90,14 @@ class TestSparsification:
 
     @pytest.mark.parametrize(
         ("number", "which", "sentence"),
-        [(6, "irrelevant", "at most 5, the irrelevant tokens"), (5, "relevant", "at most 4"),
-         (10, "random", "number = 10"), (1, "all", "which = 'all'"), (-1, "random", "number = -1")],
-    )  # fmt: skip
+        [
+            (6, "irrelevant", "at most 5, the irrelevant tokens"),
+            (5, "relevant", "at most 4"),
+            (10, "random", "number = 10"),
+            (1, "all", "which = 'all'"),
+            (-1, "random", "number = -1"),
+        ],
+    )
     def test_bad_input(self, number, which, sentence):
         tokens = drawn(0.0)[2]
         with pytest.raises(ParameterError, match=sentence):

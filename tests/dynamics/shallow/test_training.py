@@ -32,8 +32,14 @@ class TestCheckValues:
     @pytest.mark.parametrize("steps", CHECK)
     def test_with_attention(self, steps):
         end = train_on_counts(COUNTS, LABELS, **check_start(), steps=steps)
-        found = (end.hinge, end.attention, end.F[0], end.A[0, 0], end.H[0, 0],
-                 np.linalg.norm(end.H))  # fmt: skip
+        found = (
+            end.hinge,
+            end.attention,
+            end.F[0],
+            end.A[0, 0],
+            end.H[0, 0],
+            np.linalg.norm(end.H),
+        )
         within(found, CHECK[steps], 1e-10)
 
     @pytest.mark.parametrize("steps", WITHOUT)
@@ -43,8 +49,14 @@ class TestCheckValues:
         within(end.attention, 0.4, 1e-15)
 
     def test_the_history_is_the_run(self):
-        whole = train_on_counts(COUNTS, LABELS, **check_start(), steps=30, records=[1, 10],
-                                test=(COUNTS[:3], LABELS[:3]))  # fmt: skip
+        whole = train_on_counts(
+            COUNTS,
+            LABELS,
+            **check_start(),
+            steps=30,
+            records=[1, 10],
+            test=(COUNTS[:3], LABELS[:3]),
+        )
         assert whole.history.step.tolist() == [0, 1, 10, 30]
         within(whole.history.hinge, [CHECK[t][0] for t in CHECK], 1e-10)
         within(whole.history.attention, [CHECK[t][1] for t in CHECK], 1e-10)
@@ -68,9 +80,16 @@ class TestAgainstFullMatrices:
         batches = rng.integers(0, N, (steps, B))
         rates = 0.05, 0.1
         end = train_on_counts(
-            counts, labels, **reduced(weights, patterns), steps=steps, learning_rate=rates[0],
-            learning_rate_KQ=rates[1], batches=batches, attention=attention, queried=queried,
-        )  # fmt: skip
+            counts,
+            labels,
+            **reduced(weights, patterns),
+            steps=steps,
+            learning_rate=rates[0],
+            learning_rate_KQ=rates[1],
+            batches=batches,
+            attention=attention,
+            queried=queried,
+        )
         data = []
         for row, query, y in zip(counts, queried, labels):
             first = np.cumsum(row) - row
@@ -109,8 +128,9 @@ class TestWeights:
     def test_repeated_samples_are_weights(self):
         times = [3, 1, 2, 1, 4, 1]
         one = train_on_counts(COUNTS, LABELS, **check_start(), steps=20, weights=times)
-        other = train_on_counts(np.repeat(COUNTS, times, axis=0), np.repeat(LABELS, times),
-                                **check_start(), steps=20)  # fmt: skip
+        other = train_on_counts(
+            np.repeat(COUNTS, times, axis=0), np.repeat(LABELS, times), **check_start(), steps=20
+        )
         within(one.H, other.H, 1e-13)
         within(one.hinge, other.hinge, 1e-13)
 

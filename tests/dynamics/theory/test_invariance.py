@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dynamics.core.errors import ParameterError
-from dynamics.theory.closed import discover
+from dynamics.theory.closure import discover
 from dynamics.theory.invariance import (
     require_closed,
     require_invariant,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import symbolic
-from dynamics.core.jit import plain_twin
+from dynamics.core.jit import plain_python
 from dynamics.theory import functions
 from dynamics.theory.data import orbits
 from dynamics.theory.kernel import compiled, mean, mean_function
@@ -31,13 +31,11 @@ FILES = {
     "teacher": EXAMPLES / "teacher.py",
 }
 SIZES = {
-    "positional": {
-        "D": 6, "C": 2, "q": 0.3, "nu": 0.01, "beta": 1.0, "p": 3, "kappa": 6, "tau": 1,
-    },
+    "positional": {"D": 6, "C": 2, "q": 0.3, "nu": 0.01, "beta": 1.0, "p": 3, "kappa": 6, "tau": 1},
     "masked": {"G": 2, "C": 2, "N": 2, "M": 2, "z": 1.0},
     "look_up": {"K": 3, "N": 4},
     "teacher": {"D": 16, "K": 4, "nu": 1.0},
-}  # fmt: skip
+}
 #: Order parameters of the masked theory that grow: those of a patch's own area.
 _GROWS = np.array([1, -1, -1, 1, -1, 1, 1, -1, -1, 1, 1, -1])
 _SOME = np.random.default_rng(0).normal(size=12)
@@ -124,8 +122,11 @@ def test_without_the_largest_score_it_overflows():
     _, text, constants, data = prepared("look_up", {})
     plain = text.replace("_raised(", "(lambda score, top: _math.exp(score))(")
     assert plain != text
-    close(mean(mean_function(plain, "it"), data, [1.0, 0.5], constants)[0],
-          mean(mean_function(text, "it"), data, [1.0, 0.5], constants)[0], rel=1e-14)  # fmt: skip
+    close(
+        mean(mean_function(plain, "it"), data, [1.0, 0.5], constants)[0],
+        mean(mean_function(text, "it"), data, [1.0, 0.5], constants)[0],
+        rel=1e-14,
+    )
     with pytest.raises(OverflowError):
         mean(mean_function(plain, "it"), data, [1e3, 0.0], constants)
 
@@ -134,7 +135,7 @@ def test_without_the_largest_score_it_overflows():
 def test_a_score_that_is_no_number_stays_none(plain):
     raised, highest = functions.raised, functions.highest
     if plain:
-        raised, highest = plain_twin(raised), plain_twin(highest)
+        raised, highest = plain_python(raised), plain_python(highest)
     assert np.isnan(raised(np.nan, 1.0))
     assert np.isnan(raised(np.inf, np.inf))
     assert np.isnan(highest(1.0, np.nan, 3.0))

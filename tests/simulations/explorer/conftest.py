@@ -3,10 +3,9 @@
 import pytest
 
 from simulations import theories
-from simulations.files.store import write_sealed_dataset
 from simulations.sweep.cells import measure_cells
 from simulations.sweep.config import parse
-from simulations.sweep.store import labelled
+from simulations.sweep.store import labelled, write_result
 
 SWEEP = """\
 system = "positional"
@@ -27,5 +26,5 @@ rtol = 1e-6
 def sweep_folder(tmp_path_factory):
     folder, config = tmp_path_factory.mktemp("sweep"), parse(SWEEP)
     rows = measure_cells(theories.load("positional"), list(config))
-    write_sealed_dataset(folder / "sweep.nc", labelled(config, rows, {"code": "0"}))
+    write_result(folder, labelled(config, rows, {"code": "0"}))
     return folder

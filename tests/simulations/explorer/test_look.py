@@ -8,7 +8,7 @@ from dynamics.core.errors import ToleranceError
 from simulations import theories
 from simulations.explorer import look as module
 from simulations.explorer.look import Course, Field, Observed, Outcomes, Task, look
-from simulations.explorer.workers import Withdrawn
+from simulations.workers import Cancelled
 from tests.closeness import close, within
 
 QUICK = {
@@ -19,22 +19,22 @@ QUICK = {
 }
 
 
-class Line:
-    """Hears what is told in this process, until it is withdrawn."""
+class Channel:
+    """Collects the reports of a job in this process, until it is cancelled."""
 
     def __init__(self, until=None):
-        self.heard, self.until = [], until
+        self.reports, self.until = [], until
 
     def check(self):
-        if self.until is not None and any(isinstance(one, self.until) for one in self.heard):
-            raise Withdrawn
+        if self.until is not None and any(isinstance(one, self.until) for one in self.reports):
+            raise Cancelled
 
-    def tell(self, content):
+    def report(self, content):
         self.check()
-        self.heard.append(content)
+        self.reports.append(content)
 
     def of(self, kind):
-        return next((one for one in self.heard if isinstance(one, kind)), None)
+        return next((one for one in self.reports if isinstance(one, kind)), None)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -50,20 +50,20 @@ def task_of(name, **values):
 
 @pytest.fixture(scope="module", params=QUICK)
 def looked(request):
-    """A task and what is told of it."""
-    task, line = task_of(request.param), Line()
-    assert look(task, line) > 0.0
-    return task, line
+    """A task and its reports."""
+    task, channel = task_of(request.param), Channel()
+    assert look(task, channel) > 0.0
+    return task, channel
 
 
 class TestEveryTheory:
-    def test_told_in_order(self, looked):
-        kinds = [type(one) for one in looked[1].heard if not isinstance(one, module.Progress)]
+    def test_order_of_the_reports(self, looked):
+        kinds = [type(one) for one in looked[1].reports if not isinstance(one, module.Progress)]
         assert kinds in ([Course, Outcomes, Field], [Course, Observed, Outcomes, Field])
 
     def test_columns_are_the_observables_and_the_state(self, looked):
-        task, line = looked
-        course, extra = line.of(Course), line.of(Observed)
+        task, channel = looked
+        course, extra = channel.of(Course), channel.of(Observed)
         columns = course.columns | (extra.columns if extra else {})
         observables = {one.name for one in task.theory.observables} - {"time"}
         assert set(columns) == observables | set(course.order_parameters)
@@ -72,11 +72,11 @@ class TestEveryTheory:
             assert (one.error >= 0.0).all()
 
     def test_outcomes_are_those_of_the_run(self, looked):
-        task, line = looked
-        outcomes = line.of(Outcomes).values
-        assert outcomes["status"] == line.of(Course).status == "completed"
+        task, channel = looked
+        outcomes = channel.of(Outcomes).values
+        assert outcomes["status"] == channel.of(Course).status == "completed"
         assert {one.name for one in task.theory.outcomes} <= set(outcomes)
-        close(outcomes["loss"], line.of(Course).columns["loss"].values[-1], 1e-12)
+        close(outcomes["loss"], channel.of(Course).columns["loss"].values[-1], 1e-12)
 
     def test_arrows_follow_the_path(self, looked):
         """Beside the path the flow goes where the run goes, not back."""
@@ -106,9 +106,9 @@ class TestEveryTheory:
 
 class TestAttention:
     def test_positional_is_the_softmax_of_A(self):
-        task, line = task_of("positional"), Line()
-        look(task, line)
-        course, (D, C) = line.of(Course), (16, 4)
+        task, channel = task_of("positional"), Channel()
+        look(task, channel)
+        course, (D, C) = channel.of(Course), (16, 4)
         sets = np.arange(D) // C
         same = sets[:, None] == sets
         for record, attention in zip(course.moments, course.attention):
@@ -129,34 +129,34 @@ class TestAttention:
 
     def test_masked_own_area_is_what_the_population_observes(self):
         """Mean counts are what the mean-field expectation of many patches is made of."""
-        task, line = task_of("masked", P=10**12), Line()
-        look(task, line)
-        course = line.of(Course)
+        task, channel = task_of("masked", P=10**12), Channel()
+        look(task, channel)
+        course = channel.of(Course)
         for record, attention in zip(course.moments, course.attention):
             own = attention.weights[0, attention.keys.index("own, unmasked")]
             within(own, course.columns["a_n"].values[record], 1e-6)
 
     def test_shallow_mean_over_queries_is_what_the_population_observes(self):
         """With three patterns there is one irrelevant pattern: no spreading is left to choose."""
-        task, line = task_of("shallow"), Line()
-        look(task, line)
-        course, problem = line.of(Course), task.case.problem
+        task, channel = task_of("shallow"), Channel()
+        look(task, channel)
+        course, problem = channel.of(Course), task.case.problem
         counts = np.array([problem.relevant, problem.confusion, problem.irrelevant])
         for record, attention in zip(course.moments, course.attention):
             mean = counts @ attention.weights[:, 0] / problem.L
             close(mean, course.columns["attention"].values[record], 1e-12)
 
     def test_none_is_told_as_such(self):
-        task, line = task_of("toy"), Line()
-        look(task, line)
-        assert line.of(Course).attention == ()
+        task, channel = task_of("toy"), Channel()
+        look(task, channel)
+        assert channel.of(Course).attention == ()
 
 
 def test_field_of_the_toy_is_its_gradient():
     """Both order parameters are axes: nothing is taken from the run."""
-    line = Line()
-    look(task_of("toy", s=1.5), line)
-    field = line.of(Field)
+    channel = Channel()
+    look(task_of("toy", s=1.5), channel)
+    field = channel.of(Field)
     a, b = field.points.T
     expected = -np.stack([(a * b - 1.5) * b, (a * b - 1.5) * a], axis=-1)
     assert field.axes == ("a", "b")
@@ -168,16 +168,16 @@ def test_axes_can_be_chosen():
     task = task_of("positional")
     for axes, expected in ((("rho", "alpha"), ("rho", "alpha")), (("rho", "rho"), ("gamma", "rho")),
                            (("x", "y"), ("gamma", "rho"))):  # fmt: skip
-        line = Line()
-        look(Task(task.theory, task.case, axes), line)
-        assert line.of(Field).axes == line.of(Course).axes == expected
+        channel = Channel()
+        look(Task(task.theory, task.case, axes), channel)
+        assert channel.of(Field).axes == channel.of(Course).axes == expected
 
 
 def test_a_violation_stands_beside_its_error():
     """Where features are dense gamma falls behind rho: the table says by how much, and when."""
-    line = Line()
-    look(task_of("positional", qD=12, horizon=100, rtol=1e-8), line)
-    course = line.of(Course)
+    channel = Channel()
+    look(task_of("positional", qD=12, horizon=100, rtol=1e-8), channel)
+    course = channel.of(Course)
     gamma, rho = (course.columns[name].values for name in ("gamma", "rho"))
     (found,) = (one for one in course.invariants if one.name == "gamma >= rho")
     assert found.worst == (rho - gamma).max() > 100.0 * found.error > 0.0
@@ -191,26 +191,26 @@ def test_another_portrait_needs_no_other_run(monkeypatch):
     population = type(task.theory).population
     monkeypatch.setattr(type(task.theory), "population",
                         lambda self, case: made.append(1) or population(self, case))  # fmt: skip
-    look(task, Line())
-    look(Task(task.theory, task.case, ("b", "a")), Line())
+    look(task, Channel())
+    look(Task(task.theory, task.case, ("b", "a")), Channel())
     assert made == [1]
-    look(task_of("toy", s=1.125), Line())
+    look(task_of("toy", s=1.125), Channel())
     assert made == [1, 1]
 
 
 @pytest.mark.parametrize("after", [module.Progress, Course, Outcomes])
-def test_a_withdrawn_run_goes_no_further(after):
+def test_a_cancelled_run_stops(after):
     module._last.clear()
-    line = Line(until=after)
-    with pytest.raises(Withdrawn):
-        look(task_of("masked"), line)
-    assert isinstance(line.heard[-1], after)
+    channel = Channel(until=after)
+    with pytest.raises(Cancelled):
+        look(task_of("masked"), channel)
+    assert isinstance(channel.reports[-1], after)
 
 
 def test_a_run_without_a_state_is_refused():
     """Tolerances below rounding are refused by the risk itself, at the start."""
     with pytest.raises(ToleranceError):
-        look(task_of("positional", tolerance=1e-40), Line())
+        look(task_of("positional", tolerance=1e-40), Channel())
 
 
 def test_a_window_of_a_point_is_no_point():

@@ -8,7 +8,7 @@ import pytest
 from simulations import theories
 from simulations.explorer import state
 from simulations.explorer.look import ARROWS, look
-from simulations.explorer.workers import Event
+from simulations.workers import Event
 from tests.closeness import close
 
 bokeh = pytest.importorskip("bokeh", reason="the extra explore is not installed")
@@ -24,39 +24,39 @@ SMALL = "D=16&horizon=1e3&tolerance=1e-5"
 
 
 class Job:
-    def __init__(self, task, hear):
-        self.task, self.hear, self.withdrawn = task, hear, False
+    def __init__(self, task, on_event):
+        self.task, self.on_event, self.cancelled = task, on_event, False
 
-    def withdraw(self):
-        self.withdrawn = True
+    def cancel(self):
+        self.cancelled = True
 
     def run(self):
         """Do the work here and now."""
         try:
-            self.hear(Event("done", look(self.task, self)))
+            self.on_event(Event("done", look(self.task, self)))
         except ArithmeticError as refusal:
-            self.hear(Event("failed", str(refusal)))
+            self.on_event(Event("failed", str(refusal)))
 
-    def tell(self, content):
-        self.hear(Event("told", content))
+    def report(self, content):
+        self.on_event(Event("progress", content))
 
     def check(self):
-        """Nobody withdraws it on the way."""
+        """It is never cancelled."""
 
 
 class Workers:
-    """Keeps what is asked for; a test runs it."""
+    """Collects the jobs; a test runs them."""
 
     def __init__(self):
         self.jobs = []
 
-    def start(self, task, hear):
-        self.jobs.append(Job(task, hear))
+    def submit(self, task, on_event):
+        self.jobs.append(Job(task, on_event))
         return self.jobs[-1]
 
 
 def pump(page):
-    """Let the page hear what was told to it from another thread."""
+    """Let the page handle its queued events."""
     for callback in list(page.document.session_callbacks):
         page.document.remove_next_tick_callback(callback)
         callback.callback()
@@ -176,7 +176,7 @@ def kept():
 def opened(kept):
     """That page with its first values again, and nothing asked for yet."""
     kept.page.show({"D": "16", "horizon": "1e3"})
-    kept.page.withdraw()
+    kept.page.cancel_run()
     kept.workers.jobs.clear()
     return kept
 
@@ -195,14 +195,14 @@ class TestAsking:
         assert len(opened.workers.jobs) == 1
         assert opened.case.problem.q == 4 / 16
 
-    def test_each_change_withdraws_the_run_before(self, opened):
+    def test_each_change_cancels_the_run_before(self, opened):
         for place in (5, 6, 7):
             opened.slide("nu", place)
-        withdrawn = [job.withdrawn for job in opened.workers.jobs]
-        assert withdrawn == [True, True, False]
+        cancelled = [job.cancelled for job in opened.workers.jobs]
+        assert cancelled == [True, True, False]
 
     def test_what_is_told_late_is_not_shown(self, opened):
-        """An event that was on its way when its run was withdrawn."""
+        """An event that was sent before its run was cancelled."""
         before = opened.page.course
         opened.type("nu", "0.02")
         late = opened.workers.jobs[0]
@@ -237,8 +237,8 @@ class TestAsking:
     def test_cancel(self, opened):
         opened.type("nu", "0.1")
         assert opened.page.cancel.visible
-        opened.page.withdraw()
-        assert opened.workers.jobs[0].withdrawn
+        opened.page.cancel_run()
+        assert opened.workers.jobs[0].cancelled
         assert opened.status == "cancelled"
         assert not opened.page.cancel.visible
 

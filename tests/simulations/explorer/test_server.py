@@ -101,13 +101,13 @@ def test_a_run_starts_when_the_web_socket_is_open(monkeypatch):
     """A page that is only fetched, by a prefetch or another program, computes nothing."""
     with serving(View("masked")) as explorer:
         started = queue.SimpleQueue()
-        start = explorer.workers.start
+        submit = explorer.workers.submit
 
-        def counted(task, hear):
+        def counted(task, on_event):
             started.put(task)
-            return start(task, hear)
+            return submit(task, on_event)
 
-        monkeypatch.setattr(explorer.workers, "start", counted)
+        monkeypatch.setattr(explorer.workers, "submit", counted)
         assert ask(explorer, "/?P=64&horizon=1") == 200
         with pytest.raises(queue.Empty):
             started.get(timeout=0.5)

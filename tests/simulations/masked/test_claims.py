@@ -250,8 +250,14 @@ class TestJudgesBothWays:
         assert judge_positional({"a": one}, {"b": Pair(0.1, [0.1, 0.3], [0, 2])})[0] is FAILS
 
     def test_diversity(self):
-        values = {TRAINED: [24.0, 24.1], MASKED: [23.0], AREA: [24.5], GLOBAL: [20.0],
-                  POSITIONAL: [24.0], UNTRAINED: [25.3]}  # fmt: skip
+        values = {
+            TRAINED: [24.0, 24.1],
+            MASKED: [23.0],
+            AREA: [24.5],
+            GLOBAL: [20.0],
+            POSITIONAL: [24.0],
+            UNTRAINED: [25.3],
+        }
         share = dict.fromkeys(values, 0.98) | {POSITIONAL: 0.5, UNTRAINED: 0.15}
         assert judge_diversity({"a": Maps(values, share, share)})[0] is HOLDS
         assert judge_diversity({"a": Maps(values | {MASKED: [19.0]}, share, share)})[0] is FAILS

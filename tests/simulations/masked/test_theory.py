@@ -46,10 +46,12 @@ class TestBuild:
             (SMALL, MaskedProblem(4096, kappa_c=0.9, kappa_s=0.4)),
             ({"z": 1.5, "query": "global"}, MaskedProblem.global_area(z_low=1.5)),
             ({"z_low": 1.0, "z_high": 1.5}, MaskedProblem.two_phases(z_low=1.0, z_high=1.5)),
-            ({"K": 2, "query": "local, global"},
-             MaskedProblem.two_phases(K=2, query=("local", "global"))),
+            (
+                {"K": 2, "query": "local, global"},
+                MaskedProblem.two_phases(K=2, query=("local", "global")),
+            ),
         ],
-    )  # fmt: skip
+    )
     def test_values_become_the_problem(self, masked, values, expected):
         assert masked.build(values).problem == expected
 
@@ -157,8 +159,21 @@ class TestSweepAndMap:
 
 class TestFalsify:
     def test_a_false_conjecture_is_falsified(self, capsys):
-        code = main(["falsify", "Phi_1 >= 0", "--system", "masked", "--budget", "20",
-                     "--fix", "query=local", "--horizon", "100", "--json"])  # fmt: skip
+        code = main(
+            [
+                "falsify",
+                "Phi_1 >= 0",
+                "--system",
+                "masked",
+                "--budget",
+                "20",
+                "--fix",
+                "query=local",
+                "--horizon",
+                "100",
+                "--json",
+            ]
+        )
         report = json.loads(capsys.readouterr().out)
         assert code == 0
         assert report["outcome"] == "falsified"
@@ -166,8 +181,9 @@ class TestFalsify:
         assert report["command"].startswith("patchdyn run --system masked --P 16")
 
     def test_a_true_one_is_not(self):
-        report = falsify("Phi_n >= 0 and a_n <= 1", system="masked", most=8, budget=60.0,
-                         fixed={"horizon": 1e3})  # fmt: skip
+        report = falsify(
+            "Phi_n >= 0 and a_n <= 1", system="masked", most=8, budget=60.0, fixed={"horizon": 1e3}
+        )
         assert not report.falsified
         assert report.results == {Result.HOLDS: 8}
 
@@ -181,15 +197,22 @@ class TestFalsify:
 class TestCommandLine:
     @pytest.mark.parametrize(
         "values",
-        [SMALL, {"K": 2, "query": "local,global", "eps": 1e-3}, {"solver": "gd", "steps": 5},
-         {"moving": "features", "z_low": 1.0, "z_high": 1.5, "P": 10**4}],
-    )  # fmt: skip
+        [
+            SMALL,
+            {"K": 2, "query": "local,global", "eps": 1e-3},
+            {"solver": "gd", "steps": 5},
+            {"moving": "features", "z_low": 1.0, "z_high": 1.5, "P": 10**4},
+        ],
+    )
     def test_command_makes_the_same_case(self, masked, values):
         case = masked.build(values)
         words = command(case).split()[1:]
         args = vars(build_parser(words).parse_args(words))
-        given = {name.removeprefix("parameter "): value for name, value in args.items()
-                 if name.startswith("parameter ") and value is not None}  # fmt: skip
+        given = {
+            name.removeprefix("parameter "): value
+            for name, value in args.items()
+            if name.startswith("parameter ") and value is not None
+        }
         again = masked.build(given)
         assert (again.problem, again.solver) == (case.problem, case.solver)
         assert again.settings == case.settings
@@ -218,8 +241,11 @@ class TestCommandLine:
         )  # fmt: skip
         words = command(case).split()[1:]
         args = vars(build_parser(words).parse_args(words))
-        given = {name.removeprefix("parameter "): value for name, value in args.items()
-                 if name.startswith("parameter ") and value is not None}  # fmt: skip
+        given = {
+            name.removeprefix("parameter "): value
+            for name, value in args.items()
+            if name.startswith("parameter ") and value is not None
+        }
         assert masked.build(given).problem == case.problem
         assert main([*words, "--json"]) == 0
 

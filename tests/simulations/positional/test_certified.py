@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from dynamics import ParameterError, Population, Problem, State, attention
 from simulations.cli import main
+from simulations.figures import render
 from simulations.files.store import write_dataset
 from simulations.positional.claims.gamma_ge_rho_certified import Checked, boxes, judge
 from simulations.positional.figures import certified_map
@@ -24,7 +25,6 @@ from simulations.positional.invariance.certified import (
     population_drift,
 )
 from simulations.reproduction.claim import Verdict
-from simulations.reproduction.run import render
 from simulations.strategies import problems, reals
 from tests.closeness import close
 from tests.simulations.quick import outcome
@@ -74,10 +74,12 @@ class TestPoints:
         contrast = interval(0.0, 3.0) if data.draw(st.booleans()) else interval(-2.0, -1e-3)
         cell = Cell(interval(0.0, 8.0), contrast, interval(0.0, 0.5), interval(0.0, 1.0))
         parts = [data.draw(reals(0.0, 1.0)) for _ in cell]
-        point = Cell(*(
-            (min(max((1 - t) * low + t * high, low), high),) * 2
-            for t, (low, high) in zip(parts, cell)
-        ))  # fmt: skip
+        point = Cell(
+            *(
+                (min(max((1 - t) * low + t * high, low), high),) * 2
+                for t, (low, high) in zip(parts, cell)
+            )
+        )
         low, high, worst = bounds(box, cell)
         inside = bounds(box, point)
         assert low <= inside[1]
@@ -143,8 +145,9 @@ class TestAnswers:
         for _ in range(24):
             C, L = rng.integers(2, 5), rng.integers(2, 4)
             q, nu, alpha = rng.uniform(0.05, 1.0), 10 ** rng.uniform(-4, 0), rng.uniform(0.05, 0.6)
-            box = Box(int(C * L), int(C), (0.0, alpha), (0.8 * q, q), (-0.5, -0.2), (nu, nu),
-                      (0.4, 1.0))  # fmt: skip
+            box = Box(
+                int(C * L), int(C), (0.0, alpha), (0.8 * q, q), (-0.5, -0.2), (nu, nu), (0.4, 1.0)
+            )
             certificate = certify(box, most=60)
             answers[certificate.answer] += 1
             if certificate.answer is Answer.REFUTED:

@@ -6,6 +6,7 @@ import xarray
 from matplotlib.figure import Figure as Canvas
 
 from dynamics import Problem
+from simulations.figures import render
 from simulations.files.store import write_dataset
 from simulations.positional import runs
 from simulations.positional.claims.diagonal import (
@@ -18,7 +19,6 @@ from simulations.positional.claims.diagonal import (
 )
 from simulations.positional.figures import diagonal
 from simulations.reproduction.claim import Verdict
-from simulations.reproduction.run import render
 from tests.simulations.quick import assert_complete, outcome
 
 BASE, SMALL = Problem(D=64, C=4, q=1 / 32), Problem(D=8, C=2, q=0.5)

@@ -27,8 +27,17 @@ from symbolic.positional import symmetric_line as line
 
 SIZES = ((4, 2), (6, 2), (6, 3), (8, 2), (8, 4), (9, 3))
 DIGITS = 200
-ARGUMENTS = (sym.D, sym.C, sym.p, sym.Gamma, sym.alpha, sym.kappa, sym.nu, line.N_PLUS,
-             line.N_MINUS)  # fmt: skip
+ARGUMENTS = (
+    sym.D,
+    sym.C,
+    sym.p,
+    sym.Gamma,
+    sym.alpha,
+    sym.kappa,
+    sym.nu,
+    line.N_PLUS,
+    line.N_MINUS,
+)
 
 
 @cache
@@ -47,9 +56,16 @@ def drift(point):
     with mp.workdps(DIGITS + int(lost)):
         q, nu, beta, x, tau, kappa, alpha = (
             mp.mpf(number.numerator) / number.denominator
-            for number in (point.q, point.nu, point.beta, point.x, point.tau, point.kappa,
-                           point.alpha)
-        )  # fmt: skip
+            for number in (
+                point.q,
+                point.nu,
+                point.beta,
+                point.x,
+                point.tau,
+                point.kappa,
+                point.alpha,
+            )
+        )
         r = 1 / (mp.expm1((beta - x) / tau) + D)
         total = mp.mpf(0)
         for plus, minus in itertools.product(range(N + 1), repeat=2):

@@ -59,9 +59,12 @@ def test_the_end_of_a_run_does_not_depend_on_the_steps():
     usual = large_D.follow(case)
     close(usual.path.loss[-1], large_D.LOSS_GOAL, rel=large_D.END_ACCURACY)
     path = gradient_flow(
-        usual.population, horizon=case.horizon, rtol=1e-6, records=60,
+        usual.population,
+        horizon=case.horizon,
+        rtol=1e-6,
+        records=60,
         until=lambda state: usual.population.certified_loss(state).loss < 0.7 * large_D.LOSS_GOAL,
-    )  # fmt: skip
+    )
     coarse = large_D.ended_at_goal(path, usual.population)
     assert path.time[-1] > 1.1 * coarse.time[-1]
     close(coarse.time[-1], usual.path.time[-1], rel=1e-4)
@@ -92,9 +95,12 @@ def ending(**changes):
     usual["test_error"] = changes.pop("error", 1e-4)
     path = SimpleNamespace(time=np.array([0.0, 1e9]))
     events = SimpleNamespace(
-        T0=SimpleNamespace(happens=True, time=1.0), T1=event, onset=event, end_of_rise=event,
+        T0=SimpleNamespace(happens=True, time=1.0),
+        T1=event,
+        onset=event,
+        end_of_rise=event,
         rise=1.2,
-    )  # fmt: skip
+    )
     return SimpleNamespace(path=path, events=events, **(usual | changes))
 
 
@@ -102,10 +108,14 @@ def test_a_flow_that_is_left_out_is_a_gap_in_the_figures():
     number = SimpleNamespace(time=1.0, happens=True)
     run = SimpleNamespace(
         events=SimpleNamespace(alpha_star=1.0, T0=number, T1=number, rise=1.1, end_of_rise=number),
-        predicted_T1=1.0, risk_after_rise=0.1, G=10.0, settled_error=0.1,
-        test_error=1e-4, path=SimpleNamespace(time=[1.0], loss=[1e-3]),
+        predicted_T1=1.0,
+        risk_after_rise=0.1,
+        G=10.0,
+        settled_error=0.1,
+        test_error=1e-4,
+        path=SimpleNamespace(time=[1.0], loss=[1e-3]),
         label=SimpleNamespace(error=1e-5),
-    )  # fmt: skip
+    )
     slowest = [case for case in large_D.cases(quick=False) if case.scaling == large_D.SLOWEST]
     assert {case.features for case in slowest} == {4}
     data = figures_data.gather(dict.fromkeys(large_D.cases(quick=False), run))

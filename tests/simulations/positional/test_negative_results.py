@@ -7,11 +7,11 @@ import pytest
 import xarray
 from matplotlib.figure import Figure as Canvas
 
+from simulations.figures import render
 from simulations.files.store import write_dataset
-from simulations.positional.claims import figure_2, figure_3, theorem_3_1, theorem_3_2
+from simulations.positional.claims import figure_2, theorem_3_1, theorem_3_2
 from simulations.reproduction.claim import Context, Verdict
 from simulations.reproduction.registry import claim_ids
-from simulations.reproduction.run import render
 from tests.simulations.quick import assert_complete, outcome
 
 CLAIMS = {
@@ -81,9 +81,15 @@ class TestNumbers:
 
     def test_linear_level_of_figure_2_is_drawn_from_the_root_seed(self, monkeypatch):
         short = [
-            figure_2.Architecture("one", figure_2.Task(16, 4, 4, True),
-                                  figure_2.Student("gram", encoding=16, init=1.0), 1e-2, 15, (0, 1))
-        ]  # fmt: skip
+            figure_2.Architecture(
+                "one",
+                figure_2.Task(16, 4, 4, True),
+                figure_2.Student("gram", encoding=16, init=1.0),
+                1e-2,
+                15,
+                (0, 1),
+            )
+        ]
         monkeypatch.setattr(figure_2, "_architectures", lambda *_: short)
         for seed in (0, 1):
             level = figure_2.linear_level(4, np.random.default_rng(seed), 500_000)
@@ -119,8 +125,12 @@ class TestVerdictsCouldComeOutOtherwise:
         )
         assert judge(found)[0] is Verdict.FINDING
         assert judge(found._replace(gram=0.1))[0] is Verdict.HOLDS
-        for change in ({"margin": 0.0}, {"mismatch": 1e-3}, {"deviation": 5.0},
-                       {"exponents": (1.7, 1.7)}):  # fmt: skip
+        for change in (
+            {"margin": 0.0},
+            {"mismatch": 1e-3},
+            {"deviation": 5.0},
+            {"exponents": (1.7, 1.7)},
+        ):
             assert judge(found._replace(**change))[0] is Verdict.FAILS
 
     def test_figure_2(self):
@@ -132,11 +142,3 @@ class TestVerdictsCouldComeOutOtherwise:
         assert judge([first, showing._replace(worst_error=0.09)])[0] is Verdict.HOLDS
         assert judge([first._replace(worst_error=0.0956), showing])[0] is Verdict.FAILS
         assert judge([first._replace(most_auc=0.95), showing])[0] is Verdict.FAILS
-
-    def test_figure_3(self):
-        judge = figure_3.judge
-        point = figure_3.Point(5, 9, 4.0, 1, 0.16, 0.1626, 1.0)
-        assert judge(point)[0] is Verdict.HOLDS
-        assert judge(point._replace(plus=10))[0] is Verdict.FAILS
-        assert judge(point._replace(f_star=-4.0))[0] is Verdict.FAILS
-        assert judge(point._replace(deviation=-7.0))[0] is Verdict.FAILS

@@ -59,8 +59,14 @@ class TestHypotheses:
     def test_the_named_problems_miss_some(self):
         from simulations.positional import runs
 
-        for problem in (runs.FEW_FEATURES, runs.BASE, runs.WIDE, runs.MANY_FEATURES, runs.CROWDED,
-                        runs.TINY):  # fmt: skip
+        for problem in (
+            runs.FEW_FEATURES,
+            runs.BASE,
+            runs.WIDE,
+            runs.MANY_FEATURES,
+            runs.CROWDED,
+            runs.TINY,
+        ):
             assert theorem.hypotheses(problem).broken
 
 

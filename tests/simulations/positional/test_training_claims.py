@@ -48,6 +48,7 @@ from simulations.positional.transfer_statistics import Interval, Sweep
 from simulations.reproduction import intervals
 from simulations.reproduction.claim import Verdict
 from simulations.reproduction.registry import claim_ids, load
+from simulations.seeds import seed_at
 from tests.closeness import close, within
 from tests.simulations.quick import assert_complete, outcome
 
@@ -433,7 +434,7 @@ class TestTrainedRuns:
         assert run.association.shape == run.gap.shape == (SETTING.steps + 1,)
         np.testing.assert_array_equal(run.association[step], run.history.association)
         np.testing.assert_array_equal(run.gap[step], run.history.gap)
-        held_out = HeldOut(SMALL, SETTING.tested, training_runs.HELD_OUT_SEED)
+        held_out = HeldOut(SMALL, SETTING.tested, seed_at(0, SMALL.D, 0, training_runs.HELD_OUT))
         fresh = np.random.default_rng(np.random.SeedSequence(0, spawn_key=(SMALL.D, 0)))
         w = random_feature(SMALL, fresh)
         X, y = sample(SMALL, SETTING.N, fresh, None, w, dtype=np.float32)

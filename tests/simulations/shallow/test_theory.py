@@ -100,8 +100,11 @@ def test_command_makes_the_same_case(shallow, values):
     case = shallow.build(values)
     words = command(case).split()
     args = build_parser(words[1:]).parse_args(words[1:])
-    given = {name.removeprefix("parameter "): value for name, value in vars(args).items()
-             if name.startswith("parameter ") and value is not None}  # fmt: skip
+    given = {
+        name.removeprefix("parameter "): value
+        for name, value in vars(args).items()
+        if name.startswith("parameter ") and value is not None
+    }
     again = shallow.build(given)
     assert (again.problem, again.settings) == (case.problem, case.settings)
 
@@ -123,8 +126,11 @@ def test_passage_is_linear_between_records():
 
 
 def test_a_sweep_and_its_maps():
-    config = grid("shallow", {"alpha_relevant": [0.3, 0.5], "attention_rate": [1.0, 30.0]},
-                  **{**SMALL, "steps": 60, "learning_rate": 0.2})  # fmt: skip
+    config = grid(
+        "shallow",
+        {"alpha_relevant": [0.3, 0.5], "attention_rate": [1.0, 30.0]},
+        **{**SMALL, "steps": 60, "learning_rate": 0.2},
+    )
     sweep = maps.Sweep(compute(config), config)
     ends = sweep.data["attention"].values
     assert np.all(ends[:, 1] > ends[:, 0])

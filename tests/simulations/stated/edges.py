@@ -2,6 +2,18 @@
 
 from typing import Any
 
+#: Of a reduction that is compared with the full model.
+REDUCTION: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
+    ("all sizes", "the order parameters are the paper's, for all sizes",
+     {"orders_as_stated": True}, {"orders_as_stated": False}),
+    ("problems", "the reduction is the full model", {"agrees": True}, {"agrees": False}),
+    ("problems", "the gradient alone finds as many values",
+     {"discovered": 3, "expected": 3}, {"discovered": 4, "expected": 3}),
+    ("problems", "each orbit has one value", {"one_value": True}, {"one_value": False}),
+    ("problems", "the conserved linear forms are those stated",
+     {"conserved_as_stated": True}, {"conserved_as_stated": False}),
+]  # fmt: skip
+
 #: Claim -> (table, predicate, values that pass, values that do not).
 EDGES: dict[str, list[tuple[str, str, dict[str, Any], dict[str, Any]]]] = {
     "theory-teacher": [

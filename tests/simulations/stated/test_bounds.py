@@ -15,7 +15,7 @@ from flint import arb, ctx
 import symbolic
 from dynamics import Status, gradient_descent, gradient_flow
 from dynamics.core.balls.exact import exact
-from dynamics.theory import twin
+from dynamics.theory import reference
 from dynamics.theory.data import Larger, Law, orbits, relative_errors, ways
 from dynamics.theory.risk import StatedRisk
 from simulations.cli import main
@@ -50,7 +50,7 @@ def prepared(name):
 def enclosed(theory, problem, data, state, bits=2000):
     with ctx.workprec(bits):
         text = runs.source_of(theory)
-        return twin.enclosed(text, theory.name, data, state, list(problem.values.values()))
+        return reference.enclosed(text, theory.name, data, state, list(problem.values.values()))
 
 
 def is_within(value, ball, bound):

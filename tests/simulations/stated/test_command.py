@@ -40,8 +40,11 @@ def test_the_positional_theory_at_given_sizes(capsys):
     given = {"D": 6, "C": 2, "q": 0.3, "nu": 0.01, "beta": 1, "kappa": 6, "tau": 1}
     report = found(capsys, str(POSITIONAL_FILE), "--at", *(f"{k}={x}" for k, x in given.items()))
     orders = {x["name"]: (x["orbit"], x["start"]) for x in report["order_parameters"]}
-    assert orders == {"alpha": ("v", "nu**(1/(p - 1))"), "gamma": ("A[same set]", "0"),
-                      "rho": ("A[other set]", "0")}  # fmt: skip
+    assert orders == {
+        "alpha": ("v", "nu**(1/(p - 1))"),
+        "gamma": ("A[same set]", "0"),
+        "rho": ("A[other set]", "0"),
+    }
     check = report["check"]
     assert check["at"] == given | {"p": 3}
     assert (check["entries"], check["configurations"], check["data_orbits"]) == (37, 243, 21)
@@ -138,8 +141,9 @@ def test_growth_is_that_of_the_entries_that_are_trained(capsys):
         return np.append(dA[off], dv[0])
 
     start = np.append(np.zeros(12), 0.3**0.5)
-    hessian = np.array([(gradient(start + 1e-5 * e) - gradient(start - 1e-5 * e)) / 2e-5
-                        for e in np.eye(13)])  # fmt: skip
+    hessian = np.array(
+        [(gradient(start + 1e-5 * e) - gradient(start - 1e-5 * e)) / 2e-5 for e in np.eye(13)]
+    )
     same = np.kron(np.eye(2), np.ones((2, 2)))[off]
     manifold = np.array([np.append(same, 0.0), np.append(1.0 - same, 0.0), np.eye(13)[12]])
     across = np.linalg.svd(manifold)[2][3:]

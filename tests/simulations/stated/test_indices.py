@@ -34,10 +34,10 @@ CONTRACTED = {
         '((P(A, "i", "j", "j") * P(A, "j", "i", "i") * g["j"]).sum("j") * g["i"] * w).sum("i")'
     ),
     "of itself": 'w * (((P(A, "i", "j", "j") * A["i", "j"]).exp().softmax("i") * g["j"]).sum("j")'
-                 ' * g["i"]).sum("i")',
+    ' * g["i"]).sum("i")',
     "name of a bound index": 'w * ((P(A, "i", "j", "j") * (P(A, "j", "i", "i") * A["i", "i"])'
-                             '.sum("i") * g["j"]).sum("j") * g["i"]).sum("i")',
-}  # fmt: skip
+    '.sum("i") * g["j"]).sum("j") * g["i"]).sum("i")',
+}
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ MISSING = {
     "weights alone": '((A["j"] + B["i", "j"]).softmax("i") * B["i", "i"]).sum("i").tanh().sum("j")',
     "data": '((U + A["i"]).sum("i") * g["j"]).sum("j")**2 + ((U + g["i"]).sum("i"))**2',
     "no factor": '(g["i"]**2).sum("i") * U + (A["i"] * U).sum("i")',
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("where", ["room", "person", "both"])

@@ -47,11 +47,15 @@ def test_times_of_the_three_numbers(theory):
         return [-loss(*(x + 1e-30j * e)).imag / 1e-30 for e in np.eye(3)]
 
     events = [lambda _, x, i=i, y=y: x[i] - y for y in THRESHOLDS for i in (2, 1, 0)]
-    times = solve_ivp(slope, (0, 400), np.zeros(3), method="DOP853", rtol=1e-10, atol=1e-13,
-                      events=events).t_events  # fmt: skip
+    times = solve_ivp(
+        slope, (0, 400), np.zeros(3), method="DOP853", rtol=1e-10, atol=1e-13, events=events
+    ).t_events
     found = course(theory, N, None).when
-    close([found[y][name] for y in THRESHOLDS for name in ORDER],
-          [float(x[0]) for x in times], rel=1e-6)  # fmt: skip
+    close(
+        [found[y][name] for y in THRESHOLDS for name in ORDER],
+        [float(x[0]) for x in times],
+        rel=1e-6,
+    )
 
 
 def test_the_first_time(theory):
@@ -77,9 +81,12 @@ def test_every_entry_follows_nineteen_numbers():
     """
     entries = Entries(2)
     every = solve_ivp(
-        lambda _, x: -entries.d * entries.gradient(x), (0, 20), np.zeros(entries.size), rtol=1e-6,
+        lambda _, x: -entries.d * entries.gradient(x),
+        (0, 20),
+        np.zeros(entries.size),
+        rtol=1e-6,
         atol=1e-8,
-    ).y[:, -1]  # fmt: skip
+    ).y[:, -1]
     numbers = solve_ivp(
         lambda _, x: -slopes_of(2, x), (0, 20), np.zeros(19), rtol=1e-8, atol=1e-10
     ).y[:, -1]

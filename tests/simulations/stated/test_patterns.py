@@ -81,6 +81,32 @@ def test_a_term_of_two_larger_sets_is_not_looked_up(stated):
     assert_lifted_is_dense(theory, {"n": 2, "m": 1}, np.array([0.4]))
 
 
+UNION = (
+    TWO_HOMES.replace(
+        "U = Tensor",
+        """\
+both = Union("both", person, spot); g = Gaussian("g", (both,)); w = Tensor("w", (both,))
+U = Tensor""",
+    )
+    .replace("(U,)", "(PARAMETERS,)")
+    .replace("lambda U", "lambda PARAMETERS")
+)
+OVER_BOTH = {
+    "a mean without the index": ("U", "g", '(U + g["i"]**2).sum("i") * U'),
+    "a slope without the index": ("U, w", "s", '(U + w["i"]).sum("i")**2 * (1 + s["j"]).sum("j")'),
+}
+
+
+@pytest.mark.parametrize("what", OVER_BOTH)
+def test_elements_of_two_nested_sets_together(stated, what):
+    """Their number is that in all larger elements, not that in one."""
+    parameters, sources, loss = OVER_BOTH[what]
+    theory = stated(parameters, "", loss, UNION.replace("c, s, d, t", sources))
+    state = np.array([0.4, 0.7, -0.3][: len(theory.orders)])
+    for n, m in ((2, 2), (3, 1)):
+        assert_lifted_is_dense(theory, {"n": n, "m": m}, state)
+
+
 SCORES = {
     "without data": 'A["r", "t"]',
     "of a family": 'A["r", "t"] * (2 + c["t"])**2',

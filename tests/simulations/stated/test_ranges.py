@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 import symbolic
+from dynamics.core.balls.intervals import Interval
 from dynamics.theory.data import Orbits, orbits
 from dynamics.theory.kernel import mean, mean_function
 from dynamics.theory.risk import StatedRisk
 from simulations.stated import examples, ranges
 from simulations.stated.law import law
-from simulations.stated.ranges import Range, bounds
+from simulations.stated.ranges import bounds
 from simulations.stated.runs import risk
 from symbolic.theory import load_theory
 from symbolic.theory.source import source
@@ -23,9 +24,7 @@ from tests.closeness import close
 from tests.symbolic.theory import statements
 
 ROOM, EXAMPLES = Path(symbolic.__file__).parent, Path(examples.__file__).parent
-POSITIONAL = {
-    "D": 8, "C": 2, "q": 0.3, "nu": 0.01, "beta": 1.0, "p": 3, "kappa": 8, "tau": 1.3,
-}  # fmt: skip
+POSITIONAL = {"D": 8, "C": 2, "q": 0.3, "nu": 0.01, "beta": 1.0, "p": 3, "kappa": 8, "tau": 1.3}
 #: Theories, sizes, and by how much a bound may exceed the largest loss of a datum.
 CASES = {
     "positional": (ROOM / "positional" / "stated.py", POSITIONAL, 200.0),
@@ -55,8 +54,9 @@ def one_by_one(function, data, values, state):
     found = []
     for b in range(len(data.weight)):
         first = tuple(np.array([0, f[b + 1] - f[b]]) for f in data.first)
-        rows = tuple(tuple(x[f[b] : f[b + 1]] for x in own)
-                     for f, own in zip(data.first, data.arrays))  # fmt: skip
+        rows = tuple(
+            tuple(x[f[b] : f[b + 1]] for x in own) for f, own in zip(data.first, data.arrays)
+        )
         found.append(mean(function, Orbits(np.ones(1), first, rows), state, list(values.values())))
     return np.array([loss for loss, _ in found]), np.array([slope for _, slope in found])
 
@@ -118,14 +118,18 @@ def known_data(known):
 
 
 @pytest.mark.parametrize(
-    ("what", "wrong"),
+    ("owner", "what", "wrong"),
     [
-        ("FUNCTIONS", {**ranges.FUNCTIONS, "softplus": lambda x: 0.4}),
-        ("_product", lambda one, other: Range(one.low * other.low, one.high * other.low)),
-        ("UNIT", Range(0.0, 0.0)),
+        (ranges, "FUNCTIONS", {**ranges.FUNCTIONS, "softplus": lambda x: Interval(0.4, 0.4)}),
+        (
+            Interval,
+            "__mul__",
+            lambda one, other: Interval(one.low * other.low, one.high * other.low),
+        ),
+        (ranges, "UNIT", Interval(0.0, 0.0)),
     ],
 )
-def test_a_wrong_rule_is_seen(what, wrong, monkeypatch, tmp_path):
+def test_a_wrong_rule_is_seen(owner, what, wrong, monkeypatch, tmp_path):
     theory, values, _ = prepared("positional", tmp_path)
     state = np.array([0.5, 0.2, -0.1])
     losses, slopes = one_by_one(*by_orbit(theory, values), values, state)
@@ -135,14 +139,14 @@ def test_a_wrong_rule_is_seen(what, wrong, monkeypatch, tmp_path):
         return np.abs(losses).max() <= loss and bool(np.all(np.abs(slopes) <= steep))
 
     assert holds()
-    monkeypatch.setattr(ranges, what, wrong)
+    monkeypatch.setattr(owner, what, wrong)
     assert not holds()
 
 
-def test_powers_and_ends():
-    assert ranges._power(Range(-2.0, 1.0), 2.0).low <= 0.0
-    close(ranges._power(Range(-2.0, 1.0), 3.0), [-8.0, 1.0], rel=1e-14)
-    assert ranges._power(Range(-1.0, 1.0), 0.5) == ranges.ANY
-    assert ranges._power(Range(0.0, 1.0), -1.0) == ranges.ANY
-    close(ranges._power(Range(4.0, 9.0), 0.5), [2.0, 3.0], rel=1e-14)
-    assert ranges._around([1.0]).low < 1.0 < ranges._around([1.0]).high
+def test_small_values_of_functions():
+    """Far left, 1 + tanh loses every digit of the logistic function."""
+    for name, value in (("sigmoid", math.exp(-40.0)), ("softplus", math.exp(-40.0))):
+        found = ranges.FUNCTIONS[name](Interval(-40.0, -40.0))
+        close([found.low, found.high], [value, value], rel=1e-14)
+    with np.errstate(under="ignore"):
+        assert ranges.FUNCTIONS["exp"](Interval(-800.0, -800.0)).high > 0.0

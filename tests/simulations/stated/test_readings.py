@@ -33,12 +33,19 @@ STATED = {"positional": ROOM / "positional" / "stated.py", "masked": ROOM / "mas
 #: Small sizes, a parameter whose loss is not symmetric by accident included.
 SMALL = {
     "positional": {
-        "D": 6, "C": 2, "q": 0.3, "nu": 0.01, "beta": 1.0, "p": 3, "kappa": 6, "tau": 1.3,
+        "D": 6,
+        "C": 2,
+        "q": 0.3,
+        "nu": 0.01,
+        "beta": 1.0,
+        "p": 3,
+        "kappa": 6,
+        "tau": 1.3,
     },
     "masked": {"G": 3, "C": 2, "N": 2, "M": 3, "z": 1.3},
     "flips": {"d": 3, "t": 0.7},
     "colours": {"n": 2, "m": 3, "p": 0.7},
-}  # fmt: skip
+}
 
 
 @cache

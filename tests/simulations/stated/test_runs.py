@@ -42,14 +42,15 @@ def test_the_compiled_function_is_its_plain_twin():
 
 
 def test_machine_code_is_kept_on_disk():
-    """A twin made anew is loaded, and one of other source compiled."""
+    """A kernel made anew is loaded, and one of other source compiled."""
     text = "def mean(x):\n    return 2.0 * x\n"
     sources = [text, text, text.replace("2.0", "3.0")]
-    twins = [emitted_kernel(mean_function(one, "it"), one, beside=functions.softplus)
-             for one in sources]  # fmt: skip
-    assert [twin(1.5) for twin in twins] == [3.0, 3.0, 4.5]
-    assert twins[1].stats.cache_hits
-    assert not twins[1].stats.cache_misses
+    kernels = [
+        emitted_kernel(mean_function(one, "it"), one, beside=functions.softplus) for one in sources
+    ]
+    assert [kernel(1.5) for kernel in kernels] == [3.0, 3.0, 4.5]
+    assert kernels[1].stats.cache_hits
+    assert not kernels[1].stats.cache_misses
 
 
 def test_descent_is_that_of_the_full_model():
@@ -60,8 +61,10 @@ def test_descent_is_that_of_the_full_model():
     state = full.embed(dict(zip(run.order_parameters, run.states[0].tolist())))
     for _ in range(50):
         _, gradient = full.dense.evaluate(state)
-        state = {name: array - rate * np.where(full.free(name), gradient[name], 0.0)
-                 for name, array in state.items()}  # fmt: skip
+        state = {
+            name: array - rate * np.where(full.free(name), gradient[name], 0.0)
+            for name, array in state.items()
+        }
     found = full.mean(state)
     for name, value in zip(run.order_parameters, run.states[-1]):
         close(value, found[name][0], rel=1e-12)
@@ -81,8 +84,13 @@ def test_flow_is_that_of_the_theory_by_hand():
     close(derived.loss[-1], by_hand.loss[-1], rel=1e-9)
     assert derived.violations() == {"loss non-increasing": 0.0}
     assert list(derived.to_dataset().data_vars) == [
-        "alpha", "gamma", "rho", "loss", "bound", "gradient_bound",
-    ]  # fmt: skip
+        "alpha",
+        "gamma",
+        "rho",
+        "loss",
+        "bound",
+        "gradient_bound",
+    ]
 
 
 def test_jacobian_is_that_by_hand():

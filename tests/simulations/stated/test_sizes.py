@@ -22,8 +22,10 @@ THEORY = Theory("nine", "none", sizes=sizes, parameters=v, loss=loss)
 def test_rows_are_those_of_a_product_in_order():
     rng = np.random.default_rng(0)
     for _ in range(20):
-        ranges = [range(low, low + int(rng.integers(0, 5)))
-                  for low in rng.integers(1, 9, size=rng.integers(1, 5)).tolist()]  # fmt: skip
+        ranges = [
+            range(low, low + int(rng.integers(0, 5)))
+            for low in rng.integers(1, 9, size=rng.integers(1, 5)).tolist()
+        ]
         rows = list(product(*ranges))
         assert list(by_sum(ranges)) == sorted(rows, key=lambda row: (sum(row), row))
         order = [(sum(x == one[0] for x, one in zip(row, ranges)), sum(row), row) for row in rows]

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynamics.theory import closed
+from dynamics.theory import closure
 from simulations.stated import examples, two_layers
 from simulations.stated.findings import examine
 from simulations.stated.runs import risk
@@ -139,23 +139,25 @@ def test_order_parameters_from_the_gradient_alone(entries):
     """From a start that every turn keeps: 19 values, 14 of which move; from 0: 12."""
     start = entries.fixed(drawn(6, entries.size))
     start[np.abs(start) < 1e-12] = 0.0
-    found = closed.discover(entries.gradient, start)
+    found = closure.discover(entries.gradient, start)
     assert (len(found.moves), int(found.moves.sum())) == (19, 14)
     first = [int(np.flatnonzero(column)[0]) for column in entries.lift.T]
     assert {n for n, at in zip(NAMES, first) if not found.moves[found.label[at]]} == IDLE
     assert sorted(found.label[first].tolist()) == list(range(19))
-    assert int(closed.discover(entries.gradient, np.zeros(entries.size)).moves.sum()) == 12
+    assert int(closure.discover(entries.gradient, np.zeros(entries.size)).moves.sum()) == 12
 
 
 @pytest.mark.parametrize("N", [2, 3, 7])
 def test_what_is_conserved(N):
     slopes = np.array([slopes_of(N, drawn(seed)) for seed in range(40)])
     moving = [i for i, name in enumerate(NAMES) if name not in IDLE]
-    forms = closed.linear(slopes[:, moving])
-    told = {frozenset((NAMES[moving[i]], round(x, 9)) for i, x in enumerate(form) if x)
-            for form in forms.tolist()}  # fmt: skip
+    forms = closure.linear(slopes[:, moving])
+    told = {
+        frozenset((NAMES[moving[i]], round(x, 9)) for i, x in enumerate(form) if x)
+        for form in forms.tolist()
+    }
     assert told == {frozenset({("b3", 1.0), ("b7", -1.0)}), frozenset({("b4", 1.0), ("b8", -1.0)})}
-    assert len(closed.closure(lambda x: slopes_of(N, x), np.zeros(len(NAMES)))) == 12
+    assert len(closure.closure(lambda x: slopes_of(N, x), np.zeros(len(NAMES)))) == 12
 
 
 @pytest.mark.parametrize("broken", ["mask", "sign of M"])
@@ -165,9 +167,10 @@ def test_a_broken_reading_is_seen(two_pairs, monkeypatch, broken):
     if broken == "mask":  # a token sees itself
         plain = two_layers._softmax
         monkeypatch.setattr(
-            two_layers, "_softmax",
+            two_layers,
+            "_softmax",
             lambda score, seen: plain(score, np.tri(5) if np.ndim(seen) == 2 else seen),
-        )  # fmt: skip
+        )
     else:
         numbers[[NAMES.index(name) for name in ("a3", "b9", "b10", "b11", "b12")]] *= -1.0
     assert abs(two_pairs.loss(at).real - loss_of(2, numbers).real) > 1e-6

@@ -9,10 +9,10 @@ import pytest
 
 from simulations.cli import main
 from simulations.commands.reproduce import choose
+from simulations.figures import render
 from simulations.files.as_json import plain
 from simulations.reproduction.claim import Context, Verdict
 from simulations.reproduction.registry import claim_ids, load
-from simulations.reproduction.run import render
 from simulations.vision import extra
 from simulations.vision.claims import (
     CLAIMS,

@@ -125,11 +125,13 @@ def test_a_damaged_gzip_file_is_one_sentence(tmp_path, damage):
     file = _mnist(tmp_path) / "train-images-idx3-ubyte.gz"
     content = file.read_bytes()
     middle = len(content) // 2
-    file.write_bytes({
-        "cut": content[:middle],
-        "changed": content[:middle] + bytes([content[middle] ^ 255]) + content[middle + 1 :],
-        "not gzip": b"images" * 100,
-    }[damage])  # fmt: skip
+    file.write_bytes(
+        {
+            "cut": content[:middle],
+            "changed": content[:middle] + bytes([content[middle] ^ 255]) + content[middle + 1 :],
+            "not gzip": b"images" * 100,
+        }[damage]
+    )
     with pytest.raises(FileError, match=f"cannot read {file}"):
         load("mnist", tmp_path)
 

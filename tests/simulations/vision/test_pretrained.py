@@ -15,14 +15,17 @@ WIDTH, SIDE, TOKENS = 24, 14, 1
 
 #: Tensors of a model that matter here, and some that must not be taken for the table.
 LIBRARIES = {
-    "timm": {"cls_token": (1, 1, WIDTH), "pos_embed": (1, SIDE**2 + TOKENS, WIDTH),
-             "blocks.0.attn.qkv.weight": (3 * WIDTH, WIDTH)},
+    "timm": {
+        "cls_token": (1, 1, WIDTH),
+        "pos_embed": (1, SIDE**2 + TOKENS, WIDTH),
+        "blocks.0.attn.qkv.weight": (3 * WIDTH, WIDTH),
+    },
     "transformers": {
         "vit.embeddings.cls_token": (1, 1, WIDTH),
         "vit.embeddings.patch_embeddings.projection.bias": (WIDTH,),
         "vit.embeddings.position_embeddings": (1, SIDE**2 + TOKENS, WIDTH),
     },
-}  # fmt: skip
+}
 
 
 def _write(path, tensors, kind="F32", **changes):
@@ -103,13 +106,15 @@ def test_bad_names_are_one_sentence(tmp_path, arguments, sentence):
     ("tensors", "sentence"),
     [
         ({"head.weight": np.ones((4, 4))}, "there is none"),
-        ({"pos_embed": np.ones((1, 17, 4)), "decoder.pos_embed": np.ones((1, 17, 4))},
-         "there is pos_embed and decoder.pos_embed"),
+        (
+            {"pos_embed": np.ones((1, 17, 4)), "decoder.pos_embed": np.ones((1, 17, 4))},
+            "there is pos_embed and decoder.pos_embed",
+        ),
         ({"pos_embed": np.ones((2, 17, 4))}, r"pos_embed of shape \(2, 17, 4\)"),
         ({"pos_embed": np.full((1, 17, 4), np.nan)}, r"d\), finite"),
         ({"pos_embed": np.ones((1, 120, 4))}, "how many of 120 rows are no patches"),
     ],
-)  # fmt: skip
+)
 def test_other_models_are_one_sentence(tmp_path, tensors, sentence):
     with pytest.raises(ParameterError, match=sentence):
         position_table(_write(tmp_path / "model.safetensors", tensors))

@@ -204,7 +204,7 @@ class TestTraining:
         with pytest.raises(KeyboardInterrupt):
             train(*arguments, progress=stop, checkpoint=file)
         assert file.exists()
-        with pytest.raises(ParameterError, match=r"checkpoint = .* one of this run"):
+        with pytest.raises(ParameterError, match=r"checkpoint = .* of another run"):
             train(*arguments[:3], (2, 3), checkpoint=file)
         seen = []
         resumed = train(*arguments, progress=seen.append, checkpoint=file)
@@ -252,7 +252,8 @@ class TestAugmentation:
     def test_a_shift_moves_by_whole_pixels(self):
         task = task_of(images(3), Model("position", patch=1), Settings(shift=1))
         pixels = np.arange(36.0, dtype=np.float32).reshape(1, 6, 6, 1).repeat(40, axis=0)
-        shown = batch(task, pixels, np.zeros(40, int), np.arange(36), np.random.default_rng(0),
-                      augment=True)  # fmt: skip
+        shown = batch(
+            task, pixels, np.zeros(40, int), np.arange(36), np.random.default_rng(0), augment=True
+        )
         moved = shown.patches.reshape(40, 6, 6)[:, 2, 2] - pixels[0, 2, 2, 0]
         assert set(moved) == {-7.0, -6.0, -5.0, -1.0, 0.0, 1.0, 5.0, 6.0, 7.0}

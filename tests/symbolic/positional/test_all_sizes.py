@@ -59,8 +59,10 @@ class TestSums:
     def test_an_exchange_is_its_own_inverse(self) -> None:
         once = transposed(f[i], i, k, l)
         assert vanishes(sp.Sum(once - f[i], (i, 1, P)))
-        assert [vanishes(once.subs(i, x) - f[y], [(k, l), (j, k), (j, l)])
-                for x, y in ((k, l), (l, k), (j, j))] == [True] * 3  # fmt: skip
+        assert [
+            vanishes(once.subs(i, x) - f[y], [(k, l), (j, k), (j, l)])
+            for x, y in ((k, l), (l, k), (j, j))
+        ] == [True] * 3
         assert not vanishes(sp.Sum(h[i] * (once - f[i]), (i, 1, P)))
 
 

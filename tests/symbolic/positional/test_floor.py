@@ -53,16 +53,21 @@ class TestNumber:
     def test_how_long_association_is_sure(self):
         problem, rho, loss = Problem(D=12, C=4, q=0.1, beta=0.75), -0.125, 0.03125
         proof = SimpleNamespace(
-            problem=problem, enclosure=State(1.0, (1.0, 2.0), (-1.0, rho)), association=True,
-            forever=True, loss=(0.0, loss), time=7.0,
-        )  # fmt: skip
+            problem=problem,
+            enclosure=State(1.0, (1.0, 2.0), (-1.0, rho)),
+            association=True,
+            forever=True,
+            loss=(0.0, loss),
+            time=7.0,
+        )
         at = {sym.D: 12, sym.C: 4, sym.beta: 0.75, sym.rho: rho, floor.ELL: loss}
         expected = 7.0 + float(floor.EQUATIONS["until"].subs(at))
         close(Proof.association_until.fget(proof), expected, rel=1e-14)
 
-    @pytest.mark.parametrize(("D", "C", "plane"), [
-        *((*sizes, "rho = gamma") for sizes in SIZES), (4, 2, "rho = beta"), (6, 2, "rho = beta"),
-    ])  # fmt: skip
+    @pytest.mark.parametrize(
+        ("D", "C", "plane"),
+        [*((*sizes, "rho = gamma") for sizes in SIZES), (4, 2, "rho = beta"), (6, 2, "rho = beta")],
+    )
     def test_no_loss_is_below(self, D, C, plane):
         """From the definition, attention matrix and all; on rho = beta for sets of two only."""
         problem, rng = Problem(D=D, C=C, q=float(Q)), np.random.default_rng(7)

@@ -19,8 +19,9 @@ BROKEN = {
 }
 
 #: The larger ones at p = 5 take seconds to differentiate.
-SOME = [pytest.param(*case, marks=pytest.mark.slow if case[0::2] == (6, 5) else ())
-        for case in CASES]  # fmt: skip
+SOME = [
+    pytest.param(*case, marks=pytest.mark.slow if case[0::2] == (6, 5) else ()) for case in CASES
+]
 
 
 class TestProof:

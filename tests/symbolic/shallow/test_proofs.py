@@ -75,8 +75,9 @@ class TestAlteredReduction:
         right = concentration.identities()
         monkeypatch.setattr(concentration, name, factor * getattr(concentration, name))
         wrong = concentration.identities()
-        assert any(wrong[what] != x and not decide(wrong[what], points=2).zero
-                   for what, x in right.items())  # fmt: skip
+        assert any(
+            wrong[what] != x and not decide(wrong[what], points=2).zero for what, x in right.items()
+        )
 
 
 class TestWhatIsNeeded:

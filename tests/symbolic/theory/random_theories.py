@@ -31,8 +31,10 @@ def random_theory(seed):
     tensors = {"U": ()}
     for letter in "AB"[: rng.randint(1, 2)]:
         tensors[letter] = tuple(rng.choice(sets) for _ in range(rng.choice([1, 2, 2, 3])))
-    lines += [f'{letter} = Tensor("{letter}", ({"".join(f"{x}, " for x in axes)}))'
-              for letter, axes in tensors.items()]  # fmt: skip
+    lines += [
+        f'{letter} = Tensor("{letter}", ({"".join(f"{x}, " for x in axes)}))'
+        for letter, axes in tensors.items()
+    ]
     for letter, axes in tensors.items():
         if len(axes) == 2 and axes[0] == axes[1] != "both" and rng.random() < 0.4:
             lines.append(f'{letter}.fix("diagonal", q)')
@@ -63,8 +65,9 @@ def _sources(rng, sets, plain):
             lines.append(f'{letter} = Subset("{letter}", {data[letter][0]}, 1)')
         elif kind == "given" and "person" in plain and "c" not in data:
             lines.append('c = Choice("c", room)')
-            lines.append(f'{letter} = Colouring("{letter}", person, {{2: q, -1: 1 - q}}, '
-                         "given={c: 2})")  # fmt: skip
+            lines.append(
+                f'{letter} = Colouring("{letter}", person, {{2: q, -1: 1 - q}}, given={{c: 2}})'
+            )
             data |= {"c": ("room",), letter: ("person",)}
         elif kind in ("gaussian", "pairs"):
             data[letter] = tuple(rng.choice(sets) for _ in range(1 + (kind == "pairs")))
@@ -108,8 +111,10 @@ class _Loss:
     def closed(self, number, degree):
         """Return a sum over so many indices, of sets that may be the same."""
         where = self.rng.choice(self.sets)
-        free = {name: where if self.rng.random() < 0.6 else self.rng.choice(self.sets)
-                for name in "ijk"[:number]}  # fmt: skip
+        free = {
+            name: where if self.rng.random() < 0.6 else self.rng.choice(self.sets)
+            for name in "ijk"[:number]
+        }
         text, used = self.expression(free, self.rng.choice([2, 3]), degree)
         for name in self.rng.sample(sorted(used), len(used)):
             text = f"({text}).sum({name!r})"

@@ -7,8 +7,21 @@ from symbolic.theory.source import source
 from tests.symbolic.theory.statements import COLOURS, FLIPS, POSITIONAL
 
 GOOD = POSITIONAL.replace("names={", 'usual={"D": 8, "C": 2, "q": 0.5, "horizon": 10}, names={')
-NUMBERS = ["float('nan')", "float('inf')", "-float('inf')", "1j", "10**5000", "-10**5000",
-           "None", "'x'", "True", "[1]", "object()", "n ** 10**400", "(-1)**0.5"]  # fmt: skip
+NUMBERS = [
+    "float('nan')",
+    "float('inf')",
+    "-float('inf')",
+    "1j",
+    "10**5000",
+    "-10**5000",
+    "None",
+    "'x'",
+    "True",
+    "[1]",
+    "object()",
+    "n ** 10**400",
+    "(-1)**0.5",
+]
 #: Text of a number in a good file, wherever a file may have one.
 PLACES = {
     "loss": (POSITIONAL, "nu * O)", "{} * O)"),
@@ -108,9 +121,12 @@ def test_a_theory_that_is_an_unprintable_object_is_rejected(refusal):
 
 @pytest.mark.parametrize(
     ("start", "values"),
-    [("1 / (d - 3)", {"d": 3, "t": 1}), ("(t - 1)**0.5", {"d": 3, "t": 0.5}),
-     ("t**-600", {"d": 3, "t": 1e-3})],
-)  # fmt: skip
+    [
+        ("1 / (d - 3)", {"d": 3, "t": 1}),
+        ("(t - 1)**0.5", {"d": 3, "t": 0.5}),
+        ("t**-600", {"d": 3, "t": 1e-3}),
+    ],
+)
 def test_a_start_that_is_singular_at_some_values_is_rejected_there(tmp_path, start, values):
     path = tmp_path / "mine.py"
     path.write_text(altered(FLIPS, "start=0.1", f"start={start}"))

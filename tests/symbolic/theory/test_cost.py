@@ -61,10 +61,12 @@ TOO_MUCH = {
     "eight": (EIGHT, "line 4: the derivation needs at least 5.3e+05 values (most: 200000)"),
     "twelve": (TWELVE, "has more than 500 orbits of entries, too many to derive"),
     "colourings": (EIGHT_COLOURINGS, "line 5: the derivation needs at least 3.4e+07 values"),
-    "ten values": (EIGHT_COLOURINGS.replace("{0: 0.5, 1: 0.5}", "{i: 0.1 for i in range(10)}"),
-                   "the derivation needs at least"),
+    "ten values": (
+        EIGHT_COLOURINGS.replace("{0: 0.5, 1: 0.5}", "{i: 0.1 for i in range(10)}"),
+        "the derivation needs at least",
+    ),
     "nine": (NINE_SIZES, "a tensor over u, u, u has more than 500 orbits of entries"),
-}  # fmt: skip
+}
 
 
 def loaded(text, folder):

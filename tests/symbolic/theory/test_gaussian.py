@@ -48,9 +48,9 @@ def stated(tmp_path):
         ('((U * x["a", "i"]).sum("a")**2).sum("i")', "U**2*N*d*s**2"),
         ('(x["a", "i"]**6).sum("i").sum("a") * U', "15*U*N*d*s**6"),
         ('(z + U * z**2)**2 * (x["a", "i"]**2).sum("a").sum("i")', "(1 + 3*U**2)*N*d*s**2"),
-        ('U * z**3', "0"),
+        ("U * z**3", "0"),
     ],
-)  # fmt: skip
+)
 def test_moments_for_all_sizes(stated, loss, mean):
     theory = stated(MOMENTS.replace("LOSS", loss))
     found = theory.reduced.expanded(theory.reduced.loss)
@@ -105,8 +105,10 @@ def test_the_loss_on_the_manifold_of_in_context_regression():
         return x - 2 * x**2 * v * u + curvature * x**2 * v**2 * u**2
 
     paper = (m * share(lam, a) + n * share(mu, b)) / 2
-    names = {sp.Symbol("U[first to first, diagonal]"): a,
-             sp.Symbol("U[second to second, diagonal]"): b}  # fmt: skip
+    names = {
+        sp.Symbol("U[first to first, diagonal]"): a,
+        sp.Symbol("U[second to second, diagonal]"): b,
+    }
     found = theory.reduced.expanded(theory.reduced.loss).xreplace(names)
     assert sp.expand(found - paper) == 0
     for name, symbol, count in zip(theory.order_parameters, (v, a, b), (1, m, n)):
@@ -115,14 +117,22 @@ def test_the_loss_on_the_manifold_of_in_context_regression():
 
 
 REFUSED = {
-    "tanh": ('U * x["a", "i"] * x["a", "i"].tanh()', "no closed expectation: Gaussian data (x) "
-             "within tanh is not allowed, only polynomials in them"),
-    "root": ('U * (x["a", "i"]**2 + z**2)**0.5', "no closed expectation: Gaussian data (x, z) to "
-             "the power 1/2 is not allowed"),
+    "tanh": (
+        'U * x["a", "i"] * x["a", "i"].tanh()',
+        "no closed expectation: Gaussian data (x) "
+        "within tanh is not allowed, only polynomials in them",
+    ),
+    "root": (
+        'U * (x["a", "i"]**2 + z**2)**0.5',
+        "no closed expectation: Gaussian data (x, z) to the power 1/2 is not allowed",
+    ),
     "quotient": ('U / (1 + x["a", "i"]**2)', "Gaussian data (x) to the power -1 is not allowed"),
-    "degree": ('U * x["a", "i"]**14', "the mean over Gaussian data has 135135 pairings (most: "
-               "20000): the loss must be of lower degree in them"),
-}  # fmt: skip
+    "degree": (
+        'U * x["a", "i"]**14',
+        "the mean over Gaussian data has 135135 pairings (most: "
+        "20000): the loss must be of lower degree in them",
+    ),
+}
 
 
 @pytest.mark.parametrize("what", REFUSED)
@@ -136,16 +146,27 @@ def test_no_closed_expectation(stated, what):
 
 
 WRONG = {
-    "negative": ("variance=s**2", "variance=-1", "variance of x = -1 is not allowed: it must be "
-                 "positive"),
-    "by part": ("variance=s**2", 'variance={"first": 1}', "variance of x = {'first': 1} is not "
-                "allowed: it must be one number, or one for each part of its one union (it has "),
+    "negative": (
+        "variance=s**2",
+        "variance=-1",
+        "variance of x = -1 is not allowed: it must be positive",
+    ),
+    "by part": (
+        "variance=s**2",
+        'variance={"first": 1}',
+        "variance of x = {'first': 1} is not "
+        "allowed: it must be one number, or one for each part of its one union (it has ",
+    ),
     "no number": ("variance=s**2", "variance='big'", "variance of x = 'big' is not allowed"),
     "no set": ("(row, coordinate), v", "(row, 3), v", "x has the axis 3, which is not allowed"),
-    "mixed": ('(row, coordinate), v', '(row, Union("u", row, coordinate)), v', "Union 'u' is not "
-              "allowed: it must have two or more different exchangeable sets, all of them signed"),
-    "flip": ('LOSS', '(U * x["a", "i"]).sum("i").sum("a")', "in index 'i' is not allowed summed"),
-}  # fmt: skip
+    "mixed": (
+        "(row, coordinate), v",
+        '(row, Union("u", row, coordinate)), v',
+        "Union 'u' is not "
+        "allowed: it must have two or more different exchangeable sets, all of them signed",
+    ),
+    "flip": ("LOSS", '(U * x["a", "i"]).sum("i").sum("a")', "in index 'i' is not allowed summed"),
+}
 
 
 @pytest.mark.parametrize("what", WRONG)

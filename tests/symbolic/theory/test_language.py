@@ -36,8 +36,11 @@ def test_order_parameters_of_lemma_4_1(stated):
     """Nothing is imported in the file, and nothing is enumerated: D and C stay symbols."""
     D, C, nu = sp.symbols("D C nu")
     theory = stated(POSITIONAL)
-    assert counts(theory) == {"gamma": sp.expand(D * (C - 1)), "rho": sp.expand(D * (D - C)),
-                              "alpha": 1}  # fmt: skip
+    assert counts(theory) == {
+        "gamma": sp.expand(D * (C - 1)),
+        "rho": sp.expand(D * (D - C)),
+        "alpha": 1,
+    }
     assert theory.start == {"gamma": 0, "rho": 0, "alpha": sp.sqrt(nu)}
 
 
@@ -60,8 +63,12 @@ def test_odd_entries_of_signed_sets_vanish(stated):
     assert found["W[diagonal]"] == d
     assert "W[other coordinate]" not in found
     quadruples = {name: n for name, n in found.items() if name.startswith("T")}
-    assert quadruples == {"T[diagonal]": d, "T[1=2, 3=4]": d**2 - d, "T[1=3, 2=4]": d**2 - d,
-                          "T[2=3, 1=4]": d**2 - d}  # fmt: skip
+    assert quadruples == {
+        "T[diagonal]": d,
+        "T[1=2, 3=4]": d**2 - d,
+        "T[1=3, 2=4]": d**2 - d,
+        "T[2=3, 1=4]": d**2 - d,
+    }
 
 
 def test_triples_of_nested_sets(stated):
@@ -73,8 +80,10 @@ def test_triples_of_nested_sets(stated):
 
 
 def test_what_is_fixed_does_not_move(stated):
-    theory = stated(POSITIONAL, changes={'A.fix("diagonal", beta)': 'A.fix("other set", 0)',
-                                         ', "A[other set]": "rho"': ""})  # fmt: skip
+    theory = stated(
+        POSITIONAL,
+        changes={'A.fix("diagonal", beta)': 'A.fix("other set", 0)', ', "A[other set]": "rho"': ""},
+    )
     assert set(theory.order_parameters) == {"A[diagonal]", "gamma", "alpha"}
 
 
@@ -94,35 +103,70 @@ THEORY = Theory("t", "none", sizes=(n,), parameters=(A,), data=Data(x),
 
 
 WRONG = {
-    "an element": ('A["i", "j"].soft', 'A["i", 0].soft',
-                   "line 8: the model names index 0 of patch: only whole axes"),
+    "an element": (
+        'A["i", "j"].soft',
+        'A["i", 0].soft',
+        "line 8: the model names index 0 of patch: only whole axes",
+    ),
     "free index": ('* O).sum("i")', "* O)", "the loss has the free index i: sum over it"),
-    "no such index": ('* O).sum("i")', '* O).sum("k")',
-                      "line 9: sum over 'k' is not allowed: it must be a free index, here i"),
-    "two sets": ('v * s["j"]', 'v * s["j"] * signal["j"]',
-                 "line 8: index 'j' runs over patch and over set: it must be one set"),
+    "no such index": (
+        '* O).sum("i")',
+        '* O).sum("k")',
+        "line 9: sum over 'k' is not allowed: it must be a free index, here i",
+    ),
+    "two sets": (
+        'v * s["j"]',
+        'v * s["j"] * signal["j"]',
+        "line 8: index 'j' runs over patch and over set: it must be one set",
+    ),
     "indices": ('v * s["j"]', 'v * s["j", "i"]', "line 8: s has 1 indices (patch), not 2"),
-    "no orbit": ('"diagonal"', '"the diagonal"', "line 6: A is fixed on 'the diagonal', which is "
-                 "no orbit: there are diagonal, other set, same set"),
+    "no orbit": (
+        '"diagonal"',
+        '"the diagonal"',
+        "line 6: A is fixed on 'the diagonal', which is "
+        "no orbit: there are diagonal, other set, same set",
+    ),
     "no start": ("start=0", 'start={"near": 1}', "line 6: A starts on 'near', which is no orbit"),
-    "names": ('"A[same set]"', '"A[same row]"', "names: 'A[same row]' is no order parameter; there "
-              "are A[same set], A[other set], v"),
-    "chances": ("0: 1 - q", "0: 1 - q/2", "line 5: law of s is not allowed: its probabilities sum "
-                "to q/2 + 1, not 1"),
-    "given": ("{signal: +1}", "{signal: 2}", "line 5: given of s = 2 is not allowed: it must be a "
-              "value of its law"),
-    "given what": ('Choice("signal", sets)', 'Choice("signal", patch)',
-                   "given of s is not allowed: it must name a Choice of set"),
-    "nested": ("C, inside=sets)", 'C, inside=Exchangeable("row", 2, inside=sets))',
-               "line 3: patch lies inside row, which lies inside set: at most one"),
+    "names": (
+        '"A[same set]"',
+        '"A[same row]"',
+        "names: 'A[same row]' is no order parameter; there are A[same set], A[other set], v",
+    ),
+    "chances": (
+        "0: 1 - q",
+        "0: 1 - q/2",
+        "line 5: law of s is not allowed: its probabilities sum to q/2 + 1, not 1",
+    ),
+    "given": (
+        "{signal: +1}",
+        "{signal: 2}",
+        "line 5: given of s = 2 is not allowed: it must be a value of its law",
+    ),
+    "given what": (
+        'Choice("signal", sets)',
+        'Choice("signal", patch)',
+        "given of s is not allowed: it must name a Choice of set",
+    ),
+    "nested": (
+        "C, inside=sets)",
+        'C, inside=Exchangeable("row", 2, inside=sets))',
+        "line 3: patch lies inside row, which lies inside set: at most one",
+    ),
     "a condition": ("O**3 +", "(O or 0)**3 +", "line 9: a condition on an expression is not"),
     "a comparison": ("O**3 +", "(O > 0) +", "line 9: TypeError: '>' not supported"),
     "a loop": ("O**3 +", "sum(O) +", "line 9: TypeError: 'Node' object is not iterable"),
     "numpy": ("O**3 +", "__import__('numpy').exp(O) +", "line 9: TypeError"),
-    "start": ("start=nu**0.5", "start='small'", "line 6: start of v = 'small' is not allowed: it "
-              "must be a number, or an expression in sizes and constants"),
-    "a stranger": ("loss=lambda A, v, s:", "loss=lambda A, v, s, w:", "loss(A, v, s, w) is not "
-                   "allowed: w is neither a parameter nor data (A, v, signal, s)"),
+    "start": (
+        "start=nu**0.5",
+        "start='small'",
+        "line 6: start of v = 'small' is not allowed: it "
+        "must be a number, or an expression in sizes and constants",
+    ),
+    "a stranger": (
+        "loss=lambda A, v, s:",
+        "loss=lambda A, v, s, w:",
+        "loss(A, v, s, w) is not allowed: w is neither a parameter nor data (A, v, signal, s)",
+    ),
     "twice": ('Tensor("v"', 'Tensor("s"', "s names two things: each name must be used once"),
     "a keyword": ('"v": "alpha"', '"v": "lambda"', "name = 'lambda' is not allowed: a name must"),
     "two sets alike": ('"patch", C', '"set", C', "set names two index sets: each must have its"),
@@ -133,7 +177,7 @@ WRONG = {
     "no Python": ("def model(A", "def model(A A", "line 7: this is no Python: "),
     "data": ("Data(signal, s)", "Data(s)", "s is given signal, which is no data"),
     "exponent": ("O**3", "O**O", "line 9: exponent = "),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("what", WRONG)
@@ -149,11 +193,17 @@ def test_a_wrong_theory_is_refused_with_its_own_sentence(stated, what):
 ODD = {
     "exp": (".tanh())", ".tanh() + error.exp())", "in index 'i' is not allowed within exp"),
     "sum": ("1 + (T", '(1 + error).sum("k") + (T', "in index 'i' is not allowed added to what is"),
-    "sum over": ("error**2).tanh())", 'error**2).tanh() + error.sum("k"))',
-                 "in index 'k' is not allowed summed"),
-    "softmax": ("error = (W", 'error = (W["i", "j"].softmax("j") * W',
-                "in index 'i' is not allowed within softmax"),
-}  # fmt: skip
+    "sum over": (
+        "error**2).tanh())",
+        'error**2).tanh() + error.sum("k"))',
+        "in index 'k' is not allowed summed",
+    ),
+    "softmax": (
+        "error = (W",
+        'error = (W["i", "j"].softmax("j") * W',
+        "in index 'i' is not allowed within softmax",
+    ),
+}
 
 
 @pytest.mark.parametrize("what", ODD)

@@ -20,9 +20,13 @@ def _gradient(name):
     ]
     balance = 2 * a * slopes[0] - 2 * b * slopes[1]
     return Derivation(
-        name, title, place, "The flow conserves a^2 - b^2.", tuple(equations),
+        name,
+        title,
+        place,
+        "The flow conserves a^2 - b^2.",
+        tuple(equations),
         lambda: [decide_all("Balance", {"d(a^2 - b^2)/dt": balance})],
-    )  # fmt: skip
+    )
 
 
 BUILDERS = {"toy-gradient": _gradient}

@@ -201,9 +201,12 @@ def assemble(law, model, of_weights, goals, lines, sums, rest, asked):
     tables, logs, count = goals.tables, goals.bounds.logs, len(lines.kind)
     result = Result(np.zeros(5), np.zeros((5, 5)), np.zeros(5))
     integrated = Integrated(
-        np.exp(lines.logs), np.zeros(count), np.zeros((count, 5)), np.zeros((count, 5, 5)),
+        np.exp(lines.logs),
+        np.zeros(count),
         np.zeros((count, 5)),
-    )  # fmt: skip
+        np.zeros((count, 5, 5)),
+        np.zeros((count, 5)),
+    )
     moments = Moments(np.empty((5, count)), np.empty((5, count)))
     _fill_moments(law, tables, moments)
     _add_values(law, tables, lines, sums, moments, integrated, result)

@@ -60,9 +60,22 @@ def _bend_tables(r, law, model, rows, bend, bend_base):
         s, n = k % 3 - 1, k // 3 - C
         if abs(n - s) < C:
             row = row_hessian(
-                1.0 * s, 1.0 * n, r + 1.0 * C, model.alpha, model.Lambda, model.Gamma, model.Xi,
-                model.LG, model.GX, C, model.D, model.kappa, model.tau, model.p, model.nu,
-            )  # fmt: skip
+                1.0 * s,
+                1.0 * n,
+                r + 1.0 * C,
+                model.alpha,
+                model.Lambda,
+                model.Gamma,
+                model.Xi,
+                model.LG,
+                model.GX,
+                C,
+                model.D,
+                model.kappa,
+                model.tau,
+                model.p,
+                model.nu,
+            )
             for j in range(6):
                 rows[k % 3, k // 3, j] = row[j]
     for j in range(6):

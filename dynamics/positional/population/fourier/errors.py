@@ -101,7 +101,7 @@ def _weight_errors(beta, gamma, rho, tau, C, D, weights):
         + (0.0 if beta == gamma else TINY),
         (0.0 if GX == 0.0 else second * _share(gamma, rho, tau) + (of_Z + 12 * UNIT) * abs(GX))
         + (0.0 if gamma == rho else TINY),
-    )  # fmt: skip
+    )
 
 
 @kernel(borrows=True)
@@ -124,8 +124,9 @@ def table_errors(law, model, of_weights, tables):
     errors = TableErrors(
         np.zeros_like(tables.x), np.zeros_like(tables.y), np.zeros((4, count)), np.zeros((4, count))
     )
-    _add_errors(law, model, of_weights, tables.first, errors, np.empty((4, count)),
-                np.empty((4, count)))  # fmt: skip
+    _add_errors(
+        law, model, of_weights, tables.first, errors, np.empty((4, count)), np.empty((4, count))
+    )
     return errors
 
 

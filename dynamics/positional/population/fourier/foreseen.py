@@ -22,9 +22,16 @@ def foreseen_sums(law, goals, lines):
     rows, types, sure, first = len(lines.nodes), len(law.n), goals.bounds.sure, goals.tables.first
     of_weights = np.zeros((6, rows))
     sums = NodeSums(
-        np.zeros((rows, types + 1)), of_weights[0], np.zeros((1, 1)), np.zeros((1, 1)),
-        of_weights[1], of_weights[2], of_weights[3], of_weights[4], of_weights[5],
-    )  # fmt: skip
+        np.zeros((rows, types + 1)),
+        of_weights[0],
+        np.zeros((1, 1)),
+        np.zeros((1, 1)),
+        of_weights[1],
+        of_weights[2],
+        of_weights[3],
+        of_weights[4],
+        of_weights[5],
+    )
     node, wave = np.empty((3, 2, LANES)), np.zeros((2, 1, LANES))
     for i in range(rows):
         if lines.nodes[i] == 0:

@@ -88,9 +88,21 @@ def design(law, goals, asked):
     count, types = len(bounds.tried), len(law.n)
     ints, floats = np.zeros((3, count), np.int64), np.zeros((8, count))
     lines = Lines(
-        ints[0], floats[0], floats[1], floats[2], ints[1], ints[2], np.zeros((count, types)),
-        floats[3], np.zeros((count, 5)), floats[4], floats[5], floats[6], floats[7], np.empty(5),
-    )  # fmt: skip
+        ints[0],
+        floats[0],
+        floats[1],
+        floats[2],
+        ints[1],
+        ints[2],
+        np.zeros((count, types)),
+        floats[3],
+        np.zeros((count, 5)),
+        floats[4],
+        floats[5],
+        floats[6],
+        floats[7],
+        np.empty(5),
+    )
     ends, limits = np.empty(count), np.empty((count, len(TILTS)))
     wanted, variance = np.empty(count, np.bool_), np.empty(count)
     while True:  # a lower goal may call for further totals, which may need fine tilts too

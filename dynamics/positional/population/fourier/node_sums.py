@@ -62,10 +62,16 @@ def node_sums(n, C, L, tables, lines, nodes, second):
     rows, types = len(nodes), len(n)
     of_weights = np.zeros((6, rows))
     sums = NodeSums(
-        np.zeros((rows, types + 1)), of_weights[0], np.zeros((rows, types + 1)),
-        np.zeros((rows, 6)), of_weights[1], of_weights[2], of_weights[3], of_weights[4],
+        np.zeros((rows, types + 1)),
+        of_weights[0],
+        np.zeros((rows, types + 1)),
+        np.zeros((rows, 6)),
+        of_weights[1],
+        of_weights[2],
+        of_weights[3],
+        of_weights[4],
         of_weights[5],
-    )  # fmt: skip
+    )
     base, x, y, angles = tables.base[0], tables.x, tables.y, lines.angles
     excess = L - 2 > PLAIN_POWER
     ones, series, fewer = np.ones((types, 1))[:, 0], np.empty(10), np.empty(10)

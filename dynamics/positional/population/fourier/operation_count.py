@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dynamics.core.jit import kernel, plain_twin
+from dynamics.core.jit import kernel, plain_python
 from dynamics.positional.population.fourier.four_angles import (
     LANES,
     PLAIN_POWER,
@@ -95,7 +95,7 @@ def too_long(work: float, nodes: int) -> str:
 def _power(N: int, filled: float) -> int:
     """Return the operations of one power."""
     excess = N > PLAIN_POWER
-    squarings = plain_twin(binomial_series)(N, 2.0 * filled, np.empty(10)) if excess else -1
+    squarings = plain_python(binomial_series)(N, 2.0 * filled, np.empty(10)) if excess else -1
     if squarings >= 0:
         return 23 + 4 * int(squarings)
     further = [N >> place & 3 for place in range(0, 2 * ((N.bit_length() - 1) // 2), 2)]

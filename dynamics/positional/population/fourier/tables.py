@@ -130,9 +130,22 @@ def _patch(s, n, first, C, model, rows):
 def _activation(s, n, r, C, model, p):
     """Return the activation of a patch and its derivatives in alpha, gamma, rho."""
     return row_gradient(
-        1.0 * s, 1.0 * n, r + 1.0 * C, model.alpha, model.Lambda, model.Gamma, model.Xi, model.LG,
-        model.GX, C, model.D, model.kappa, model.tau, p, model.nu,
-    )  # fmt: skip
+        1.0 * s,
+        1.0 * n,
+        r + 1.0 * C,
+        model.alpha,
+        model.Lambda,
+        model.Gamma,
+        model.Xi,
+        model.LG,
+        model.GX,
+        C,
+        model.D,
+        model.kappa,
+        model.tau,
+        p,
+        model.nu,
+    )
 
 
 def underflow(problem: Problem, model: Model, crude: np.ndarray) -> list[float]:

@@ -75,8 +75,9 @@ class TestScalars:
 def drawn_series(order, most=3.0, radius=0.3):
     return st.lists(
         st.tuples(middles(most), RADII.map(lambda r: min(r, radius)), PLACES),
-        min_size=order + 1, max_size=order + 1,
-    )  # fmt: skip
+        min_size=order + 1,
+        max_size=order + 1,
+    )
 
 
 def ball_series(parts):

@@ -15,9 +15,13 @@ FUNCTIONAL = np.array([1.0, 0.0])
 
 def tube(system=None, horizon=8.0, tolerance=1e-8, **options):
     return enclose(
-        Toy() if system is None else system, Flow(), horizon, tolerance=tolerance,
-        functional=FUNCTIONAL, **options,
-    )  # fmt: skip
+        Toy() if system is None else system,
+        Flow(),
+        horizon,
+        tolerance=tolerance,
+        functional=FUNCTIONAL,
+        **options,
+    )
 
 
 def misses(found, exact):

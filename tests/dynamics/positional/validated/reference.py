@@ -27,9 +27,10 @@ def velocity(problem, curve):
     types = [(a, b) for a in range(C + 1) for b in range(C + 1 - a)]
     chance = {
         (a, b): arb(math.comb(C, a + b) * math.comb(a + b, a))
-        * (q / 2) ** (a + b) * (1 - q) ** (C - a - b)
+        * (q / 2) ** (a + b)
+        * (1 - q) ** (C - a - b)
         for a, b in types
-    }  # fmt: skip
+    }
     total = [arb_series([0])] * 3
     for chosen in combinations_with_replacement(types, problem.L - 1):
         counts = {kind: chosen.count(kind) for kind in chosen}

@@ -21,11 +21,15 @@ STEPS = st.floats(-0.3, 0.3)
 def problems(draw):
     D, C = draw(st.sampled_from(SHAPES))
     return Problem(
-        D=D, C=C, q=draw(st.floats(0.01, 1.0)), p=draw(st.sampled_from([3, 5])),
-        nu=draw(st.floats(1e-3, 1.0)), beta=draw(st.floats(-2.0, 3.0)),
+        D=D,
+        C=C,
+        q=draw(st.floats(0.01, 1.0)),
+        p=draw(st.sampled_from([3, 5])),
+        nu=draw(st.floats(1e-3, 1.0)),
+        beta=draw(st.floats(-2.0, 3.0)),
         temperature=draw(st.sampled_from([1.0, 1.3, 0.4])),
         output_scale=draw(st.sampled_from([None, 1.0])),
-    )  # fmt: skip
+    )
 
 
 @st.composite
@@ -65,9 +69,11 @@ class TestVelocity:
 
     @settings(max_examples=10)
     @given(
-        problem=problems(), coefficients=curves(0), radius=st.floats(0.0, 0.02),
+        problem=problems(),
+        coefficients=curves(0),
+        radius=st.floats(0.0, 0.02),
         places=st.tuples(*[st.sampled_from([-1.0, 1.0]) | st.floats(-1.0, 1.0)] * 3),
-    )  # fmt: skip
+    )
     def test_boxes(self, problem, coefficients, radius, places):
         box = Series(coefficients, np.full((1, 3), radius))
         found = complete(problem).velocity(box)
@@ -89,9 +95,11 @@ class TestVelocity:
 class TestJacobian:
     @settings(max_examples=12)
     @given(
-        problem=problems(), coefficients=curves(2), radius=st.sampled_from([0.0, 1e-3]),
+        problem=problems(),
+        coefficients=curves(2),
+        radius=st.sampled_from([0.0, 1e-3]),
         place=st.floats(-1.0, 1.0),
-    )  # fmt: skip
+    )
     def test_along_a_curve(self, problem, coefficients, radius, place):
         """The derivative in each direction at the middle and at points nearby."""
         theta = Series(coefficients, np.vstack([np.full((1, 3), radius), np.zeros((2, 3))]))

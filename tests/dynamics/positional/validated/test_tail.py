@@ -16,11 +16,17 @@ from dynamics.positional.validated.tail import Tail
 
 @settings(max_examples=40)
 @given(
-    shape=st.sampled_from([(8, 2), (12, 3), (10, 5)]), q=st.floats(0.02, 1.0), K=st.integers(0, 7),
-    p=st.sampled_from([3, 5]), beta=st.floats(-2.0, 3.0), alpha=st.floats(0.05, 0.6),
-    gamma=st.floats(-3.0, 3.0), rho=st.floats(-3.0, 3.0), radius=st.floats(0.0, 0.3),
+    shape=st.sampled_from([(8, 2), (12, 3), (10, 5)]),
+    q=st.floats(0.02, 1.0),
+    K=st.integers(0, 7),
+    p=st.sampled_from([3, 5]),
+    beta=st.floats(-2.0, 3.0),
+    alpha=st.floats(0.05, 0.6),
+    gamma=st.floats(-3.0, 3.0),
+    rho=st.floats(-3.0, 3.0),
+    radius=st.floats(0.0, 0.3),
     places=st.tuples(*[st.floats(-1.0, 1.0)] * 3),
-)  # fmt: skip
+)
 def test_every_point_of_a_box(shape, q, K, p, beta, alpha, gamma, rho, radius, places):
     """The velocity of all images less that of those with at most K features."""
     problem = Problem(D=shape[0], C=shape[1], q=q, p=p, beta=beta)

@@ -43,9 +43,13 @@ def integrated(problem, system, horizon, steps):
 def problems(draw):
     D, C = draw(st.sampled_from([(4, 2), (4, 2), (6, 3)]))
     return Problem(
-        D=D, C=C, q=draw(st.floats(0.05, 1.0)), nu=draw(st.floats(1e-3, 0.3)),
-        beta=draw(st.floats(-1.0, 2.0)), temperature=draw(st.sampled_from([1.0, 0.7])),
-    )  # fmt: skip
+        D=D,
+        C=C,
+        q=draw(st.floats(0.05, 1.0)),
+        nu=draw(st.floats(1e-3, 0.3)),
+        beta=draw(st.floats(-1.0, 2.0)),
+        temperature=draw(st.sampled_from([1.0, 0.7])),
+    )
 
 
 class TestSmallProblems:

@@ -122,9 +122,7 @@ class TestAccepted:
     def test_nothing_but_the_tube_is_in_a_certificate(self, path):
         """A statement that is not checked cannot be altered, because there is none."""
         record = read(path)
-        assert set(record) == {
-            "format", "problem", "learning_rate", "start", "horizon", "pieces",
-        }  # fmt: skip
+        assert set(record) == {"format", "problem", "learning_rate", "start", "horizon", "pieces"}
         assert set(record["pieces"][0]) == {"end", "K", "coefficients", "parts"}
 
 
@@ -282,10 +280,40 @@ def _constant(record):
     record["problem"]["sigma"] = 1.0
 
 
-WRONG = (_shift, _digit, _half, _wide, _skip, _jump, _none, _none_and_no_time, _none_of_long,
-         _short, _last_alone, _last_alone_from_zero, _longer, _problem, _start, _long_start, _nan,
-         _huge, _word, _missing, _no_parts, _two_bars, _negative, _past, _gap, _true, _more,
-         _steps, _format, _statement, _statement_of_a_piece, _constant)  # fmt: skip
+WRONG = (
+    _shift,
+    _digit,
+    _half,
+    _wide,
+    _skip,
+    _jump,
+    _none,
+    _none_and_no_time,
+    _none_of_long,
+    _short,
+    _last_alone,
+    _last_alone_from_zero,
+    _longer,
+    _problem,
+    _start,
+    _long_start,
+    _nan,
+    _huge,
+    _word,
+    _missing,
+    _no_parts,
+    _two_bars,
+    _negative,
+    _past,
+    _gap,
+    _true,
+    _more,
+    _steps,
+    _format,
+    _statement,
+    _statement_of_a_piece,
+    _constant,
+)
 
 NO_PROBLEMS = [{"p": 4}, {"p": 2.5}, {"q": 1.5}, {"q": 0.0}, {"nu": -1.0}, {"tau": 0.0},
                {"kappa": -6.0}, {"C": 6}, {"C": 4}, {"C": 1}]  # fmt: skip
@@ -337,9 +365,11 @@ class TestRejected:
         record = read(path)
         parts = [part for piece in record["pieces"] for part in piece["parts"]]
         k, i = next(
-            (k, i) for k, ends in enumerate(seen) for i, (begin, after) in enumerate(ends)
+            (k, i)
+            for k, ends in enumerate(seen)
+            for i, (begin, after) in enumerate(ends)
             if (after > 1.01 * begin if grows else begin > 1.01 * after)
-        )  # fmt: skip
+        )
         parts[k][1][i] = math.sqrt(math.prod(seen[k][i]))
         with pytest.raises(Rejected, match="too thin"):
             check(record)
@@ -535,14 +565,24 @@ class TestIndependence:
             name
             for node in ast.walk(ast.parse(inspect.getsource(module)))
             for name in (
-                [alias.name for alias in node.names] if isinstance(node, ast.Import)
-                else [node.module] if isinstance(node, ast.ImportFrom) else []
+                [alias.name for alias in node.names]
+                if isinstance(node, ast.Import)
+                else [node.module]
+                if isinstance(node, ast.ImportFrom)
+                else []
             )
-        }  # fmt: skip
+        }
         assert modules <= {
-            "__future__", "flint", "functools", "json", "math", "operator", "pathlib", "typing",
+            "__future__",
+            "flint",
+            "functools",
+            "json",
+            "math",
+            "operator",
+            "pathlib",
+            "typing",
             checker_model.__name__,
-        }  # fmt: skip
+        }
 
     def test_it_can_be_read_in_one_sitting(self, module):
         """At most 310 lines each, docstrings and blank lines included."""

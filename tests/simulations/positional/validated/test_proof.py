@@ -125,18 +125,25 @@ class TestFloor:
 
     @settings(max_examples=25)
     @given(
-        q=st.floats(0.05, 1.0), beta=st.floats(-3.0, 4.0), alpha=st.floats(-2.0, 2.0),
-        x=st.floats(-4.0, 4.0), nu=st.floats(1e-3, 1.0), shape=st.sampled_from([(6, 2), (6, 3)]),
-    )  # fmt: skip
+        q=st.floats(0.05, 1.0),
+        beta=st.floats(-3.0, 4.0),
+        alpha=st.floats(-2.0, 2.0),
+        x=st.floats(-4.0, 4.0),
+        nu=st.floats(1e-3, 1.0),
+        shape=st.sampled_from([(6, 2), (6, 3)]),
+    )
     def test_no_loss_on_the_plane_is_below(self, q, beta, alpha, x, nu, shape):
         problem = Problem(D=shape[0], C=shape[1], q=q, beta=beta, nu=nu)
         assert reference(problem, State(alpha, x, x)).loss.upper() >= arb(floor(problem))
 
     @settings(max_examples=15)
     @given(
-        q=st.floats(0.05, 1.0), beta=st.floats(-3.0, 4.0), alpha=st.floats(-2.0, 2.0),
-        gamma=st.floats(-4.0, 4.0), nu=st.floats(1e-3, 1.0),
-    )  # fmt: skip
+        q=st.floats(0.05, 1.0),
+        beta=st.floats(-3.0, 4.0),
+        alpha=st.floats(-2.0, 2.0),
+        gamma=st.floats(-4.0, 4.0),
+        nu=st.floats(1e-3, 1.0),
+    )
     def test_nor_where_rho_is_beta_in_sets_of_two(self, q, beta, alpha, gamma, nu):
         problem = Problem(D=6, C=2, q=q, beta=beta, nu=nu)
         assert reference(problem, State(alpha, gamma, beta)).loss.upper() >= arb(floor(problem))
@@ -180,9 +187,13 @@ class TestFloor:
 class TestOutcomes:
     @settings(max_examples=15)
     @given(
-        q=st.floats(0.05, 1.0), alpha=st.floats(0.05, 0.6), gamma=st.floats(-2.0, 3.0),
-        rho=st.floats(-2.0, 2.0), K=st.integers(1, 4), radius=st.sampled_from([0.0, 1e-3]),
-    )  # fmt: skip
+        q=st.floats(0.05, 1.0),
+        alpha=st.floats(0.05, 0.6),
+        gamma=st.floats(-2.0, 3.0),
+        rho=st.floats(-2.0, 2.0),
+        K=st.integers(1, 4),
+        radius=st.sampled_from([0.0, 1e-3]),
+    )
     def test_hold_the_exact_values(self, q, alpha, gamma, rho, K, radius):
         problem = Problem(D=6, C=2, q=q)
         field = Field(problem, images(problem, 4), K)

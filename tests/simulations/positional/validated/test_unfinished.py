@@ -30,8 +30,21 @@ def whole():
 
 def words(out):
     """The command that proves the same."""
-    return ["prove", "--D", "10", "--C", "2", "--q", "0.05", "--horizon", "1.0",
-            "--tolerance", "1e-3", "--out", str(out)]  # fmt: skip
+    return [
+        "prove",
+        "--D",
+        "10",
+        "--C",
+        "2",
+        "--q",
+        "0.05",
+        "--horizon",
+        "1.0",
+        "--tolerance",
+        "1e-3",
+        "--out",
+        str(out),
+    ]
 
 
 class Stop(Exception):

@@ -70,9 +70,7 @@ def _half(sets: int, law: SetLaw, remainder: float) -> Half:
     slot = np.empty_like(nodes)
     slot[nodes] = np.arange(len(nodes))
     first = np.concatenate([[0], np.cumsum(np.bincount(group, minlength=2 * span + 1))])
-    return Half(
-        tree.parent, order[tree.last], tree.number, slot, first, tree.weight[nodes], span
-    )  # fmt: skip
+    return Half(tree.parent, order[tree.last], tree.number, slot, first, tree.weight[nodes], span)
 
 
 class Buckets(NamedTuple):
@@ -115,9 +113,14 @@ def count_by_halves(left_open, a, b, L):
         room = max(room, b.first[g + 1] - b.first[g])
     ends = np.empty((3, room + 1))
     buckets = Buckets(
-        np.empty(max(room, len(a.slot)), np.int64), np.empty(room + 1, np.int64), ends[0], ends[1],
-        ends[2], np.empty(room), np.empty(room),
-    )  # fmt: skip
+        np.empty(max(room, len(a.slot)), np.int64),
+        np.empty(room + 1, np.int64),
+        ends[0],
+        ends[1],
+        ends[2],
+        np.empty(room),
+        np.empty(room),
+    )
     for i in range(len(totals)):
         largest = error = 0.0
         for k in range(x.shape[1]):

@@ -1,0 +1,99 @@
+"""Conserved forms and growth across a manifold, where they are known on paper."""
+
+import numpy as np
+import pytest
+
+from dynamics.theory.closure import closure, discover, growth, linear, quadratic
+from tests.closeness import within
+
+
+@pytest.fixture
+def states():
+    return np.random.default_rng(0).normal(size=(40, 4))
+
+
+def test_a_conserved_sum(states):
+    """x + 3 y and nothing else: the gradient is (3 f, -f, g, h)."""
+    x, y, u, v = states.T
+    f = np.sin(x + u)
+    gradients = np.stack([3.0 * f, -f, x * u, v**2 + y], axis=1)
+    gradients[:, 0], gradients[:, 1] = -3.0 * f, f
+    within(linear(gradients), [[1.0, 3.0, 0.0, 0.0]], absolute=1e-9)
+    assert len(quadratic(states, gradients)) == 0  # its square says nothing new
+
+
+def test_a_conserved_balance(states):
+    """Two layers a b = s: a^2 - b^2; v^2 - u_1^2 - u_2^2 of a product v u is one more kind."""
+    v, a, b, _ = states.T
+    pull = np.cos(v * a), v * b - 1.0
+    gradients = np.stack([a * pull[0] + b * pull[1], v * pull[0], v * pull[1], v**3], axis=1)
+    assert len(linear(gradients)) == 0
+    (form,) = quadratic(states, gradients)
+    within(form, np.diag([1.0, -1.0, -1.0, 0.0]), absolute=1e-9)
+
+
+def test_nothing_is_conserved_where_nothing_is(states):
+    gradients = states**3 + 1.0
+    assert len(linear(gradients)) == 0
+    assert len(quadratic(states, gradients)) == 0
+
+
+@pytest.mark.parametrize(("curvature", "rate"), [(-0.3, 0.3), (2.0, -0.5)])
+def test_growth_across_a_line(curvature, rate):
+    """Loss t^4 + (curvature p^2 + 0.5 r^2) / 2 about the line of t, in turned coordinates."""
+    turn = np.linalg.qr(np.random.default_rng(1).normal(size=(3, 3)))[0]
+
+    def gradient(x):
+        t, p, r = turn.T @ x
+        return turn @ np.array([4.0 * t**3, curvature * p, 0.5 * r])
+
+    at = turn[:, 0] * 0.7
+    within(growth(gradient, at, turn[:, :1]), rate, absolute=1e-8)
+    assert growth(gradient, at, turn) == -np.inf
+
+
+def two_layers(x):
+    """Return the slopes of (x0 x1 + x2 x3 - 1)^2 / 2 + (x4 x5)^2 / 2."""
+    error, product = x[0] * x[1] + x[2] * x[3] - 1.0, x[4] * x[5]
+    pairs = np.array([x[1], x[0], x[3], x[2]]) * error
+    return np.append(pairs, [product * x[5], product * x[4]])
+
+
+def test_values_that_stay_equal_are_found_from_the_gradient():
+    """All four are one value from an equal start; a sign is no hindrance; zeros stay zeros."""
+    found = discover(two_layers, [0.3, 0.3, -0.3, -0.3, 0.0, 0.0])
+    assert found.label.tolist() == [0, 0, 0, 0, -1, -1]
+    assert found.sign.tolist() == [1, 1, -1, -1, 0, 0]
+    assert found.moves.tolist() == [True]
+
+
+def test_values_that_part_are_told_apart():
+    """x0 differs at the start: its partner is pulled by it; two that multiply 0 rest."""
+    found = discover(two_layers, [0.5, 0.3, 0.3, 0.3, 0.7, 0.0])
+    assert found.label.tolist() == [0, 1, 2, 2, 3, -1]
+    assert found.moves.tolist() == [True, True, True, False]
+    assert found.refined_by(np.array([0, 1, 2, 2, 3, 4]))
+    assert not found.refined_by(np.array([0, 0, 2, 2, 3, 4]))
+
+
+def test_zeros_that_are_pulled_away_leave_by_sign():
+    def gradient(x):
+        return np.array([-1.0, 1.0, -2.0, 0.0]) + x * [1.0, 1.0, 2.0, 3.0]
+
+    found = discover(gradient, np.zeros(4))
+    assert found.label.tolist() == [0, 0, 1, -1]
+    assert found.sign.tolist() == [1, -1, 1, 0]
+
+
+def test_the_smallest_space_that_is_closed():
+    """A conserved sum takes one dimension of three; what never moves another."""
+
+    def gradient(x):
+        pull = np.sin(x[0] + 2.0 * x[2]) + 0.3
+        return np.array([pull, x[0] * x[2], -0.5 * pull, 0.0])
+
+    basis = closure(gradient, [0.1, 0.2, 0.3, 0.4])
+    assert basis.shape == (2, 4)
+    within(basis @ np.array([1.0, 0.0, 2.0, 0.0]), np.zeros(2), absolute=1e-12)
+    within(basis @ basis.T, np.eye(2), absolute=1e-12)
+    assert len(closure(two_layers, [0.0] * 6)) == 0  # a saddle

@@ -1,0 +1,258 @@
+"""Ball arithmetic of emitted kernels: what is enclosed, proved of floats, and refused.
+
+Trusts: mpmath, for the functions and for the emitted expression in 60 digits.
+"""
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from flint import arb, ctx
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from dynamics.core.balls.exact import exact
+from dynamics.theory import reference
+from dynamics.theory.data import Orbits, orbits
+from dynamics.theory.kernel import compiled, mean, mean_function
+from simulations.stated import digits as module
+from simulations.stated.digits import along_flow, digits
+from simulations.stated.law import Balls, law
+from symbolic.theory import load_theory
+from symbolic.theory import theory as theory_module
+from symbolic.theory.source import source
+from tests.closeness import close
+from tests.dynamics.theory.more_digits import with_digits
+from tests.dynamics.theory.test_late import _GROWS, _SOME, FILES, SIZES, emitted
+
+HEAD = "def mean(_theta, _constants, _weight, _out):\n"
+DRAWN = (Phase.explicit, Phase.generate)
+
+
+def as_mpf(x):
+    """Return an exact ball as the number that it is."""
+    mantissa, exponent = x.man_exp()
+    return mpmath.ldexp(mpmath.mpf(int(mantissa)), int(exponent))
+
+
+def holds(ball, number):
+    """Tell whether a ball holds a number of mpmath, but for the digits of that."""
+    slack = abs(number) * mpmath.mpf(10) ** (5 - mpmath.mp.dps)
+    return as_mpf(ball.lower()) - slack <= number <= as_mpf(ball.upper()) + slack
+
+
+POINTS = (-745.0, -40.0, -1.0, -1e-9, 0.0, 1e-300, 1e-9, 0.5, 1.0, 36.0, 800.0, 1e5)
+FUNCTIONS = {
+    "_sigmoid": lambda x: 1 / (1 + mpmath.exp(-x)),
+    "_softplus": lambda x: mpmath.log1p(mpmath.exp(x)),
+    "exp": mpmath.exp,
+    "tanh": mpmath.tanh,
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("x", POINTS)
+def test_functions_of_balls_hold_those_of_mpmath(name, x):
+    found = reference._FUNCTIONS.get(name) or getattr(reference._FUNCTIONS["_math"], name)
+    with ctx.workprec(200), mpmath.workprec(800):
+        wanted = FUNCTIONS[name](mpmath.mpf(x))
+        narrow, wide = found(exact(x)), found(exact(x) + arb(0, 1) * exact(1e-3))
+        assert holds(narrow, wanted)
+        assert narrow.rad() <= abs(narrow) * 2.0**-150 or name == "tanh"
+        for moved in (x - 1e-3, x, x + 1e-3):
+            assert holds(wide, FUNCTIONS[name](mpmath.mpf(moved)))
+
+
+@pytest.mark.parametrize("x", [-2.5, -1e-30, 0.0, 1e-30, 0.3, 7.0])
+@pytest.mark.parametrize("power", [0.0, 1.0, 2.0, 3.0, 7.0, -1.0, -4.0, 0.5, 2.5, -1.5])
+def test_powers(x, power):
+    with ctx.workprec(200), mpmath.workprec(400):
+        found = reference.power(exact(x), exact(power))
+        if (x == 0.0 and power < 0.0) or (x <= 0.0 and not power.is_integer()):
+            assert not found.is_finite() or (x == 0.0 and found.contains(0))
+            return
+        assert holds(found, mpmath.mpf(x) ** mpmath.mpf(power))
+        assert found.rad() <= abs(found) * 2.0**-150 or x == 0.0
+        around = reference.power(exact(x) + arb(0, 1) * exact(0.1), exact(power))
+        if power.is_integer() and power >= 0.0:
+            assert around.is_finite()
+            for moved in (x - 0.1, x, x + 0.1):
+                assert holds(around, mpmath.mpf(moved) ** int(power))
+
+
+def test_of_scores_the_largest_that_an_element_has():
+    none = -reference._FUNCTIONS["_math"].inf
+    one = reference.highest(arb(1), arb(3), none)
+    assert one == 3
+    assert reference.highest(arb(2), arb(5), one) == 5
+    assert reference.highest(arb(0), arb(9), one) == 3
+    assert reference.highest(2, arb(-1e6), none) == -1e6
+
+
+def test_numbers_of_a_source_are_rationals():
+    text = HEAD + "    _out[0] = 0.1 * _theta[0]\n    return 1.0 / 3.0\n"
+    found = mean_function(text, "it")([3.0], [], [1.0], [0.0])
+    with ctx.workprec(300):
+        third, tenth = reference.enclosed(text, "it", _no_data(), [3.0], [])
+        assert third.contains(arb(1) / 3)
+        assert tenth.contains(3 * exact(0.1))  # a number of the file is the float it is
+    rows = reference.proved(text, "it", (found, [0.1 * 3.0]), _no_data, [3.0], [])
+    close(rows[0].bound, 2.0**-54, rel=1e-9)
+    assert rows[0].digits == 16
+
+
+def _no_data():
+    return Orbits(np.ones(1), (), ())
+
+
+def _given(name, others=()):
+    theory, text = emitted(name)
+    values = theory.checked(SIZES[name] | dict(others))
+    return theory, text, values
+
+
+logits = st.floats(-30.0, 30.0)
+STATES = {
+    "positional": st.tuples(st.floats(0.01, 0.6), logits, logits).map(list),
+    "look_up": st.tuples(logits, logits).map(list),
+    "teacher": st.tuples(st.floats(0.1, 4.0), logits, logits).map(list),
+    "masked": st.lists(logits, min_size=12, max_size=12),
+}
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_floats_are_within_the_error_that_is_proved(name):
+    """And balls hold the exact values, which mpmath computes from the chances in floats."""
+    theory, text, values = _given(name)
+    constants, data = list(values.values()), orbits(law(theory, values))
+
+    @settings(max_examples=6, phases=DRAWN)
+    @given(state=STATES[name])
+    def check(state):
+        risk, slopes = with_digits(text, constants, state, data, 60)
+        with ctx.workprec(200):
+            exactly = reference.enclosed(text, name, data, state, constants)
+        for ball, wanted in zip(exactly, [risk, *slopes], strict=True):  # rounded to a float
+            assert abs(ball - exact(wanted)) <= abs(exact(wanted)) * 2.0**-52 + 1e-320
+        found = mean(compiled(text, name), data, state, constants)
+        rows = digits(theory, values, state)
+        assert rows.refused == ""
+        for value, wanted, bound in zip(
+            [found[0], *found[1]], [risk, *slopes], rows.bound.values(), strict=True
+        ):
+            if abs(wanted) > 1e-290:
+                assert abs(value - wanted) <= (bound + 2e-15) * abs(wanted)  # chances are floats
+                assert bound <= 1e-10
+
+    check()
+
+
+def test_chances_in_balls_sum_to_1_and_hold_the_exact_ones():
+    for name in FILES:
+        theory, _, values = _given(name)
+        if not len(orbits(law(theory, values)).weight) > 1:
+            continue
+        with ctx.workprec(200):
+            balls = orbits(law(theory, values, Balls(values))).weight
+            assert abs(sum(balls, arb(0)) - 1) < 2.0**-150
+        floats = orbits(law(theory, values)).weight
+        assert [float(x.mid()) for x in balls] == pytest.approx(floats.tolist(), rel=1e-14, abs=0)
+
+
+def test_a_kernel_that_lost_its_digits_is_refused(monkeypatch):
+    """Masked, late: 1 - a in place of what others have of the attention."""
+    theory, text, values = _given("masked")
+    monkeypatch.setattr(theory_module, "centred", lambda loss: loss)
+    worse = source(load_theory(FILES["masked"]))
+    constants, data = list(values.values()), orbits(law(theory, values))
+    for late, least in ((2.0, 10), (20.0, 0)):
+        state = [*(_SOME + late * _GROWS)]
+        floats = mean(mean_function(worse, "it"), data, state, constants)
+        every = [
+            reference.proved(one, "it", floats, lambda: _balls(theory, values), state, constants)
+            for one in (worse, text)
+        ]
+        assert [x.digits for x in every[0]] == [x.digits for x in every[1]]
+        lost = min(x.digits for x in every[0])
+        assert lost >= least if late < 10.0 else lost < 9
+    good = digits(theory, values, state)
+    assert min(good.proved.values()) >= 13
+
+
+def _balls(theory, values):
+    return orbits(law(theory, values, Balls(values)))
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [(1.0, 16), (1.0 + 2e-12, 11), (1.1, 0), (1.09, 1), (-1.0, 0), (0.0, 0), (math.nan, 0),
+     (math.inf, 0)],
+)  # fmt: skip
+def test_digits_are_those_of_the_relative_error(found, expected):
+    text = HEAD + "    _out[0] = _theta[0] - _theta[0]\n    return 1.0\n"
+    risk, slope = reference.proved(text, "it", (found, [0.0]), _no_data, [3.0], [])
+    assert risk.digits == expected
+    assert (slope.bound, slope.digits) == (0.0, 16)  # exactly 0
+    _, wrong = reference.proved(text, "it", (1.0, [1e-300]), _no_data, [3.0], [])
+    assert (wrong.bound, wrong.digits) == (math.inf, 0)
+
+
+def test_a_value_that_is_not_told_from_0_is_refused(monkeypatch):
+    monkeypatch.setattr(reference, "MOST_BITS", 256)
+    text = (
+        "import math as _math\ndef mean(_theta, _constants, _weight, _out):\n"
+        "    _out[0] = _math.exp(_math.log(_theta[0])) - _theta[0]\n    return 1.0\n"
+    )
+    _, slope = reference.proved(text, "it", (1.0, [0.0]), _no_data, [3.0], [])
+    assert (slope.bound, slope.digits) == (math.inf, 0)
+
+
+def test_a_wrong_function_of_balls_is_seen(monkeypatch):
+    theory, _, values = _given("positional")
+    monkeypatch.setitem(reference._FUNCTIONS, "_sigmoid", lambda x: 1 / (1 + x.exp()))
+    reference._function.cache_clear()
+    try:
+        found = digits(theory, values, [0.3, 1.0, -0.5])
+    finally:
+        monkeypatch.undo()
+        reference._function.cache_clear()
+    assert found.proved["risk"] >= 14
+    assert found.proved["gamma"] == 0
+    assert digits(theory, values, [0.3, 1.0, -0.5]).proved["gamma"] >= 13
+
+
+class TestWords:
+    def test_start_and_end_of_the_flow(self):
+        theory, _, values = _given("look_up")
+        start, end = along_flow(theory, values)
+        assert (start.time, end.time) == (0.0, module.HORIZON)
+        assert start.state == {"A": 0.0, "B": 0.0}
+        assert end.state["A"] > 1.0
+        assert (
+            start.sentence == "digits proved at time 0: at least 15 of the risk and of every slope"
+        )
+        assert end.sentence.startswith("digits proved at time 1000: at least 1")
+
+    def test_what_is_lost(self):
+        found = module.Digits(
+            5.0, {}, {"risk": 9, "a": 0, "b": 0, "c": 0, "d": 0}, dict.fromkeys("abcd", math.inf)
+        )
+        assert found.sentence == (
+            "digits proved at time 5: none of a, b, c, 1 more; of the others at least 9"
+        )
+
+    def test_too_many_data_orbits(self, monkeypatch):
+        theory, _, values = _given("look_up")
+        monkeypatch.setattr(module, "MOST_ORBITS", 3)
+        (found,) = along_flow(theory, values)
+        assert found.sentence == (
+            "digits proved at time 0: none, more than 3 data orbits are too many in balls"
+        )
+
+    def test_near_a_tie_fewer_are_left(self):
+        """Positional: where beta, gamma and rho differ by 1e-7 slopes are sums that cancel."""
+        theory, _, values = _given("positional")
+        far, near = (digits(theory, values, [0.3, 1.0 + x, 1.0 - x]).proved for x in (1e-1, 1e-7))
+        assert min(far.values()) >= 13
+        assert 6 <= min(near["gamma"], near["rho"]) <= 11

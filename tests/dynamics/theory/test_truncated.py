@@ -1,0 +1,106 @@
+"""Data orbits without the unlikely ones: the chance of what is left out is bounded.
+
+Trusts: the enumeration of all of them.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import symbolic
+from dynamics.core.errors import ParameterError
+from dynamics.theory import truncated as module
+from dynamics.theory.data import how_many, orbits
+from dynamics.theory.kernel import mean, mean_function
+from dynamics.theory.truncated import truncated
+from simulations.stated import examples
+from simulations.stated.law import law
+from symbolic.theory import load_theory
+from symbolic.theory.source import source
+from tests.closeness import close
+
+LOOK_UP = Path(examples.__file__).parent / "look_up.py"
+POSITIONAL = Path(symbolic.__file__).parent / "positional" / "stated.py"
+MASKED = Path(symbolic.__file__).parent / "masked" / "stated.py"
+
+
+@pytest.fixture(scope="module")
+def laws():
+    values = {"D": 16, "C": 2, "q": 0.1, "nu": 0.01, "beta": 1, "p": 3, "kappa": 1, "tau": 1}
+    given = {
+        LOOK_UP: {"K": 5, "N": 14},
+        POSITIONAL: values,
+        MASKED: {"G": 4, "C": 2, "N": 6, "M": 8, "z": 1},
+    }
+    return [
+        law(theory, theory.checked(given[path])) for path in given for theory in [load_theory(path)]
+    ]
+
+
+@pytest.mark.parametrize("remainder", [1e-2, 1e-4, 1e-7])
+def test_what_is_left_out_is_bounded(laws, remainder):
+    """Chances of what is kept are exact, and with the remainder they make up all of it."""
+    fewer = 0
+    for one in laws:
+        every, some = orbits(one), truncated(one, remainder)
+        assert 1.0 - some.weight.sum() <= some.remainder + 1e-14
+        assert some.remainder <= remainder
+        known = np.sort(every.weight)[::-1]
+        for weight in some.weight:
+            assert np.abs(known - weight).min() <= 1e-13 * weight
+        fewer += len(some.weight) < len(every.weight)
+    assert fewer >= (2 if remainder > 1e-6 else 1)
+
+
+def test_as_little_as_nothing_leaves_out_nothing(laws):
+    for one in laws:
+        every, some = orbits(one), truncated(one, 1e-300)
+        assert len(every.weight) == len(some.weight)
+        close(some.weight.sum(), 1.0, rel=1e-13)
+
+
+def test_a_bounded_loss_is_missed_by_no_more(laws):
+    """Half of |attention - query|^2 is at most 1."""
+    theory = load_theory(LOOK_UP)
+    function = mean_function(source(theory), "look_up")
+    for state in ([0.0, 0.0], [3.0, -1.0], [-4.0, 2.0]):
+        exact = mean(function, orbits(laws[0]), state, [5, 14])[0]
+        for remainder in (1e-2, 1e-5):
+            some = truncated(laws[0], remainder)
+            found = mean(function, some, state, [5, 14])[0]
+            assert -1e-14 <= exact - found <= some.remainder + 1e-14
+
+
+def test_sizes_beyond_enumeration():
+    """Positional, 8e7 data orbits: 2,000 of them hold all but 1e-6."""
+    theory = load_theory(POSITIONAL)
+    values = {"D": 64, "C": 4, "q": 1 / 32, "nu": 0.01, "beta": 1.0, "p": 3, "kappa": 1, "tau": 1}
+    known = law(theory, theory.checked(values))
+    assert how_many(known) > 5e7
+    some = truncated(known, 1e-6)
+    assert len(some.weight) < 3000
+    assert 1e-8 < 1.0 - some.weight.sum() <= some.remainder <= 1e-6
+
+
+def test_a_branch_that_is_not_counted_would_show(laws, monkeypatch):
+    monkeypatch.setattr(module, "ROUNDING", -0.5)  # half of what is left out is told
+    some = truncated(laws[1], 1e-4)
+    assert 1.0 - some.weight.sum() > 0.0
+    honest = (1.0 - some.weight.sum()) / some.remainder
+    monkeypatch.undo()
+    again = truncated(laws[1], 1e-4)
+    assert honest > 1.5 * (1.0 - again.weight.sum()) / again.remainder
+
+
+def test_what_is_refused(laws, monkeypatch):
+    for wrong in (0.0, 1.0, -1e-3, float("nan")):
+        with pytest.raises(ParameterError, match=r"is not allowed: it must be in \(0, 1\)"):
+            truncated(laws[0], wrong)
+    monkeypatch.setattr(module, "MOST_ORBITS", 20)
+    with pytest.raises(ParameterError, match="more than 20 data orbits are likely at remainder"):
+        truncated(laws[1], 1e-6)
+    theory = load_theory(LOOK_UP)
+    for read in (orbits, lambda known: truncated(known, 1e-3)):
+        with pytest.raises(ParameterError, match="types are too many to enumerate"):
+            read(law(theory, {"K": 1000, "N": 1000}))
