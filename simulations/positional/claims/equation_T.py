@@ -168,10 +168,10 @@ CLAIM = Claim(
         "patch association and the labelling function, P[f*(X) F(X) > 0] >= 1 - o(1)."
     ),
     method=(
-        "Problems within the hypotheses of theorem-4.1 (where tau = 1, as in Section 4), qD = C and "
-        "C^2, with tau = sqrt(d): "
-        "association by exact comparison, a bound on P[f* F <= 0] and the risk at flow times d^3, "
-        "d^4, d^5; and how much later the risk is 1/d than with tau = 1."
+        "Problems within the hypotheses of theorem-4.1 (where tau = 1, as in Section 4), qD = C "
+        "and C^2, with tau = sqrt(d): association by exact comparison, a bound on P[f* F <= 0] and "
+        "the risk at flow times d^3, d^4, d^5; and how much later the risk is 1/d than with tau = "
+        "1."
     ),
     criterion=(
         "Hypotheses and conclusions as in theorem-4.1: association, P[f* F <= 0] and the risk at "
