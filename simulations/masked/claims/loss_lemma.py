@@ -118,7 +118,7 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     ax.axhline(1.0, **REFERENCE)
     ax.set(xlim=(-0.02, 1.02), ylim=(0.0, 1.03), ylabel="(loss - floor) / upper bound")
     ax.set_xlabel(r"$E[(1-a_n)^2]$ / upper bound")
-    ax.legend(loc="center left")
+    figure.legend(handles=list(artists.values()), loc="outside upper center", ncols=4)
     return artists
 
 
