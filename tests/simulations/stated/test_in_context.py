@@ -88,7 +88,11 @@ def good(**changes):
         ({"ends": [1e-5]}, Verdict.FAILS),
         ({"plateaus": [1.02]}, Verdict.FAILS),
         ({"white": [Drops(2, [0.2, 0.1])]}, Verdict.FAILS),
-        ({"stairs": [Drops(3, list(in_context.levels()[2:]))]}, Verdict.FINDING),
+        ({"stairs": [Drops(3, list(in_context.levels()[2:]))]}, Verdict.FAILS),
+        (
+            {"stairs": [Drops(4, list(in_context.levels()[1:])), Drops(3, [0.1] * 3)]},
+            Verdict.FINDING,
+        ),
         ({"stairs": [Drops(5, [*in_context.levels()[1:], 0.068])]}, Verdict.FAILS),
         ({"stairs": [Drops(3, [0.32, 0.18, 0.07])]}, Verdict.FAILS),
         ({"stairs": [Drops(4, [0.32, 0.18, 0.12, 0.07])]}, Verdict.FAILS),
