@@ -299,7 +299,7 @@ def _finding(outcome: Outcome) -> str:
     ends = stats.binomtest(sum(steps), len(steps)).proportion_ci()
     return (
         f"Merged weights drop once in {drops.count(1)} of {len(drops)} problems; heads of rank one "
-        f"take the steps from {ends.low:.0%} to {ends.high:.0%} (95 %) of starts."
+        f"take the steps in {ends.low:.0%} to {ends.high:.0%} (95 %) of starts."
     )
 
 
