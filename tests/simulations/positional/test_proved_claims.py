@@ -156,5 +156,5 @@ class TestTheorem:
         assert len(shares) == 5
         assert all(0.0 < one.value <= 1.0 for one in shares)
         assert sum("full matrices" in str(one.at["training"]) for one in shares) == 2
-        assert theorem.CLAIM.finding(found).startswith("Proved at the end of 0 of 1 tubes")
+        assert theorem.CLAIM.finding(found).startswith("Proved at the end of 1 of 1 tubes")
         assert found.figures
