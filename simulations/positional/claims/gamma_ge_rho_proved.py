@@ -96,14 +96,14 @@ def _numbers(found: Mapping[Problem, Judged]) -> list[Measured]:
     measured: list[Measured] = []
     for problem, one in found.items():
         checked = one.checked
-        _, *gap = checked.gap[-1]
+        _, low, high = checked.gap[-1]
         measured += measured_at(
             place(problem),
             ("enclosed_until", "end of the tube", checked.time, "flow time"),
             ("positive_from", "gamma > rho from", or_word(checked.gap_positive_from, "never"),
              "flow time"),
             ("forever", "and for ever", checked.forever),
-            *interval("gap", "gamma - rho in the last part", *gap),
+            *interval("gap", "gamma - rho in the last part", low, high),
             *interval("loss", "loss at the end", *checked.loss),
             ("floor", "the loss on gamma = rho is at least", checked.floor),
             ("radius", "largest radius where a solver's run is compared", one.beside.radius),

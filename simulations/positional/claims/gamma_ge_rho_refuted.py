@@ -130,7 +130,7 @@ CLAIM = Claim(
     run=run,
     headline=Headline("negative_until", pick=max),
     finding=_finding,
-    quick_note="D = 16 to time 2 instead of 32500, D = 24 to 0.01 instead of 1000",
+    quick_note="D = 16 to time 2 instead of 32500",
     assumptions="IEEE arithmetic and Arb; the reduction, which is proved in symbolic",
     group="proved",
 )

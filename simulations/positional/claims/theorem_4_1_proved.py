@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import NamedTuple
 
-from dynamics import Problem
+from dynamics import Population, Problem
 from dynamics.positional.labelling import label_error
 from simulations.figures import report_figure, tube
 from simulations.positional import proved_runs, runs
@@ -27,6 +27,7 @@ class Learned(NamedTuple):
     horizon: float
     label_error: float
     judged: bool
+    start_loss: float
 
     @property
     def most(self) -> float:
@@ -58,6 +59,7 @@ def run(context: Context) -> Outcome:
             proved_runs.horizon(problem, context.quick),
             error.error + error.bound,
             judged=problem != proved_runs.SQUARE_OF_FOUR,
+            start_loss=Population(problem).evaluate(problem.initial_state).loss,
         )
         context.progress(0.8 * number / len(problems))
     trained = _trained(context) | {
@@ -113,7 +115,10 @@ def judge(found: Mapping[Problem, Learned], trained: Mapping[str, Beside]) -> tu
             text += f", association {_lasting(checked)}"
         text += f", test error in [{low:.4g}, {high:.4g}]"
         if not one.judged:
-            text += f" (not judged: the tube stops before anything is learned, at loss {loss:.3g})"
+            text += (
+                " (not judged: the tube stops before anything is learned, "
+                f"loss {one.start_loss:.3g} at the start and {loss:.3g} at the end)"
+            )
         texts.append(text)
     judged = [one for one in found.values() if one.judged]
     proved = sum(not one.failing for one in judged)
