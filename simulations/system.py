@@ -137,6 +137,10 @@ class System(ABC):
         """The words that choose this theory on the command line."""
         return f"--system {self.name}"
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the parameters: they contain functions, and a worker declares them again."""
+        return {name: value for name, value in vars(self).items() if name != "parameters"}
+
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
         """What may be set, in a configuration, a grid, a search and on the command line."""

@@ -35,7 +35,7 @@ class Plan(NamedTuple):
 PLANS = {
     SQUARE: Plan(1e5, 9e3, 1e-3),
     runs.BASE: Plan(1e5, 1e3, 1e-2),
-    SQUARE_OF_FOUR: Plan(1e3, 1e-2, 1e-3),
+    SQUARE_OF_FOUR: Plan(1e3, 1e3, 1e-3),
     runs.CROWDED: Plan(3.25e4, 2.0, 1e-4),
     SIMPLEST: Plan(100.0, 100.0, 1e-3),
     SMALL: Plan(10.0, 10.0, 1e-3),

@@ -70,6 +70,8 @@ AMENDED = {
     "li-noise", "li-sparsification", "li-proposition-2", "transfer-partial",
     "theorem-4.2", "augmentation-makes-locality",
     "theory-in-context", "theory-induction",
+    "theorem-4.1-dimension", "lemma-D.11", "huang-loss-lemma", "equation-T",
+    "theorem-4.2-one-rate",
 }  # fmt: skip
 
 

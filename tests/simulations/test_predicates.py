@@ -186,3 +186,9 @@ def test_without_convergence_the_drift_is_the_uncertainty() -> None:
     close(found.local, [1.0, 1.1, 1.3], rel=1e-9)
     assert found.low <= 1.3 - 2 * 0.2 + 1e-6
     assert found.high >= 1.3 + 2 * 0.2 - 1e-6
+
+
+@pytest.mark.parametrize(("predicted", "allowed"), [(0.89, False), (1.0, True), (1.11, False)])
+def test_an_exponent_allows_what_its_interval_contains(predicted: float, allowed: bool) -> None:
+    assert Exponent((1.0,) * 3, 0.9, 1.1).allows(predicted) is allowed
+    assert Exponent((1.0,) * 3, 0.9, 1.1).resolves(predicted, 0.095) is (predicted > 1.1)

@@ -1,6 +1,7 @@
 """Systems: what may be set, what is refused, and outcomes that agree with the solver's own."""
 
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -164,3 +165,11 @@ def test_command_makes_the_same_case(positional, values):
     again = positional.build(given)
     assert (again.problem, again.solver) == (case.problem, case.solver)
     assert again.settings == case.settings
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_system_is_pickled_after_its_parameters_were_read(name):
+    """Workers receive systems; conversions of parameters are functions that cannot be pickled."""
+    system = load(name)
+    assert system.parameters
+    assert pickle.loads(pickle.dumps(system)).name == name

@@ -47,15 +47,17 @@ def measure(context: Context) -> Measurement:
 
 def row(problem: Problem, checked: Checked, beside: Beside, horizon: float) -> dict[str, Any]:
     """Return what the checker derives of one flow to a horizon, and a solver's run next to it."""
-    _, *gap = checked.gap[-1]
+    _, gap_low, gap_high = checked.gap[-1]
     return {
         "problem": runs.describe(problem),
         "horizon": horizon,
         "enclosed_until": checked.time,
         "positive_from": proved_runs.finite(checked.gap_positive_from),
         "forever": checked.forever,
-        **dict(zip(("gap_low", "gap_high"), gap)),
-        **dict(zip(("loss_low", "loss_high"), checked.loss)),
+        "gap_low": gap_low,
+        "gap_high": gap_high,
+        "loss_low": checked.loss[0],
+        "loss_high": checked.loss[1],
         "floor": checked.floor,
         "pieces": checked.pieces,
         **beside.row,

@@ -120,7 +120,7 @@ CLAIM = Claim(
         "gamma < rho is proved in {refuted} problems, at the longest from time {begin:.3g} to "
         "{end:.5g}."
     ),
-    quick_note="D = 16 to time 2 instead of 32500, D = 24 to 0.01 instead of 1000",
+    quick_note="D = 16 to time 2 instead of 32500",
     assumptions="IEEE arithmetic and Arb; the reduction, which is proved in symbolic",
     group="proved",
 )

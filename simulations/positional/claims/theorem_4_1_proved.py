@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from dynamics import Problem
+from dynamics import Population, Problem
 from dynamics.positional.labelling import label_error
 from simulations.figures import report_figure, tube
 from simulations.positional import proved_runs, runs
@@ -75,6 +75,7 @@ def row(problem: Problem, checked: Checked, horizon: float, error: float) -> dic
         "enclosed_until": checked.time,
         **{f"{name}_low": low for name, (low, _) in intervals.items()},
         **{f"{name}_high": high for name, (_, high) in intervals.items()},
+        "start_loss": Population(problem).evaluate(problem.initial_state).loss,
         "associates": checked.association,
         "associates_until": proved_runs.finite(checked.association_until),
         "leads_for_ever": checked.forever,
@@ -131,6 +132,7 @@ TUBES = Table(
         "leads_for_ever": Column("gamma > rho for ever"),
         **_interval("test_error", "item 2: test error there"),
         **_interval("loss", "loss there"),
+        "start_loss": Column("loss at the start"),
         "error_for_ever": Column("the test error never exceeds, from there on"),
         "label_error": Column("error of f* itself, P[y f* <= 0]"),
         "most": Column("item 2: a test error that counts as learned"),

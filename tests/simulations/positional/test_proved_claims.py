@@ -127,7 +127,7 @@ class TestTheorem:
     def test_verdicts(self):
         """From a state late in training one short piece is enough; from the start it is not."""
         late = checked_from(self.problem, 1e-3, State(0.084, 1.0, -10.0))
-        learned = theorem.Learned(self.problem, late, 1e-3, 0.095, True)
+        learned = theorem.Learned(self.problem, late, 1e-3, 0.095, True, 0.5)
         verdict, summary = theorem.judge({self.problem: learned}, {"flow": INSIDE})
         assert verdict is Verdict.HOLDS
         assert "association for ever" in summary
@@ -139,12 +139,12 @@ class TestTheorem:
         unjudged = {self.problem: learned, runs.BASE: strict._replace(judged=False)}
         verdict, summary = theorem.judge(unjudged, {"flow": INSIDE})
         assert verdict is Verdict.HOLDS
-        assert "stops before anything is learned" in summary
+        assert "stops before anything is learned, loss 0.5 at the start" in summary
         assert theorem.judge({}, {})[0] is Verdict.FINDING
 
     def test_not_before_association(self):
         early = checked_from(self.problem, 1e-3, State(0.084, 1.0, 1.5))
-        found = {self.problem: theorem.Learned(self.problem, early, 1e-3, 1.0, True)}
+        found = {self.problem: theorem.Learned(self.problem, early, 1e-3, 1.0, True, 0.5)}
         verdict, summary = theorem.judge(found, {"flow": INSIDE})
         assert verdict is Verdict.FINDING
         assert "patch association is not proved" in summary
@@ -156,5 +156,5 @@ class TestTheorem:
         assert len(shares) == 5
         assert all(0.0 < one.value <= 1.0 for one in shares)
         assert sum("full matrices" in str(one.at["training"]) for one in shares) == 2
-        assert theorem.CLAIM.finding(found).startswith("Proved at the end of 0 of 1 tubes")
+        assert theorem.CLAIM.finding(found).startswith("Proved at the end of 1 of 1 tubes")
         assert found.figures

@@ -71,6 +71,20 @@ SMALL = Problem(D=8, C=2, q=2 / 8, nu=0.1, output_scale=1.0, d=12)
 SETTING = Setting(SMALL, 400, 0.3, 8.0, 40, records=9, tested=500)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def fewer_runs():
+    """Train fewer networks for the claims of Section 5 than a quick run of the report."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, most in (("entries", 3), ("judged", 100)):
+            patch.setattr(transfer_runs, name, at_most(most, getattr(transfer_runs, name)))
+        yield
+
+
+def at_most(runs, entries):
+    """Return a function that limits the runs of each entry."""
+    return lambda *sizes: [x._replace(runs=min(x.runs, runs)) for x in entries(*sizes)]
+
+
 def test_stand_in_the_papers_order():
     assert tuple(one for one in claim_ids() if one in DRAWN) == tuple(DRAWN)
 

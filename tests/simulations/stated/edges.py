@@ -66,7 +66,9 @@ EDGES: dict[str, list[tuple[str, str, dict[str, Any], dict[str, Any]]]] = {
         ("spectra", "the loss drops at most once", {"drops": 1}, {"drops": 2}),
         ("heads of rank one", "one drop for each eigenvector", {"steps": 4}, {"steps": 3}),
         ("heads of rank one", "one drop for each eigenvector", {"steps": 4}, {"steps": 5}),
-        ("heads of rank one", "each rest is at its level",
+        ("random starts", "some start descends the staircase",
+         {"starts": 3, "as_stated": 1}, {"starts": 3, "as_stated": 0}),
+        ("heads of rank one", "each rest is at a level",
          {"levels_off": 0.009}, {"levels_off": 0.011}),
     ],
     "theory-induction": [
