@@ -30,10 +30,13 @@ def mean_of(values: Sequence[float] | np.ndarray) -> tuple[float, float, float]:
     return float(np.mean(values)), *ends
 
 
-def columns(name: str, label: str, unit: str = "") -> dict[str, Column]:
-    """Return the columns ``NAME``, ``NAME_low`` and ``NAME_high`` of a mean and its interval."""
+def columns(name: str, label: str, unit: str = "", centre: str = ", mean") -> dict[str, Column]:
+    """Return the columns ``NAME``, ``NAME_low`` and ``NAME_high`` of a mean and its interval.
+
+    ``centre`` is added to the label of the mean, or whatever else the interval belongs to.
+    """
     return {
-        name: Column(f"{label}, mean", unit),
+        name: Column(f"{label}{centre}", unit),
         f"{name}_low": Column(f"{label}, lower end of its interval", unit),
         f"{name}_high": Column(f"{label}, upper end of its interval", unit),
     }
