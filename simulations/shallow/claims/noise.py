@@ -314,9 +314,7 @@ SAMPLES = Table(
     index=("knob", "run", "value"),
     columns=columns("N", "samples from which half of the training sets suffice", centre=""),
 )
-ERRORS = Table(
-    index=("run", "tau"), columns=columns("error", "test error with the most samples")
-)
+ERRORS = Table(index=("run", "tau"), columns=columns("error", "test error with the most samples"))
 STARTS = Table(
     index=("sigma",),
     columns={"limit": Column("share of starts for which all cells suffice", rtol=math.inf)},
