@@ -6,10 +6,7 @@ import numpy as np
 import pytest
 
 from simulations.positional.claims import (
-    encodings,
-    figure_1b,
     figure_4,
-    random_initialization,
     theorem_4_2,
     theorem_5_1,
     theorem_5_2,
@@ -62,10 +59,7 @@ def test_the_verdict_of_effects(effects, verdict):
 @pytest.mark.parametrize(
     "judged",
     [
-        lambda: encodings.judge({}),
-        lambda: random_initialization.judge({}),
         lambda: transfer_partial.judge([]),
-        lambda: figure_1b.judge({}),
         lambda: figure_4.judge([]),
         lambda: figure_6_7.judge({}, {}),
         lambda: augmentation.judge({}),

@@ -11,9 +11,7 @@ from dynamics import Problem
 from simulations.masked.claims import scaling as masked_scaling
 from simulations.positional import theorem_4_1 as theorem
 from simulations.positional.claims import (
-    figure_1b,
     gamma_ge_rho,
-    labelling_function,
     lemma_4_3,
     theorem_4_1,
     theorem_4_2,
@@ -98,11 +96,6 @@ def verdict_4_2(within: bool = False, **changes: Any) -> Verdict:
     return theorem_4_2.judge([("a", good), ("b", other)], True, (0.7, 0.5, 0.9))[0]
 
 
-def verdict_1b(shares: tuple[float, ...]) -> Verdict:
-    several = [figure_1b.Found(share, 10.0, 0.1, 0.1, 1.0) for share in shares]
-    return figure_1b.judge({"squares": several})[0]
-
-
 def verdict_partial(first: Interval, none: Interval) -> Verdict:
     rest = (at(1, 2), at(1, 2), at(0.0, 0.01), 0.1, 0.05)
     points = [Shared(1.0, first, *rest), Shared(0.5, first, *rest), Shared(0.0, none, *rest)]
@@ -149,10 +142,6 @@ def verdict_masked(*times: float) -> str:
         (lambda: verdict_4_2(within=True, once=3), FINDING),
         (lambda: verdict_4_2(within=True, once=2), FAILS),
         (lambda: gamma_ge_rho.judge({}, {}, [])[0], FINDING),
-        (lambda: verdict_1b((1.0,) * 5), HOLDS),
-        (lambda: verdict_1b((1.0, 1.0, 1.0, 0.75, 0.9)), FINDING),  # .93, less in some runs
-        (lambda: verdict_1b((0.3, 0.6, 0.5, 0.4, 0.6)), FINDING),
-        (lambda: verdict_1b((0.3, 0.4, 0.3, 0.4, 0.35)), FAILS),
         (lambda: verdict_partial(at(0.01, 0.02), at(0.03, 0.04)), HOLDS),
         (lambda: verdict_partial(at(0.01, 0.02), at(0.02, 0.03)), FINDING),
         (lambda: verdict_partial(at(0.01, 0.02), at(0.01, 0.02)), FAILS),
@@ -165,18 +154,6 @@ def test_verdict(judged: Callable[[], Verdict], wanted: Verdict) -> None:
 
 def test_the_worst_of_several_times_stands_in_the_sentence() -> None:
     assert "alone to 2.5e-01" in verdict_masked(1.01, 1.25, 1.1)
-
-
-def test_the_exponent_of_a_fixed_set_size_is_compared_with_C_less_1() -> None:
-    law = next(law for law in labelling_function.LAWS if law.name.endswith("4"))
-    D = (100, 1000, 10_000, 100_000)
-    one = labelling_function.Course(D, (4,) * 4, tuple(float(x) ** -3.015 for x in D))
-    growing = labelling_function.Course(
-        D, (5, 7, 9, 12), tuple(x ** -float(e) for x, e in zip(D, (3, 4, 5, 7)))
-    )
-    log = next(law for law in labelling_function.LAWS if law.name == "C = log D")
-    text = labelling_function.judge({(law, 1): one, (log, 1): growing})[1]
-    assert "(to 0.005 in the exponent, 1 of 1 cases)" in text
 
 
 def test_without_convergence_the_drift_is_the_uncertainty() -> None:

@@ -71,7 +71,8 @@ def _decay(errors: xarray.Dataset) -> xarray.Dataset:
     scaled = errors.isel(case=errors["scaled"].values).sel(rule="next set", drop=True)
     exponent = -np.log(scaled["error"].values) / np.log(scaled["D"].values)
     rise = np.diff(exponent, prepend=np.nan)
-    return scaled[[]].assign(exponent=("case", exponent), rise=("case", rise))
+    decay = scaled.assign(exponent=("case", exponent), rise=("case", rise))
+    return decay[["exponent", "rise"]]
 
 
 def _figure(large: xarray.Dataset, gram: xarray.Dataset) -> Any:
@@ -107,7 +108,7 @@ ENUMERATED = Table(
     columns={
         "enumerated": Column("P[f* F <= 0], all images"),
         "limit": Column("the same in the limit of large scores"),
-        "margin": Column("smallest own-set margin"),
+        "margin": Column("smallest own-set margin", atol=ROUNDING),
     },
     strict={
         "the error over all images is the exact one": lambda t: (
