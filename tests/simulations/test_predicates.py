@@ -7,13 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dynamics import Problem
 from simulations.masked.claims import scaling as masked_scaling
-from simulations.positional import theorem_4_1 as theorem
 from simulations.positional.claims import (
     gamma_ge_rho,
-    lemma_4_3,
-    theorem_4_1,
     theorem_4_2,
     theorem_5_1,
     theorem_5_2,
@@ -32,34 +28,6 @@ def at(low: float, high: float) -> Interval:
     return Interval((low + high) / 2, low, high)
 
 
-def verdict_4_1(**changes: Any) -> Verdict:
-    """Judge a problem whose numbers at d^2, d^3, d^4 are given by name."""
-    values = {"disagreement": (1e-4, 1e-5, 1e-6), "risk": (1e-4, 1e-5, 1e-6)} | changes
-    horizons = {
-        power: theorem.Conclusions(True, d, d, risk, 1e-3)
-        for power, d, risk in zip(theorem.HORIZONS, values["disagreement"], values["risk"])
-    }
-    one = theorem_4_1.Inside(None, horizons, math.nan, math.nan, "")
-    return theorem_4_1.judge({Problem(D=64, C=4, q=1 / 16): one}, {})[0]
-
-
-def verdict_4_1_larger(**changes: Any) -> Verdict:
-    """Judge two sizes at equal qD; the numbers of the larger one are given by name."""
-    sizes = {64: {}, 128: changes}
-    inside = {}
-    for D, changed in sizes.items():
-        values = {"disagreement": 64e-7 / D, "risk": 64e-7 / D} | changed
-        horizons = {
-            power: theorem.Conclusions(
-                True, values["disagreement"] / 10**power, 0.0, values["risk"] / 10**power, 1e-3
-            )
-            for power in theorem.HORIZONS
-        }
-        problem = Problem(D=D, C=4, q=4 / D)
-        inside[problem] = theorem_4_1.Inside(None, horizons, math.nan, math.nan, "")
-    return theorem_4_1.judge(inside, {})[0]
-
-
 def verdict_5_1(**changes: Any) -> Verdict:
     good = theorem_5_1.Judged(
         "pre-trained A", 32, 3, 100, at(0.01, 0.02), at(0.0, 0.01), 0.01, 0.1, 0.001, at(0.0, 0.01)
@@ -73,18 +41,6 @@ def verdict_5_2(**changes: Any) -> Verdict:
         "a learner", 16.0, 64, 0.025, at(2 * log, 4 * log), at(0.5, 1.0), 0.1, int(log), ()
     )
     return theorem_5_2.judge([good._replace(**changes)])[0]
-
-
-def verdict_4_3(rise: tuple[str, float] = ("least", 0.0), **changes: Any) -> Verdict:
-    """Judge factors of which one changes like a power of d."""
-    name, power = rise
-    factors = [
-        lemma_4_3.Factor(d, 4.0, 0.5, 1.0, 0.1, 0.01)._replace(**changes) for d in (64, 256, 1024)
-    ]
-    factors = [
-        one._replace(**{name: getattr(one, name) * (one.d / 64) ** power}) for one in factors
-    ]
-    return lemma_4_3.judge(True, factors, {})[0]
 
 
 def verdict_4_2(within: bool = False, **changes: Any) -> Verdict:
@@ -111,15 +67,6 @@ def verdict_masked(*times: float) -> str:
 @pytest.mark.parametrize(
     ("judged", "wanted"),
     [
-        (lambda: verdict_4_1(), HOLDS),
-        (lambda: verdict_4_1(disagreement=(1e-4, 1e-5, 1e-5)), FINDING),
-        (lambda: verdict_4_1(risk=(1e-4, 1e-5, 1e-5)), FINDING),
-        (lambda: verdict_4_1(risk=(2e-3, 1e-5, 1e-6)), HOLDS),  # d^2 is not enough, d^3 is
-        (lambda: verdict_4_1(risk=(2e-3, 1.1e-3, 1e-6)), FINDING),
-        (lambda: verdict_4_1_larger(), HOLDS),
-        (lambda: verdict_4_1_larger(disagreement=1.1e-7), FINDING),
-        (lambda: verdict_4_1_larger(risk=1.1e-7), FINDING),
-        (lambda: theorem_4_1.judge({}, {})[0], FINDING),
         (lambda: verdict_5_1(), HOLDS),
         (lambda: verdict_5_1(error=at(0.01, 0.03)), FINDING),
         (lambda: verdict_5_1(more=at(0.02, 0.03)), HOLDS),
@@ -128,14 +75,6 @@ def verdict_masked(*times: float) -> str:
         (lambda: verdict_5_2(), HOLDS),
         (lambda: verdict_5_2(least=50, samples=at(40.0, 60.0)), HOLDS),
         (lambda: verdict_5_2(least=70, samples=at(40.0, 60.0)), FAILS),
-        (lambda: verdict_4_3(), HOLDS),
-        (lambda: verdict_4_3(least=0.5 / math.log(64) ** 2), FINDING),
-        (lambda: verdict_4_3(rise=("greatest", 0.3)), HOLDS),  # (log d)^2 rises like d^0.37
-        (lambda: verdict_4_3(rise=("greatest", 0.4)), FINDING),
-        (lambda: verdict_4_3(rise=("least", -0.4)), FINDING),
-        (lambda: verdict_4_3(rise=("rho_constant", 0.4)), FINDING),
-        (lambda: verdict_4_3(least=-1.0), FAILS),
-        (lambda: verdict_4_3(rho_share=1.0), FAILS),
         (lambda: verdict_4_2(), FINDING),
         (lambda: verdict_4_2(once=0), FINDING),
         (lambda: verdict_4_2(disagreement=1.0), FINDING),
