@@ -121,7 +121,7 @@ def measure(context: Context) -> Measurement:
     return Measurement(
         {
             "growth": growth,
-            "parts": parts(grows(decide), decide.growth_high < GROWTH),
+            "parts": parts(grows(decide), grows_not(decide)),
             "samples": SAMPLES.frame(
                 {"knob": knob, "run": name, "value": value, **cells("N", values)}
                 for (knob, name), row in rows.items()
@@ -249,6 +249,11 @@ def grows(t: pd.DataFrame) -> pd.Series[bool]:
     return t.growth_low > 1.0
 
 
+def grows_not(t: pd.DataFrame) -> pd.Series[bool]:
+    """Return where N does not grow: where the interval is not above 1, and ends below `GROWTH`."""
+    return (t.growth_low <= 1.0) & (t.growth_high < GROWTH)
+
+
 def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
     """Return the numbers of the sentence."""
     growth = tables["growth"].data.xs(WITH, level="run")
@@ -314,9 +319,7 @@ SAMPLES = Table(
     index=("knob", "run", "value"),
     columns=columns("N", "samples from which half of the training sets suffice", centre=""),
 )
-ERRORS = Table(
-    index=("run", "tau"), columns=columns("error", "test error with the most samples")
-)
+ERRORS = Table(index=("run", "tau"), columns=columns("error", "test error with the most samples"))
 STARTS = Table(
     index=("sigma",),
     columns={"limit": Column("share of starts for which all cells suffice", rtol=math.inf)},
