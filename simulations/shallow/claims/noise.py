@@ -121,7 +121,7 @@ def measure(context: Context) -> Measurement:
     return Measurement(
         {
             "growth": growth,
-            "parts": parts(grows(decide), decide.growth_high < GROWTH),
+            "parts": parts(grows(decide), grows_not(decide)),
             "samples": SAMPLES.frame(
                 {"knob": knob, "run": name, "value": value, **cells("N", values)}
                 for (knob, name), row in rows.items()
@@ -247,6 +247,11 @@ def token_errors(name: str, context: Context) -> np.ndarray:
 def grows(t: pd.DataFrame) -> pd.Series[bool]:
     """Return where N grows: where the interval of the factor on it lies above 1."""
     return t.growth_low > 1.0
+
+
+def grows_not(t: pd.DataFrame) -> pd.Series[bool]:
+    """Return where N does not grow: where the interval is not above 1, and ends below `GROWTH`."""
+    return (t.growth_low <= 1.0) & (t.growth_high < GROWTH)
 
 
 def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
