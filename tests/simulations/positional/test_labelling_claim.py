@@ -72,22 +72,6 @@ def test_least_rise_leaves_out_sizes_of_one_set_size():
     within(course((2, 3, 4, 3), (5, 5, 6, 6)).least_rise, 1.0, 1e-12)
     assert math.isnan(course((3, 4, 5, 7)).least_rise)
 
-    @pytest.mark.parametrize(
-        ("powers", "C"),
-        [
-            ((3, 4, 5, 7), (5, 5, 5, 5)),  # C does not grow
-            ((3, 3.9, 4.1, 4.15), (5, 7, 9, 12)),  # local exponents 5.7, 4.7, 4.35
-            ((3, 3.5, 3, 3.4), (5, 7, 7, 9)),  # rises again, to less than before
-        ],
-    )
-    def test_fails_unless_errors_fall_faster_and_faster(self, powers, C):
-        assert claim.judge({(LOG, 1): made(powers, C)})[0] is Verdict.FAILS
-
-    @pytest.mark.parametrize(("power", "verdict"), [(3.02, Verdict.FINDING), (3.04, Verdict.HOLDS)])
-    def test_a_power_is_that_of_C_less_1_to_one_per_cent(self, power, verdict):
-        growing = {(LOG, 1): made((3, 4, 5, 7), (5, 7, 9, 12))}
-        assert claim.judge(growing | {(FOUR, 1): made((power,) * 4, (4,) * 4)})[0] is verdict
-
 
 def test_course_knows_its_powers():
     one = course((1.5, 2.5, 2.5, 2.5))
