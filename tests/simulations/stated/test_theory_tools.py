@@ -187,7 +187,7 @@ def test_report_of_a_file(tmp_path, monkeypatch, capsys):
     """A conjecture that is false fails, with the command that shows it."""
     from simulations.stated import report
 
-    monkeypatch.setattr(report, "QUICK_BUDGET", 1.0)
+    monkeypatch.setattr(report, "QUICK_BUDGET", 8.0)
     path = tmp_path / "mine.py"
     path.write_text(TEACHER.read_text().replace('"loss <= at_start(loss)"', '"v <= 0.1"'))
     folder = tmp_path / "report"
@@ -196,7 +196,7 @@ def test_report_of_a_file(tmp_path, monkeypatch, capsys):
     verdicts = {name: record["verdict"] for name, record in records.items()}
     assert verdicts == {"teacher-reduction": "holds", "teacher-conjecture-1": "holds",
                         "teacher-conjecture-2": "fails"}  # fmt: skip
-    assert "patchdyn run --theory" in records["teacher-conjecture-2"]["summary"]
+    assert "patchdyn run --theory" in records["teacher-conjecture-2"]["parameters"]["rerun"]
     assert (folder / "figures" / "teacher-run.png").is_file()
     assert main(["theory", str(path), "--report", str(folder), "--quick"]) == 0
 
