@@ -49,6 +49,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="X",
         help="relative change of a number that counts as none (default 1e-6)",
     )
+    parser.add_argument(
+        "--verdicts",
+        action="store_true",
+        help="compare verdicts alone: numbers depend on processors",
+    )
     parser.add_argument("--json", action="store_true", help="print an object, with every number")
 
 
@@ -68,6 +73,8 @@ def execute(args: argparse.Namespace) -> int:
             "compare reports of one size"
         )
     changes = compare(records, new.records(), float(args.share))
+    if args.verdicts:
+        changes = [change for change in changes if change.what in ("verdict", "claim")]
     if args.json:
         listed = [asdict(change) for change in changes]
         print(to_json({"old": stamp, "new": new.stamp, "share": args.share, "changes": listed}))

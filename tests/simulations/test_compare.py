@@ -142,6 +142,9 @@ class TestCommand:
         answer = json.loads(capsys.readouterr().out)
         assert [change["what"] for change in answer["changes"]][:2] == ["verdict", "x"]
         assert len(answer["changes"]) == 11
+        assert main(["report", "compare", old, new, "--json", "--verdicts"]) == 1
+        (change,) = json.loads(capsys.readouterr().out)["changes"]
+        assert (change["claim"], change["what"]) == ("one", "verdict")
 
     def test_bad_folders_are_one_sentence(self, tmp_path, capsys):
         good = written(tmp_path / "good", claim("one"))
