@@ -10,7 +10,6 @@ import pytest
 from simulations.masked.claims import scaling as masked_scaling
 from simulations.positional.claims import (
     figure_1b,
-    gamma_ge_rho,
     labelling_function,
     theorem_4_2,
     theorem_5_1,
@@ -87,7 +86,6 @@ def verdict_masked(*times: float) -> str:
         (lambda: verdict_4_2(disagreement=1.0), FINDING),
         (lambda: verdict_4_2(within=True, once=3), FINDING),
         (lambda: verdict_4_2(within=True, once=2), FAILS),
-        (lambda: gamma_ge_rho.judge({}, {}, [])[0], FINDING),
         (lambda: verdict_1b((1.0,) * 5), HOLDS),
         (lambda: verdict_1b((1.0, 1.0, 1.0, 0.75, 0.9)), FINDING),  # .93, less in some runs
         (lambda: verdict_1b((0.3, 0.6, 0.5, 0.4, 0.6)), FINDING),
