@@ -9,7 +9,6 @@ import pytest
 
 from simulations.masked.claims import scaling as masked_scaling
 from simulations.positional.claims import (
-    gamma_ge_rho,
     theorem_4_2,
     theorem_5_1,
     theorem_5_2,
@@ -80,7 +79,6 @@ def verdict_masked(*times: float) -> str:
         (lambda: verdict_4_2(disagreement=1.0), FINDING),
         (lambda: verdict_4_2(within=True, once=3), FINDING),
         (lambda: verdict_4_2(within=True, once=2), FAILS),
-        (lambda: gamma_ge_rho.judge({}, {}, [])[0], FINDING),
         (lambda: verdict_partial(at(0.01, 0.02), at(0.03, 0.04)), HOLDS),
         (lambda: verdict_partial(at(0.01, 0.02), at(0.02, 0.03)), FINDING),
         (lambda: verdict_partial(at(0.01, 0.02), at(0.01, 0.02)), FAILS),

@@ -133,7 +133,7 @@ def _inside(problem: Problem, hypotheses: Hypotheses) -> dict[str, Any]:
         "label_error": hypotheses.label_error,
         "q": problem.q,
         "last_failure": absent[-1].end if absent else math.nan,
-        "stopped": math.nan if completed else path.message,
+        "stopped": "no" if completed else path.message,
     }
 
 
@@ -329,7 +329,7 @@ INSIDE = Table(
         "last_failure": Column(
             "item 1: last time without association", "flow time", missing="never"
         ),
-        "stopped": Column("why the flow ended early", missing="it did not"),
+        "stopped": Column("whether the flow ended early, and why"),
     },
 )
 OUTSIDE = Table(

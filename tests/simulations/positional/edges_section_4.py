@@ -87,4 +87,11 @@ EDGES: dict[str, list[tuple[str, str, dict[str, Any], dict[str, Any]]]] = {
         ("larger D", "the population risk falls with D",
          {"risk_over_smaller_D": 0.99}, {"risk_over_smaller_D": 1.0}),
     ],
+    "gamma-ge-rho": [
+        ("problems", "gamma(t) >= rho(t) at all times", {"violation": 0.0}, {"violation": 1e-10}),
+        ("problems", "no violation is confirmed by the sign of d(gamma - rho)/dt",
+         {"violation": 1e-10, "ratio": 1.0}, {"violation": 1e-10, "ratio": 1.01}),
+        ("problems", "no violation is confirmed by the sign of d(gamma - rho)/dt",
+         {"violation": 0.0, "ratio": 1.01}, {"violation": 1e-10, "ratio": 1.01}),
+    ],
 }  # fmt: skip
