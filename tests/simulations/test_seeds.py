@@ -89,7 +89,7 @@ def sample_phases(root):
     """Sample the masks of the two claims that compare them with the mean field."""
     context = Context(quick=True, seed=root)
     with pytest.raises(Stop):
-        two_phases._with_random_masks(context)
+        two_phases.with_random_masks(root)
     with pytest.raises(Stop):
         pp_small.run(context)
 
