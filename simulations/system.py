@@ -137,16 +137,15 @@ class System(ABC):
         """The words that choose this theory on the command line."""
         return f"--system {self.name}"
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the parameters: they contain functions, and a worker declares them again."""
+        return {name: value for name, value in vars(self).items() if name != "parameters"}
+
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
         """What may be set, in a configuration, a grid, a search and on the command line."""
         found = {**declared(self.problem), **declared(self.options), **declared(self.solver)}
         return tuple(replace(x, usual=self.usual.get(n, x.usual)) for n, x in found.items())
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Pickle no parameters: their conversions are functions without a name."""
-        computed = ("parameters", "constants")
-        return {name: value for name, value in vars(self).items() if name not in computed}
 
     @cached_property
     def constants(self) -> tuple[Quantity, ...]:

@@ -1,11 +1,12 @@
 """Flows in the paper's own regime, q = poly(C)/D, for D up to a million: shared by three claims."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import xarray
 
 from dynamics import Population, Problem, State, ToleranceError, Trajectory, gradient_flow
@@ -15,8 +16,7 @@ from dynamics.positional.events import Events, find_events
 from dynamics.positional.labelling import LabelError, label_error
 from dynamics.positional.large_D import time_to_lead
 from dynamics.positional.slow_manifold import largest_stable_learning_rate
-from simulations.reproduction.fits import power
-from simulations.reproduction.measured import Measured, Value, measured_at
+from simulations.reproduction.claim import Column, Table
 
 C = 4
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
@@ -39,6 +39,18 @@ LOSS_GOAL = 1e-3
 END_ACCURACY = 1e-4
 #: Risks at which a run could have been ended as well: T1 depends on where it ends.
 EARLIER_GOALS = (1e-1, 1e-2)
+
+#: Index levels of a table with one row for each flow.
+INDEX = ("scaling", "p", "qD", "D")
+EXPONENTS = Table(
+    index=("of", "scaling", "qD"),
+    columns={"exponent": Column("exponent in D over the last decade")},
+)
+
+
+def in_regime(table: pd.DataFrame) -> Any:
+    """Return whether each row is of one of the paper's scalings, and not of the contrast."""
+    return table.index.get_level_values("scaling") != FIXED
 
 
 class Case(NamedTuple):
@@ -64,13 +76,9 @@ class Case(NamedTuple):
         return 3e5 * (self.D / 100) ** self.p
 
     @property
-    def place(self) -> dict[str, Value]:
-        """What tells the flow apart."""
-        return {"scaling": self.scaling, "p": self.p, "qD": self.features, "D": self.D}
-
-    def __str__(self) -> str:
-        degree = "" if self.p == 3 else f", p={self.p}"
-        return f"{self.scaling}{degree}, qD={self.features}, D={self.D}"
+    def levels(self) -> dict[str, Any]:
+        """Where a table has the flow: its value of each of the levels of `INDEX`."""
+        return dict(zip(INDEX, self))
 
 
 class Run(NamedTuple):
@@ -209,16 +217,6 @@ def ended_at_goal(path: Trajectory, population: Population) -> Trajectory:
     )
 
 
-def follow_all(cases: Iterable[Case], progress: Callable[[float], None]) -> dict[Case, Run]:
-    """Return the flows of all cases."""
-    wanted = list(cases)
-    found = {}
-    for number, case in enumerate(wanted, start=1):
-        found[case] = follow(case)
-        progress(number / len(wanted))
-    return found
-
-
 def cases(quick: bool, thorough: bool = False) -> list[Case]:
     """Return the flows at p = 3: the paper's scalings of nu, then the contrast.
 
@@ -261,25 +259,17 @@ def parameters(quick: bool, thorough: bool = False) -> dict[str, object]:
     }
 
 
-def exponent(D: np.ndarray, values: np.ndarray) -> float:
-    """Return the least-squares slope of log values against log D; nan with fewer than two."""
-    usable = np.isfinite(values) & (values > 0.0)
-    if usable.sum() < 2:
-        return float("nan")
-    return power(D[usable], values[usable])
+def exponents(data: xarray.Dataset, names: tuple[str, ...]) -> pd.DataFrame:
+    """Return the power of D of each quantity over the last decade, where both values exist."""
+    return EXPONENTS.frame(_exponents(data, names))
 
 
-def exponents(data: xarray.Dataset, names: tuple[str, ...]) -> list[Measured]:
-    """Return the power of D of each quantity over the last decade, where it can be had."""
-    found = []
+def _exponents(data: xarray.Dataset, names: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    decade = np.diff(np.log(data["D"][-2:]))[0]
     for name in names:
-        for scaling in data["scaling"].values:
-            for one in data["qD"].values:
-                row = data[name].sel(scaling=scaling, qD=one)
-                slope = float(np.diff(np.log(row[-2:]))[0] / np.diff(np.log(data["D"][-2:]))[0])
+        for scaling in data["scaling"].values.tolist():
+            for features in data["qD"].values.tolist():
+                values = data[name].sel(scaling=scaling, qD=features)
+                slope = float(np.diff(np.log(values[-2:]))[0] / decade)
                 if np.isfinite(slope):
-                    found += measured_at(
-                        {"of": name, "scaling": str(scaling), "qD": int(one)},
-                        ("exponent", "exponent in D over the last decade", slope),
-                    )
-    return found
+                    yield {"of": name, "scaling": scaling, "qD": features, "exponent": slope}

@@ -1,7 +1,10 @@
 """Trajectories enclosed for the claims about what is proved, once per process; trained beside."""
 
+import math
+from collections.abc import Iterable
+from dataclasses import asdict
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.integrate import solve_ivp
@@ -9,6 +12,7 @@ from scipy.integrate import solve_ivp
 from dynamics import Population, Problem, gradient_descent, gradient_flow
 from dynamics.positional.oracle import descent as full_model
 from simulations.positional import runs
+from simulations.reproduction.claim import Column
 from simulations.validated import Checked, Proof, certificate, check, prove
 
 #: qD = C^2: the features outside the signal set are as many as the paper's scaling has them.
@@ -31,7 +35,7 @@ class Plan(NamedTuple):
 PLANS = {
     SQUARE: Plan(1e5, 9e3, 1e-3),
     runs.BASE: Plan(1e5, 1e3, 1e-2),
-    SQUARE_OF_FOUR: Plan(1e3, 1e-2, 1e-3),
+    SQUARE_OF_FOUR: Plan(1e3, 1e3, 1e-3),
     runs.CROWDED: Plan(3.25e4, 2.0, 1e-4),
     SIMPLEST: Plan(100.0, 100.0, 1e-3),
     SMALL: Plan(10.0, 10.0, 1e-3),
@@ -41,6 +45,27 @@ STEPS = 300
 #: Tolerance of the solvers that run beside a tube, relative to the tolerance of the tube, and when
 #: they are looked at, in units of its horizon: before, a tube is thinner than they are accurate.
 FINER, SHARES = 1e-6, np.geomspace(1e-2, 1.0, 9)
+
+
+#: Columns of a training next to a tube, and what they must satisfy.
+COMPARED = {
+    "radius": Column("largest radius of the tube where a training is compared"),
+    "share": Column("its largest distance from the middle, in radii", rtol=math.inf),
+}
+STAYS = {"the training stays in the tube": lambda t: t.share <= 1.0}
+
+
+def finite(time: float) -> float:
+    """Return a time, or NaN where it is infinite."""
+    return time if math.isfinite(time) else math.nan
+
+
+def settings(problems: Iterable[Problem]) -> dict[str, Any]:
+    """Return the settings of the flows of problems of `PLANS`."""
+    return {
+        "problems": [asdict(problem) for problem in problems],
+        "plans": [PLANS[problem]._asdict() for problem in problems],
+    }
 
 
 @cache
@@ -82,9 +107,10 @@ class Beside(NamedTuple):
     radius: float
 
     @property
-    def inside(self) -> bool:
-        """Whether the training lies in the tube at all times."""
-        return bool(self.share.size and (self.share <= 1.0).all())
+    def row(self) -> dict[str, float]:
+        """The values of `COMPARED`; no share without times."""
+        share = float(self.share.max()) if self.share.size else math.nan
+        return {"radius": self.radius, "share": share}
 
 
 def beside(proof: Proof, times: np.ndarray, states: np.ndarray) -> Beside:

@@ -6,6 +6,7 @@ are compared in pairs.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -24,8 +25,8 @@ from dynamics.positional.samples import (
 )
 from dynamics.positional.samples.encodings import initial_encodings, train_encodings
 from simulations.positional.training_runs import HELD_OUT, SMALL, Window, window
-from simulations.reproduction.intervals import of_mean
-from simulations.reproduction.measured import Row, interval
+from simulations.reproduction.claim import Column
+from simulations.reproduction.intervals import cells, columns, mean_of
 from simulations.seeds import seed_at
 
 #: What is drawn: every A_ij by itself, N(0, (scale beta)^2 / D); or encodings P and A = P^T P;
@@ -142,43 +143,40 @@ def on_population(problem: Problem, start: Start, steps: int, seed: int, number:
     return Followed(np.array(share), np.array(gap), error, A)
 
 
-class Summary(NamedTuple):
-    """What the runs from one start reached: one value a run."""
-
-    share: np.ndarray  # of rows that associate, at the end
-    best: np.ndarray  # the same at the best step
-    error: np.ndarray
-
-    @property
-    def all_rows(self) -> bool:
-        """Whether in every run every row associates at some step."""
-        return bool((self.best == 1.0).all())
-
-    @classmethod
-    def of(cls, runs: Sequence[Followed]) -> Summary:
-        """Return the summary of some runs."""
-        return cls(
-            np.array([run.share[-1] for run in runs]),
-            np.array([run.share.max() for run in runs]),
-            np.array([run.test_error for run in runs]),
-        )
-
-    def rows(self) -> list[Row]:
-        """Return what the report shows of the runs."""
-        return [
-            *_rows("share", "rows that associate at the end", self.share),
-            *_rows("best", "rows that associate at the best step", self.best),
-            ("complete", "runs in which all do at some step", int(np.sum(self.best == 1.0))),
-            *_rows("error", "test error at the end", self.error),
-        ]
+#: What is measured of the runs from one start.
+_MEASURED = {
+    "share": "rows that associate at the end",
+    "best": "rows that associate at the best step",
+    "error": "test error at the end",
+}
+#: The columns of `summary`.
+COLUMNS = {
+    "runs": Column("runs"),
+    "complete": Column("runs in which all rows associate at some step", rtol=math.inf),
+    **{
+        column: content
+        for name, label in _MEASURED.items()
+        for column, content in {
+            **columns(name, label),
+            f"{name}_least": Column(f"{label}, least", rtol=math.inf),
+            f"{name}_greatest": Column(f"{label}, greatest", rtol=math.inf),
+        }.items()
+    },
+}
 
 
-def _rows(name: str, label: str, values: np.ndarray) -> list[Row]:
-    """Return mean, 95% interval and range of shares or rates."""
-    rows: list[Row] = [(name, f"{label}, mean", float(values.mean()))]
-    if values.size > 2:
-        low, high = np.clip(of_mean(values), 0.0, 1.0)
-        rows += interval(name, f"{label}, 95% interval", float(low), float(high))
-        rows += [(f"{name}_least", f"{label}, least", float(values.min())),
-                 (f"{name}_greatest", f"{label}, greatest", float(values.max()))]  # fmt: skip
-    return rows
+def summary(runs: Sequence[Followed]) -> dict[str, float]:
+    """Return means, 95 % intervals and ranges over runs from one start, by column."""
+    best = np.array([run.share.max() for run in runs])
+    values = {
+        "share": np.array([run.share[-1] for run in runs]),
+        "best": best,
+        "error": np.array([run.test_error for run in runs]),
+    }
+    row: dict[str, float] = {"runs": len(runs), "complete": int(np.sum(best == 1.0))}
+    for name, some in values.items():
+        mean, *ends = mean_of(some)
+        row |= cells(name, (mean, *np.clip(ends, 0.0, 1.0)))
+        if len(runs) > 1:
+            row |= {f"{name}_least": some.min(), f"{name}_greatest": some.max()}
+    return row

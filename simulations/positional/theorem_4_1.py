@@ -4,8 +4,6 @@ The theorem is about d going to infinity. Its asymptotic words are given here on
 a finite problem meets or misses; d = D by Simplification 3.1.
 """
 
-import itertools
-from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -152,8 +150,3 @@ def without_association(path: Trajectory) -> list[Stretch]:
     """Return the stretches t > 0 without patch association by more than the run resolves."""
     beta = path.problem.beta
     return stretches(path, lambda state: state.rho - min(beta, state.gamma), path.resolution)
-
-
-def decreasing(values: Sequence[float]) -> bool:
-    """Whether each value lies below the one before (nan lies nowhere)."""
-    return all(later < earlier for earlier, later in itertools.pairwise(values))

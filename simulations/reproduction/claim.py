@@ -191,6 +191,10 @@ class CheckedTable:
         return f"{passed.sum()} of {len(passed)}"
 
 
+#: The checked tables of a claim.
+Tables = Mapping[str, CheckedTable]
+
+
 @dataclass(frozen=True)
 class Figure:
     """A figure of the report, drawn on demand, with the data it shows.
@@ -347,7 +351,7 @@ class Claim(ClaimText):
 
     tables: Mapping[str, Table]
     measure: Callable[[Context], Measurement]
-    headline: Callable[[Mapping[str, CheckedTable]], Mapping[str, Any]]
+    headline: Callable[[Tables], Mapping[str, Any]]
     finding: str
     tolerance: float | None = None
     group: str = ""
@@ -391,7 +395,7 @@ class Result:
 
     claim: Claim
     measured: Measurement
-    tables: Mapping[str, CheckedTable]
+    tables: Tables
 
     @property
     def verdict(self) -> Verdict:

@@ -1,9 +1,15 @@
 """Effects that are judged from an interval: shown, absent, or undecided at the runs made."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from simulations.reproduction.claim import Verdict
+from simulations.reproduction.claim import Column, Table, Verdict
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: Verdict and sentence where there is nothing to judge.
 NOTHING = (Verdict.FINDING, "Nothing was measured.")
@@ -47,3 +53,20 @@ def verdict_of(effects: Iterable[Effect]) -> Verdict:
     if kinds == {Effect.SHOWN}:
         return Verdict.HOLDS
     return Verdict.FAILS if kinds == {Effect.ABSENT} else Verdict.FINDING
+
+
+#: How many parts of a statement are shown; where every one is absent, the statement fails.
+PARTS = Table(
+    index=(),
+    columns={
+        "shown": Column("parts shown"),
+        "absent": Column("parts absent"),
+        "parts": Column("parts"),
+    },
+    strict={"not every part is absent": lambda t: t.absent < t.parts},
+)
+
+
+def parts(shown: pd.Series[bool], absent: pd.Series[bool]) -> pd.DataFrame:
+    """Return the table `PARTS`, given which parts are shown and which are absent."""
+    return PARTS.frame([{"shown": shown.sum(), "absent": absent.sum(), "parts": len(shown)}])

@@ -1,10 +1,12 @@
 """Intervals at 95 % for what is measured over a few runs."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from scipy import stats
 
+from simulations.reproduction.claim import Column
 from simulations.reproduction.fits import power
 
 #: Coverage of every interval that states no other.
@@ -23,8 +25,26 @@ def of_mean(values: Sequence[float] | np.ndarray, level: float = LEVEL) -> tuple
 
 
 def mean_of(values: Sequence[float] | np.ndarray) -> tuple[float, float, float]:
-    """Return the mean of independent values and the ends of its interval."""
-    return float(np.mean(values)), *of_mean(values)
+    """Return the mean of independent values and the ends of its interval, NaN for one value."""
+    ends = of_mean(values) if len(values) > 1 else (math.nan, math.nan)
+    return float(np.mean(values)), *ends
+
+
+def columns(name: str, label: str, unit: str = "", centre: str = ", mean") -> dict[str, Column]:
+    """Return the columns ``NAME``, ``NAME_low`` and ``NAME_high`` of a mean and its interval.
+
+    ``centre`` is added to the label of the mean, or whatever else the interval belongs to.
+    """
+    return {
+        name: Column(f"{label}{centre}", unit),
+        f"{name}_low": Column(f"{label}, lower end of its interval", unit),
+        f"{name}_high": Column(f"{label}, upper end of its interval", unit),
+    }
+
+
+def cells(name: str, interval: Iterable[float]) -> dict[str, float]:
+    """Return the values of these columns: a mean and the two ends of its interval."""
+    return dict(zip((name, f"{name}_low", f"{name}_high"), interval))
 
 
 def in_text(values: Sequence[float] | np.ndarray, digits: str = ".2f") -> str:

@@ -1,8 +1,56 @@
-"""What a claim says about the proofs of a derivation."""
+"""Tables of the exact identities that the derivations of a claim decide."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from simulations.reproduction.claim import CheckedTable, Column, Table
 from simulations.reproduction.measured import Measured, measured_at
 from simulations.reproduction.outcome import Outcome
 from symbolic.core.proof import Proof
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def layout(*, all_sizes: bool = True) -> Table:
+    """Return the layout of the table of `decisions`.
+
+    ``all_sizes``: the claim needs identities for all sizes, in which symbols stand for them.
+    """
+    general = {"identities for all sizes hold": lambda t: t.general_hold}
+    return Table(
+        index=(),
+        columns={
+            "identities": Column("exact identities decided"),
+            "failed": Column("exact identities that fail"),
+            "fewest": Column("identities decided by one derivation, fewest"),
+            "general": Column("identities decided for all sizes"),
+            "general_hold": Column("holds for all sizes"),
+        },
+        strict={"every exact identity holds": lambda t: (t.fewest > 0) & (t.failed == 0)}
+        | (general if all_sizes else {}),
+    )
+
+
+def decisions(proofs: Sequence[Proof]) -> pd.DataFrame:
+    """Return the row of the table: how many identities were decided, and how many of them fail."""
+    general = [proof for proof in proofs if proof.all_sizes]
+    row = {
+        "identities": sum(proof.count for proof in proofs),
+        "failed": sum(proof.failed for proof in proofs),
+        "fewest": min((proof.count for proof in proofs), default=0),
+        "general": sum(proof.count for proof in general),
+        "general_hold": bool(general) and all(proof.all_zero for proof in general),
+    }
+    return layout().frame([row])
+
+
+def share(table: CheckedTable) -> str:
+    """Return how many identities hold, such as ``"819 of 819"``."""
+    count, failed = table.data[["identities", "failed"]].iloc[0]
+    return f"{count - failed} of {count}"
 
 
 def decided(proofs: list[Proof]) -> list[Measured]:

@@ -87,6 +87,8 @@ class TestSentence:
 def other_value(value):
     if isinstance(value, bool | np.bool_):
         return not value
+    if value is None:
+        return value
     return value + "?" if isinstance(value, str) else 2 * value + 3
 
 

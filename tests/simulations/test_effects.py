@@ -3,22 +3,19 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from simulations.positional.claims import (
-    encodings,
-    figure_1b,
     figure_4,
-    random_initialization,
     theorem_4_2,
     theorem_5_1,
     theorem_5_2,
     transfer_partial,
 )
 from simulations.reproduction.claim import Verdict
-from simulations.reproduction.effects import Effect, effect, verdict_of
+from simulations.reproduction.effects import PARTS, Effect, effect, parts, verdict_of
 from simulations.reproduction.intervals import in_text, mean_of, of_mean
-from simulations.shallow.claims import noise, sample_complexity, sparsification
 from simulations.vision.claims import augmentation, figure_6_7
 from tests.closeness import close
 
@@ -60,64 +57,37 @@ def test_the_verdict_of_effects(effects, verdict):
 
 
 @pytest.mark.parametrize(
+    ("shown", "absent", "verdict"),
+    [
+        ([True, True], [False, False], Verdict.HOLDS),
+        ([False, False], [True, True], Verdict.FAILS),
+        ([False, True], [True, False], Verdict.HOLDS),
+        ([False, False], [True, False], Verdict.HOLDS),
+    ],
+)
+def test_parts_fail_where_every_one_is_absent(shown, absent, verdict):
+    """Whether each is shown is a predicate of the parts themselves."""
+    table = parts(pd.Series(shown), pd.Series(absent))
+    assert table.iloc[0].tolist() == [sum(shown), sum(absent), 2]
+    assert PARTS.check(table).verdict is verdict
+
+
+@pytest.mark.parametrize(
     "judged",
     [
-        lambda: encodings.judge({}),
-        lambda: random_initialization.judge({}),
         lambda: transfer_partial.judge([]),
-        lambda: figure_1b.judge({}),
         lambda: figure_4.judge([]),
         lambda: figure_6_7.judge({}, {}),
         lambda: augmentation.judge({}),
         lambda: theorem_4_2.judge([], True, (1.0, 0.5, 1.5)),
         lambda: theorem_5_1.judge([], [], {}),
         lambda: theorem_5_2.judge([]),
-        lambda: sparsification.judge({}),
-        lambda: noise.judge(
-            {noise.WITH: {}, noise.TRAINED: {}}, (1.5, (0.0, 0.0, 0.0)), {0.0: 1.0}
-        ),
     ],
 )
 def test_nothing_measured_is_a_finding(judged):
     verdict, sentence = judged()
     assert verdict is Verdict.FINDING
     assert sentence.endswith(".")
-
-
-class TestSlopes:
-    """`li-sample-complexity`: -4 without attention at least, -2 with it at most, to 0.5."""
-
-    FINE = (-4.0, -4.2, -3.8)
-    FLAT = (-1.2, -1.4, -1.0)
-
-    def judge(self, place, slope):
-        slopes = {
-            (regime, ratio): self.FINE if ratio is None else self.FLAT
-            for ratio in sample_complexity.PREDICTED
-            for regime in ("first order", "hinge", "slides")
-        }
-        return sample_complexity.judge(slopes | {place: slope})
-
-    @pytest.mark.parametrize(
-        ("key", "interval", "first", "trained"),
-        [
-            (None, (-4.0, -3.51), Verdict.HOLDS, Verdict.HOLDS),
-            (None, (-3.6, -3.49), Verdict.FINDING, Verdict.FINDING),
-            (None, (-3.49, -3.0), Verdict.FAILS, Verdict.FINDING),
-            (1.0, (-2.49, -1.0), Verdict.HOLDS, Verdict.HOLDS),
-            (1.0, (-2.51, -1.0), Verdict.FINDING, Verdict.FINDING),
-            (1.0, (-3.0, -2.51), Verdict.FAILS, Verdict.FINDING),
-            (3.0, (-2.51, -1.0), Verdict.FINDING, Verdict.FINDING),
-            (3.0, (-3.0, -2.51), Verdict.FAILS, Verdict.FINDING),
-        ],
-    )
-    def test_each_alone(self, key, interval, first, trained):
-        slope = (sum(interval) / 2, *interval)
-        for regime, verdict in (("first order", first), ("hinge", trained)):
-            found, sentence = self.judge((regime, key), slope)
-            assert found is verdict
-            unsure = regime == "first order" and verdict is Verdict.FINDING
-            assert ("undecided" in sentence) == unsure
 
 
 class TestAugmentation:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import pickle
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -80,6 +81,11 @@ class TestOneLine:
         assert 3.5 < drawn["leak"] <= 4.0
         assert find(toy.cases(leak=1.5), lambda values: True)["leak"] == 1.5
         assert find(invalid(Leaky), lambda pair: pair[0] == "leak")
+
+    def test_workers_receive_the_theory(self):
+        positional = theories.load("positional")
+        assert positional.parameters  # whose conversions no process can send
+        assert pickle.loads(pickle.dumps(positional)).parameter("qD").ticks
 
     def test_describe_and_rerun_command(self, toy):
         case = toy.build({"leak": 2.5})

@@ -7,15 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dynamics import Problem
 from simulations.masked.claims import scaling as masked_scaling
-from simulations.positional import theorem_4_1 as theorem
 from simulations.positional.claims import (
-    figure_1b,
     gamma_ge_rho,
-    labelling_function,
-    lemma_4_3,
-    theorem_4_1,
     theorem_4_2,
     theorem_5_1,
     theorem_5_2,
@@ -34,34 +28,6 @@ def at(low: float, high: float) -> Interval:
     return Interval((low + high) / 2, low, high)
 
 
-def verdict_4_1(**changes: Any) -> Verdict:
-    """Judge a problem whose numbers at d^2, d^3, d^4 are given by name."""
-    values = {"disagreement": (1e-4, 1e-5, 1e-6), "risk": (1e-4, 1e-5, 1e-6)} | changes
-    horizons = {
-        power: theorem.Conclusions(True, d, d, risk, 1e-3)
-        for power, d, risk in zip(theorem.HORIZONS, values["disagreement"], values["risk"])
-    }
-    one = theorem_4_1.Inside(None, horizons, math.nan, math.nan, "")
-    return theorem_4_1.judge({Problem(D=64, C=4, q=1 / 16): one}, {})[0]
-
-
-def verdict_4_1_larger(**changes: Any) -> Verdict:
-    """Judge two sizes at equal qD; the numbers of the larger one are given by name."""
-    sizes = {64: {}, 128: changes}
-    inside = {}
-    for D, changed in sizes.items():
-        values = {"disagreement": 64e-7 / D, "risk": 64e-7 / D} | changed
-        horizons = {
-            power: theorem.Conclusions(
-                True, values["disagreement"] / 10**power, 0.0, values["risk"] / 10**power, 1e-3
-            )
-            for power in theorem.HORIZONS
-        }
-        problem = Problem(D=D, C=4, q=4 / D)
-        inside[problem] = theorem_4_1.Inside(None, horizons, math.nan, math.nan, "")
-    return theorem_4_1.judge(inside, {})[0]
-
-
 def verdict_5_1(**changes: Any) -> Verdict:
     good = theorem_5_1.Judged(
         "pre-trained A", 32, 3, 100, at(0.01, 0.02), at(0.0, 0.01), 0.01, 0.1, 0.001, at(0.0, 0.01)
@@ -77,18 +43,6 @@ def verdict_5_2(**changes: Any) -> Verdict:
     return theorem_5_2.judge([good._replace(**changes)])[0]
 
 
-def verdict_4_3(rise: tuple[str, float] = ("least", 0.0), **changes: Any) -> Verdict:
-    """Judge factors of which one changes like a power of d."""
-    name, power = rise
-    factors = [
-        lemma_4_3.Factor(d, 4.0, 0.5, 1.0, 0.1, 0.01)._replace(**changes) for d in (64, 256, 1024)
-    ]
-    factors = [
-        one._replace(**{name: getattr(one, name) * (one.d / 64) ** power}) for one in factors
-    ]
-    return lemma_4_3.judge(True, factors, {})[0]
-
-
 def verdict_4_2(within: bool = False, **changes: Any) -> Verdict:
     """Judge a setting that misses its control, and one that is changed."""
     good = theorem_4_2.Ending(
@@ -96,11 +50,6 @@ def verdict_4_2(within: bool = False, **changes: Any) -> Verdict:
     )
     other = good._replace(within=within, **changes)
     return theorem_4_2.judge([("a", good), ("b", other)], True, (0.7, 0.5, 0.9))[0]
-
-
-def verdict_1b(shares: tuple[float, ...]) -> Verdict:
-    several = [figure_1b.Found(share, 10.0, 0.1, 0.1, 1.0) for share in shares]
-    return figure_1b.judge({"squares": several})[0]
 
 
 def verdict_partial(first: Interval, none: Interval) -> Verdict:
@@ -118,15 +67,6 @@ def verdict_masked(*times: float) -> str:
 @pytest.mark.parametrize(
     ("judged", "wanted"),
     [
-        (lambda: verdict_4_1(), HOLDS),
-        (lambda: verdict_4_1(disagreement=(1e-4, 1e-5, 1e-5)), FINDING),
-        (lambda: verdict_4_1(risk=(1e-4, 1e-5, 1e-5)), FINDING),
-        (lambda: verdict_4_1(risk=(2e-3, 1e-5, 1e-6)), HOLDS),  # d^2 is not enough, d^3 is
-        (lambda: verdict_4_1(risk=(2e-3, 1.1e-3, 1e-6)), FINDING),
-        (lambda: verdict_4_1_larger(), HOLDS),
-        (lambda: verdict_4_1_larger(disagreement=1.1e-7), FINDING),
-        (lambda: verdict_4_1_larger(risk=1.1e-7), FINDING),
-        (lambda: theorem_4_1.judge({}, {})[0], FINDING),
         (lambda: verdict_5_1(), HOLDS),
         (lambda: verdict_5_1(error=at(0.01, 0.03)), FINDING),
         (lambda: verdict_5_1(more=at(0.02, 0.03)), HOLDS),
@@ -135,24 +75,12 @@ def verdict_masked(*times: float) -> str:
         (lambda: verdict_5_2(), HOLDS),
         (lambda: verdict_5_2(least=50, samples=at(40.0, 60.0)), HOLDS),
         (lambda: verdict_5_2(least=70, samples=at(40.0, 60.0)), FAILS),
-        (lambda: verdict_4_3(), HOLDS),
-        (lambda: verdict_4_3(least=0.5 / math.log(64) ** 2), FINDING),
-        (lambda: verdict_4_3(rise=("greatest", 0.3)), HOLDS),  # (log d)^2 rises like d^0.37
-        (lambda: verdict_4_3(rise=("greatest", 0.4)), FINDING),
-        (lambda: verdict_4_3(rise=("least", -0.4)), FINDING),
-        (lambda: verdict_4_3(rise=("rho_constant", 0.4)), FINDING),
-        (lambda: verdict_4_3(least=-1.0), FAILS),
-        (lambda: verdict_4_3(rho_share=1.0), FAILS),
         (lambda: verdict_4_2(), FINDING),
         (lambda: verdict_4_2(once=0), FINDING),
         (lambda: verdict_4_2(disagreement=1.0), FINDING),
         (lambda: verdict_4_2(within=True, once=3), FINDING),
         (lambda: verdict_4_2(within=True, once=2), FAILS),
         (lambda: gamma_ge_rho.judge({}, {}, [])[0], FINDING),
-        (lambda: verdict_1b((1.0,) * 5), HOLDS),
-        (lambda: verdict_1b((1.0, 1.0, 1.0, 0.75, 0.9)), FINDING),  # .93, less in some runs
-        (lambda: verdict_1b((0.3, 0.6, 0.5, 0.4, 0.6)), FINDING),
-        (lambda: verdict_1b((0.3, 0.4, 0.3, 0.4, 0.35)), FAILS),
         (lambda: verdict_partial(at(0.01, 0.02), at(0.03, 0.04)), HOLDS),
         (lambda: verdict_partial(at(0.01, 0.02), at(0.02, 0.03)), FINDING),
         (lambda: verdict_partial(at(0.01, 0.02), at(0.01, 0.02)), FAILS),
@@ -165,18 +93,6 @@ def test_verdict(judged: Callable[[], Verdict], wanted: Verdict) -> None:
 
 def test_the_worst_of_several_times_stands_in_the_sentence() -> None:
     assert "alone to 2.5e-01" in verdict_masked(1.01, 1.25, 1.1)
-
-
-def test_the_exponent_of_a_fixed_set_size_is_compared_with_C_less_1() -> None:
-    law = next(law for law in labelling_function.LAWS if law.name.endswith("4"))
-    D = (100, 1000, 10_000, 100_000)
-    one = labelling_function.Course(D, (4,) * 4, tuple(float(x) ** -3.015 for x in D))
-    growing = labelling_function.Course(
-        D, (5, 7, 9, 12), tuple(x ** -float(e) for x, e in zip(D, (3, 4, 5, 7)))
-    )
-    log = next(law for law in labelling_function.LAWS if law.name == "C = log D")
-    text = labelling_function.judge({(law, 1): one, (log, 1): growing})[1]
-    assert "(to 0.005 in the exponent, 1 of 1 cases)" in text
 
 
 def test_without_convergence_the_drift_is_the_uncertainty() -> None:

@@ -1,21 +1,23 @@
 r"""The theorem behind a tube: componentwise a-posteriori comparison (Mueller, Kamke).
 
-Let P be a curve and z = B^-1 (theta - P) the distance of a solution from it in coordinates B. On a
-piece of length h let the matrix of z, B^-1 J B, have entries at most M_ii on the diagonal and at
-most M_ij in modulus off it, as long as |z_i| <= bar_i; let |z_i| <= v_i at the beginning and the
-defect be at most d_i, in these coordinates. With :math:`b_i=d_i+\sum_{j\ne i}M_{ij}\,bar_j` and the
+Let P be a curve and :math:`z = B^{-1} (\theta - P)` the distance of a solution from it in
+coordinates B. On a piece of length h let the matrix of z, :math:`B^{-1} J B`, have entries at most
+:math:`M_{ii}` on the diagonal and at most :math:`M_{ij}` in modulus off it, as long as
+:math:`|z_i| \le bar_i`; let :math:`|z_i| \le v_i` at the beginning and the defect be at most
+:math:`d_i`, in these coordinates. With :math:`b_i = d_i + \sum_{j\ne i} M_{ij}\,bar_j` and the
 clock's factors :math:`e_i, \varphi_i`, put
 
-.. math:: during_i = \max(v_i,\ e_iv_i+\varphi_ib_i).
+.. math:: during_i = \max(v_i,\ e_i v_i + \varphi_i b_i).
 
-If v < bar and during < bar, the solution exists on the piece and |z| <= during there, and
-:math:`|z_i|\le e_iv_i+\varphi_ib_i` at its end.
+If :math:`v < bar` and :math:`during < bar`, the solution exists on the piece and
+:math:`|z| \le during` there, and :math:`|z_i| \le e_i v_i + \varphi_i b_i` at its end.
 
-Proof. z_i' = sum_j Jt_ij z_j + r_i with Jt the mean of J between curve and solution, |r_i| <= d_i.
-Before the first time at which some |z_i| = bar_i, D+|z_i| <= M_ii |z_i| + b_i, hence |z_i| is at
-most a function that is monotone in time and at most during_i < bar_i: there is no such time. What
-is bounded exists on. For descent the same holds by induction over the steps. Once it is proved,
-during may take the place of bar, as often as one likes.
+Proof. :math:`z_i' = \sum_j \tilde J_{ij} z_j + r_i` with :math:`\tilde J` the mean of J between
+curve and solution, :math:`|r_i| \le d_i`. Before the first time at which some
+:math:`|z_i| = bar_i`, :math:`D^+|z_i| \le M_{ii} |z_i| + b_i`, hence :math:`|z_i|` is at most a
+function that is monotone in time and at most :math:`during_i < bar_i`: there is no such time. A
+bounded solution continues to exist. For descent the same holds by induction over the steps. Once
+it is proved, during may take the place of bar, as often as needed.
 """
 
 from typing import NamedTuple

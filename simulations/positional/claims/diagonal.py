@@ -1,9 +1,8 @@
 """Simplification 3.1 freezes the diagonal of A: of the dynamics, does that lose generality?"""
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray
@@ -18,9 +17,16 @@ from simulations.figures import report_figure
 from simulations.positional import runs
 from simulations.positional.figures import diagonal
 from simulations.positional.figures.diagonal import FIRST, KINDS, NAMES, POINTS
-from simulations.positional.runs import describe, or_word, place
-from simulations.reproduction.measured import Measured, Row, measured_at
-from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
+from simulations.positional.runs import describe
+from simulations.reproduction.claim import (
+    Claim,
+    Column,
+    Context,
+    Figure,
+    Measurement,
+    Table,
+    Tables,
+)
 
 #: Reduced against full-matrix descent: rounding of hundreds of steps at entries of order 1.
 TOLERANCE = 1e-12
@@ -50,10 +56,10 @@ class Ending(NamedTuple):
     late: Conclusions
     early: Conclusions
     gap: float  # min(beta, gamma) - rho at the end
-    error: float  # test error at the end
+    test_error: float  # at the end
     violation: float  # largest rho - gamma, 0 within the resolution
     under_way: float  # first time at which gamma - rho exceeds UNDER_WAY, nan if never
-    final: tuple[float, ...]  # alpha, gamma, rho, beta
+    beta: float  # the diagonal at the end
 
 
 class Compared(NamedTuple):
@@ -75,98 +81,68 @@ class Compared(NamedTuple):
         return self.frozen.late == self.frozen.early and self.trained.late == self.trained.early
 
 
-def run(context: Context) -> Outcome:
+def measure(context: Context) -> Measurement:
     """Follow every problem with the diagonal frozen and trained; check the fourth parameter."""
-    tolerance = POPULATION_TOLERANCE
     problems = _problems(context)
-    compared, paths = {}, {}
-    measured: list[Measured] = []
-    for number, (problem, horizon) in enumerate(problems.items(), start=1):
-        paths[problem] = _pair(problem, tolerance, horizon)
-        compared[problem] = _compare(problem, paths[problem], tolerance)
-        measured += _numbers(problem, compared[problem])
-        context.progress(0.8 * number / len(problems))
+    paths, rows, endings = {}, [], []
+    for problem, horizon in context.track(problems.items(), 0.0, 0.8):
+        paths[problem] = _pair(problem, POPULATION_TOLERANCE, horizon)
+        compared = _compare(problem, paths[problem], POPULATION_TOLERANCE)
+        rows.append(_row(problem, compared))
+        for kind, ending in (("frozen", compared.frozen), ("trained", compared.trained)):
+            row = {"problem": describe(problem), "diagonal": kind, **ending._asdict()}
+            endings.append(row | {"associates": ending.late.associates})
     steps = QUICK_STEPS if context.quick else STEPS
-    differences = {}
-    for problem in _oracle_problems()[: 1 if context.quick else None]:
-        differences[problem] = _against_full_matrix(problem, steps, context.seed)
-        label = f"reduced against full matrix, {steps} steps"
-        measured += measured_at(runs.place(problem), ("difference", label, differences[problem]))
-        context.progress(0.8 + 0.2 * len(differences) / len(_oracle_problems()))
-    verdict, summary = judge(compared, max(differences.values()))
-    figure = report_figure(
+    small = _oracle_problems()[: 1 if context.quick else None]
+    differences = [
+        {
+            "problem": describe(problem),
+            "difference": _against_full_matrix(problem, steps, context.seed),
+        }
+        for problem in context.track(small, 0.8, 1.0)
+    ]
+    return Measurement(
+        {
+            "problems": PROBLEMS.frame(rows),
+            "runs": RUNS.frame(endings),
+            "full matrix": MATRIX.frame(differences),
+        },
+        {
+            "problems": [asdict(problem) for problem in problems],
+            "horizons": list(problems.values()),
+            "steps against the full matrix": steps,
+        },
+        (_figure({problem: paths[problem] for problem in _shown(context)}),),
+    )
+
+
+def _row(problem: Problem, compared: Compared) -> dict[str, Any]:
+    """Return what the report shows of a problem as a whole."""
+    return {
+        "problem": describe(problem),
+        "meets": compared.meets,
+        "label_error": compared.label_error,
+        "same": compared.same,
+        "settled": compared.settled,
+        "final_beta": compared.trained.beta,
+        "time_ratio": compared.trained.under_way / compared.frozen.under_way,
+    }
+
+
+def _figure(paths: Mapping[Problem, tuple[Trajectory, Trajectory]]) -> Figure:
+    return report_figure(
         "diagonal",
         "The diagonal of A frozen and trained",
         "Solid: A_ii trained as every other entry (a fourth order parameter, beta); dashed: frozen "
-        f"at sigma_A as in Simplification 3.1. (a) Attention logits at {runs.describe(runs.TINY)}, "
+        f"at sigma_A as in Simplification 3.1. (a) Attention logits at {describe(runs.TINY)}, "
         "outside the hypotheses of Theorem 4.1: association is learned only with a trained "
         "diagonal, where gamma and beta end on one curve. (b) min(beta, gamma) - rho: patch "
         "association is where it is positive; linear within 0.1 of zero. At larger sizes both "
         "curves end above zero.",
         diagonal.draw,
-        gather_diagonal(
-            {
-                runs.describe(problem): paths[problem]
-                for problem in _shown(context)
-                if problem in paths
-            }
-        ),
+        gather_diagonal({describe(problem): pair for problem, pair in paths.items()}),
         (7.0, 4.2),
     )
-    return Outcome(
-        verdict,
-        measured,
-        TOLERANCE,
-        {"problems": [asdict(problem) for problem in problems],
-         "horizons": list(problems.values()), "population tolerance": tolerance,
-         "steps against the full matrix": steps, "seed": context.seed,
-         "largest P[f* F <= 0]": SMALL_ERROR, "largest q": SPARSE},
-        summary,
-        (figure,),
-    )  # fmt: skip
-
-
-def judge(compared: Mapping[Problem, Compared], difference: float) -> tuple[Verdict, str]:
-    """Return HOLDS if trained and frozen agree everywhere, a finding if where the theorem speaks.
-
-    FAILS where they differ in a problem that meets the hypotheses, or where the reduced descent is
-    not that of the full matrix.
-    """
-    inside = {problem: one for problem, one in compared.items() if one.meets}
-    outside = {problem: one for problem, one in compared.items() if not one.meets}
-    agree = sum(one.same for one in inside.values())
-    text = (
-        f"With A_ii trained the conclusions are those of a frozen diagonal in {agree} of "
-        f"{len(inside)} problems that meet the hypotheses of Theorem 4.1 and in "
-        f"{sum(one.same for one in outside.values())} of {len(outside)} others"
-    )
-    for problem, one in compared.items():
-        if not one.same:
-            text += (
-                f"; at {describe(problem)} min(beta, gamma) - rho ends at {one.trained.gap:.3g} "
-                f"trained and {one.frozen.gap:.3g} frozen (test error {one.trained.error:.4g} and "
-                f"{one.frozen.error:.4g})"
-            )
-    relieved = max(compared, key=lambda problem: compared[problem].frozen.violation
-                   if compared[problem].same else 0.0)  # fmt: skip
-    one = compared[relieved]
-    if one.same and one.frozen.violation > 0.0:
-        text += (
-            f"; at {describe(relieved)} the violation of gamma >= rho shrinks from "
-            f"{one.frozen.violation:.3g} to {one.trained.violation:.2g}"
-        )
-    ratios = [one.trained.under_way / one.frozen.under_way for one in inside.values()]
-    ratios = [ratio for ratio in ratios if math.isfinite(ratio)]
-    if ratios:
-        text += (
-            f"; within the hypotheses gamma - rho = {UNDER_WAY:g} is reached in {min(ratios):.2g} "
-            f"to {max(ratios):.2g} of the frozen time"
-        )
-    text += f"; reduced and full-matrix descent differ by {difference:.1e}."
-    if difference > TOLERANCE or agree < len(inside):
-        return Verdict.FAILS, text
-    same = all(one.same for one in outside.values())
-    return (Verdict.HOLDS if same else Verdict.FINDING), text
 
 
 def _problems(context: Context) -> dict[Problem, float]:
@@ -252,42 +228,16 @@ def _ending(path: Trajectory, population: Population | DiagonalPopulation, floor
         late=conclusions[0],
         early=conclusions[1],
         gap=float(min(final[3], final[1]) - final[2]),
-        error=errors[0],
+        test_error=errors[0],
         violation=float(below.max()),
         under_way=first_passage(path, lambda state: state[1] - state[2], UNDER_WAY),
-        final=final,
+        beta=final[3],
     )
 
 
 def _four(path: Trajectory, time: float) -> tuple[float, ...]:
     """Return (alpha, gamma, rho, beta) at a time of either kind of run."""
     return (*path.at(time), path.problem.beta)[:4]
-
-
-def _numbers(problem: Problem, one: Compared) -> list[Measured]:
-    """Return what the report shows of a problem."""
-    at = place(problem)
-    rows: list[Row] = [
-        ("meets", "meets the hypotheses", one.meets),
-        ("label_error", "error of f* itself, P[y f* <= 0]", one.label_error),
-        ("same", "same conclusions", one.same),
-        ("settled", "no conclusion changes over the last decade of time", one.settled),
-        ("final_beta", "trained: beta at the end", one.trained.final[3]),
-    ]
-    if math.isfinite(one.frozen.under_way) and math.isfinite(one.trained.under_way):
-        ratio = one.trained.under_way / one.frozen.under_way
-        rows.append(("time_ratio", f"{_UNDER_WAY}, trained over frozen", ratio))
-    measured = measured_at(at, *rows)
-    for kind, ending in (("frozen", one.frozen), ("trained", one.trained)):
-        measured += measured_at(
-            {**at, "diagonal": kind},
-            ("associates", "patch association at the end", ending.late.associates),
-            ("gap", "min(beta, gamma) - rho at the end", ending.gap),
-            ("test_error", "test error at the end", ending.error),
-            ("violation", "largest rho - gamma", ending.violation),
-            ("under_way", _UNDER_WAY, or_word(ending.under_way, "never"), "flow time"),
-        )
-    return measured
 
 
 def _against_full_matrix(problem: Problem, steps: int, seed: int) -> float:
@@ -328,16 +278,48 @@ def gather_diagonal(paths: Mapping[str, tuple[Trajectory, Trajectory]]) -> xarra
     )
 
 
-def _finding(outcome: Outcome) -> str:
-    compared = list(zip(outcome.values("meets"), outcome.values("same")))
-    inside, outside = (
-        [same for meets, same in compared if meets == kind] for kind in (True, False)
-    )
-    return (
-        f"A trained diagonal leads to the same conclusions in {sum(inside)} of {len(inside)} "
-        f"problems within the hypotheses, {sum(outside)} of {len(outside)} outside."
-    )
+def headline(tables: Tables) -> dict[str, Any]:
+    """Return the numbers of the sentence."""
+    problems = tables["problems"].data
+    meets = problems.meets.astype(bool)
+    return {
+        "inside": problems.same[meets].sum(),
+        "of_inside": meets.sum(),
+        "outside": problems.same[~meets].sum(),
+        "of_outside": (~meets).sum(),
+    }
 
+
+PROBLEMS = Table(
+    index=("problem",),
+    columns={
+        "meets": Column("meets the hypotheses"),
+        "label_error": Column("error of f* itself, P[y f* <= 0]"),
+        "same": Column("same conclusions"),
+        "settled": Column("no conclusion changes over the last decade of time"),
+        "final_beta": Column("trained: beta at the end"),
+        "time_ratio": Column(f"{_UNDER_WAY}, trained over frozen", missing="never"),
+    },
+    predicates={"a trained diagonal leads to the same conclusions": lambda t: t.same.eq(True)},
+    strict={
+        "it does where the hypotheses are met": lambda t: t.same.eq(True) | t.meets.eq(False),
+    },
+)
+RUNS = Table(
+    index=("problem", "diagonal"),
+    columns={
+        "associates": Column("patch association at the end"),
+        "gap": Column("min(beta, gamma) - rho at the end"),
+        "test_error": Column("test error at the end", atol=POPULATION_TOLERANCE),
+        "violation": Column("largest rho - gamma", atol=POPULATION_TOLERANCE),
+        "under_way": Column(_UNDER_WAY, "flow time", missing="never"),
+    },
+)
+MATRIX = Table(
+    index=("problem",),
+    columns={"difference": Column("reduced against full-matrix descent", atol=TOLERANCE)},
+    strict={"reduced and full-matrix descent agree": lambda t: t.difference <= TOLERANCE},
+)
 
 CLAIM = Claim(
     id="diagonal",
@@ -351,9 +333,14 @@ CLAIM = Claim(
         "trained, the latter by an exact fourth order parameter that is compared with full-matrix "
         "descent."
     ),
-    headline=Headline("difference", pick=max),
-    finding=_finding,
-    run=run,
+    tables={"problems": PROBLEMS, "runs": RUNS, "full matrix": MATRIX},
+    measure=measure,
+    headline=headline,
+    finding=(
+        "A trained diagonal leads to the same conclusions in {inside} of {of_inside} problems "
+        "within the hypotheses, {outside} of {of_outside} outside."
+    ),
+    tolerance=TOLERANCE,
     quick_note=(
         "three problems instead of eleven, one full-matrix run of 100 steps instead of three of 400"
     ),

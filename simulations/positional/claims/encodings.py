@@ -1,12 +1,14 @@
 """Simplification 3.1: A is trained in place of P. What if P itself is, with A = P^T P?"""
 
+import math
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from simulations.figures import report_figure
 from simulations.positional.data import starts as figures_data
 from simulations.positional.figures import starts as figures
 from simulations.positional.start_runs import (
+    COLUMNS,
     ENCODINGS,
     IDENTITY,
     RATE,
@@ -15,17 +17,24 @@ from simulations.positional.start_runs import (
     SAMPLES,
     Followed,
     Start,
-    Summary,
     followed,
     problem_of,
+    summary,
 )
-from simulations.reproduction.effects import NOTHING
-from simulations.reproduction.intervals import in_text, of_mean
-from simulations.reproduction.measured import measured_at
-from simulations.reproduction.outcome import Claim, Context, Figure, Headline, Outcome, Verdict
+from simulations.reproduction.claim import (
+    Claim,
+    Column,
+    Context,
+    Figure,
+    Measurement,
+    Table,
+    Tables,
+)
 
 #: Largest ratio of the mean test errors, P trained over A trained, that counts as the same error.
 TOLERANCE = 2.0
+#: Share of rows below which the sets surely don't show.
+HALF = 0.5
 
 #: What is trained, and from where.
 P_DRAWN, P_IDENTITY = "P from its draw", "P from the identity"
@@ -50,7 +59,7 @@ def starts() -> dict[str, Start]:
     }
 
 
-def run(context: Context) -> Outcome:
+def measure(context: Context) -> Measurement:
     """Train P and A on the same samples; read Top_C off P^T P and off A."""
     plan = _plan(context)
     runs: dict[tuple[int, str], list[Followed]] = {}
@@ -64,51 +73,12 @@ def run(context: Context) -> Outcome:
                 )
                 done += D**4
                 context.progress(done / total)
-    found = {key: Summary.of(some) for key, some in runs.items()}
-    measured = measured_at({}, ("runs", "runs of each", plan.runs))
-    for (D, name), one in found.items():
-        measured += measured_at({"start": name, "D": D}, *one.rows())
-    verdict, summary = judge(found)
-    return Outcome(
-        verdict,
-        measured,
-        TOLERANCE,
-        {**plan._asdict(), "seed": context.seed},
-        summary,
-        (_figure(plan, runs),),
-    )
-
-
-def judge(found: Mapping[tuple[int, str], Summary]) -> tuple[Verdict, str]:
-    """Compare P from its draw with A from 0 at every D; see the claim's criterion."""
-    if not found:
-        return NOTHING
-    verdicts, parts = [], []
-    for D in sorted({D for D, _ in found}):
-        drawn, identity = found[D, P_DRAWN], found[D, P_IDENTITY]
-        same_A, zero = found[D, A_DRAWN], found[D, A_ZERO]
-        fits = drawn.error.mean() <= TOLERANCE * zero.error.mean()
-        if drawn.all_rows and fits:
-            verdicts.append(Verdict.HOLDS)
-        elif of_mean(drawn.best)[1] < 0.5 or not fits:
-            verdicts.append(Verdict.FAILS)
-        else:
-            verdicts.append(Verdict.FINDING)
-        parts.append(
-            f"D = {D}: {in_text(drawn.share)} with P trained from its draw and "
-            f"{in_text(identity.share)} from the identity (at the best step {in_text(drawn.best)} "
-            f"and {in_text(identity.best)}), {in_text(same_A.share)} with A trained from the same "
-            f"P^T P and {in_text(zero.share)} from 0; test errors "
-            + ", ".join(in_text(one.error, ".2g") for one in (drawn, identity, same_A, zero))
-        )
-    summary = (
-        "Share of the rows whose set is Top_C of P^T P or A, mean over runs with its 95 % "
-        "interval: " + "; ".join(parts) + "."
-    )
-    for verdict in (Verdict.FAILS, Verdict.FINDING):
-        if verdict in verdicts:
-            return verdict, summary
-    return Verdict.HOLDS, summary
+    summaries = {key: summary(some) for key, some in runs.items()}
+    rows = [
+        {"D": D, "start": name, **row, "error_from_zero": summaries[D, A_ZERO]["error"]}
+        for (D, name), row in summaries.items()
+    ]
+    return Measurement({"starts": TABLE.frame(rows)}, plan._asdict(), (_figure(plan, runs),))
 
 
 def _plan(context: Context) -> Plan:
@@ -137,19 +107,34 @@ def _figure(plan: Plan, runs: Mapping[tuple[int, str], list[Followed]]) -> Figur
     )
 
 
-def _finding(outcome: Outcome) -> str:
-    sizes = [int(one.at["D"]) for one in outcome.numbers("share", start=P_DRAWN)]
-    drawn = ", ".join(
-        f"{outcome.number('share_low', start=P_DRAWN, D=D):.2f} to "
-        f"{outcome.number('share_high', start=P_DRAWN, D=D):.2f} at D = {D}"
-        for D in dict.fromkeys((sizes[0], sizes[-1]))
-    )
-    identity = min(outcome.values("share_low", start=P_IDENTITY))
-    return (
-        f"Rows of P^T P that show the set (95 %): {drawn}; from the identity {identity:.2f} at "
-        "least."
-    )
+def headline(tables: Tables) -> dict[str, Any]:
+    """Return the numbers of the sentence."""
+    starts = tables["starts"].data
+    rows = starts.xs(P_DRAWN, level="start")
+    return {
+        "shares": ", ".join(
+            f"{rows.share_low[D]:.2f} to {rows.share_high[D]:.2f} at D = {D}"
+            for D in dict.fromkeys((rows.index[0], rows.index[-1]))
+        ),
+        "identity": starts.xs(P_IDENTITY, level="start").share_low.min(),
+    }
 
+
+TABLE = Table(
+    index=("D", "start"),
+    columns={
+        **COLUMNS,
+        "error_from_zero": Column("test error of A trained from 0, mean", rtol=math.inf),
+    },
+    predicates={"every row shows its set in every run": lambda t: t.complete == t.runs},
+    strict={
+        "not fewer than half of the rows show their set": lambda t: t.best_high >= HALF,
+        "the test error is at most twice that of A from 0": lambda t: (
+            t.error <= TOLERANCE * t.error_from_zero
+        ),
+    },
+    judged=lambda t: t.index.get_level_values("start") == P_DRAWN,
+)
 
 CLAIM = Claim(
     id="encodings",
@@ -171,9 +156,14 @@ CLAIM = Claim(
         "interval of the share of such rows at the best step stays below one half, or the error is "
         "larger. Otherwise a finding. At least five runs, in pairs."
     ),
-    headline=Headline("share", {"start": P_DRAWN}, min),
-    finding=_finding,
-    run=run,
+    tables={"starts": TABLE},
+    measure=measure,
+    headline=headline,
+    finding=(
+        "Rows of P^T P that show the set (95 %): {shares}; from the identity {identity:.2f} at "
+        "least."
+    ),
+    tolerance=TOLERANCE,
     quick_note="D = 16 instead of 16 and 32",
     thorough_note="adds D = 24 and 48, eight runs instead of five, 400 steps instead of 200: "
     "about three minutes",

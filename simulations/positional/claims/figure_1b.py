@@ -1,8 +1,9 @@
 """Figure 1b: sets on the grid of an image, localized and not, and what training finds of them."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 import xarray
@@ -13,10 +14,17 @@ from dynamics.positional.samples.partitions import same_set, set_of
 from simulations.figures import report_figure
 from simulations.positional.figures import grid_sets
 from simulations.positional.training_runs import Setting, Training, trained
-from simulations.positional.transfer_statistics import group_interval
-from simulations.reproduction.effects import NOTHING
-from simulations.reproduction.measured import Measured, Row, measured_at, spread
-from simulations.reproduction.outcome import Claim, Context, Figure, Headline, Outcome, Verdict
+from simulations.reproduction import intervals
+from simulations.reproduction.claim import (
+    Claim,
+    Column,
+    Context,
+    Figure,
+    Measurement,
+    Table,
+    Tables,
+)
+from simulations.reproduction.intervals import mean_of
 
 #: Level at which the paper cuts similarities, scaled to -1 .. 1, in Figure 1a.
 CUT = 0.55
@@ -24,89 +32,50 @@ CUT = 0.55
 RUNS = 5
 #: Share of patches whose set must be read off A: the share 0.9 of Threshold_{0.9 C}.
 READ_OFF = 0.9
+#: Share of patches below which the sets are surely not read off A.
+HALF = 0.5
 #: Names of the two partitions of the figure.
 LAYOUTS = {"squares": "(1) squares of the grid", "random": "(2) not contiguous"}
 
 
-class Found(NamedTuple):
-    """What the learned A says about the sets of one partition."""
-
-    recovered: float  # fraction of patches whose C highest entries are their set
-    inside: float  # mean attention S_ij to another patch of the own set, over the uniform 1/D
-    outside: float  # the same to a patch of another set
-    neighbours: float  # the same to a patch of another set next to it on the grid
-    cut: float  # fraction of pairs on the right side of the cut, each row scaled to -1 .. 1
-
-
-def run(context: Context) -> Outcome:
+def measure(context: Context) -> Measurement:
     """Train on images whose sets are squares, and whose sets are not contiguous."""
     settings = _settings(context.quick)
-    runs: dict[str, Training] = {}
-    found: dict[str, list[Found]] = {}
-    measured: list[Measured] = []
-    for place, (layout, setting) in enumerate(settings.items()):
-        found[layout], errors = [], []
-        for number in range(RUNS):
-            one = trained(
-                setting, context.seed, 1 + place + len(settings) * number, scratch=context.scratch
-            )
-            runs.setdefault(layout, one)
-            found[layout].append(look(setting, one))
-            errors.append(float(one.history.test_error[-1]))
-            context.progress((place * RUNS + number + 1) / (len(settings) * RUNS))
-        rows: list[Row] = []
-        for field, what in (
-            ("recovered", "patches whose top C entries of A are their set"),
-            ("inside", "attention to the own set, times D"),
-            ("outside", "attention to other sets, times D"),
-            ("neighbours", "attention to neighbours in other sets, times D"),
-            ("cut", f"pairs on the right side of the cut at {CUT}"),
-        ):
-            values = group_interval(np.array([getattr(one, field) for one in found[layout]]))
-            rows += spread(field, what, values)
-        measured += measured_at(
-            {"sets": LAYOUTS[layout]}, *rows, ("test_error", "test error, mean", sum(errors) / RUNS)
+    jobs = [(layout, number) for layout in settings for number in range(RUNS)]
+    runs: dict[str, list[Training]] = {layout: [] for layout in settings}
+    for layout, number in context.track(jobs):
+        stream = 1 + list(settings).index(layout) + len(settings) * number
+        runs[layout].append(
+            trained(settings[layout], context.seed, stream, scratch=context.scratch)
         )
-    verdict, summary = judge(found)
-    return Outcome(
-        verdict,
-        measured,
-        1.0,
-        {layout: asdict(setting) for layout, setting in settings.items()} | {"seed": context.seed},
-        summary,
-        (_figure(settings, runs),),
+    rows = []
+    for layout, setting in settings.items():
+        errors = [run.history.test_error[-1] for run in runs[layout]]
+        row = {"sets": LAYOUTS[layout], "test_error": sum(errors) / RUNS}
+        readings = [look(setting, run) for run in runs[layout]]
+        for name in READINGS:
+            row |= intervals.cells(name, mean_of([reading[name] for reading in readings]))
+        rows.append(row)
+    first = {layout: trainings[0] for layout, trainings in runs.items()}
+    return Measurement(
+        {"partitions": TABLE.frame(rows)},
+        {layout: asdict(setting) for layout, setting in settings.items()},
+        (_figure(settings, first),),
     )
 
 
-def judge(found: dict[str, list[Found]]) -> tuple[Verdict, str]:
-    """Return HOLDS if nine tenths of the patches surely show their set, in both partitions.
-
-    FAILS if surely fewer than half do in one of them. Surely: with the 95 % interval over runs.
-    """
-    if not found:
-        return NOTHING
-    parts, shares = [], []
-    for layout, several in found.items():
-        share = group_interval(np.array([one.recovered for one in several]))
-        inside, outside, beside = (
-            float(np.mean([getattr(one, field) for one in several]))
-            for field in ("inside", "outside", "neighbours")
-        )
-        shares.append(share)
-        parts.append(
-            f"{LAYOUTS[layout]}: {share.value:.1%} of the patches ({share.low:.1%} to "
-            f"{share.high:.1%} over {len(several)} runs) have their set as the top C entries of A, "
-            f"attention times D is {inside:.3g} within sets, {outside:.3g} across and "
-            f"{beside:.3g} across to neighbours on the grid"
-        )
-    verdict = Verdict.HOLDS if min(one.low for one in shares) >= READ_OFF else Verdict.FINDING
-    if min(one.high for one in shares) < 0.5:
-        verdict = Verdict.FAILS
-    return verdict, "; ".join(parts) + "."
+#: What is read off the learned A.
+READINGS = {
+    "recovered": "patches whose top C entries of A are their set",
+    "inside": "attention to the own set, times D",
+    "outside": "attention to other sets, times D",
+    "neighbours": "attention to neighbours in other sets, times D",
+    "cut": f"pairs on the right side of the cut at {CUT}, each row scaled to -1 .. 1",
+}
 
 
-def look(setting: Setting, run: Training) -> Found:
-    """Return what the learned A of a run says about the sets."""
+def look(setting: Setting, run: Training) -> dict[str, float]:
+    """Return what the learned A of a run shows of the sets."""
     problem = setting.problem
     D = problem.D
     same = same_set(set_of(problem, run.partition))
@@ -117,13 +86,13 @@ def look(setting: Setting, run: Training) -> Found:
     low = np.where(off, run.A, np.inf).min(axis=1, keepdims=True)
     high = np.where(off, run.A, -np.inf).max(axis=1, keepdims=True)
     bright = 2.0 * (run.A - low) / (high - low) - 1.0 > CUT
-    return Found(
-        recovered=float(run.history.association[-1]),
-        inside=float(S[same & off].mean()),
-        outside=float(S[~same].mean()),
-        neighbours=float(S[~same & (distance == 1)].mean()),
-        cut=float((bright == same)[off].mean()),
-    )
+    return {
+        "recovered": float(run.history.association[-1]),
+        "inside": float(S[same & off].mean()),
+        "outside": float(S[~same].mean()),
+        "neighbours": float(S[~same & (distance == 1)].mean()),
+        "cut": float((bright == same)[off].mean()),
+    }
 
 
 def _settings(quick: bool) -> dict[str, Setting]:
@@ -168,18 +137,31 @@ def gather_grid_sets(runs: Mapping[str, Training]) -> xarray.Dataset:
     )
 
 
-def _finding(outcome: Outcome) -> str:
-    least = max(min(outcome.values("recovered_low")), 0.0)
-    low, high = (
-        pick(a / b for a, b in zip(outcome.values(f"inside_{first}"),
-                                   outcome.values(f"outside_{other}")))
-        for pick, first, other in ((min, "low", "high"), (max, "high", "low"))
-    )  # fmt: skip
-    return (
-        f"{least:.1%} of the patches or more have their set as top C entries of A (95 %); "
-        f"attention there is {low:.1f} to {high:.1f} times as high."
-    )
+def headline(tables: Tables) -> dict[str, Any]:
+    """Return the numbers of the sentence."""
+    rows = tables["partitions"].data
+    return {
+        "least": max(rows.recovered_low.min(), 0.0),
+        "low": (rows.inside_low / rows.outside_high).min(),
+        "high": (rows.inside_high / rows.outside_low).max(),
+    }
 
+
+TABLE = Table(
+    index=("sets",),
+    columns={
+        **{
+            name: column
+            for reading, label in READINGS.items()
+            for name, column in intervals.columns(reading, label).items()
+        },
+        "test_error": Column("test error, mean", rtol=math.inf),
+    },
+    predicates={
+        "at least nine tenths of the patches show their set": lambda t: t.recovered_low >= READ_OFF,
+    },
+    strict={"not fewer than half of the patches do": lambda t: t.recovered_high >= HALF},
+)
 
 CLAIM = Claim(
     id="figure-1b",
@@ -193,9 +175,13 @@ CLAIM = Claim(
         "learned A, and attention within sets, across sets, and across to neighbours on the grid, "
         "with 95 % intervals over five runs."
     ),
-    headline=Headline("recovered", pick=min),
-    finding=_finding,
-    run=run,
+    tables={"partitions": TABLE},
+    measure=measure,
+    headline=headline,
+    finding=(
+        "{least:.1%} of the patches or more show their set as top C of A (95 %); attention there "
+        "is {low:.1f} to {high:.1f} times as high."
+    ),
     quick_note="a grid of 4 x 4 patches, as in the paper, instead of 8 x 8",
     assumptions="descent on (E)",
     criterion=(

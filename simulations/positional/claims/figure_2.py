@@ -1,8 +1,8 @@
 """Figure 2: on Gaussian patches a transformer generalizes, but P^T P need not show the sets."""
 
-from collections.abc import Sequence
+import math
 from dataclasses import asdict
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import xarray
@@ -12,9 +12,8 @@ from simulations.figures import report_figure
 from simulations.positional.data import gaussian_patches as figures_data
 from simulations.positional.data.gaussian_patches import Architecture
 from simulations.positional.figures import gaussian_patches as figures
-from simulations.reproduction.intervals import of_mean
-from simulations.reproduction.measured import Measured, Row, interval, measured_at
-from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.claim import Claim, Column, Context, Measurement, Table, Tables
+from simulations.reproduction.intervals import cells, columns, mean_of
 from simulations.seeds import seeds_of
 
 #: A test error below this share of the linear level counts as small.
@@ -25,65 +24,30 @@ _D, _C, _d = 16, 4, 4
 _BATCH = 512
 
 
-class Trained(NamedTuple):
-    """What one architecture reached, worst and best over its seeds."""
-
-    name: str
-    worst_error: float
-    linear: float  # error of the best linear rule
-    least_auc: float
-    most_auc: float
-    most_share: float
-    least_accuracy: float = 0.0  # of the sets read off the attention up to relabelling
-    chance: float = 0.0  # the same at the start, mean
-
-    @property
-    def generalizes(self) -> bool:
-        """Whether every seed ends far below the linear level."""
-        return self.worst_error < SMALL * self.linear
-
-
-def run(context: Context) -> Outcome:
+def measure(context: Context) -> Measurement:
     """Train every architecture and look at P^T P."""
     architectures = _architectures(context.quick, context.thorough, context.seed)
     records = 15 if context.quick else 30
     data = figures_data.gather(architectures, _BATCH, records, context.progress)
-    trained = [_summarize(data, one.name) for one in architectures]
-    verdict, summary = judge(trained)
-    return Outcome(
-        verdict,
-        _numbers(data, context.seed),
-        SMALL,
-        {"architectures": [
-            {"name": one.name, "task": asdict(one.task), "student": asdict(one.student),
-             "Adam rate": one.rate, "steps": one.steps, "seeds": list(one.seeds)}
-            for one in architectures],
-         "batch": _BATCH, "test samples": 20_000, "schedule": "cosine to 0"},
-        summary,
+    first, *others = [_row(data, architecture.name) for architecture in architectures]
+    level = linear_level(_D // _C, np.random.default_rng(context.seed), 500_000)
+    return Measurement(
+        {
+            "the figure's ViT": FIRST.frame([first]),
+            "other architectures": OTHERS.frame(others),
+            "linear rule": LINEAR.frame([{"L": _D // _C, "linear_level": level}]),
+        },
+        {
+            "architectures": [
+                each._asdict() | {"task": asdict(each.task), "student": asdict(each.student)}
+                for each in architectures
+            ],
+            "batch": _BATCH,
+            "test samples": 20_000,
+            "Adam": "rate by a cosine to 0",
+        },
         (_figure(data, context.quick),),
-    )  # fmt: skip
-
-
-def judge(trained: Sequence[Trained]) -> tuple[Verdict, str]:
-    """Judge the first architecture by the claim; any that shows the sets makes a finding."""
-    first, *others = trained
-    text = (
-        f"{first.name}: test error at most {first.worst_error:.3g} over the seeds (linear level "
-        f"{first.linear:.3g}), AUC of P^T P for pairs in one set {first.least_auc:.2f} to "
-        f"{first.most_auc:.2f}, {first.most_share:.0%} of the rows associate; up to which rows "
-        f"read which set, the attention puts {first.least_accuracy:.0%} of the patches in their "
-        f"sets in the worst seed ({first.chance:.0%} at the start)"
     )
-    able = [one for one in trained if one.generalizes]
-    finding = sum(one.least_accuracy == 1.0 for one in able)
-    text += f", and all of them with {finding} of the {len(able)} architectures that generalize"
-    if not first.generalizes or first.most_auc > HIDDEN:
-        return Verdict.FAILS, text + "."
-    showing = [one for one in others if one.generalizes and one.least_auc > SHOWN]
-    if not showing:
-        return Verdict.HOLDS, text + "; no architecture that generalizes shows the sets."
-    names = ", ".join(f"{one.name} (AUC {one.least_auc:.2f})" for one in showing)
-    return Verdict.FINDING, f"{text}; P^T P shows the sets on Gaussian data too with {names}."
 
 
 def _architectures(quick: bool, thorough: bool, seed: int) -> list[Architecture]:
@@ -124,51 +88,20 @@ def _plain(name: str) -> str:
     return name.replace("$A=P^\\top P$", "A = P^T P").replace("$A$", "A")
 
 
-def _summarize(data: xarray.Dataset, name: str) -> Trained:
-    one = data.sel(architecture=name)
-    return Trained(
-        _plain(name),
-        float(one["error"].max()),
-        float(one["linear"].mean()),
-        float(one["auc"].min()),
-        float(one["auc"].max()),
-        float(one["share"].max()),
-        float(one["attention accuracy"].min()),
-        float(one["accuracy at the start"].mean()),
-    )
-
-
-def _numbers(data: xarray.Dataset, seed: int) -> list[Measured]:
-    level = linear_level(_D // _C, np.random.default_rng(seed), 500_000)
-    measured = measured_at({"L": _D // _C}, ("linear_level", "linear level", level))
-    kinds = {
-        "error": "test error",
-        "share": "share of rows that associate",
-        "auc": "AUC of P^T P",
-        "attention own": "attention to the own set",
-        "attention matched": "attention to the best set",
-        "attention attended": "share of the sets that some row attends to most",
-        "attention auc": "AUC of attention up to relabelling",
-        "attention accuracy": "patches in their set by attention up to relabelling",
-        "accuracy at the start": "the same before training",
+def _row(data: xarray.Dataset, name: str) -> dict[str, Any]:
+    """Return the numbers of an architecture over its seeds."""
+    runs = data.sel(architecture=name).dropna("run", subset=["error"])
+    row: dict[str, Any] = {
+        "architecture": _plain(name),
+        "runs": runs.sizes["run"],
+        "least_auc": float(runs["auc"].min()),
+        "greatest_auc": float(runs["auc"].max()),
+        "worst_error": float(runs["error"].max()),
+        "linear": float(runs["linear"].mean()),
     }
-    for architecture in data["architecture"].values:
-        one = data.sel(architecture=architecture).dropna("run", subset=["error"])
-        rows: list[Row] = []
-        for key, label in kinds.items():
-            name, values = key.replace(" ", "_"), one[key].values
-            rows.append((name, f"{label}, mean", float(values.mean())))
-            if values.size > 1:
-                rows += interval(name, label, *of_mean(values))
-        measured += measured_at(
-            {"architecture": _plain(str(architecture))},
-            *rows,
-            ("least_auc", "AUC of P^T P, lowest run", float(one["auc"].min())),
-            ("greatest_auc", "AUC of P^T P, highest run", float(one["auc"].max())),
-            ("worst_error", "worst test error", float(one["error"].max())),
-            ("runs", "runs", one.sizes["run"]),
-        )
-    return measured
+    for key in _MEASURED:
+        row |= cells(key.replace(" ", "_"), mean_of(runs[key].values))
+    return row
 
 
 def _figure(data: xarray.Dataset, quick: bool) -> Any:
@@ -189,18 +122,63 @@ def _figure(data: xarray.Dataset, quick: bool) -> Any:
     )
 
 
-def _finding(outcome: Outcome) -> str:
-    first = outcome.numbers("worst_error")[0]
-    low, high, least, greatest = (
-        max(outcome.number(f"{name}_{end}", **first.at), 0.0)
-        for name in ("error", "auc")
-        for end in ("low", "high")
-    )
-    return (
-        f"{first.at['architecture']}, means (95 %): error {low:.1%} to {high:.1%} (linear "
-        f"{outcome.number('linear_level'):.0%}), AUC of P^T P {least:.2f} to {greatest:.2f}."
-    )
+def headline(tables: Tables) -> dict[str, Any]:
+    """Return the numbers of the sentence."""
+    vit = tables["the figure's ViT"].data
+    row = vit.iloc[0]
+    names = ("error_low", "error_high", "auc_low", "auc_high")
+    return {
+        "architecture": vit.index[0],
+        "linear_level": tables["linear rule"].data.linear_level.iloc[0],
+        **{name: max(row[name], 0.0) for name in names},
+    }
 
+
+_MEASURED = {
+    "error": "test error",
+    "share": "share of rows that associate",
+    "auc": "AUC of P^T P",
+    "attention own": "attention to the own set",
+    "attention matched": "attention to the best set",
+    "attention attended": "share of the sets that some row attends to most",
+    "attention auc": "AUC of attention up to relabelling",
+    "attention accuracy": "patches in their set by attention up to relabelling",
+    "accuracy at the start": "patches in their set by attention before training",
+}
+_COLUMNS = {
+    "runs": Column("runs"),
+    "least_auc": Column("AUC of P^T P, lowest run", rtol=math.inf),
+    "greatest_auc": Column("AUC of P^T P, highest run", rtol=math.inf),
+    "worst_error": Column("worst test error", rtol=math.inf),
+    "linear": Column("test error of the best linear rule, mean", rtol=math.inf),
+    **{
+        name: column
+        for key, label in _MEASURED.items()
+        for name, column in columns(key.replace(" ", "_"), label).items()
+    },
+}
+FIRST = Table(
+    index=("architecture",),
+    columns=_COLUMNS,
+    strict={
+        "every seed errs less than half as often as the best linear rule": lambda t: (
+            t.worst_error < SMALL * t.linear
+        ),
+        "P^T P does not match the sets in any seed": lambda t: t.greatest_auc <= HIDDEN,
+    },
+)
+OTHERS = Table(
+    index=("architecture",),
+    columns=_COLUMNS,
+    predicates={
+        "it does not generalize, or P^T P does not show the sets": lambda t: (
+            (t.worst_error >= SMALL * t.linear) | (t.least_auc <= SHOWN)
+        ),
+    },
+)
+LINEAR = Table(
+    index=("L",), columns={"linear_level": Column("linear level: error of the best linear rule")}
+)
 
 CLAIM = Claim(
     id="figure-2",
@@ -222,9 +200,14 @@ CLAIM = Claim(
         "has an area above 0.9 in every seed. FAILS if either is not so. A finding if another "
         "architecture shows the sets, since the paper gives the data as the reason. Five seeds."
     ),
-    headline=Headline("worst_error", {"architecture": "6 heads, 4 filters"}),
-    finding=_finding,
-    run=run,
+    tables={"the figure's ViT": FIRST, "other architectures": OTHERS, "linear rule": LINEAR},
+    measure=measure,
+    headline=headline,
+    finding=(
+        "{architecture}, means (95 %): error {error_low:.1%} to {error_high:.1%} (linear "
+        "{linear_level:.0%}), AUC of P^T P {auc_low:.2f} to {auc_high:.2f}."
+    ),
+    tolerance=SMALL,
     quick_note="three architectures instead of five, 300 to 900 steps instead of 1,000 to 1,500",
     thorough_note="eight architectures instead of five",
     assumptions="hand-written gradients and Adam, checked against automatic differentiation",

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -16,25 +16,19 @@ from simulations.positional.invariance.certified import (
     certify,
     population_drift,
 )
-from simulations.reproduction.measured import Measured, Row, measured_at
-from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.claim import (
+    CheckedTable,
+    Claim,
+    Column,
+    Context,
+    Figure,
+    Measurement,
+    Table,
+)
 from simulations.seeds import seed_at
 
 #: Population gradients check the certificates up to this alpha: far beyond, F exceeds a double.
 MOST_ALPHA = 1.0
-
-
-class Checked(NamedTuple):
-    """A certificate, and the population gradient at points of its box (at its witness).
-
-    ``least`` is the lowest drift found; ``contradictions`` counts points whose drift has the other
-    sign beyond its error.
-    """
-
-    certificate: Certificate
-    points: int
-    least: float
-    contradictions: int
 
 
 def boxes(D: int) -> dict[str, str]:
@@ -55,36 +49,32 @@ def boxes(D: int) -> dict[str, str]:
     }
 
 
-def run(context: Context) -> Outcome:
+def measure(context: Context) -> Measurement:
     """Certify the boxes, check them with the population gradient, and map (alpha, qD)."""
-    D = 16 if context.quick else 64
-    points = 3 if context.quick else 12
+    D = context.choose(quick=16, full=64)
+    points = context.choose(quick=3, full=12)
     texts = boxes(D)
-    results = {}
-    for number, (name, text) in enumerate(texts.items(), start=1):
+    rows = []
+    for number, (name, text) in enumerate(context.track(texts.items(), stop=0.5), start=1):
         certificate = certify(read_box(text))
-        results[name] = _check(certificate, points, seed_at(context.seed, number))
-        context.progress(0.5 * number / len(texts))
+        rows.append({"box": name} | compared(certificate, points, seed_at(context.seed, number)))
     data = certified_map_data.gather(
         D, 4, levels=4 if context.quick else 5,
         progress=lambda fraction: context.progress(0.5 + 0.5 * fraction),
     )  # fmt: skip
-    measured: list[Measured] = []
-    for name, one in results.items():
-        rows: list[Row] = [
-            ("answer", "answer", str(one.certificate.answer)),
-            ("cells", "boxes examined", one.certificate.cells),
-            ("contradictions", "population gradients that contradict it", one.contradictions),
-        ]
-        if one.certificate.witness is not None:
-            rows.append(("witness_drift", "d(gamma - rho)/dt at the witness", one.least))
-        measured += measured_at({"box": name}, *rows)
-    for answer, share in certified_map_data.shares(data).items():
-        measured += measured_at(
-            {"answer": str(answer)}, ("share", "share of the map of (alpha, qD)", share)
-        )
-    verdict, summary = judge(results)
-    figure = report_figure(
+    shares = certified_map_data.shares(data)
+    return Measurement(
+        {
+            "boxes": BOXES.frame(rows),
+            "map": MAP.frame({"answer": answer, "share": shares[answer]} for answer in shares),
+        },
+        {"boxes": texts, "points per box": points, "seed": context.seed},
+        (_figure(D, data),),
+    )
+
+
+def _figure(D: int, data: Any) -> Figure:
+    return report_figure(
         "gamma-ge-rho-certified",
         "Where gamma >= rho is proved forward invariant",
         f"Boxes of (alpha, qD) at D = {D}, C = 4, p = 3, nu = 0.01, beta = 1, for all gamma = rho "
@@ -97,58 +87,29 @@ def run(context: Context) -> Outcome:
         data,
         (7.0, 4.0),
     )
-    return Outcome(
-        verdict,
-        measured,
-        None,
-        {"boxes": texts, "points per box": points, "seed": context.seed},
-        summary,
-        (figure,),
-    )
 
 
-def judge(results: Mapping[str, Checked]) -> tuple[Verdict, str]:
-    """Return HOLDS if every box is proved, FAILS if one is refuted or a check contradicts."""
-    contradicted = [name for name, one in results.items() if one.contradictions]
-    if contradicted:
-        return Verdict.FAILS, (
-            f"The population gradient contradicts the certificate of {'; '.join(contradicted)}."
-        )
-    by_answer: dict[str, list[str]] = {}
-    for name, one in results.items():
-        by_answer.setdefault(str(one.certificate.answer), []).append(name)
-    proved = by_answer.pop("proved", [])
-    points = sum(one.points for one in results.values())
-    checked = f"{points} population gradients agree."
-    if not by_answer:
-        return Verdict.HOLDS, f"Proved on all {len(results)} boxes; {checked}"
-    rest = ", ".join(f"{answer} on ({'; '.join(names)})" for answer, names in by_answer.items())
-    witnesses = [
-        f"{name}: " + ", ".join(f"{k} = {v}" for k, v in one.certificate.witness.describe().items())
-        for name, one in results.items()
-        if one.certificate.witness is not None
-    ]
-    if witnesses:
-        checked += f" Counterexamples, {'; '.join(witnesses)}."
-    return (Verdict.FAILS if witnesses else Verdict.FINDING), (
-        f"Forward invariance of gamma >= rho is proved on {len(proved)} of {len(results)} boxes "
-        f"({'; '.join(proved) or 'none'}), {rest}; {checked}"
-    )
+def compared(certificate: Certificate, points: int, seed: int) -> dict[str, Any]:
+    """Compare a certificate with the population gradient, which shares no code with it.
 
-
-def _check(certificate: Certificate, points: int, seed: int) -> Checked:
-    """Compare a certificate with the population gradient, which shares no code with it."""
+    The gradient is evaluated at random points of a proved box, or at the witness of a refuted one.
+    A point contradicts the certificate if its drift has the other sign beyond its error.
+    """
+    row = {"answer": str(certificate.answer), "cells": certificate.cells}
     if certificate.witness is not None:
         drift, error = population_drift(certificate.witness)
-        return Checked(certificate, 1, drift, int(drift > error))
-    if certificate.answer is not Answer.PROVED:
-        return Checked(certificate, 0, 0.0, 0)
+        names = certificate.witness.describe().items()
+        return row | {
+            "points": 1,
+            "contradictions": int(drift > error),
+            "witness_drift": drift,
+            "witness": ", ".join(f"{name} = {value}" for name, value in names),
+        }
+    points = points if certificate.answer is Answer.PROVED else 0
     rng = np.random.default_rng(seed)
     drifts = [population_drift(_draw(certificate.box, rng)) for _ in range(points)]
-    return Checked(
-        certificate, points, min(drift for drift, _ in drifts),
-        sum(drift < -error for drift, error in drifts),
-    )  # fmt: skip
+    contradictions = sum(drift < -error for drift, error in drifts)
+    return row | {"points": points, "contradictions": contradictions}
 
 
 def _draw(box: Box, rng: Any) -> Witness:
@@ -166,13 +127,34 @@ def _draw(box: Box, rng: Any) -> Witness:
     )  # fmt: skip
 
 
-def _finding(outcome: Outcome) -> str:
-    answers = [one.value for one in outcome.numbers("answer")]
-    return (
-        f"Forward invariance of gamma >= rho is proved on {answers.count('proved')} of "
-        f"{len(answers)} boxes and refuted on {answers.count('refuted')}."
-    )
+def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
+    """Return the numbers of the sentence."""
+    boxes = tables["boxes"]
+    return {
+        "proved": boxes.count("d(gamma - rho)/dt >= 0 is proved on the whole box"),
+        "refuted": (boxes.data.answer == Answer.REFUTED).sum(),
+    }
 
+
+BOXES = Table(
+    index=("box",),
+    columns={
+        "answer": Column("answer"),
+        "cells": Column("boxes examined"),
+        "points": Column("population gradients evaluated"),
+        "contradictions": Column("population gradients that contradict it"),
+        "witness_drift": Column("d(gamma - rho)/dt at the witness"),
+        "witness": Column("witness: a point of the box with d(gamma - rho)/dt < 0"),
+    },
+    predicates={
+        "d(gamma - rho)/dt >= 0 is proved on the whole box": lambda t: t.answer == Answer.PROVED,
+    },
+    strict={
+        "no point refutes it": lambda t: t.answer.isin([Answer.PROVED, Answer.UNDECIDED]),
+        "no population gradient contradicts the answer": lambda t: t.contradictions == 0,
+    },
+)
+MAP = Table(index=("answer",), columns={"share": Column("share of the map of (alpha, qD)")})
 
 CLAIM = Claim(
     id="gamma-ge-rho-certified",
@@ -185,15 +167,6 @@ CLAIM = Claim(
         "The sign of d(gamma - rho)/dt on gamma = rho over whole boxes, in ball arithmetic with "
         "the sum over all states, checked with population gradients at random points."
     ),
-    amended=(
-        "A refuted box was a finding. A statement without exceptions now fails by a confirmed "
-        "counterexample, for every claim alike; what is measured is as it was."
-    ),
-    headline=Headline("share", {"answer": "proved >= 0"}),
-    finding=_finding,
-    run=run,
-    quick_note="D = 16 instead of 64, 3 random points per box instead of 12, coarser map",
-    assumptions="the drift on gamma = rho, proved in symbolic; Arb through python-flint",
     criterion=(
         "The statement is about every point of the boxes: it holds if every box is proved and "
         "fails by a point at which it is refuted, which is shown; an undecided box makes it a "
@@ -202,4 +175,16 @@ CLAIM = Claim(
         "which would mean an error here. That invariance fails does not mean that a flow crosses "
         "there."
     ),
+    tables={"boxes": BOXES, "map": MAP},
+    measure=measure,
+    headline=headline,
+    finding=(
+        "Forward invariance of gamma >= rho is proved on {proved} boxes and refuted on {refuted}."
+    ),
+    amended=(
+        "A refuted box was a finding. A statement without exceptions now fails by a confirmed "
+        "counterexample, for every claim alike; what is measured is as it was."
+    ),
+    quick_note="D = 16 instead of 64, 3 random points per box instead of 12, coarser map",
+    assumptions="the drift on gamma = rho, proved in symbolic; Arb through python-flint",
 )

@@ -1,42 +1,37 @@
 """gamma > rho along whole trajectories, proved: a tube around each, and a floor of the loss."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
-from typing import NamedTuple
+from typing import Any
 
 from dynamics import Problem
 from simulations.figures import report_figure, tube
 from simulations.positional import proved_runs, runs
-from simulations.positional.proved_runs import Beside
-from simulations.positional.runs import describe, or_word, place
-from simulations.reproduction.measured import Measured, interval, measured_at
-from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
+from simulations.positional.proved_runs import COMPARED, STAYS, Beside
+from simulations.reproduction.claim import (
+    CheckedTable,
+    Claim,
+    Column,
+    Context,
+    Measurement,
+    Table,
+)
 from simulations.validated import Checked
 
 
-class Judged(NamedTuple):
-    """What the checker derives of one flow to a horizon, and a solver's run next to it."""
-
-    checked: Checked
-    beside: Beside
-    horizon: float
-
-    @property
-    def holds(self) -> bool:
-        """Whether gamma > rho is proved for all t > 0."""
-        checked, reached = self.checked, self.checked.time >= self.horizon
-        return reached and checked.gap_positive_from == 0.0 and checked.forever
-
-
-def run(context: Context) -> Outcome:
-    """Enclose the flows and judge what follows."""
-    problems = (proved_runs.SQUARE, *(() if context.quick else (runs.BASE,)))
-    found = {}
-    for number, problem in enumerate(problems, start=1):
-        found[problem] = judged(problem, context.quick)
-        context.progress(number / len(problems))
-    verdict, summary = judge(found)
-    shown = proved_runs.flow(proved_runs.SQUARE, context.quick)
+def measure(context: Context) -> Measurement:
+    """Enclose the flows, and collect what the checker derives."""
+    quick = context.quick
+    problems = (proved_runs.SQUARE, *(() if quick else (runs.BASE,)))
+    rows = [
+        row(
+            problem,
+            proved_runs.checked_flow(problem, quick),
+            proved_runs.reduced_flow(problem, quick),
+            proved_runs.horizon(problem, quick),
+        )
+        for problem in context.track(problems)
+    ]
+    shown = proved_runs.flow(proved_runs.SQUARE, quick)
     figure = report_figure(
         "gamma-ge-rho-proved",
         "A proof that gamma > rho",
@@ -47,79 +42,60 @@ def run(context: Context) -> Outcome:
         shown.to_dataset(),
         (7.0, 4.6),
     )
-    return Outcome(
-        verdict,
-        _numbers(found),
-        None,
-        {"problems": [asdict(problem) for problem in problems],
-         "plans": [proved_runs.PLANS[problem]._asdict() for problem in problems]},
-        summary,
-        (figure,),
-    )  # fmt: skip
+    return Measurement({"tubes": TUBES.frame(rows)}, proved_runs.settings(problems), (figure,))
 
 
-def judged(problem: Problem, quick: bool) -> Judged:
-    """Return what is derived of a flow, and a solver's run next to it."""
-    return Judged(
-        proved_runs.checked_flow(problem, quick),
-        proved_runs.reduced_flow(problem, quick),
-        proved_runs.horizon(problem, quick),
-    )
+def row(problem: Problem, checked: Checked, beside: Beside, horizon: float) -> dict[str, Any]:
+    """Return what the checker derives of one flow to a horizon, and a solver's run next to it."""
+    _, gap_low, gap_high = checked.gap[-1]
+    return {
+        "problem": runs.describe(problem),
+        "horizon": horizon,
+        "enclosed_until": checked.time,
+        "positive_from": proved_runs.finite(checked.gap_positive_from),
+        "forever": checked.forever,
+        "gap_low": gap_low,
+        "gap_high": gap_high,
+        "loss_low": checked.loss[0],
+        "loss_high": checked.loss[1],
+        "floor": checked.floor,
+        "pieces": checked.pieces,
+        **beside.row,
+    }
 
 
-def judge(found: Mapping[Problem, Judged]) -> tuple[Verdict, str]:
-    """Return HOLDS if gamma > rho is proved for all t > 0 of every flow."""
-    outside = [problem for problem, one in found.items() if not one.beside.inside]
-    if outside:
-        return Verdict.FAILS, f"A solver's run leaves the tube at {describe(outside[0])}."
-    texts = []
-    for problem, one in found.items():
-        end = f"enclosed to time {one.checked.time:g}"
-        if one.holds:
-            texts.append(
-                f"for all t > 0 at {describe(problem)} ({end}, where the loss is at most "
-                f"{one.checked.loss[1]:.3g} and on gamma = rho it is at least "
-                f"{one.checked.floor:.3g})"
-            )
-        else:
-            since = one.checked.gap_positive_from
-            order = f"from time {since:.6g} on" if since <= one.checked.time else "not at the end"
-            texts.append(f"{order} at {describe(problem)} ({end})")
-    holds = bool(found) and all(one.holds for one in found.values())
-    return (
-        Verdict.HOLDS if holds else Verdict.FINDING,
-        f"gamma > rho is proved {'; '.join(texts)}.",
-    )
+def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
+    """Return the numbers of the sentence."""
+    ends = tables["tubes"].data.enclosed_until
+    return {
+        "forever": tables["tubes"].count("gamma > rho for ever after"),
+        "shortest": ends.min(),
+        "longest": ends.max(),
+    }
 
 
-def _numbers(found: Mapping[Problem, Judged]) -> list[Measured]:
-    measured: list[Measured] = []
-    for problem, one in found.items():
-        checked = one.checked
-        _, *gap = checked.gap[-1]
-        measured += measured_at(
-            place(problem),
-            ("enclosed_until", "end of the tube", checked.time, "flow time"),
-            ("positive_from", "gamma > rho from", or_word(checked.gap_positive_from, "never"),
-             "flow time"),
-            ("forever", "and for ever", checked.forever),
-            *interval("gap", "gamma - rho in the last part", *gap),
-            *interval("loss", "loss at the end", *checked.loss),
-            ("floor", "the loss on gamma = rho is at least", checked.floor),
-            ("radius", "largest radius where a solver's run is compared", one.beside.radius),
-            ("share", "its largest distance, in radii", float(one.beside.share.max())),
-            ("pieces", "polynomial pieces", checked.pieces),
-        )  # fmt: skip
-    return measured
-
-
-def _finding(outcome: Outcome) -> str:
-    ever, ends = outcome.values("forever"), outcome.values("enclosed_until")
-    return (
-        f"gamma > rho is proved for all times in {sum(ever)} of {len(ever)} problems, from tubes "
-        f"that end at {min(ends):.2g} to {max(ends):.2g}."
-    )
-
+TUBES = Table(
+    index=("problem",),
+    columns={
+        "horizon": Column("end of the tube that is required", "flow time"),
+        "enclosed_until": Column("end of the tube", "flow time"),
+        "positive_from": Column("gamma > rho from", "flow time", missing="never"),
+        "forever": Column("and for ever"),
+        "gap_low": Column("gamma - rho in the last part, lower end"),
+        "gap_high": Column("gamma - rho in the last part, upper end"),
+        "loss_low": Column("loss at the end, lower end"),
+        "loss_high": Column("loss at the end, upper end"),
+        "floor": Column("the loss on gamma = rho is at least"),
+        "pieces": Column("polynomial pieces"),
+        **COMPARED,
+    },
+    predicates={
+        "the tube reaches its horizon": lambda t: t.enclosed_until >= t.horizon,
+        "gamma > rho from time 0 to the end of the tube": lambda t: t.positive_from == 0.0,
+        "gamma > rho for ever after": lambda t: t.forever,
+    },
+    strict=STAYS,
+)
 
 CLAIM = Claim(
     id="gamma-ge-rho-proved",
@@ -140,9 +116,13 @@ CLAIM = Claim(
         "not proved makes it a finding. It fails if a solver's run at a millionth of "
         "its tolerance leaves a tube, which would mean an error here."
     ),
-    run=run,
-    headline=Headline("enclosed_until", pick=max),
-    finding=_finding,
+    tables={"tubes": TUBES},
+    measure=measure,
+    headline=headline,
+    finding=(
+        "gamma > rho is proved for all times in {forever} problems, from tubes that end at "
+        "{shortest:.2g} to {longest:.2g}."
+    ),
     quick_note="D = 16 only, to time 9000",
     assumptions="IEEE arithmetic and Arb; the reduction, which is proved in symbolic",
     group="proved",

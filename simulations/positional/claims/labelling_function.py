@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,8 +12,7 @@ from dynamics import Problem
 from dynamics.positional.labelling import label_error
 from simulations.figures import report_figure
 from simulations.positional.figures import labelling_function
-from simulations.reproduction.measured import Measured, Value, measured_at
-from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.claim import Claim, Column, Context, Measurement, Table, Tables
 
 #: Exponents k of q = C^k / D.
 DENSITIES = (1, 2, 3)
@@ -59,16 +58,27 @@ class Course(NamedTuple):
         return [-math.log(error) / math.log(D) for D, error in zip(self.D, self.errors)]
 
     @property
+    def least_rise(self) -> float:
+        """Return the least rise of the exponent over its values where C grew, NaN if never."""
+        powers, rises = self.exponents, []
+        highest = powers[0]
+        for i in range(1, len(self.C)):
+            if self.C[i] > self.C[i - 1]:
+                rises.append(powers[i] - max(highest, powers[i - 1]))
+                highest = powers[i]
+        return min(rises, default=math.nan)
+
+    @property
     def slopes(self) -> list[float]:
         """``-d log P / d log D`` between neighbouring D."""
         pairs = itertools.pairwise(zip(self.D, self.errors))
         return [math.log(p / r) / math.log(E / D) for (D, p), (E, r) in pairs]
 
     def stays_below(self, power: int) -> float:
-        """Return the first D of the grid from which on P <= D^-power, inf if there is none."""
+        """Return the first D of the grid from which on P <= D^-power, NaN if there is none."""
         above = [i for i, e in enumerate(self.exponents) if e < power]
         first = above[-1] + 1 if above else 0
-        return float(self.D[first]) if first < len(self.D) else math.inf
+        return float(self.D[first]) if first < len(self.D) else math.nan
 
 
 def problem_of(law: Law, k: int, D: float) -> Problem | None:
@@ -88,98 +98,40 @@ def course(law: Law, k: int, decades: tuple[float, float]) -> Course:
     return Course(tuple(one.D for one in problems), tuple(one.C for one in problems), errors)
 
 
-def run(context: Context) -> Outcome:
+def measure(context: Context) -> Measurement:
     """Follow the exact error along D for every law of C and density."""
     decades = QUICK_DECADES if context.quick else DECADES
-    found: dict[tuple[Law, int], Course] = {}
-    pairs = list(itertools.product(LAWS, DENSITIES))
-    for number, (law, k) in enumerate(pairs, start=1):
-        found[law, k] = course(law, k, decades)
-        context.progress(number / len(pairs))
-    measured: list[Measured] = []
-    for (law, k), one in found.items():
-        at: dict[str, Value] = {"law": law.name, "k": k}
-        measured += measured_at(
-            {**at, "D": one.D[-1]},
-            ("error", "P[y f* <= 0]", one.errors[-1]),
-            ("local_exponent", "local exponent -d log P / d log D", one.slopes[-1]),
-        )
-        for place in (0, -1):
-            measured += measured_at(
-                {**at, "D": one.D[place]}, ("power", "as a power of D", one.exponents[place])
-            )
-        for power in SOUGHT:
-            D = one.stays_below(power)
-            measured += measured_at(
-                {**at, "power": power},
-                ("stays_below_from", "D from which P <= D^-power",
-                 D if math.isfinite(D) else "none"),
-            )  # fmt: skip
-    verdict, summary = judge(found)
-    return Outcome(
-        verdict,
-        measured,
-        POWER,
-        {"D": list(decades), "D in": "half decades (exponents of ten given)",
-         "C": [law.name for law in LAWS], "q": "C^k / D, at most 0.5", "k": list(DENSITIES)},
-        summary,
-        (_figure(found),),
-    )  # fmt: skip
-
-
-def judge(found: Mapping[tuple[Law, int], Course]) -> tuple[Verdict, str]:
-    """Return the verdict by the criterion of the claim."""
-    growing = {key: one for key, one in found.items() if key[0].grows}
-    fixed = {key: one for key, one in found.items() if not key[0].grows}
-    stuck = [key for key, one in growing.items() if not _climbs(one)]
-    if stuck:
-        law, k = stuck[0]
-        return Verdict.FAILS, (
-            f"With {law.name}, q = C^{k}/D the exponent of P[y f* <= 0] does not grow with C: "
-            f"{_shown(growing[law, k].exponents)}."
-        )
-    last = [one for (law, _), one in growing.items() if law.name == "C = log D"] or [
-        *growing.values()
-    ]
-    text = (
-        f"Where C grows, P[y f* <= 0] falls faster and faster: D^-{last[0].exponents[0]:.2g} to "
-        f"D^-{last[0].exponents[-1]:.3g} at C = log D, q = C/D (D = {last[0].D[0]:.0e} to "
-        f"{last[0].D[-1]:.0e})"
+    courses = {
+        (law, k): course(law, k, decades)
+        for law, k in context.track(itertools.product(LAWS, DENSITIES))
+    }
+    rows: dict[bool, list[dict[str, Any]]] = {True: [], False: []}
+    powers, thresholds = [], []
+    for (law, k), one in courses.items():
+        key = {"law": law.name, "k": k}
+        row = key | {
+            "D": one.D[-1],
+            "C": one.C[-1],
+            "error": one.errors[-1],
+            "local_exponent": one.slopes[-1],
+        }
+        if law.grows:
+            row |= {"first_local_exponent": one.slopes[0], "least_rise": one.least_rise}
+        rows[law.grows].append(row)
+        powers += [key | {"D": one.D[at], "power": one.exponents[at]} for at in (0, -1)]
+        thresholds += [
+            key | {"power": power, "stays_below_from": one.stays_below(power)} for power in SOUGHT
+        ]
+    return Measurement(
+        {
+            "C grows": GROWING.frame(rows[True]),
+            "C fixed": FIXED.frame(rows[False]),
+            "powers": POWERS.frame(powers),
+            "thresholds": THRESHOLDS.frame(thresholds),
+        },
+        {"D": "half decades", "from and to 10 to the": decades, "q": "C^k / D, at most 0.5"},
+        (_figure(courses),),
     )
-    powers = [key for key, one in fixed.items() if _is_power(one)]
-    if not powers:
-        return Verdict.HOLDS, text + "."
-    slope = max(abs(one.slopes[-1] / (one.C[-1] - 1) - 1.0) for one in (fixed[k] for k in powers))
-    never = [law.name for law, k in powers if not math.isfinite(fixed[law, k].stays_below(1))]
-    text += (
-        f"; at fixed C, which C = polylog(d) allows, it is the power D^-(C-1) (to {slope:.1g} in "
-        f"the exponent, {len(powers)} of {len(fixed)} cases), so Definition 2.1 holds only if C "
-        "grows"
-    )
-    if never:
-        where = ", ".join(dict.fromkeys(never))
-        text += f"; P never falls below 1/D in {len(never)} of these cases ({where})"
-    return Verdict.FINDING, text + "."
-
-
-def _climbs(one: Course) -> bool:
-    """Whether at each growth of C the exponent rises, and more steeply than a power would."""
-    steps = [i for i in range(1, len(one.C)) if one.C[i] > one.C[i - 1]]
-    before = one.exponents[0]
-    rises = bool(steps)
-    for i in steps:
-        rises &= one.exponents[i] > one.exponents[i - 1] and one.exponents[i] > before
-        before = one.exponents[i]
-    return rises and one.slopes[-1] > one.slopes[0]
-
-
-def _is_power(one: Course) -> bool:
-    """Whether the decay at the largest D is D^-(C-1)."""
-    return abs(one.slopes[-1] / (one.C[-1] - 1) - 1.0) <= POWER
-
-
-def _shown(values: Sequence[float]) -> str:
-    return ", ".join(f"{value:.3g}" for value in values)
 
 
 def _figure(found: Mapping[tuple[Law, int], Course]) -> Any:
@@ -220,15 +172,52 @@ def gather_labelling_function(found: Mapping[tuple[str, int], Any]) -> xarray.Da
     )
 
 
-def _finding(outcome: Outcome) -> str:
-    growing = outcome.numbers("power", law="C = log D", k=1)
-    fixed = outcome.number("local_exponent", law="C = 2", k=1)
-    first, last = growing[0], growing[-1]
-    return (
-        f"P[y f* <= 0] falls as D^-{first.value:.2g} to D^-{last.value:.3g} at C = log D (D = "
-        f"{first.at['D']:,} to {last.at['D']:,}), as D^-{fixed:.3g} at C = 2."
-    )
+def headline(tables: Tables) -> dict[str, Any]:
+    """Return the numbers of the sentence."""
+    powers = tables["powers"].data.power.xs("C = log D", level="law").xs(1, level="k")
+    return {
+        "first": powers.iloc[0],
+        "last": powers.iloc[-1],
+        "least": powers.index[0],
+        "most": powers.index[-1],
+        "fixed": tables["C fixed"].data.local_exponent["C = 2", 1],
+    }
 
+
+_AT_LARGEST = {
+    "D": Column("largest D"),
+    "C": Column("C there"),
+    "error": Column("P[y f* <= 0]"),
+    "local_exponent": Column("local exponent -d log P / d log D"),
+}
+GROWING = Table(
+    index=("law", "k"),
+    columns={
+        **_AT_LARGEST,
+        "first_local_exponent": Column("local exponent at the smallest D"),
+        "least_rise": Column("least rise of -log P / log D where C grows"),
+    },
+    strict={
+        "the exponent reaches a new maximum each time C grows": lambda t: t.least_rise > 0.0,
+        "the local exponent ends steeper than it began": lambda t: (
+            t.local_exponent > t.first_local_exponent
+        ),
+    },
+)
+FIXED = Table(
+    index=("law", "k"),
+    columns=_AT_LARGEST,
+    predicates={
+        "the decay is not the power D^-(C-1)": lambda t: (
+            (t.local_exponent / (t.C - 1) - 1.0).abs() > POWER
+        ),
+    },
+)
+POWERS = Table(index=("law", "k", "D"), columns={"power": Column("as a power of D")})
+THRESHOLDS = Table(
+    index=("law", "k", "power"),
+    columns={"stays_below_from": Column("D from which P <= D^-power", missing="none")},
+)
 
 CLAIM = Claim(
     id="labelling-function",
@@ -251,9 +240,14 @@ CLAIM = Claim(
         "within 1 % for some fixed C, the decay is a power, Definition 2.1 is not met, and the "
         "claim is a finding. Nothing is sampled."
     ),
-    headline=Headline("power", {"law": "C = log D", "k": 1}, max),
-    finding=_finding,
-    run=run,
+    tables={"C grows": GROWING, "C fixed": FIXED, "powers": POWERS, "thresholds": THRESHOLDS},
+    measure=measure,
+    headline=headline,
+    finding=(
+        "P[y f* <= 0] falls as D^-{first:.2g} to D^-{last:.3g} at C = log D (D = {least:,} to "
+        "{most:,}), as D^-{fixed:.3g} at C = 2."
+    ),
+    tolerance=POWER,
     quick_note="D up to 10^6 instead of 10^9",
     assumptions="the exact law of f* alone",
 )

@@ -1,21 +1,29 @@
 """Lemma 4.1: the attention matrix keeps three values."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import xarray
 
-from dynamics.positional.oracle import descent as full
+from dynamics import Problem
 from dynamics.positional.oracle.descent import FullTrajectory
 from dynamics.positional.samples.partitions import same_set, set_of
 from simulations.figures import report_figure
 from simulations.positional import runs
 from simulations.positional.figures import three_values
 from simulations.positional.runs import describe
-from simulations.reproduction.measured import measured_at
-from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
-from simulations.reproduction.proofs import decided, share_decided
+from simulations.reproduction import proofs as proofs_of
+from simulations.reproduction.claim import (
+    CheckedTable,
+    Claim,
+    Column,
+    Context,
+    Figure,
+    Measurement,
+    Table,
+)
 from simulations.seeds import seeds_of
 from symbolic.core.proof import Proof
 from symbolic.positional import lemma_4_1
@@ -26,52 +34,25 @@ TOLERANCE = 1e-12
 LEAST_MOVE = 1e-3
 
 
-_KEPT = {
-    "A takes three values": "three_values",
-    "diagonal of A fixed": "diagonal",
-    "symmetry of A": "symmetry",
-}
-
-
-def run(context: Context) -> Outcome:
-    """Prove the induction step exactly and watch it on full-matrix descent."""
+def measure(context: Context) -> Measurement:
+    """Prove the induction step exactly and observe it on full-matrix descent."""
     proofs = lemma_4_1.prove_all(quick=context.quick)
-    context.progress(0.5)
-    steps = 300 if context.quick else 1000
-    measured = decided(proofs) + measured_at(
-        {},
-        ("distinct_averaged",
-         "distinct values of dL/dA_ij within sets, averaged over the signal set",
-         _distinct(proofs, "same set, signal set averaged")),
-        ("distinct_given", "distinct values of dL/dA_ij within sets, given the signal set",
-         _distinct(proofs, "same set, signal set given")),
-    )  # fmt: skip
-    count, failed, general, all_sizes = (one.value for one in measured[:4])
-    worst, moved, paths = 0.0, 1.0, []
-    for problem in runs.FULL_PROBLEMS:
-        drawn = runs.full_descents(problem, context.quick, context.seed)
-        found = [path.violations() for path in drawn]
-        violations = {what: max(one[what] for one in found) for what in _KEPT}
-        states = drawn[0].states()
-        measured += measured_at(
-            runs.place(problem),
-            *((name, f"violation of '{what}', worst of {len(drawn)} seeds", violations[what])
-              for what, name in _KEPT.items()),
-            ("gamma", f"gamma after {steps} steps", float(states[-1, 1])),
-            ("rho", f"rho after {steps} steps", float(states[-1, 2])),
-        )  # fmt: skip
-        worst = max(worst, *violations.values())
-        moved = min([moved, *(float(abs(path.states()[-1, 1:]).min()) for path in drawn)])
-        paths.append(drawn[0])
-    proved = all(p.all_zero for p in proofs) and bool(all_sizes)
-    holds = proved and worst <= TOLERANCE and moved >= LEAST_MOVE
-    measured += measured_at(
-        {}, ("largest_violation", "largest violation of the three values", worst)
-    )
-    return Outcome(
-        Verdict.HOLDS if holds else Verdict.FAILS,
-        measured,
-        TOLERANCE,
+    rows, paths = [], []
+    for problem in context.track(runs.FULL_PROBLEMS, start=0.5):
+        descents = runs.full_descents(problem, context.quick, context.seed)
+        rows.append(_row(problem, descents))
+        paths.append(descents[0])
+    steps = len(paths[0].step) - 1
+    distinct = {
+        "distinct_averaged": _distinct(proofs, "same set, signal set averaged"),
+        "distinct_given": _distinct(proofs, "same set, signal set given"),
+    }
+    return Measurement(
+        {
+            "identities": proofs_of.decisions(proofs),
+            "gradient": GRADIENT.frame([distinct]),
+            "descents": DESCENTS.frame(rows),
+        },
         {
             "problems": [asdict(path.problem) for path in paths],
             "steps": steps,
@@ -80,21 +61,31 @@ def run(context: Context) -> Outcome:
             "proofs": [proof.parameters for proof in proofs],
             "proof": lemma_4_1.CLAIM,
         },
-        f"{count} exact identities ({general} of them for every D and C), "
-        f"{failed} of them fail; over {steps} steps of "
-        "full-matrix descent (five seeds) no entry of A leaves its three values by more than "
-        f"{worst:.1e} while gamma and rho move by at least {moved:.2g}.",
         (_figure(paths[0]),),
     )
 
 
-def _distinct(proofs: list[Proof], kind: str) -> int:
-    fact = f"distinct dL/dA_ij, {kind}"
+def _row(problem: Problem, descents: Sequence[FullTrajectory]) -> dict[str, Any]:
+    """Return the worst violations of all descents, and the least move of gamma and rho."""
+    violations = [descent.violations() for descent in descents]
+    ends = np.array([descent.states()[-1, 1:] for descent in descents])
+    return {
+        "problem": describe(problem),
+        "three_values": max(each["A takes three values"] for each in violations),
+        "diagonal": max(each["diagonal of A fixed"] for each in violations),
+        "symmetry": max(each["symmetry of A"] for each in violations),
+        "moved": np.abs(ends).min(),
+        "gamma": ends[0, 0],
+        "rho": ends[0, 1],
+    }
+
+
+def _distinct(proofs: Sequence[Proof], where: str) -> int:
+    fact = f"distinct dL/dA_ij, {where}"
     return max(int(proof.facts[fact]) for proof in proofs if fact in proof.facts)
 
 
-def _figure(path: FullTrajectory) -> Any:
-    data: xarray.Dataset = gather_three_values(path)
+def _figure(path: FullTrajectory) -> Figure:
     return report_figure(
         "three-values",
         "Lemma 4.1: the attention matrix keeps three values",
@@ -102,12 +93,12 @@ def _figure(path: FullTrajectory) -> Any:
         f"{path.problem.D**2} entries of A against the step: they lie on three curves. (b) Largest "
         "distance of an entry from its curve; the dashed line is the unit of rounding of 1.",
         three_values.draw,
-        data,
+        _data(path),
         (7.0, 3.0),
     )
 
 
-def gather_three_values(path: full.FullTrajectory) -> xarray.Dataset:
+def _data(path: FullTrajectory) -> xarray.Dataset:
     """Return entries of A (step, entry) with their kind, and their distance from three values."""
     kind = np.where(same_set(set_of(path.problem, path.partition)), "gamma", "rho")
     np.fill_diagonal(kind, "beta")
@@ -123,10 +114,41 @@ def gather_three_values(path: full.FullTrajectory) -> xarray.Dataset:
     )
 
 
-def _finding(outcome: Outcome) -> str:
-    worst = max(outcome.number("largest_violation"), TOLERANCE)
-    return f"{share_decided(outcome)}; the D x D matrix keeps its three values to {worst:.0e}."
+def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
+    """Return the numbers of the sentence."""
+    violations = tables["descents"].data[["three_values", "diagonal", "symmetry"]]
+    return {
+        "identities": proofs_of.share(tables["identities"]),
+        "violation": max(violations.to_numpy().max(), TOLERANCE),
+    }
 
+
+GRADIENT = Table(
+    index=(),
+    columns={
+        "distinct_averaged": Column(
+            "distinct values of dL/dA_ij within sets, averaged over the signal set"
+        ),
+        "distinct_given": Column("distinct values of dL/dA_ij within sets, given the signal set"),
+    },
+)
+DESCENTS = Table(
+    index=("problem",),
+    columns={
+        "three_values": Column("violation of 'A takes three values', worst seed", atol=TOLERANCE),
+        "diagonal": Column("violation of 'diagonal of A fixed', worst seed", atol=TOLERANCE),
+        "symmetry": Column("violation of 'symmetry of A', worst seed", atol=TOLERANCE),
+        "moved": Column("least of |gamma| and |rho| at the end, over the seeds"),
+        "gamma": Column("gamma at the end"),
+        "rho": Column("rho at the end"),
+    },
+    strict={
+        "A takes three values": lambda t: t.three_values <= TOLERANCE,
+        "the diagonal of A is fixed": lambda t: t.diagonal <= TOLERANCE,
+        "A is symmetric": lambda t: t.symmetry <= TOLERANCE,
+        "gamma and rho move": lambda t: t.moved >= LEAST_MOVE,
+    },
+)
 
 CLAIM = Claim(
     id="lemma-4.1",
@@ -147,9 +169,14 @@ CLAIM = Claim(
         "alone (1e-12: a thousand steps of rounding of entries of order 1), at five draws of w* "
         "and of the sets, while gamma and rho move by at least 1e-3. Anything else: fails."
     ),
-    headline=Headline("largest_violation"),
-    finding=_finding,
-    run=run,
+    tables={"identities": proofs_of.layout(), "gradient": GRADIENT, "descents": DESCENTS},
+    measure=measure,
+    headline=headline,
+    finding=(
+        "{identities} exact identities hold; the D x D matrix keeps its three values to "
+        "{violation:.0e}."
+    ),
+    tolerance=TOLERANCE,
     quick_note="two partitions of each size instead of all, 300 steps instead of 1,000",
     assumptions="full-matrix enumeration, SymPy; nothing of the reduced kernels",
 )

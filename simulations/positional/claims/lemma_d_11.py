@@ -32,7 +32,7 @@ DRAWN = 200
 def measure(context: Context) -> Measurement:
     """Evaluate the slope of alpha at T1 on the flows of `events-large-D`."""
     cases = large.cases(context.quick, context.thorough)
-    flows = large.follow_all(cases, context.progress)
+    flows = {case: large.follow(case) for case in context.track(cases)}
     table = TABLE.frame(row(case, run) for case, run in flows.items())
     drawn = {case: run for case, run in flows.items() if case.scaling == "nu=1/D"}
     return Measurement(

@@ -1,29 +1,36 @@
 """Section 3: A_ij(0) = 0 stands for a random draw of size sigma_A / sqrt(D). Does it matter?"""
 
+import math
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dynamics import Problem
 from simulations.figures import report_figure
 from simulations.positional.data import starts as starts_data
 from simulations.positional.figures import starts
 from simulations.positional.start_runs import (
+    COLUMNS,
     ENCODINGS,
     RATE,
     RATE_A,
     SAMPLES,
     Followed,
     Start,
-    Summary,
     followed,
     on_population,
     problem_of,
+    summary,
 )
 from simulations.positional.training_runs import SMALL
-from simulations.reproduction.effects import NOTHING
-from simulations.reproduction.intervals import in_text
-from simulations.reproduction.measured import measured_at
-from simulations.reproduction.outcome import Claim, Context, Figure, Headline, Outcome, Verdict
+from simulations.reproduction.claim import (
+    Claim,
+    Column,
+    Context,
+    Figure,
+    Measurement,
+    Table,
+    Tables,
+)
 
 #: Largest ratio of the mean test errors, draw over zero, that counts as the same error.
 TOLERANCE = 2.0
@@ -49,54 +56,31 @@ class Plan(NamedTuple):
         return SMALL.replace(D=D, C=C, q=C / D)
 
 
-def run(context: Context) -> Outcome:
+def measure(context: Context) -> Measurement:
     """Train from zero and from draws of several sizes, on samples and on the population."""
     plan = _plan(context)
     runs = _trained(plan, context)
-    found = {name: Summary.of(some) for name, some in runs.items()}
-    measured = measured_at({}, ("runs", "runs of each", plan.runs))
-    for (where, scale), one in found.items():
-        start = scale if isinstance(scale, str) else f"c = {scale:g}"
-        measured += measured_at({"where": where, "start": start}, *one.rows())
-    verdict, summary = judge(found)
-    return Outcome(
-        verdict,
-        measured,
-        TOLERANCE,
-        {**plan._asdict(), "seed": context.seed},
-        summary,
-        (_figure(plan, runs),),
+    starts = STARTS.frame(
+        {"where": where, "start": _start(scale), **summary(some)}
+        for (where, scale), some in runs.items()
     )
+    zero, drawn = (starts.xs(_start(scale), level="start") for scale in (0.0, 1.0))
+    compared = drawn[[]].assign(
+        associates=(drawn.complete == drawn.runs) | (zero.complete < zero.runs),
+        drawn_error=drawn.error,
+        zero_error=zero.error,
+    )
+    same = COMPARED.check(compared).passed.all().sum()
+    tables = {
+        "starts": starts,
+        "draw against zero": compared,
+        "conclusions": CONCLUSIONS.frame([{"same": same}]),
+    }
+    return Measurement(tables, plan._asdict(), (_figure(plan, runs),))
 
 
-def judge(found: Mapping[tuple[str, float | str], Summary]) -> tuple[Verdict, str]:
-    """Compare the draw (c = 1) with zero wherever both were run; see the claim's criterion."""
-    places = [where for where, scale in found if scale == 1.0]
-    if not places:
-        return NOTHING
-    associates = all(found[where, 1.0].all_rows or not found[where, 0.0].all_rows
-                     for where in places)  # fmt: skip
-    fits = all(
-        found[where, 1.0].error.mean() <= TOLERANCE * found[where, 0.0].error.mean()
-        for where in places
-    )
-    parts = [
-        f"{where}: {in_text(found[where, 1.0].share)} of the rows instead of "
-        f"{in_text(found[where, 0.0].share)} ({in_text(found[where, 1.0].best)} at the best step), "
-        f"test error {in_text(found[where, 1.0].error, '.2g')} instead of "
-        f"{in_text(found[where, 0.0].error, '.2g')}"
-        for where in places
-    ]
-    summary = (
-        "Associated at the end from the paper's draw instead of from 0, mean over runs with its "
-        "95 % interval: " + "; ".join(parts)
-    )
-    if associates and fits:
-        return Verdict.HOLDS, summary + "."
-    if not associates and not fits:
-        return Verdict.FAILS, summary + "."
-    kept = "the error is fitted, the association is not" if fits else "the error is not the same"
-    return Verdict.FINDING, f"{summary}: {kept}."
+def _start(scale: float | str) -> str:
+    return scale if isinstance(scale, str) else f"c = {scale:g}"
 
 
 def _plan(context: Context) -> Plan:
@@ -155,21 +139,43 @@ def _figure(plan: Plan, runs: Mapping[tuple[str, float | str], list[Followed]]) 
     )
 
 
-def _finding(outcome: Outcome) -> str:
-    where = outcome.numbers("share", start="c = 1")[0].at["where"]
+def headline(tables: Tables) -> dict[str, Any]:
+    """Return the numbers of the sentence."""
+    starts = tables["starts"].data
+    where = starts.index[0][0]
+    return {
+        "where": where,
+        **{
+            f"{name}_{start}": " to ".join(
+                f"{starts[f'{name}_{end}'][where, _start(scale)]:{digits}}"
+                for end in ("low", "high")
+            )
+            for name, digits in (("share", ".2f"), ("error", ".2g"))
+            for start, scale in (("drawn", 1.0), ("zero", 0.0))
+        },
+    }
 
-    def ends(name: str, start: str, digits: str) -> str:
-        low, high = (outcome.number(f"{name}_{end}", where=where, start=start)
-                     for end in ("low", "high"))  # fmt: skip
-        return f"{low:{digits}} to {high:{digits}}"
 
-    drawn, zero = (ends("share", start, ".2f") for start in ("c = 1", "c = 0"))
-    error, other = (ends("error", start, ".2g") for start in ("c = 1", "c = 0"))
-    return (
-        f"{where}: {drawn} of the rows associate (from 0: {zero}); test error {error} (from 0: "
-        f"{other})."
-    )
-
+STARTS = Table(index=("where", "start"), columns=COLUMNS)
+COMPARED = Table(
+    index=("where",),
+    columns={
+        "associates": Column("all rows associate if they do from 0", rtol=math.inf),
+        "drawn_error": Column("test error from the draw, mean", rtol=math.inf),
+        "zero_error": Column("test error from 0, mean", rtol=math.inf),
+    },
+    predicates={
+        "all rows associate from the draw where they do from 0": lambda t: t.associates.eq(True),
+        "the test error is at most twice that from 0": lambda t: (
+            t.drawn_error <= TOLERANCE * t.zero_error
+        ),
+    },
+)
+CONCLUSIONS = Table(
+    index=(),
+    columns={"same": Column("conclusions that are the same everywhere, of two", rtol=math.inf)},
+    strict={"association or error is the same everywhere": lambda t: t.same > 0},
+)
 
 CLAIM = Claim(
     id="random-initialization",
@@ -190,9 +196,14 @@ CLAIM = Claim(
         "that from 0, at every D and on the population. FAILS if neither conclusion is the same. "
         "A finding if one of the two is. At least five runs of each, in pairs."
     ),
-    headline=Headline("share", {"start": "c = 1"}, min),
-    finding=_finding,
-    run=run,
+    tables={"starts": STARTS, "draw against zero": COMPARED, "conclusions": CONCLUSIONS},
+    measure=measure,
+    headline=headline,
+    finding=(
+        "{where}: {share_drawn} of rows associate (from 0: {share_zero}); test error "
+        "{error_drawn} (from 0: {error_zero})."
+    ),
+    tolerance=TOLERANCE,
     quick_note="D = 16 instead of 32 with D = 16 and 24 beside, 100 steps instead of 200",
     thorough_note=(
         "adds D = 48 and 64, c = 1/8, eight runs instead of five and 800 steps instead of 200 (at "

@@ -10,8 +10,15 @@ import xarray
 from dynamics import Problem, gradient_descent
 from simulations.figures import against_full, report_figure
 from simulations.positional import runs
-from simulations.reproduction.measured import Measured, measured_at
-from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.claim import (
+    CheckedTable,
+    Claim,
+    Column,
+    Context,
+    Figure,
+    Measurement,
+    Table,
+)
 from simulations.seeds import seeds_of
 
 #: A thousand steps of rounding at entries of order 1 give 1e-13 or less; a wrong multiplicity,
@@ -20,42 +27,33 @@ TOLERANCE = 1e-11
 STEPS = 1000
 
 
-def run(context: Context) -> Outcome:
+def measure(context: Context) -> Measurement:
     """Run both from the same start and compare alpha, gamma and rho at every step."""
-    worst = 0.0
+    rows: list[dict[str, Any]] = []
     differences: dict[str, np.ndarray] = {}
-    measured: list[Measured] = []
     problems = _problems()
-    for number, problem in enumerate(problems, start=1):
-        drawn, reduced = _compare(problem, context)
+    for problem in context.track(problems):
+        (first, *others), reduced = _compare(problem, context)
         name = runs.describe(problem)
-        differences[name] = drawn[0]
-        measured += measured_at(
-            runs.place(problem),
-            ("difference", f"largest difference over {STEPS} steps", float(drawn[0].max())),
-            ("difference_other_seeds",
-             f"largest difference over {drawn[1].shape[0] - 1} steps, further seeds",
-             max(float(difference.max()) for difference in drawn[1:])),
-            ("gamma", f"gamma after {STEPS} steps", reduced.final.gamma),
-            ("rho", f"rho after {STEPS} steps", reduced.final.rho),
-        )  # fmt: skip
-        worst = max(worst, *(float(difference.max()) for difference in drawn))
-        context.progress(number / len(problems))
-    measured += measured_at(
-        {}, ("largest_difference", "largest difference of reduced and full descent", worst)
-    )
-    return Outcome(
-        Verdict.HOLDS if worst <= TOLERANCE else Verdict.FAILS,
-        measured,
-        TOLERANCE,
-        {"problems": [asdict(problem) for problem in problems], "steps": STEPS,
-         "learning rate over the largest stable one": runs.STABLE_FRACTION,
-         "seeds": seeds_of(context.seed, runs.SEEDS),
-         "steps of all seeds but the first": STEPS // 5},
-        f"Over {STEPS} steps at {len(problems)} problems (five draws of the sets) reduced and "
-        f"full-matrix descent differ by at most {worst:.1e} in alpha, gamma and rho.",
+        differences[name] = first
+        rows.append({
+            "problem": name,
+            "difference": first.max(),
+            "difference_other_seeds": max(difference.max() for difference in others),
+            "gamma": reduced.final.gamma,
+            "rho": reduced.final.rho,
+        })  # fmt: skip
+    return Measurement(
+        {"descents": TABLE.frame(rows)},
+        {
+            "problems": [asdict(problem) for problem in problems],
+            "steps": STEPS,
+            "learning rate over the largest stable one": runs.STABLE_FRACTION,
+            "seeds": seeds_of(context.seed, runs.SEEDS),
+            "steps of all seeds but the first": STEPS // 5,
+        },
         (_figure(differences),),
-    )  # fmt: skip
+    )
 
 
 def _problems() -> tuple[Problem, ...]:
@@ -84,7 +82,7 @@ def _compare(problem: Problem, context: Context) -> tuple[list[np.ndarray], Any]
     return [np.abs(reduced.states[: len(states)] - states) for states in drawn], reduced
 
 
-def _figure(differences: dict[str, np.ndarray]) -> Any:
+def _figure(differences: Mapping[str, np.ndarray]) -> Figure:
     return report_figure(
         "reduced-against-full",
         "Reduced against full-matrix descent",
@@ -92,26 +90,45 @@ def _figure(differences: dict[str, np.ndarray]) -> Any:
         "the D x D matrix and v, at every step, from the same start. Dashed: the tolerance; "
         "dotted: the unit of rounding.",
         against_full.draw,
-        gather_reduced_against_full(differences, TOLERANCE),
+        _data(differences),
         (7.0, 3.4),
     )
 
 
-def gather_reduced_against_full(
-    differences: Mapping[str, np.ndarray], tolerance: float
-) -> xarray.Dataset:
+def _data(differences: Mapping[str, np.ndarray]) -> xarray.Dataset:
     """Return |reduced - full| (problem, step, parameter)."""
     return xarray.Dataset(
         {"difference": (("problem", "step", "parameter"), np.stack(list(differences.values())))},
         coords={"problem": list(differences), "parameter": ["alpha", "gamma", "rho"]},
-        attrs={"tolerance": tolerance},
+        attrs={"tolerance": TOLERANCE},
     )
 
 
-def _finding(outcome: Outcome) -> str:
-    worst = max(outcome.number("largest_difference"), TOLERANCE)
-    return f"Reduced and D x D descent differ by at most {worst:.0e} over {STEPS} steps."
+def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
+    """Return the numbers of the sentence."""
+    differences = tables["descents"].data[["difference", "difference_other_seeds"]]
+    return {
+        "difference": max(TOLERANCE, differences.to_numpy().max()),
+        "steps": STEPS,
+        "problems": tables["descents"].count(_SAME),
+    }
 
+
+_SAME = "reduced and full descent agree at every step"
+TABLE = Table(
+    index=("problem",),
+    columns={
+        "difference": Column(f"largest difference over {STEPS} steps", atol=TOLERANCE),
+        "difference_other_seeds": Column(
+            f"largest difference over {STEPS // 5} steps, further seeds", atol=TOLERANCE
+        ),
+        "gamma": Column(f"gamma after {STEPS} steps"),
+        "rho": Column(f"rho after {STEPS} steps"),
+    },
+    strict={
+        _SAME: lambda t: (t.difference <= TOLERANCE) & (t.difference_other_seeds <= TOLERANCE),
+    },
+)
 
 CLAIM = Claim(
     id="reduced-equals-full",
@@ -130,8 +147,13 @@ CLAIM = Claim(
         "rounding of a thousand steps at entries of order 1 and 1e-8 of what a wrong multiplicity, "
         "temperature or output scale gives. Five draws of w* and of the sets. Else: fails."
     ),
-    headline=Headline("largest_difference"),
-    finding=_finding,
-    run=run,
+    tables={"descents": TABLE},
+    measure=measure,
+    headline=headline,
+    finding=(
+        "Reduced and D x D descent differ by at most {difference:.0e} over {steps} steps at "
+        "{problems} problems."
+    ),
+    tolerance=TOLERANCE,
     assumptions="full-matrix enumeration, which shares no code with the reduced kernels",
 )

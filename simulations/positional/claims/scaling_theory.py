@@ -1,5 +1,6 @@
 """The scaling theory behind the paper's regime: branches of alpha*, T1, and why alpha jumps."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,13 +19,19 @@ from simulations.positional import large_D as large
 from simulations.positional.data import scaling as scaling_data
 from simulations.positional.figures import scaling
 from simulations.positional.large_D import FIXED, Case, Run
-from simulations.positional.runs import or_word
-from simulations.reproduction.measured import Row, measured_at
-from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
-from simulations.reproduction.proofs import decided
+from simulations.reproduction import proofs
+from simulations.reproduction.claim import (
+    CheckedTable,
+    Claim,
+    Column,
+    Context,
+    Figure,
+    Measurement,
+    Table,
+)
 from symbolic.positional import large_D
 
-#: Agreement asked of alpha* and T1 from D = 10^5 on; of the G at a jump, where 1/G is neglected.
+#: Agreement required of alpha* and T1 from D = 10^5 on; of the G at a jump, where 1/G is neglected.
 AGREEMENT, JUMP_AGREEMENT = 0.02, 0.05
 FROM = 100_000
 
@@ -43,77 +50,42 @@ class Jump(NamedTuple):
     measured: float
 
 
-def run(context: Context) -> Outcome:
+def measure(context: Context) -> Measurement:
     """Compare alpha*, T1 and the jumps of alpha with the limit of many patches."""
-    wanted = [*large.cases(context.quick, context.thorough), *large.degree_cases(context.quick)]
-    found = large.follow_all(wanted, context.progress)
-    proof = _proof()
-    measured = decided([proof])
-    limits = [Limit(large.C, f, p) for p, f in dict.fromkeys((c.p, c.features) for c in found)]
-    for limit in limits:
-        measured += measured_at(
-            {"C": limit.C, "qD": limit.features, "p": limit.p},
-            ("a_0", "a_0 of alpha* = a_0 D^(-1/p)", power_constant(limit)),
-            ("b_0", "b_0 of alpha* = b_0/(nu D)", linear_constant(limit)),
-            ("turning_points", "turning points of nu along the branch", turning_points(limit)),
-        )
-    apart = {case: differences(one) for case, one in found.items()}
-    jumps = {}
-    for case, one in found.items():
-        rows: list[Row] = [
-            ("alpha_star", "alpha* over theory - 1", apart[case].alpha_star),
-            ("T1", "T1 over theory - 1", apart[case].T1),
-        ]
-        if case.p == 3 and case.D >= FROM and case.scaling in ("nu=1/D", large.FIXED):
-            jumps[case] = jump(one)
-            rows.append(("fold_G", "G at the fold", or_word(jumps[case].fold, "no fold")))
-            rows.append(("jump_G", "G at the jump", or_word(jumps[case].measured, "no jump")))
-        measured += measured_at(case.place, *rows)
-    verdict, summary = judge(apart, jumps, proof)
-    shown = [found[case] for case in _shown(context.quick)]
-    figures = [
-        report_figure(
-            "scaling-branches",
-            "Two branches of alpha*",
-            "Quasi-steady alpha at gamma = rho = 0 in the scaled units of the limit D -> infinity "
-            "(lines, Skellam sums) and of the flows at D = 1,000 to a million (symbols). Dashed: "
-            "the two asymptotes for the first curve. No curve turns back: the passage from one "
-            "branch to the other is smooth.",
-            scaling.draw_branches,
-            scaling_data.gather_branches(limits, found),
-        ),
-        report_figure(
-            "scaling-jumps",
-            "Why alpha jumps at fixed nu",
-            "Sign of d alpha/dt where the sets attend to themselves, from the limit of many "
-            "patches (grey: alpha grows; grey lines: quasi-steady values); dashed: the branch that "
-            "starts at gamma = rho = 0, followed by continuation to its fold (circle); orange: "
-            "the measured flow after T0. At fixed nu the branch ends and alpha must jump; with "
-            "nu = 1/D it does not end.",
-            scaling.draw_jumps,
-            scaling_data.gather_jumps(shown),
-            (7.4, 3.4),
-        ),
-        report_figure(
-            "scaling-differences",
-            "Measured against predicted alpha* and T1",
-            "Relative difference of the flows from the limit of many patches: (a) quasi-steady "
-            "alpha at the start; (b) T1, predicted from the drift at gamma = rho = 0 and the "
-            "largest |rho| of the run. Dashed: 2 %; dotted: a difference of order 1/D.",
-            scaling.draw_differences,
-            scaling_data.gather_differences(apart),
-            (7.0, 3.4),
-        ),
-    ]
-    return Outcome(
-        verdict,
-        measured,
-        AGREEMENT,
+    cases = [*large.cases(context.quick, context.thorough), *large.degree_cases(context.quick)]
+    flows = {case: large.follow(case) for case in context.track(cases)}
+    limits = [Limit(large.C, f, p) for p, f in dict.fromkeys((c.p, c.features) for c in flows)]
+    apart = {case: differences(flow) for case, flow in flows.items()}
+    return Measurement(
+        {
+            "identities": proofs.decisions([large_D.prove()]),
+            "limits": LIMITS.frame(map(_limit, limits)),
+            "flows": FLOWS.frame(
+                case.levels | apart[case]._asdict() | _jump(flow) for case, flow in flows.items()
+            ),
+        },
         large.parameters(context.quick, context.thorough)
-        | {"p": sorted({case.p for case in found})},
-        summary,
-        tuple(figures),
+        | {"p": sorted({case.p for case in flows})},
+        tuple(_figures(limits, flows, apart, _shown(context.quick))),
     )
+
+
+def _limit(limit: Limit) -> dict[str, Any]:
+    return {
+        "C": limit.C,
+        "qD": limit.features,
+        "p": limit.p,
+        "a_0": power_constant(limit),
+        "b_0": linear_constant(limit),
+        "turning_points": turning_points(limit),
+    }
+
+
+def _jump(flow: Run) -> dict[str, Any]:
+    case = flow.case
+    sought = case.p == 3 and case.D >= FROM and case.scaling in ("nu=1/D", FIXED)
+    fold, measured = jump(flow) if sought else (np.nan, np.nan)
+    return {"jump_sought": sought, "fold_G": fold, "jump_G": measured}
 
 
 def differences(found: Run) -> Differences:
@@ -149,39 +121,7 @@ def turning_points(limit: Any) -> int:
     return int(folds(np.log(np.stack([found.nu_hat, found.a], axis=1)), 0).size)
 
 
-def judge(apart: dict[Any, Differences], jumps: dict[Any, Jump], proof: Any) -> tuple[Verdict, str]:
-    """Return HOLDS if alpha* and T1 agree from D = 10^5 on and alpha jumps where a fold is."""
-    large = {case: one for case, one in apart.items() if case.D >= FROM}
-    worst_alpha = max((abs(one.alpha_star) for one in large.values()), default=float("nan"))
-    worst_T1 = max((abs(one.T1) for one in large.values()), default=float("nan"))
-    right = [
-        one for one in jumps.values()
-        if (one.fold != one.fold and one.measured != one.measured)
-        or abs(one.measured / one.fold - 1.0) <= JUMP_AGREEMENT
-    ]  # fmt: skip
-    exponents = sorted({case.p for case in large})
-    text = (
-        f"From D = {FROM:.0e} on, alpha* is within {worst_alpha:.1%} and T1, given max |rho| of a "
-        f"flow, within {worst_T1:.1%} of the limit of many patches in {len(large)} flows (p = "
-        f"{', '.join(map(str, exponents))}); {proof.count - proof.failed} identities proved."
-    )
-    if jumps:
-        text += (
-            " alpha jumps at the predicted fold, or not at all where there is none, in "
-            f"{len(right)} of {len(jumps)}."
-        )
-    if not proof.all_zero:
-        return Verdict.FAILS, text
-    agrees = worst_alpha <= AGREEMENT and worst_T1 <= AGREEMENT
-    complete = agrees and len(right) == len(jumps)
-    return (Verdict.HOLDS if complete else Verdict.FINDING), text
-
-
-def _proof() -> Any:
-    return large_D.prove()
-
-
-def _shown(quick: bool) -> list[Any]:
+def _shown(quick: bool) -> list[Case]:
     """Return the flows whose jumps are drawn."""
     if quick:
         return [Case("nu=1/D", 3, 4, 10_000)]
@@ -192,16 +132,79 @@ def _shown(quick: bool) -> list[Any]:
     ]
 
 
-def _finding(outcome: Outcome) -> str:
-    alpha, time = (
-        max(abs(float(one.value)) for one in outcome.numbers(name) if float(one.at["D"]) >= FROM)
-        for name in ("alpha_star", "T1")
-    )
-    return (
-        f"From D = {FROM:,} on, alpha* is within {alpha:.1%} and, given max |rho|, T1 within "
-        f"{time:.1%} of the limit D -> infinity."
-    )
+def _figures(
+    limits: list[Limit], flows: dict[Case, Run], apart: dict[Case, Differences], shown: list[Case]
+) -> list[Figure]:
+    return [
+        report_figure(
+            "scaling-branches",
+            "Two branches of alpha*",
+            "Quasi-steady alpha at gamma = rho = 0 in the scaled units of the limit D -> infinity "
+            "(lines, Skellam sums) and of the flows at D = 1,000 to a million (symbols). Dashed: "
+            "the two asymptotes for the first curve. No curve turns back: the passage from one "
+            "branch to the other is smooth.",
+            scaling.draw_branches,
+            scaling_data.gather_branches(limits, flows),
+        ),
+        report_figure(
+            "scaling-jumps",
+            "Why alpha jumps at fixed nu",
+            "Sign of d alpha/dt where the sets attend to themselves, from the limit of many "
+            "patches (grey: alpha grows; grey lines: quasi-steady values); dashed: the branch that "
+            "starts at gamma = rho = 0, followed by continuation to its fold (circle); orange: "
+            "the measured flow after T0. At fixed nu the branch ends and alpha must jump; with "
+            "nu = 1/D it does not end.",
+            scaling.draw_jumps,
+            scaling_data.gather_jumps([flows[case] for case in shown]),
+            (7.4, 3.4),
+        ),
+        report_figure(
+            "scaling-differences",
+            "Measured against predicted alpha* and T1",
+            "Relative difference of the flows from the limit of many patches: (a) quasi-steady "
+            "alpha at the start; (b) T1, predicted from the drift at gamma = rho = 0 and the "
+            "largest |rho| of the run. Dashed: 2 %; dotted: a difference of order 1/D.",
+            scaling.draw_differences,
+            scaling_data.gather_differences(apart),
+            (7.0, 3.4),
+        ),
+    ]
 
+
+def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
+    """Return the numbers of the sentence."""
+    flows = tables["flows"].rows
+    return {"alpha": flows.alpha_star.abs().max(), "time": flows.T1.abs().max()}
+
+
+LIMITS = Table(
+    index=("C", "qD", "p"),
+    columns={
+        "a_0": Column("a_0 of alpha* = a_0 D^(-1/p)"),
+        "b_0": Column("b_0 of alpha* = b_0/(nu D)"),
+        "turning_points": Column("turning points of nu along the branch"),
+    },
+)
+FLOWS = Table(
+    index=large.INDEX,
+    columns={
+        "alpha_star": Column("alpha* over theory - 1"),
+        "T1": Column("T1 over theory - 1"),
+        "jump_sought": Column("a jump is looked for (p = 3, nu = 1/D or fixed)"),
+        "fold_G": Column("G at the fold"),
+        "jump_G": Column("G at the jump"),
+    },
+    predicates={
+        "alpha* is within 2 % of the limit": lambda t: t.alpha_star.abs() <= AGREEMENT,
+        "T1, given max |rho|, is within 2 % of the limit": lambda t: t.T1.abs() <= AGREEMENT,
+        "alpha jumps at the predicted fold, and nowhere else": lambda t: (
+            t.jump_sought.eq(False)
+            | (t.fold_G.isna() & t.jump_G.isna() & t.jump_sought.notna())
+            | ((t.jump_G / t.fold_G - 1.0).abs() <= JUMP_AGREEMENT)
+        ),
+    },
+    judged=lambda t: t.index.get_level_values("D") >= FROM,
+)
 
 CLAIM = Claim(
     id="scaling-theory",
@@ -217,13 +220,6 @@ CLAIM = Claim(
         "given the largest |rho| of the same flow, which is not predicted), and "
         "the attention mass at which alpha jumps over the fold found by continuation."
     ),
-    headline=Headline("T1", {"D": FROM}, max),
-    finding=_finding,
-    run=run,
-    thorough_note="nu = D^(-1/2) at qD = C^2 and at D = 10^6 as well",
-    quick_note="nu = 1/D and the contrast, qD = C, D up to 10^4; p = 5 at D = 10^5 only",
-    assumptions="the Fourier expectation, certified at 1e-8; the limit is derived in `large-D`",
-    group="large-D",
     criterion=(
         "Holds if, in every flow with D >= 10^5, alpha* at the start and T1, given max |rho| of "
         "the flow, are within 2 % of the limit, if alpha jumps within 5 % of the G of the "
@@ -232,4 +228,20 @@ CLAIM = Claim(
         "order h K/(D T), h = e^beta - 1, K features, below 1 % at D = 10^5; at a fold it neglects "
         "Lambda against Gamma, e^beta/G, 1 to 2 %, to the power p = 3."
     ),
+    tables={
+        "identities": proofs.layout(all_sizes=False),
+        "limits": LIMITS,
+        "flows": FLOWS,
+    },
+    measure=measure,
+    headline=headline,
+    finding=(
+        f"From D = {FROM:,} on, alpha* is within {{alpha:.1%}} and, given max |rho|, T1 within "
+        "{time:.1%} of the limit D -> infinity."
+    ),
+    tolerance=AGREEMENT,
+    thorough_note="nu = D^(-1/2) at qD = C^2 and at D = 10^6 as well",
+    quick_note="nu = 1/D and the contrast, qD = C, D up to 10^4; p = 5 at D = 10^5 only",
+    assumptions="the Fourier expectation, certified at 1e-8; the limit is derived in `large-D`",
+    group="large-D",
 )

@@ -1,11 +1,9 @@
 """Theorem 3.1: generalized linear models err with probability at least 1/8. Where they do."""
 
-import itertools
 import math
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-import numpy as np
 import xarray
 
 from dynamics import Problem
@@ -14,8 +12,7 @@ from simulations.figures import report_figure
 from simulations.positional import theorem_4_1 as theorem
 from simulations.positional.data import linear_models as linear_models_data
 from simulations.positional.figures import linear_models
-from simulations.reproduction.measured import Measured, Value, measured_at
-from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.claim import Claim, Column, Context, Measurement, Table, Tables
 
 LEVEL = 0.125
 #: Standard errors by which a sampled error may miss the exact one.
@@ -33,29 +30,21 @@ _QUICK_SEARCHED = _SEARCHED[1:4]
 _DECODED = ((16, 4, 0.5), (32, 2, 0.1), (32, 4, 0.5), (32, 4, 0.75))
 
 
-class Evidence(NamedTuple):
-    """The numbers behind the verdict."""
-
-    critical: float  # smallest and largest qD/C^2 (D-C)/D at which the uniform model errs 1/8
-    critical_high: float
-    below: float  # smallest error of the uniform model in the regimes looked at
-    exponent: float  # k in q = C^k/D at which it errs 1/8, at the largest C
-    improvement: float  # largest gain of other weights over uniform ones
-    decoded: float  # largest error of the non-monotone model that reads base 3
-    decoded_linear: float  # the error of the uniform model there
-    deviation: float  # largest deviation of samples from exact values, in standard errors
-    counterexample: str = ""  # inside the hypotheses, with its exact P[f* g <= 0]
+_DECODED_COLUMNS = {
+    "exact": "decoded",
+    "sampled": "decoded_sampled",
+    "uniform": "decoded_uniform",
+}
 
 
-def run(context: Context) -> Outcome:
+def measure(context: Context) -> Measurement:
     """Measure uniform weights exactly, other weights by proof or search, and base 3."""
     sizes = _QUICK_SIZES if context.quick else _SIZES
     images = 20_000 if context.quick else 100_000
     curves = linear_models_data.gather_curves(sizes, _RATIOS, images, context.seed)
     context.progress(0.3)
-    powers = linear_models_data.gather_powers(
-        _SET_SIZES[:4] if context.quick else _SET_SIZES, _POWERS
-    )
+    set_sizes = _SET_SIZES[:4] if context.quick else _SET_SIZES
+    powers = linear_models_data.gather_powers(set_sizes, _POWERS)
     context.progress(0.4)
     certified = _QUICK_CERTIFIED if context.quick else _CERTIFIED
     searched = _QUICK_SEARCHED if context.quick else _SEARCHED
@@ -64,154 +53,73 @@ def run(context: Context) -> Outcome:
     context.progress(0.9)
     decoded = linear_models_data.gather_decoded(_DECODED, images, context.seed)
     context.progress(1.0)
-    evidence = _evidence(curves, powers, weights, decoded)._replace(
-        counterexample=counterexample(powers["C"].values.tolist())
-    )
-    verdict, summary = judge(evidence)
-    return Outcome(
-        verdict,
-        _numbers(curves, powers, weights, decoded, [*certified, *searched])
-        + _summary_numbers(evidence),
-        LEVEL,
-        {"sizes (D, C)": [list(size) for size in sizes], "images sampled": images,
-         "powers k": list(_POWERS), "problems with proof (D, C, q)": [list(c) for c in certified],
-         "problems searched": [list(c) for c in searched], "starts": starts, "seed": context.seed},
-        summary,
+    gain = weights["uniform"] - weights["best"]
+    drawn = curves[["D", "C", "deviation"]].rename(ratio_sampled="density").to_dataframe()
+    return Measurement(
+        {
+            "critical densities": DENSITIES.frame(_densities(curves)),
+            "uniform weights": UNIFORM.frame(
+                uniform(int(C), k, float(powers["at"].sel(C=C, k_at=k)))
+                for C in powers["C"].values
+                for k in _POWERS
+            ),
+            "critical powers": POWERS.frame(
+                dict(zip(("C", "D", "critical_power"), row))
+                for row in powers[["D", "critical"]].to_dataframe().itertuples()
+            ),
+            "weights": WEIGHTS.frame(
+                _rows(weights.assign(improvement=gain), [*certified, *searched])
+            ),
+            "digits in base 3": DECODED.frame(_rows(decoded.rename(_DECODED_COLUMNS), _DECODED)),
+            "samples": SAMPLES.frame(drawn.dropna().reset_index().to_dict("records")),
+        },
+        {"images sampled": images, "starts": starts},
         (_figure(curves, powers, weights, decoded),),
-    )  # fmt: skip
+    )
 
 
-def judge(found: Evidence) -> tuple[Verdict, str]:
-    """Return HOLDS if no model errs less than 1/8, FAILS by one that does inside the hypotheses.
+def uniform(C: int, k: float, error: float) -> dict[str, Any]:
+    """Return the row of uniform weights at q = C^k/D, D = 16 C^2; ``error`` decides ties by a coin.
 
-    FAILS, too, if two roads to a number disagree; a finding if only models outside err less.
+    The hypotheses are read as in theorem-4.1 as far as they are about the data; the disagreement
+    is ``P[f* g <= 0]`` by the exact law, ties counted as errors.
     """
-    if found.deviation > SIGMAS:
-        return Verdict.FAILS, (
-            f"Sampled errors deviate from the exact ones by {found.deviation:.1f} standard errors."
-        )
-    if min(found.below, found.decoded) >= LEVEL:
-        return Verdict.HOLDS, (
-            f"Every model looked at errs with probability at least "
-            f"{min(found.below, found.decoded):.3g}."
-        )
-    text = (
-        f"With monotone phi the error reaches 1/8 where qD/C^2 >= {found.critical:.3f} to "
-        f"{found.critical_high:.3f} times D/(D-C) (ties by a coin); below, the claim fails (error "
-        f"down to {found.below:.1e}), so for q = C^k/D it needs k >= {found.exponent:.3f} at the "
-        f"largest C, though Assumption 2 allows any k; other weights gain at most "
-        f"{found.improvement:.1e} over uniform ones"
-    )
-    if found.decoded < LEVEL:
-        text += (
-            f"; with arbitrary phi (digits in base 3) it fails beyond too: error at most "
-            f"{found.decoded:.2g} where the uniform model has {found.decoded_linear:.2g}"
-        )
-    if found.counterexample:
-        return Verdict.FAILS, f"{text}. Counterexample: {found.counterexample}."
-    return Verdict.FINDING, text + "."
+    D = 16 * C * C
+    problem = Problem.parametrization_3_1(D, C, q=min(1.0, C**k / D))
+    return {
+        "C": C,
+        "k": k,
+        "D": D,
+        "meets": not theorem.hypotheses(problem).broken,
+        "error": error,
+        "disagreement": linear_models_exact.uniform_disagreement(problem).literal,
+    }
 
 
-def counterexample(set_sizes: Sequence[int]) -> str:
-    """Return where, inside the hypotheses, uniform weights err least at q = C^k/D, D = 16 C^2.
-
-    The hypotheses are read as in theorem-4.1 as far as they are about the data; the error is
-    ``P[f* g <= 0]`` by the exact law, ties counted as errors. "" if it is nowhere below 1/8.
-    """
-    errors = {}
-    for C, k in itertools.product(set_sizes, _POWERS):
-        D = 16 * C * C
-        problem = Problem.parametrization_3_1(D, C, q=min(1.0, C**k / D))
-        if not theorem.hypotheses(problem).broken:
-            errors[problem] = linear_models_exact.uniform_disagreement(problem).literal
-    if not errors or min(errors.values()) >= LEVEL:
-        return ""
-    problem = min(errors, key=lambda one: errors[one])
-    return (
-        f"uniform weights at D = {problem.D}, C = {problem.C}, qD = {problem.q * problem.D:g}, "
-        f"P[f* g <= 0] = {errors[problem]:.2g}"
-    )
-
-
-def _evidence(
-    curves: xarray.Dataset, powers: xarray.Dataset, weights: xarray.Dataset, decoded: xarray.Dataset
-) -> Evidence:
-    scaled = (curves["critical"] * (1.0 - curves["C"] / curves["D"])).values
-    deviations = np.concatenate([curves["deviation"].values.ravel(), decoded["deviation"].values])
-    worst = int(np.argmax(decoded["exact"].values))
-    return Evidence(
-        critical=float(np.nanmin(scaled)),
-        critical_high=float(np.nanmax(scaled)),
-        below=float(min(curves["coin"].min(), powers["error"].min())),
-        exponent=float(powers["critical"].values[-1]),
-        improvement=float((weights["uniform"] - weights["best"]).max()),
-        decoded=float(decoded["exact"][worst]),
-        decoded_linear=float(decoded["uniform"][worst]),
-        deviation=float(np.nanmax(np.abs(deviations))),
-    )
-
-
-def _summary_numbers(found: Evidence) -> list[Measured]:
-    return measured_at(
-        {},
-        ("deviation", "largest deviation of a sample", found.deviation, "standard errors"),
-        ("improvement", "largest gain of non-uniform weights", found.improvement),
-    )
-
-
-def _numbers(
-    curves: xarray.Dataset,
-    powers: xarray.Dataset,
-    weights: xarray.Dataset,
-    decoded: xarray.Dataset,
-    cases: Sequence[tuple[int, int, float]],
-) -> list[Measured]:
-    measured: list[Measured] = []
+def _densities(curves: xarray.Dataset) -> Iterator[dict[str, Any]]:
+    critical = {
+        "ties by a coin": "critical",
+        "ties as errors": "critical_literal",
+        "normal coefficients": "critical_gaussian",
+    }
     for size in curves["size"].values:
         one = curves.sel(size=size)
-        at: dict[str, Value] = {"D": int(one["D"]), "C": int(one["C"])}
-        for kind, key in (("ties by a coin", "critical"), ("ties as errors", "critical_literal"),
-                          ("normal coefficients", "critical_gaussian")):  # fmt: skip
-            measured += measured_at(
-                {**at, "kind": kind},
-                ("critical_density", "qD/C^2 where the error is 1/8", _or_never(one[key])),
-            )
         for kind in one["kind"].values:
-            error = float(one["reference"].sel(kind=kind))
-            measured += measured_at(
-                {**at, "kind": str(kind)}, ("error_at_one", "error at qD = C^2", error)
-            )
-    for C in powers["C"].values:
-        one = powers.sel(C=C)
-        measured += measured_at(
-            {"C": int(C), "D": int(one["D"])},
-            ("critical_power", "k where the error is 1/8", float(one["critical"])),
-        )
-        for k in (1.0, 1.5, 2.0, 2.5):
-            error = float(one["at"].sel(k_at=k))
-            measured += measured_at({"C": int(C), "k": k}, ("error", "error at q = C^k/D", error))
-    for number, case in enumerate(cases):
-        one = weights.isel(problem=number)
-        measured += measured_at(
-            dict(zip(("D", "C", "q"), case)),
-            ("uniform", "uniform weights", float(one["uniform"])),
-            ("best", "best weights", float(one["best"])),
-            ("proved", "best weights: proved, not only found", bool(one["proved"])),
-            ("gaussian", "normal coefficients", float(one["gaussian"])),
-        )
-    for number, case in enumerate(_DECODED):
-        one = decoded.isel(problem=number)
-        measured += measured_at(
-            dict(zip(("D", "C", "q"), case)),
-            ("decoded", "base 3, P[f* g <= 0] exact", float(one["exact"])),
-            ("decoded_sampled", "base 3, sampled", float(one["sampled"])),
-            ("decoded_uniform", "uniform model there", float(one["uniform"])),
-        )
-    return measured
+            yield {
+                "D": int(one["D"]),
+                "C": int(one["C"]),
+                "kind": str(kind),
+                "critical_density": float(one[critical[kind]]) if kind in critical else math.nan,
+                "error_at_one": float(one["reference"].sel(kind=kind)),
+            }
 
 
-def _or_never(value: Any) -> float | str:
-    return float(value) if math.isfinite(float(value)) else "never"
+def _rows(
+    data: xarray.Dataset, cases: Sequence[tuple[int, int, float]]
+) -> Iterator[dict[str, Any]]:
+    """Yield the numbers of each problem with its D, C and q."""
+    for case, row in zip(cases, data.to_dataframe().to_dict("records")):
+        yield dict(zip(("D", "C", "q"), case)) | row
 
 
 def _figure(
@@ -234,14 +142,69 @@ def _figure(
     )
 
 
-def _finding(outcome: Outcome) -> str:
-    last = max(outcome.numbers("critical_power"), key=lambda one: float(one.value))
-    decoded = max(outcome.values("decoded"))
-    return (
-        f"At q = C^k/D linear models err less than 1/8 up to k = {last.value:.3g} "
-        f"(C = {last.at['C']}); arbitrary phi: {decoded:.2g} beyond."
-    )
+def headline(tables: Tables) -> dict[str, Any]:
+    """Return the numbers of the sentence."""
+    powers = tables["critical powers"].data.critical_power
+    return {
+        "k": powers.max(),
+        "C": powers.idxmax()[0],
+        "decoded": tables["digits in base 3"].data.decoded.max(),
+    }
 
+
+DENSITIES = Table(
+    index=("D", "C", "kind"),
+    columns={
+        "critical_density": Column("qD/C^2 where the error is 1/8", missing="never"),
+        "error_at_one": Column("error at qD = C^2"),
+    },
+)
+UNIFORM = Table(
+    index=("C", "k"),
+    columns={
+        "D": Column("D"),
+        "meets": Column("meets the hypotheses on the data"),
+        "error": Column("error at q = C^k/D, ties by a coin"),
+        "disagreement": Column("P[f* g <= 0] there, ties as errors"),
+    },
+    predicates={"the error is at least 1/8": lambda t: t.error >= LEVEL},
+    strict={
+        "P[f* g <= 0] >= 1/8 within the hypotheses": lambda t: (
+            t.meets.eq(False) | (t.disagreement >= LEVEL)
+        ),
+    },
+)
+POWERS = Table(
+    index=("C", "D"), columns={"critical_power": Column("k in q = C^k/D where the error is 1/8")}
+)
+WEIGHTS = Table(
+    index=("D", "C", "q"),
+    columns={
+        "uniform": Column("uniform weights"),
+        "best": Column("best weights", rtol=1e-3),
+        "improvement": Column("gain of the best weights", atol=1e-3),
+        "gaussian": Column("normal coefficients"),
+        "proved": Column("best weights: proved, not only found"),
+    },
+    predicates={"the best weights err at least 1/8": lambda t: t.best >= LEVEL},
+)
+_DEVIATION = Column("deviation of a sample from the exact law", "standard errors", rtol=math.inf)
+DECODED = Table(
+    index=("D", "C", "q"),
+    columns={
+        "decoded": Column("base 3, P[f* g <= 0] exact"),
+        "decoded_sampled": Column("base 3, sampled", rtol=math.inf),
+        "decoded_uniform": Column("uniform model there"),
+        "deviation": _DEVIATION,
+    },
+    predicates={"P[f* g <= 0] >= 1/8 by digits in base 3": lambda t: t.decoded >= LEVEL},
+    strict={"samples of base 3 follow the exact law": lambda t: t.deviation.abs() <= SIGMAS},
+)
+SAMPLES = Table(
+    index=("D", "C", "density"),
+    columns={"deviation": _DEVIATION},
+    strict={"samples follow the exact law": lambda t: t.deviation.abs() <= SIGMAS},
+)
 
 CLAIM = Claim(
     id="theorem-3.1",
@@ -268,9 +231,21 @@ CLAIM = Claim(
         "A model that errs less than 1/8 was a finding. A statement without exceptions now fails "
         "by a confirmed counterexample, for every claim alike; what is measured is as it was."
     ),
-    headline=Headline("critical_power", pick=max),
-    finding=_finding,
-    run=run,
+    tables={
+        "critical densities": DENSITIES,
+        "uniform weights": UNIFORM,
+        "critical powers": POWERS,
+        "weights": WEIGHTS,
+        "digits in base 3": DECODED,
+        "samples": SAMPLES,
+    },
+    measure=measure,
+    headline=headline,
+    finding=(
+        "At q = C^k/D linear models err less than 1/8 up to k = {k:.3g} (C = {C}); arbitrary phi: "
+        "{decoded:.2g} beyond."
+    ),
+    tolerance=LEVEL,
     quick_note=(
         "three sizes instead of five, no proofs at D=6, C=2, search up to D=16, smaller samples"
     ),

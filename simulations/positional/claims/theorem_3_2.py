@@ -1,8 +1,7 @@
 """Theorem 3.2: a transformer that generalizes although no row attends to its own set."""
 
 import math
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import xarray
@@ -10,8 +9,7 @@ import xarray
 from simulations.figures import report_figure
 from simulations.positional.data import explicit_transformer as figures_data
 from simulations.positional.figures import explicit_transformer as figures
-from simulations.reproduction.measured import Measured, Row, Value, measured_at
-from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.claim import Claim, Column, Context, Measurement, Table, Tables
 
 #: Largest difference between enumerated error and the exact error of the limit.
 TOLERANCE = 1e-10
@@ -26,25 +24,7 @@ _LARGE = ((32, 4, 8), (64, 4, 4), (64, 4, 16), (64, 8, 32), *_SCALED)
 _QUICK_LARGE = (*_LARGE[:4], *_SCALED[:2])
 
 
-Case = tuple[int, int, float]
-
-
-class Evidence(NamedTuple):
-    """The numbers behind the verdict."""
-
-    margin: float  # smallest own-set margin of the derangement: positive means never meets
-    mismatch: float  # largest |error over all images - error of the limit|, own and next set
-    deviation: float  # largest deviation of samples from exact errors, in standard errors
-    exponents: tuple[float, ...]  # -log error / log D at D = 16 C^2, rising C
-    error: float  # at the largest of these D
-    largest_D: int
-    gram: float  # largest of the smallest margins found for A = P^T P with the diagonal
-    gram_without: float  # the same without the diagonal
-    twin: float  # error of the twin sets at the largest D = 16 C^2 where it is known
-    twin_D: int
-
-
-def run(context: Context) -> Outcome:
+def measure(context: Context) -> Measurement:
     """Enumerate small problems, convolve large ones, sample, and attack the Gram matrix."""
     small = _QUICK_SMALL if context.quick else _SMALL
     large = _QUICK_LARGE if context.quick else _LARGE
@@ -56,117 +36,43 @@ def run(context: Context) -> Outcome:
     context.progress(0.8)
     gram = figures_data.gather_gram(16, 4, draws, attempts, context.seed)
     context.progress(1.0)
-    evidence = _evidence(tables, errors, gram)
-    verdict, summary = judge(evidence)
-    return Outcome(
-        verdict,
-        _numbers(tables, errors, gram, small, large),
-        TOLERANCE,
-        {"enumerated (D, C, qD)": [list(case) for case in small],
-         "exact (D, C, qD)": [list(case) for case in large], "p": 3, "nu": 0.01, "beta": 1.0,
-         "alpha": figures_data.ALPHA, "images sampled": images, "random P": draws,
-         "optimizations": attempts, "seed": context.seed},
-        summary,
+    of_next = ["margin", "silent", "sampled", "deviation"]
+    optimized = gram["optimized"].max("attempt")
+    matrix = {
+        "rows_meeting": int(gram["rows_meeting"].min()),
+        "random_margin": float(gram["random_margin"].max()),
+        "longest_margin": float(gram["longest_margin"].max()),
+        "gram_margin": float(optimized.sel(diagonal="included")),
+        "gram_margin_without": float(optimized.sel(diagonal="excluded")),
+    }
+    return Measurement(
+        {
+            "all images": ENUMERATED.frame(_rows(tables)),
+            "errors": ERRORS.frame(_rows(errors[["error"]])),
+            "attention to the next set": NEXT.frame(
+                [*_rows(tables[["margin"]].sel(rule="next set")), *_rows(errors[of_next])]
+            ),
+            "along D = 16 C^2": DECAY.frame(_rows(_decay(errors))),
+            "A = P^T P": GRAM.frame([matrix]),
+        },
+        {"images sampled": images, "random P": draws, "optimizations": attempts},
         (_figure(errors, gram),),
-    )  # fmt: skip
-
-
-def judge(found: Evidence) -> tuple[Verdict, str]:
-    """Return HOLDS only if both free scores and a Gram matrix achieve it; FAILS if neither."""
-    exact = found.mismatch <= TOLERANCE and found.deviation <= SIGMAS
-    rising = all(a < b for a, b in zip(found.exponents, found.exponents[1:]))
-    free = found.margin > 0.0 and exact and rising and len(found.exponents) > 1
-    powers = ", ".join(f"{power:.2g}" for power in found.exponents)
-    if not free:
-        return Verdict.FAILS, (
-            f"The explicit transformer does not do it: smallest own-set margin {found.margin:.3g}, "
-            f"error off its exact limit by {found.mismatch:.1e}, samples by {found.deviation:.1f} "
-            f"standard errors, -log(error)/log(D) = {powers}."
-        )
-    text = (
-        f"With free A it holds: attention to the next set never meets S_l and errs exactly like "
-        f"attention to the own set (difference {found.mismatch:.0e} over all images), "
-        f"{found.error:.1e} at D = {found.largest_D}, falling faster than a power of D "
-        f"(-log(error)/log(D) = {powers})"
-    )
-    if found.gram > ROUNDING:
-        return Verdict.HOLDS, text + f"; A = P^T P does it too, with margin {found.gram:.2g}."
-    return Verdict.FINDING, text + (
-        f"; as printed, for the inner products <p_i, p_j> of encodings, it is impossible but for "
-        f"ties (Cauchy-Schwarz; best margin found {found.gram:.0e}) and possible without the "
-        f"diagonal (margin {found.gram_without:.2g}); encodings that tie twin sets err "
-        f"{found.twin:.1e} at D = {found.twin_D}."
     )
 
 
-def _evidence(small: xarray.Dataset, large: xarray.Dataset, gram: xarray.Dataset) -> Evidence:
-    next_set = small.sel(rule="next set")
-    gaps = abs(small["enumerated"] - small["limit"]).sel(rule=["own set", "next set"])
-    scaled = large.isel(case=large["scaled"].values)
-    errors, D = scaled["error"].sel(rule="next set").values, scaled["D"].values
-    twins = scaled["error"].sel(rule="own set and twin").values
-    known = int(np.flatnonzero(np.isfinite(twins))[-1])
-    margins = [next_set["margin"].min(), large["margin"].min()]
-    found = [gram["random_margin"].max(), gram["optimized"].sel(diagonal="included").max()]
-    return Evidence(
-        margin=float(min(margins)),
-        mismatch=float(gaps.max()),
-        deviation=float(np.nanmax(np.abs(large["deviation"].values))),
-        exponents=tuple((-np.log(errors) / np.log(D)).tolist()),
-        error=float(errors[-1]),
-        largest_D=int(D[-1]),
-        gram=float(max(found)),
-        gram_without=float(gram["optimized"].sel(diagonal="excluded").max()),
-        twin=float(twins[known]),
-        twin_D=int(D[known]),
-    )
+def _rows(data: xarray.Dataset) -> list[dict[str, Any]]:
+    """Return the numbers of each case, and rule, where there are any."""
+    numbers = data.to_dataframe().dropna(how="all", subset=list(data.data_vars))
+    return numbers.reset_index().to_dict("records")
 
 
-def _numbers(
-    small: xarray.Dataset, large: xarray.Dataset, gram: xarray.Dataset,
-    small_cases: Sequence[Case], large_cases: Sequence[Case],
-) -> list[Measured]:  # fmt: skip
-    measured: list[Measured] = []
-    for number, case in enumerate(small_cases):
-        for rule in small["rule"].values:
-            one = small.isel(case=number).sel(rule=rule)
-            if math.isfinite(float(one["enumerated"])):
-                measured += measured_at(
-                    {**_place(case), "rule": str(rule)},
-                    ("enumerated", "P[f* F <= 0], all images", float(one["enumerated"])),
-                    ("margin", "smallest own-set margin", float(one["margin"])),
-                )
-    for number, case in enumerate(large_cases):
-        one, at = large.isel(case=number), _place(case)
-        for rule in large["rule"].values:
-            error = float(one["error"].sel(rule=rule))
-            if math.isfinite(error):
-                measured += measured_at(
-                    {**at, "rule": str(rule)}, ("error", "P[f* F <= 0], exact", error)
-                )
-        rows: list[Row] = [("silent", "P[f* = 0], lost by every rule", float(one["silent"]))]
-        if math.isfinite(float(one["sampled"])):
-            rows += [
-                ("sampled", "P[f* F <= 0], sampled, next set", float(one["sampled"])),
-                ("deviation", "its deviation", float(one["deviation"]), "standard errors"),
-            ]
-        measured += measured_at(at, *rows)
-    optimized = gram["optimized"]
-    return measured + measured_at(
-        {},
-        ("rows_meeting", "A = P^T P, random P: fewest rows whose Top_C meets S_l",
-         int(gram["rows_meeting"].min())),
-        ("longest_margin", "A = P^T P, random P: largest margin of the row of largest norm",
-         float(gram["longest_margin"].max())),
-        ("gram_margin", "A = P^T P, optimized: largest of the smallest margins",
-         float(optimized.sel(diagonal="included").max())),
-        ("gram_margin_without", "the same without the diagonal",
-         float(optimized.sel(diagonal="excluded").max())),
-    )  # fmt: skip
-
-
-def _place(case: Case) -> dict[str, Value]:
-    return dict(zip(("D", "C", "qD"), case))
+def _decay(errors: xarray.Dataset) -> xarray.Dataset:
+    """Return -log(error)/log(D) of attention to the next set, and its rise from case to case."""
+    scaled = errors.isel(case=errors["scaled"].values).sel(rule="next set", drop=True)
+    exponent = -np.log(scaled["error"].values) / np.log(scaled["D"].values)
+    rise = np.diff(exponent, prepend=np.nan)
+    decay = scaled.assign(exponent=("case", exponent), rise=("case", rise))
+    return decay[["exponent", "rise"]]
 
 
 def _figure(large: xarray.Dataset, gram: xarray.Dataset) -> Any:
@@ -187,14 +93,72 @@ def _figure(large: xarray.Dataset, gram: xarray.Dataset) -> Any:
     )
 
 
-def _finding(outcome: Outcome) -> str:
-    last = outcome.numbers("error", rule="next set")[-1]
-    margin = max(outcome.number("gram_margin"), ROUNDING)
-    return (
-        f"Attention to the next set errs {last.value:.1e} at D = {last.at['D']} with free A; the "
-        f"best margin of A = P^T P is at most {margin:.0e}."
-    )
+def headline(tables: Tables) -> dict[str, Any]:
+    """Return the numbers of the sentence."""
+    error = tables["errors"].data.error.xs("next set", level="rule")
+    return {
+        "error": error.iloc[-1],
+        "D": error.index[-1][0],
+        "best": max(tables["A = P^T P"].data.gram_margin.iloc[0], ROUNDING),
+    }
 
+
+ENUMERATED = Table(
+    index=("D", "C", "qD", "rule"),
+    columns={
+        "enumerated": Column("P[f* F <= 0], all images"),
+        "limit": Column("the same in the limit of large scores"),
+        "margin": Column("smallest own-set margin", atol=ROUNDING),
+    },
+    strict={
+        "the error over all images is the exact one": lambda t: (
+            (t.enumerated - t.limit).abs() <= TOLERANCE
+        ),
+    },
+    judged=lambda t: t.index.get_level_values("rule").isin(["own set", "next set"]),
+)
+ERRORS = Table(
+    index=("D", "C", "qD", "rule"), columns={"error": Column("P[f* F <= 0], exact", atol=1e-15)}
+)
+NEXT = Table(
+    index=("D", "C", "qD"),
+    columns={
+        "margin": Column("smallest own-set margin of the rows"),
+        "silent": Column("P[f* = 0], lost by every rule"),
+        "sampled": Column("P[f* F <= 0], sampled", rtol=math.inf),
+        "deviation": Column("deviation of the sample", "standard errors", rtol=math.inf),
+    },
+    strict={
+        "Top_C of no row meets its own set": lambda t: t.margin > 0.0,
+        "samples follow the exact law": lambda t: (
+            (t.deviation.abs() <= SIGMAS) | (t.sampled.isna() & t.margin.notna())
+        ),
+    },
+)
+DECAY = Table(
+    index=("D", "C"),
+    columns={
+        "exponent": Column("-log(error)/log(D)"),
+        "rise": Column("its rise from the size before"),
+    },
+    strict={"the error falls faster than a power of D": lambda t: t.rise > 0.0},
+    judged=lambda t: t.rise.notna(),
+)
+GRAM = Table(
+    index=(),
+    columns={
+        "rows_meeting": Column("random P: fewest rows whose Top_C meets S_l", rtol=math.inf),
+        "random_margin": Column("random P: largest of the smallest margins", rtol=math.inf),
+        "longest_margin": Column("random P: largest margin of the longest row", rtol=math.inf),
+        "gram_margin": Column("optimized P: largest of the smallest margins", rtol=math.inf),
+        "gram_margin_without": Column("the same without the diagonal", rtol=math.inf),
+    },
+    predicates={
+        "encodings P do it too, with the diagonal of P^T P": lambda t: (
+            t[["random_margin", "gram_margin"]].max(axis=1) > ROUNDING
+        ),
+    },
+)
 
 CLAIM = Claim(
     id="theorem-3.2",
@@ -216,9 +180,20 @@ CLAIM = Claim(
         "printed; a finding if none does (Cauchy-Schwarz: a margin above 1e-9 would refute the "
         "proof). All but the check by samples and the search is exact."
     ),
-    headline=Headline("gram_margin"),
-    finding=_finding,
-    run=run,
+    tables={
+        "all images": ENUMERATED,
+        "errors": ERRORS,
+        "attention to the next set": NEXT,
+        "along D = 16 C^2": DECAY,
+        "A = P^T P": GRAM,
+    },
+    measure=measure,
+    headline=headline,
+    finding=(
+        "Attention to the next set errs {error:.1e} at D = {D} with free A; the best margin of A = "
+        "P^T P is at most {best:.0e}."
+    ),
+    tolerance=TOLERANCE,
     quick_note="enumeration up to D=12 instead of 16, exact errors up to D=256, smaller samples",
     assumptions="exact laws of sums over sets; the Cauchy-Schwarz inequality",
 )

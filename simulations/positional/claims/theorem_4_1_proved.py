@@ -3,80 +3,46 @@
 import math
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import NamedTuple
+from typing import Any
 
-from dynamics import Problem
+from dynamics import Population, Problem
 from dynamics.positional.labelling import label_error
 from simulations.figures import report_figure, tube
 from simulations.positional import proved_runs, runs
-from simulations.positional.proved_runs import Beside
-from simulations.positional.runs import describe, or_word, place
-from simulations.reproduction.measured import Measured, Row, interval, measured_at
-from simulations.reproduction.outcome import Claim, Context, Figure, Headline, Outcome, Verdict
+from simulations.positional.proved_runs import COMPARED, STAYS, Beside
+from simulations.reproduction.claim import (
+    CheckedTable,
+    Claim,
+    Column,
+    Context,
+    Figure,
+    Measurement,
+    Table,
+)
 from simulations.validated import Checked, Proof
 
 
-class Learned(NamedTuple):
-    """What the checker derives of one flow to a horizon, and the error of f* itself.
-
-    Not ``judged`` is a flow whose tube ends, for its cost, before training does.
-    """
-
-    problem: Problem
-    checked: Checked
-    horizon: float
-    label_error: float
-    judged: bool
-
-    @property
-    def most(self) -> float:
-        """The test error of a model that has learned f*: P[y f* <= 0] + 1/d."""
-        return self.label_error + 1.0 / self.problem.dimension
-
-    @property
-    def failing(self) -> str:
-        """The first conclusion that is not proved at the end, "" if all are."""
-        if not self.checked.time >= self.horizon:
-            return f"the tube ends before time {self.horizon:g}"
-        if not self.checked.association:
-            return "patch association is not proved at the end"
-        if not self.checked.test_error[1] <= self.most:
-            return f"the test error is not proved to be at most {self.most:.3g}"
-        return ""
-
-
-def run(context: Context) -> Outcome:
+def measure(context: Context) -> Measurement:
     """Enclose the flows; train full and reduced beside two tubes."""
-    found = {}
+    quick = context.quick
     every = (proved_runs.SQUARE, runs.BASE, proved_runs.SQUARE_OF_FOUR)
-    problems = every[:1] if context.quick else every
-    for number, problem in enumerate(problems, start=1):
-        error = label_error(problem)
-        found[problem] = Learned(
-            problem,
-            proved_runs.checked_flow(problem, context.quick),
-            proved_runs.horizon(problem, context.quick),
-            error.error + error.bound,
-            judged=problem != proved_runs.SQUARE_OF_FOUR,
-        )
-        context.progress(0.8 * number / len(problems))
+    problems = every[:1] if quick else every
+    rows = []
+    for problem in context.track(problems, stop=0.8):
+        error, checked = label_error(problem), proved_runs.checked_flow(problem, quick)
+        horizon = proved_runs.horizon(problem, quick)
+        rows.append(row(problem, checked, horizon, error.error + error.bound))
     trained = _trained(context) | {
-        f"flow of three scalars, {runs.describe(problem)}": proved_runs.reduced_flow(
-            problem, context.quick
-        )
+        f"flow of three scalars, {runs.describe(problem)}": proved_runs.reduced_flow(problem, quick)
         for problem in problems
     }
-    verdict, summary = judge(found, trained)
-    return Outcome(
-        verdict,
-        _numbers(found, trained),
-        None,
-        {"problems": [asdict(problem) for problem in problems],
-         "full matrices": asdict(proved_runs.SMALL), "steps of descent": proved_runs.STEPS,
-         "plans": [proved_runs.PLANS[problem]._asdict() for problem in problems]},
-        summary,
-        (_figure(proved_runs.flow(problems[0 if context.quick else 1], context.quick)),),
-    )  # fmt: skip
+    trainings = [{"training": name} | training.row for name, training in trained.items()]
+    return Measurement(
+        {"tubes": TUBES.frame(rows), "trainings": TRAININGS.frame(trainings)},
+        proved_runs.settings(problems)
+        | {"full matrices": asdict(proved_runs.SMALL), "steps of descent": proved_runs.STEPS},
+        (_figure(proved_runs.flow(problems[0 if quick else 1], quick)),),
+    )
 
 
 def _trained(context: Context) -> dict[str, Beside]:
@@ -97,73 +63,28 @@ def _trained(context: Context) -> dict[str, Beside]:
     }
 
 
-def judge(found: Mapping[Problem, Learned], trained: Mapping[str, Beside]) -> tuple[Verdict, str]:
-    """Return HOLDS if all conclusions are proved at the end of every tube, else a finding."""
-    outside = [name for name, one in trained.items() if not one.inside]
-    if outside:
-        return Verdict.FAILS, f"Training leaves its tube: {'; '.join(outside)}."
-    texts = []
-    for problem, one in found.items():
-        checked = one.checked
-        (low, high), (_, loss) = checked.test_error, checked.loss
-        text = f"at {describe(problem)}, time {checked.time:g}: " + (
-            f"not all ({one.failing})" if one.failing else "all"
-        )
-        if checked.association:
-            text += f", association {_lasting(checked)}"
-        text += f", test error in [{low:.4g}, {high:.4g}]"
-        if not one.judged:
-            text += f" (not judged: the tube stops before anything is learned, at loss {loss:.3g})"
-        texts.append(text)
-    judged = [one for one in found.values() if one.judged]
-    proved = sum(not one.failing for one in judged)
-    summary = (
-        f"The conclusions of Theorem 4.1 are proved at the end of {proved} of the {len(judged)} "
-        f"tubes that are judged: {'; '.join(texts)}. All {len(trained)} trainings, full matrices "
-        "and three scalars, flow and descent, stay inside."
-    )
-    return (Verdict.HOLDS if judged and proved == len(judged) else Verdict.FINDING), summary
-
-
-def _lasting(checked: Checked) -> str:
-    """Return for how long association is proved, as a phrase."""
-    until = checked.association_until
-    if not math.isfinite(until):
-        return "for ever"
-    return f"at least to time {until:.2g}" if until > checked.time else "there"
-
-
-def _numbers(found: Mapping[Problem, Learned], trained: Mapping[str, Beside]) -> list[Measured]:
-    measured: list[Measured] = []
-    for problem, one in found.items():
-        checked = one.checked
-        rows: list[Row] = [("enclosed_until", "end of the tube", checked.time, "flow time")]
-        for name, (low, high) in checked.enclosure._asdict().items():
-            rows += interval(name, f"{name} there", low, high)
-        rows += [
-            ("associates", "item 1: patch association there", checked.association),
-            ("associates_until", "item 1: and until",
-             or_word(checked.association_until, "for ever"), "flow time"),
-            ("leads_for_ever", "gamma > rho for ever", checked.forever),
-            *interval("test_error", "item 2: test error there", *checked.test_error),
-            *interval("loss", "loss there", *checked.loss),
-            ("error_for_ever", "the test error never exceeds, from there on",
-             min(1.0, checked.loss[1] / math.log(2.0) * (1.0 + 1e-15))),
-            ("label_error", "error of f* itself, P[y f* <= 0]", one.label_error),
-            ("most", "item 2: a test error that counts as learned", one.most),
-            ("failing", "what is not proved", one.failing or "nothing"),
-            ("proved", "all conclusions are proved there", not one.failing),
-            ("judged", "training is over there", one.judged),
-            ("pieces", "polynomial pieces", checked.pieces),
-        ]  # fmt: skip
-        measured += measured_at(place(problem), *rows)
-    for name, training in trained.items():
-        measured += measured_at(
-            {"training": name},
-            ("share", "largest distance from the middle, in radii", float(training.share.max())),
-            ("radius", "largest radius of the tube", training.radius),
-        )
-    return measured
+def row(problem: Problem, checked: Checked, horizon: float, error: float) -> dict[str, Any]:
+    """Return what the checker derives of one flow to a horizon, given the error of f* itself."""
+    intervals = checked.enclosure._asdict() | {
+        "test_error": checked.test_error,
+        "loss": checked.loss,
+    }
+    return {
+        "problem": runs.describe(problem),
+        "horizon": horizon,
+        "enclosed_until": checked.time,
+        **{f"{name}_low": low for name, (low, _) in intervals.items()},
+        **{f"{name}_high": high for name, (_, high) in intervals.items()},
+        "start_loss": Population(problem).evaluate(problem.initial_state).loss,
+        "associates": checked.association,
+        "associates_until": proved_runs.finite(checked.association_until),
+        "leads_for_ever": checked.forever,
+        "error_for_ever": min(1.0, checked.loss[1] / math.log(2.0) * (1.0 + 1e-15)),
+        "label_error": error,
+        "most": error + 1.0 / problem.dimension,
+        "judged": problem != proved_runs.SQUARE_OF_FOUR,
+        "pieces": checked.pieces,
+    }
 
 
 def _figure(proof: Proof) -> Figure:
@@ -179,13 +100,55 @@ def _figure(proof: Proof) -> Figure:
     )
 
 
-def _finding(outcome: Outcome) -> str:
-    proved, judged = outcome.values("proved"), outcome.values("judged")
-    errors = [x for x, whole in zip(outcome.values("test_error_high"), proved) if whole]
-    most = f", test error at most {max(errors):.3g}" if errors else ""
-    early = "; the other stops before anything is learned" if not all(judged) else ""
-    return f"Proved at the end of {sum(proved)} of {len(proved)} tubes{most}{early}."
+def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
+    """Return the numbers of the sentence."""
+    tubes = tables["tubes"]
+    proved = tubes.passed[tubes.judged].all(axis=1)
+    most, others = tubes.rows.test_error_high[proved].max(), (~tubes.judged).sum()
+    return {
+        "proved": f"{proved.sum()} of {len(proved)}",
+        "error": f", test error at most {most:.3g}" if proved.any() else "",
+        "others": f"; {others} more not judged" if others else "",
+    }
 
+
+def _interval(name: str, label: str) -> dict[str, Column]:
+    return {
+        f"{name}_low": Column(f"{label}, lower end"),
+        f"{name}_high": Column(f"{label}, upper end"),
+    }
+
+
+TUBES = Table(
+    index=("problem",),
+    columns={
+        "horizon": Column("end of the tube that is required", "flow time"),
+        "enclosed_until": Column("end of the tube", "flow time"),
+        **_interval("alpha", "alpha there"),
+        **_interval("gamma", "gamma there"),
+        **_interval("rho", "rho there"),
+        "associates": Column("item 1: patch association there"),
+        "associates_until": Column("item 1: and until", "flow time", missing="for ever"),
+        "leads_for_ever": Column("gamma > rho for ever"),
+        **_interval("test_error", "item 2: test error there"),
+        **_interval("loss", "loss there"),
+        "start_loss": Column("loss at the start"),
+        "error_for_ever": Column("the test error never exceeds, from there on"),
+        "label_error": Column("error of f* itself, P[y f* <= 0]"),
+        "most": Column("item 2: a test error that counts as learned"),
+        "judged": Column("training is over there"),
+        "pieces": Column("polynomial pieces"),
+    },
+    predicates={
+        "the tube reaches its horizon": lambda t: t.enclosed_until >= t.horizon,
+        "1: patch association is proved at the end": lambda t: t.associates,
+        "2: the test error is proved to be at most P[y f* <= 0] + 1/d": lambda t: (
+            t.test_error_high <= t.most
+        ),
+    },
+    judged=lambda t: t.judged,
+)
+TRAININGS = Table(index=("training",), columns=COMPARED, strict=STAYS)
 
 CLAIM = Claim(
     id="theorem-4.1-proved",
@@ -211,9 +174,10 @@ CLAIM = Claim(
         "full matrices and three scalars, flow and 300 steps of descent; else the flow of three "
         "scalars (solvers at a millionth of the tube's tolerance)."
     ),
-    run=run,
-    headline=Headline("test_error_high", pick=min),
-    finding=_finding,
+    tables={"tubes": TUBES, "trainings": TRAININGS},
+    measure=measure,
+    headline=headline,
+    finding="Proved at the end of {proved} judged tubes{error}{others}.",
     quick_note="D = 16 only, to time 9000",
     assumptions="IEEE arithmetic and Arb; the reduction, which is proved in symbolic",
     group="proved",

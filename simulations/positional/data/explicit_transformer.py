@@ -1,6 +1,7 @@
 """What is drawn in ``figures/explicit_transformer.py``."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import xarray
@@ -47,7 +48,7 @@ def gather_small(cases: Sequence[tuple[int, int, float]]) -> xarray.Dataset:
             "limit": (("case", "rule"), limits),
             "margin": (("case", "rule"), margins),
         },
-        coords={"case": [_name(*case) for case in cases], "rule": list(RULES[:3])},
+        coords={**_coordinates(cases), "rule": list(RULES[:3])},
     )
 
 
@@ -81,10 +82,9 @@ def gather_large(
             "sampled": ("case", sampled),
             "deviation": ("case", (sampled - exact) / np.sqrt(exact * (1.0 - exact) / images)),
             "margin": ("case", margin),
-            "D": ("case", [D for D, _, _ in cases]),
             "scaled": ("case", [qD == C**2 and D == 16 * C**2 for D, C, qD in cases]),
         },
-        coords={"case": [_name(*case) for case in cases], "rule": list(RULES)},
+        coords={**_coordinates(cases), "rule": list(RULES)},
     )
 
 
@@ -121,8 +121,12 @@ def gather_gram(D: int, C: int, draws: int, attempts: int, seed: int) -> xarray.
     )
 
 
-def _name(D: int, C: int, qD: float) -> str:
-    return f"D={D}, C={C}, qD={qD:g}"
+def _coordinates(cases: Sequence[tuple[int, int, float]]) -> dict[str, Any]:
+    """Return the name of each case and its D, C and qD."""
+    names = [f"D={D}, C={C}, qD={qD:g}" for D, C, qD in cases]
+    return {"case": names} | {
+        name: ("case", list(values)) for name, values in zip(("D", "C", "qD"), zip(*cases))
+    }
 
 
 def join(scores: xarray.Dataset, large: xarray.Dataset, gram: xarray.Dataset) -> xarray.Dataset:

@@ -6,21 +6,32 @@ that norm in a random direction, in dimension 2M. For sigma it is :math:`W_V\mu_
 disturbs. Directions are the same at every value of a knob.
 """
 
+from __future__ import annotations
+
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import xarray
 
-from dynamics.shallow import ShallowProblem, cells
+from dynamics.shallow import ShallowProblem
+from dynamics.shallow import cells as cells_of
 from dynamics.shallow.tokens import Tokens, draw_tokens
 from simulations.figures import report_figure
-from simulations.reproduction.effects import Effect, effect, verdict_of
-from simulations.reproduction.intervals import mean_of
-from simulations.reproduction.measured import Measured, measured_at
-from simulations.reproduction.measured import spread as rows_of
-from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.claim import (
+    CheckedTable,
+    Claim,
+    Column,
+    Context,
+    Figure,
+    Measurement,
+    Table,
+)
+from simulations.reproduction.effects import PARTS, parts
+from simulations.reproduction.intervals import cells, columns, mean_of
 from simulations.shallow.figures import noise
 from simulations.shallow.runs import (
     half_of_sets,
@@ -56,7 +67,6 @@ RUNS = {
     "no attention": (False, FIRST),
 }
 WITH, TRAINED, WITHOUT = RUNS
-Interval = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
@@ -68,20 +78,14 @@ class Row:
     again: np.ndarray
     most: int
 
-    @property
-    def beyond(self) -> np.ndarray:
-        """1 where no size up to the largest suffices, (value,)."""
-        return np.equal(self.N, self.most).astype(int)
+    def ends(self) -> np.ndarray:
+        """Return the ends of the 95 % intervals of N, (2, value)."""
+        return np.quantile(self.again, [0.025, 0.975], axis=1)
 
-    def spread(self) -> list[Interval]:
-        """Return N at each value with its 95 % interval."""
-        ends = np.quantile(self.again, [0.025, 0.975], axis=1)
-        return list(zip(self.N.tolist(), *ends.tolist()))
-
-    def growth(self) -> Interval:
+    def growth(self) -> tuple[float, float, float]:
         """Return N at the value that is judged over N at the first, with its 95 % interval.
 
-        A seed that is drawn again is so at both.
+        A seed that is resampled is so at both.
         """
         first, judged = self.values.index(0.0), self.values.index(JUDGED)
         low, high = np.quantile(self.again[judged] / self.again[first], [0.025, 0.975]).tolist()
@@ -91,54 +95,61 @@ class Row:
 def problem(attend: bool, tokens: int = L) -> ShallowProblem:
     """Return the problem: one irrelevant pattern a sample, no confusion, V frozen."""
     return ShallowProblem(
-        L=tokens, alpha_relevant=ALPHA, alpha_confusion=0.0, background="single", neurons=NEURONS,
-        xi=0.1 / NEURONS**0.5, attention_rate=RATIO if attend else 0.0,
-        attention="trained" if attend else "none", train_value=False,
-    )  # fmt: skip
+        L=tokens,
+        alpha_relevant=ALPHA,
+        alpha_confusion=0.0,
+        background="single",
+        neurons=NEURONS,
+        xi=0.1 / NEURONS**0.5,
+        attention_rate=RATIO if attend else 0.0,
+        attention="trained" if attend else "none",
+        train_value=False,
+    )
 
 
-def run(context: Context) -> Outcome:
+def measure(context: Context) -> Measurement:
     """Search the number of samples along each knob, with attention and without."""
     errors = {name: token_errors(name, context) for name in (WITH, WITHOUT)}
-    rows: dict[tuple[str, str], Row] = {}
     jobs = [(knob, name) for knob in KNOBS for name in RUNS]
     jobs.remove(("delta", WITHOUT))  # K and Q do not enter
-    measured: list[Measured] = []
-    for number, (knob, name) in enumerate(jobs):
-        row = rows[knob, name] = search(knob, name, context, errors)
-        for value, found in zip(row.values, row.spread()):
-            measured += measured_at(
-                {"knob": knob, "run": name, "value": value},
-                *rows_of("N", "samples from which half of the training sets suffice", found),
-            )
-        measured += measured_at(
-            {"knob": knob, "run": name},
-            *rows_of("growth", f"samples needed at {JUDGED:g} over those at 0", row.growth()),
-        )
-        context.progress((number + 1) / (len(jobs) + 1))
-    values = rows["tau", WITH].values
-    for name, table in errors.items():
-        for value, line in zip(values, table):
-            measured += measured_at(
-                {"run": name, "tau": value},
-                *rows_of("error", f"test error with {_most('tau', FIRST, context)} samples",
-                         mean_of(line)),
-            )  # fmt: skip
-    limit = {value: limit_share(value, context) for value in rows["sigma", WITH].values}
-    measured += [
-        Measured("limit", "share of starts for which all cells suffice", {"sigma": value}, share)
-        for value, share in limit.items()
-    ]
-    growth = {name: {knob: rows[knob, name].growth() for knob in KNOBS} for name in (WITH, TRAINED)}
-    lost = mean_of(errors[WITH][-1] - errors[WITHOUT][-1])
-    verdict, summary = judge(growth, (values[-1], lost), limit)
-    return Outcome(
-        verdict, measured, None,
-        {"alpha_*": ALPHA, "eta_KQ/eta": RATIO, "M": 5, "m": NEURONS, "L with tau": L,
-         "stopped at": [FIRST, HINGE], "seeds": [_seeds(knob, context) for knob in KNOBS],
-         "most samples": [_most(knob, FIRST, context) for knob in KNOBS], "wrong at most": WRONG},
-        summary, (_figure(rows, errors, context),),
-    )  # fmt: skip
+    rows = {job: search(*job, context, errors) for job in context.track(jobs, stop=0.9)}
+    growth = GROWTHS.frame(
+        {"knob": knob, "run": name, **cells("growth", row.growth())}
+        for (knob, name), row in rows.items()
+    )
+    decide = growth.drop(WITHOUT, level="run")
+    return Measurement(
+        {
+            "growth": growth,
+            "parts": parts(grows(decide), grows_not(decide)),
+            "samples": SAMPLES.frame(
+                {"knob": knob, "run": name, "value": value, **cells("N", values)}
+                for (knob, name), row in rows.items()
+                for value, *values in zip(row.values, row.N, *row.ends())
+            ),
+            "errors": ERRORS.frame(
+                {"run": name, "tau": tau, **cells("error", mean_of(line))}
+                for name, table in errors.items()
+                for tau, line in zip(_values("tau", context), table)
+            ),
+            "starts": STARTS.frame(
+                {"sigma": sigma, "limit": limit_share(sigma, context)}
+                for sigma in _values("sigma", context)
+            ),
+        },
+        {
+            "alpha_*": ALPHA,
+            "eta_KQ/eta": RATIO,
+            "M": 5,
+            "m": NEURONS,
+            "L with tau": L,
+            "stopped at": [FIRST, HINGE],
+            "seeds": [_seeds(knob, context) for knob in KNOBS],
+            "most samples": [_most(knob, FIRST, context) for knob in KNOBS],
+            "wrong at most": WRONG,
+        },
+        (_figure(rows, errors, context),),
+    )
 
 
 def search(knob: str, name: str, context: Context, errors: dict[str, np.ndarray]) -> Row:
@@ -167,7 +178,7 @@ def count_error(
 ) -> float:
     """Return the test error after training on N samples, or on the population (None)."""
     here = problem(kind[0])
-    population = cells(here)
+    population = cells_of(here)
     start = erring_start(here, np.random.default_rng(_key(root, 6, seed)), **knob)
     weights = population.chance
     if N is not None:
@@ -192,9 +203,11 @@ def pooled(tokens: Tokens) -> Tokens:
     """Return each sample as the mean of its tokens: all that a network without attention sees."""
     one = tokens.pattern[:, :1]
     return tokens._replace(
-        X=tokens.X.mean(axis=1, keepdims=True), pattern=one,
-        noise=tokens.noise[:, :1], queried=np.ones(one.shape, bool),
-    )  # fmt: skip
+        X=tokens.X.mean(axis=1, keepdims=True),
+        pattern=one,
+        noise=tokens.noise[:, :1],
+        queried=np.ones(one.shape, bool),
+    )
 
 
 def erring_start(
@@ -231,42 +244,22 @@ def token_errors(name: str, context: Context) -> np.ndarray:
     return np.array(found).reshape(len(values), -1)
 
 
-def judge(
-    growth: dict[str, dict[str, Interval]],
-    lost: tuple[float, Interval],
-    limit: dict[float, float],
-) -> tuple[Verdict, str]:
-    """Return the verdict from the growth of N by run and knob; the rest is reported only.
-
-    ``lost``: the largest tau and the test error with attention less that without; ``limit``: by
-    sigma, the share of starts for which the population suffices.
-    """
-    verdict = verdict_of(grows(interval) for by in growth.values() for interval in by.values())
-    first, trained = (
-        ", ".join(
-            f"{one[0]:.1f} ({one[1]:.1f} to {one[2]:.1f}, {_WORDS[grows(one)]}) with {knob}"
-            for knob, one in growth[name].items()
-        )
-        for name in (WITH, TRAINED)
-    )
-    (tau, (more, low, high)), sigma = lost, max(limit)
-    return verdict, (
-        f"From none to errors as large as what they disturb the number of samples grows by the "
-        f"factor {first} while the hinge does not act, and {trained} trained until the loss is "
-        f"small, when all patterns must be seen; at sigma = {sigma:g} all samples there are "
-        f"suffice for {limit[sigma]:.0%} of starts, and at tau = {tau:g} the test error with "
-        f"attention less that without is {more:.3f} ({low:.3f} to {high:.3f})."
-    )
+def grows(t: pd.DataFrame) -> pd.Series[bool]:
+    """Return where N grows: where the interval of the factor on it lies above 1."""
+    return t.growth_low > 1.0
 
 
-_WORDS = {
-    Effect.SHOWN: "grows", Effect.ABSENT: "does not grow", Effect.UNDECIDED: "undecided",
-}  # fmt: skip
+def grows_not(t: pd.DataFrame) -> pd.Series[bool]:
+    """Return where N does not grow: where the interval is not above 1, and ends below `GROWTH`."""
+    return (t.growth_low <= 1.0) & (t.growth_high < GROWTH)
 
 
-def grows(growth: Interval) -> Effect:
-    """Return whether N grows, from the factor on it and its interval."""
-    return effect(*growth[1:], none=1.0, least=GROWTH)
+def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
+    """Return the numbers of the sentence."""
+    growth = tables["growth"].data.xs(WITH, level="run")
+    return {
+        knob: f"{growth.growth_low[knob]:.1f} to {growth.growth_high[knob]:.1f}" for knob in KNOBS
+    }
 
 
 def _key(root: int, *place: int) -> np.random.SeedSequence:
@@ -288,19 +281,20 @@ def _most(knob: str, level: float, context: Context) -> int:
 
 
 def _figure(
-    rows: dict[tuple[str, str], Row], errors: dict[str, np.ndarray], context: Context
-) -> Any:
+    rows: Mapping[tuple[str, str], Row], errors: Mapping[str, np.ndarray], context: Context
+) -> Figure:
     data = xarray.Dataset(coords={knob: list(_values(knob, context)) for knob in KNOBS})
     for (knob, name), row in rows.items():
-        parts = *np.transpose(row.spread()), row.beyond
-        for part, values in zip(("N", "low", "high", "beyond"), parts):
+        beyond = np.equal(row.N, row.most).astype(int)
+        for part, values in zip(("N", "low", "high", "beyond"), (row.N, *row.ends(), beyond)):
             data[f"{knob} {name} {part}"] = knob, values
     for name, table in errors.items():
         for part, values in zip(("error", "low", "high"), np.transpose([*map(mean_of, table)])):
             data[f"errors {name} {part}"] = "tau", values
     most = _most("tau", FIRST, context)
     return report_figure(
-        "li-noise", "Samples against noise and errors of the start",
+        "li-noise",
+        "Samples against noise and errors of the start",
         "Samples from which half of the training sets leave at most "
         f"{WRONG:g} of the test wrong, with 95 % intervals over seeds; alpha_* = {ALPHA:g}, "
         f"training on the whole set until its hinge loss is seen below {FIRST:g}, or on until "
@@ -309,18 +303,27 @@ def _figure(
         f"each of {L} tokens; dashed: the norm that is judged. "
         "Open triangles: no size suffices up to there, the largest that was tried. (d) Mean test "
         f"error with {most} samples.",
-        noise.draw, data, (8.6, 6.6),
-    )  # fmt: skip
-
-
-def _finding(outcome: Outcome) -> str:
-    factors = ", ".join(
-        f"{knob} {outcome.number('growth_low', knob=knob, run=WITH):.1f} to "
-        f"{outcome.number('growth_high', knob=knob, run=WITH):.1f}"
-        for knob in KNOBS
+        noise.draw,
+        data,
+        (8.6, 6.6),
     )
-    return f"Factor on N of an error as large as what it disturbs (95 %): {factors}."
 
+
+GROWTHS = Table(
+    index=("knob", "run"),
+    columns=columns("growth", f"samples needed at {JUDGED:g} over those at 0", centre=""),
+    predicates={"the number of samples grows": grows},
+    judged=lambda t: t.index.get_level_values("run") != WITHOUT,
+)
+SAMPLES = Table(
+    index=("knob", "run", "value"),
+    columns=columns("N", "samples from which half of the training sets suffice", centre=""),
+)
+ERRORS = Table(index=("run", "tau"), columns=columns("error", "test error with the most samples"))
+STARTS = Table(
+    index=("sigma",),
+    columns={"limit": Column("share of starts for which all cells suffice", rtol=math.inf)},
+)
 
 CLAIM = Claim(
     id="li-noise",
@@ -344,15 +347,25 @@ CLAIM = Claim(
         "is none, as a sample has chance 1/6; with noise none cannot be asked for. The network "
         "without attention and larger norms are shown beside and do not decide."
     ),
-    headline=Headline("growth", {"knob": "tau", "run": WITH}),
-    finding=_finding,
-    run=run,
     quick_note="norms 0 and 1 alone, ten seeds instead of 32, at most 64 samples",
     amended=(
         "Training until the loss is small was added after a first run, which had measured a "
         "dependence on sigma and tau, but none on delta, before the hinge acts. Absent and "
-        "undecided are told apart since quick runs with four other seeds called the claim false "
+        "undecided are separate since quick runs with four other seeds called the claim false "
         "where their intervals were merely too wide."
     ),
     assumptions="training on whole sets; with tau descent on tokens and a test set of 200 samples",
+    tables={
+        "growth": GROWTHS,
+        "parts": PARTS,
+        "samples": SAMPLES,
+        "errors": ERRORS,
+        "starts": STARTS,
+    },
+    measure=measure,
+    headline=headline,
+    finding=(
+        "Factor on N of an error as large as what it disturbs (95 %): sigma {sigma}, delta "
+        "{delta}, tau {tau}."
+    ),
 )

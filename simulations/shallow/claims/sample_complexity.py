@@ -1,19 +1,29 @@
 """Theorem 1 and Proposition 1, the number of samples: exponents -2 and -4, and in which regime."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from __future__ import annotations
+
+from collections.abc import Mapping
 from math import comb
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import xarray
 from scipy.optimize import brentq
 
 from dynamics.shallow import ShallowProblem, cells
 from simulations.figures import report_figure
-from simulations.reproduction.effects import Effect, effect
-from simulations.reproduction.measured import Measured, interval, measured_at
-from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.claim import (
+    CheckedTable,
+    Claim,
+    Column,
+    Context,
+    Figure,
+    Measurement,
+    Table,
+)
+from simulations.reproduction.intervals import cells as interval
+from simulations.reproduction.intervals import columns
 from simulations.shallow.figures import samples
 from simulations.shallow.runs import half_of_sets, random_start, train_until
 
@@ -23,86 +33,92 @@ FIRST, HINGE = 0.75, 1e-3  # training stops at these losses
 PREDICTED = {None: -4.0, 1.0: -2.0, 3.0: -2.0}
 #: How far a slope at finite alpha_* may be from the exponent stated.
 NEAR = 0.5
-_NAMES = {
-    ratio: "no attention" if ratio is None else f"eta_KQ/eta={ratio:g}" for ratio in PREDICTED
-}
-_WITH = "eta_KQ/eta = " + ", ".join(f"{ratio:g}" for ratio in PREDICTED if ratio)
+#: Names of the runs by eta_KQ / eta.
+RUNS = {ratio: "no attention" if ratio is None else f"eta_KQ/eta={ratio:g}" for ratio in PREDICTED}
 #: Of the slides' maps: alpha_# = 1/2 - alpha_*.
 SLIDES = (0.3, 0.35, 0.4, 0.45)
 
 
-@dataclass(frozen=True)
-class Sizes:
-    """Half of all training sets suffice from N on: N (place,), and resampled (place, again)."""
+class Sizes(NamedTuple):
+    """Half of all training sets suffice from N on: N (alpha,), and resampled (alpha, again)."""
 
-    x: np.ndarray
+    alpha: np.ndarray
     N: np.ndarray
     again: np.ndarray
 
-    def slope(self, x: np.ndarray | None = None) -> tuple[float, float, float]:
-        """Return the slope of log N against log x and the ends of its 95 % interval."""
-        u = np.log(self.x if x is None else x)
-        slopes = np.polyfit(u, np.log(self.again), 1)[0]
-        low, high = np.quantile(slopes, [0.025, 0.975])
-        return float(np.polyfit(u, np.log(self.N), 1)[0]), float(low), float(high)
+    def ends(self) -> np.ndarray:
+        """Return the ends of the 95 % intervals of N, (2, alpha)."""
+        return np.quantile(self.again, [0.025, 0.975], axis=1)
 
 
 def problem_at(alpha: float, confusion: float, ratio: float | None) -> ShallowProblem:
     """Return the problem: one irrelevant pattern a sample, V frozen, random W_O."""
     return ShallowProblem(
-        M=PATTERNS, L=L, alpha_relevant=alpha, alpha_confusion=confusion, background="single",
-        neurons=NEURONS, xi=0.1 / NEURONS**0.5, attention_rate=ratio or 0.0,
-        attention="none" if ratio is None else "trained", train_value=False,
-    )  # fmt: skip
+        M=PATTERNS,
+        L=L,
+        alpha_relevant=alpha,
+        alpha_confusion=confusion,
+        background="single",
+        neurons=NEURONS,
+        xi=0.1 / NEURONS**0.5,
+        attention_rate=ratio or 0.0,
+        attention="none" if ratio is None else "trained",
+        train_value=False,
+    )
 
 
-def run(context: Context) -> Outcome:
+def measure(context: Context) -> Measurement:
     """Search, at each fraction, the number of samples from which training succeeds."""
-    alphas = (0.4, 0.2, 0.1, 0.05) if context.quick else (0.4, 0.28, 0.2, 0.14, 0.1, 0.07, 0.05)
-    slides = SLIDES[::3] if context.quick else SLIDES
-    seeds = 10 if context.quick else 16
-    jobs: list[tuple[str, float | None, tuple[float, ...], float]]
-    jobs = [("first order", ratio, alphas, FIRST) for ratio in PREDICTED]
-    jobs += [("hinge", ratio, alphas[: 3 if context.quick else 5], HINGE) for ratio in PREDICTED]
-    jobs += [("slides", ratio, slides, FIRST) for ratio in PREDICTED]
-    found: dict[tuple[str, float | None], Sizes] = {}
-    measured: list[Measured] = []
-    for number, (regime, ratio, places, level) in enumerate(jobs):
-        rows = []
-        for alpha in places:
-            problem = problem_at(alpha, 0.5 - alpha if regime == "slides" else 0.0, ratio)
-            rows.append(half_succeed(problem, level, seeds, context.seed))
-            measured += measured_at(
-                {"regime": regime, "run": _NAMES[ratio], "alpha": alpha},
-                ("N", "samples from which half of the training sets suffice", rows[-1][0]),
-                *interval("N", "samples from which half of the training sets suffice",
-                          *np.quantile(rows[-1][1], [0.025, 0.975]).tolist()),
-            )  # fmt: skip
-        N, again = np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
-        found[regime, ratio] = Sizes(np.array(places), N, again)
-        context.progress((number + 1) / len(jobs))
-    for (regime, ratio), sizes in found.items():
-        slope, low, high = sizes.slope()
-        label = "slope of log N against log alpha_*"
-        measured += measured_at(
-            {"regime": regime, "run": _NAMES[ratio]},
-            ("slope", label, slope), *interval("slope", label, low, high),
-        )  # fmt: skip
-        if regime == "slides":
-            slope, low, high = sizes.slope(2.0 * sizes.x - 0.5)
-            label = "slope of log N against log (alpha_* - alpha_#)"
-            measured += measured_at(
-                {"regime": regime, "run": _NAMES[ratio]},
-                ("slope_difference", label, slope),
-                *interval("slope_difference", label, low, high),
-            )
-    verdict, summary = judge({key: sizes.slope() for key, sizes in found.items()})
-    return Outcome(
-        verdict, measured, NEAR,
-        {"seeds": seeds, "M": PATTERNS, "L": L, "m": NEURONS, "eta": ETA,
-         "eta_KQ/eta": [ratio or 0.0 for ratio in PREDICTED], "stopped at": [FIRST, HINGE]},
-        summary, (_figure(found),),
-    )  # fmt: skip
+    alphas = context.choose(
+        quick=(0.4, 0.2, 0.1, 0.05), full=(0.4, 0.28, 0.2, 0.14, 0.1, 0.07, 0.05)
+    )
+    fractions = {
+        "first order": alphas,
+        "hinge": alphas[: context.choose(quick=3, full=5)],
+        "slides": context.choose(quick=SLIDES[::3], full=SLIDES),
+    }
+    seeds = context.choose(quick=10, full=16)
+    jobs = [(regime, ratio) for regime in fractions for ratio in PREDICTED]
+    sizes = {
+        job: search(*job, fractions[job[0]], seeds, context.seed) for job in context.track(jobs)
+    }
+    rows = [
+        {"regime": regime, "run": RUNS[ratio], "alpha": alpha, **interval("N", values)}
+        for (regime, ratio), some in sizes.items()
+        for alpha, *values in zip(some.alpha, some.N, *some.ends())
+    ]
+    slopes = {
+        regime: layout.frame(slope(regime, ratio, sizes[regime, ratio]) for ratio in PREDICTED)
+        for regime, layout in SLOPES.items()
+    }
+    return Measurement(
+        {"samples": SAMPLES.frame(rows), **slopes},
+        {
+            "seeds": seeds,
+            "M": PATTERNS,
+            "L": L,
+            "m": NEURONS,
+            "eta": ETA,
+            "stopped at": [FIRST, HINGE],
+        },
+        (_figure(sizes),),
+    )
+
+
+def search(
+    regime: str, ratio: float | None, alphas: tuple[float, ...], seeds: int, root: int
+) -> Sizes:
+    """Return the number of samples at each fraction."""
+    rows = [
+        half_succeed(
+            problem_at(alpha, 0.5 - alpha if regime == "slides" else 0.0, ratio),
+            HINGE if regime == "hinge" else FIRST,
+            seeds,
+            root,
+        )
+        for alpha in alphas
+    ]
+    return Sizes(np.array(alphas), *(np.array(values) for values in zip(*rows)))
 
 
 def half_succeed(
@@ -137,70 +153,67 @@ def seen_by_half(kinds: int) -> float:
     return float(brentq(lacks, 1.0, 100.0 * kinds))
 
 
-def judge(
-    slopes: dict[tuple[str, float | None], tuple[float, float, float]],
-) -> tuple[Verdict, str]:
-    """Return the verdict: the exponents, and whether the hinge criterion keeps them."""
-    words = {}
-    for regime in ("first order", "hinge", "slides"):
-        words[regime] = ", ".join(
-            f"{slopes[regime, ratio][0]:.2f} ({slopes[regime, ratio][1]:.2f} to "
-            f"{slopes[regime, ratio][2]:.2f})"
-            for ratio in PREDICTED
+def slope(regime: str, ratio: float | None, sizes: Sizes) -> dict[str, Any]:
+    """Return the slopes of log N with their 95 % intervals."""
+    x = {"slope": sizes.alpha}
+    if regime == "slides":
+        x["slope_difference"] = 2.0 * sizes.alpha - 0.5
+    row = {"run": RUNS[ratio], "stated": PREDICTED[ratio], "attention": ratio is not None}
+    for name, values in x.items():
+        value, *again = (
+            np.polyfit(np.log(values), np.log(N), 1)[0] for N in (sizes.N, sizes.again)
         )
-    text = (
-        f"In the first-order regime N follows alpha_* to the power {words['first order']}, without "
-        f"and with attention ({_WITH})"
-    )
-    allowed = {
-        regime: [allows(ratio, slopes[regime, ratio]) for ratio in PREDICTED]
-        for regime in ("first order", "hinge")
-    }
-    if Effect.ABSENT in allowed["first order"]:
-        return Verdict.FAILS, f"{text}, which the statement excludes."
-    if set(allowed["first order"] + allowed["hinge"]) == {Effect.SHOWN}:
-        return Verdict.HOLDS, f"{text}, and trained on the same."
-    unsure = [_NAMES[ratio] for ratio, one in zip(PREDICTED, allowed["first order"])
-              if one is Effect.UNDECIDED]  # fmt: skip
-    if unsure:
-        text += f" (undecided: {', '.join(unsure)})"
-    return Verdict.FINDING, (
-        f"{text}; trained until the hinge loss is "
-        f"{HINGE:g} the slopes are {words['hinge']}, up to an N at which every sample that can "
-        f"occur has been seen; along alpha_# = 1/2 - alpha_* they are "
-        f"{words['slides']}: what counts there is alpha_* - alpha_#."
-    )
+        row |= interval(name, (value, *np.quantile(again, [0.025, 0.975])))
+    return row
 
 
-def allows(ratio: float | None, slope: tuple[float, float, float]) -> Effect:
-    """Return whether a slope (value, low, high) is as stated, by its interval.
+def as_stated(t: pd.DataFrame) -> pd.Series[bool]:
+    """Return where the interval of a slope is on the side stated, to `NEAR`.
 
     Without attention N must grow at least as fast as stated, with attention at most as fast.
     """
-    _, low, high = slope
-    limit = PREDICTED[ratio]
-    if ratio is None:  # the slope is negative: steeper is less
-        return effect(-high, -low, none=-limit - NEAR, least=-limit - NEAR)
-    return effect(low, high, none=limit - NEAR, least=limit - NEAR)
+    slower, faster = t.slope_low > t.stated - NEAR, t.slope_high < t.stated + NEAR
+    return (t.attention.eq(True) & slower) | (t.attention.eq(False) & faster)
 
 
-def _figure(found: dict[tuple[str, float | None], Sizes]) -> Any:
-    data: dict[str, Any] = {}
-    for regime in ("first order", "hinge", "slides"):
-        rows = [found[regime, ratio] for ratio in PREDICTED]
-        place = f"{regime} alpha"
-        ends = np.array([np.quantile(row.again, [0.025, 0.975], axis=1) for row in rows])
-        data |= {
-            f"{regime} N": (("run", place), np.array([row.N for row in rows])),
-            f"{regime} low": (("run", place), ends[:, 0]),
-            f"{regime} high": (("run", place), ends[:, 1]),
-            place: (place, rows[0].x),
-        }
-    dataset = xarray.Dataset(data, coords={"run": list(_NAMES.values())}).assign(
-        predicted=("run", list(PREDICTED.values())), seen=seen_by_half(2 * (PATTERNS - 2))
+def not_excluded(t: pd.DataFrame) -> pd.Series[bool]:
+    """Return where the interval of a slope reaches the side stated, to `NEAR`."""
+    slower, faster = t.slope_high >= t.stated - NEAR, t.slope_low <= t.stated + NEAR
+    return (t.attention.eq(True) & slower) | (t.attention.eq(False) & faster)
+
+
+def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
+    """Return the numbers of the sentence."""
+    first, hinge = tables["first order"].data, tables["hinge"].data
+    some = {
+        "without": first.loc[[RUNS[None]]],
+        "trained": first.drop(RUNS[None]),
+        "hinge": hinge,
+    }
+    return {
+        name: f"{slopes.slope_low.min():.1f} to {slopes.slope_high.max():.1f}"
+        for name, slopes in some.items()
+    }
+
+
+def _figure(sizes: Mapping[tuple[str, float | None], Sizes]) -> Figure:
+    data = xarray.Dataset(
+        {"predicted": ("run", [*PREDICTED.values()]), "seen": seen_by_half(2 * (PATTERNS - 2))},
+        {"run": [*RUNS.values()]},
     )
+    for regime in SLOPES:
+        rows = [sizes[regime, ratio] for ratio in PREDICTED]
+        place = f"{regime} alpha"
+        data = data.assign_coords({place: rows[0].alpha})
+        data[f"{regime} N"] = ("run", place), np.array([row.N for row in rows])
+        low, high = np.array([row.ends() for row in rows]).swapaxes(0, 1)
+        data[f"{regime} low"], data[f"{regime} high"] = (
+            (("run", place), low),
+            (("run", place), high),
+        )
     return report_figure(
-        "li-sample-complexity", "Samples against the fraction of relevant tokens",
+        "li-sample-complexity",
+        "Samples against the fraction of relevant tokens",
         "Samples from which half of the training sets classify every sample rightly, with 95 % "
         "intervals over seeds; training on the whole set, one irrelevant pattern a sample. (a) "
         f"Stopped when a training hinge loss below {FIRST:g} is seen, looking at times a quarter "
@@ -208,22 +221,40 @@ def _figure(found: dict[tuple[str, float | None], Sizes]) -> Any:
         f"is {HINGE:g}, the paper's criterion; dotted: half of the training sets hold every sample "
         "that can occur. (c) As (a) "
         "along alpha_# = 1/2 - alpha_*, against the difference alpha_* - alpha_#; grey as in (a).",
-        samples.draw, dataset, (10.0, 3.9),
-    )  # fmt: skip
-
-
-def _finding(outcome: Outcome) -> str:
-    def ends(regime: str, names: Sequence[str]) -> str:
-        low = min(outcome.number("slope_low", regime=regime, run=name) for name in names)
-        high = max(outcome.number("slope_high", regime=regime, run=name) for name in names)
-        return f"{low:.1f} to {high:.1f}"
-
-    without, *trained = _NAMES.values()
-    return (
-        f"Power of alpha_* in N (95 %): {ends('first order', [without])} without attention, "
-        f"{ends('first order', trained)} with it; trained on {ends('hinge', [without, *trained])}."
+        samples.draw,
+        data,
+        (10.0, 3.9),
     )
 
+
+_SLOPE = {
+    "stated": Column("exponent stated"),
+    "attention": Column("with attention"),
+    **columns("slope", "slope of log N against log alpha_*", centre=""),
+}
+_AS_STATED = {"N grows at most (without attention: at least) as stated, to 0.5": as_stated}
+SAMPLES = Table(
+    index=("regime", "run", "alpha"),
+    columns=columns("N", "samples from which half of the training sets suffice", centre=""),
+)
+SLOPES = {
+    "first order": Table(
+        index=("run",),
+        columns=_SLOPE,
+        predicates=_AS_STATED,
+        strict={"the interval does not exclude that": not_excluded},
+    ),
+    "hinge": Table(index=("run",), columns=_SLOPE, predicates=_AS_STATED),
+    "slides": Table(
+        index=("run",),
+        columns={
+            **_SLOPE,
+            **columns(
+                "slope_difference", "slope of log N against log (alpha_* - alpha_#)", centre=""
+            ),
+        },
+    ),
+}
 
 CLAIM = Claim(
     id="li-sample-complexity",
@@ -246,9 +277,6 @@ CLAIM = Claim(
         "the loss is small does not keep them, they hold in one regime only and the claim is a "
         "finding, as it is if an interval reaches to both sides."
     ),
-    headline=Headline("slope", {"regime": "first order", "run": "no attention"}),
-    finding=_finding,
-    run=run,
     quick_note="four fractions instead of seven, ten seeds instead of sixteen",
     amended=(
         "Slopes had to be within 0.5 of -4 and -2 at first; with attention they were flatter, "
@@ -258,4 +286,12 @@ CLAIM = Claim(
     assumptions=(
         "training on whole sets (multinomial counts over all cells), intervals by resampling"
     ),
+    tables={"samples": SAMPLES, **SLOPES},
+    measure=measure,
+    headline=headline,
+    finding=(
+        "Power of alpha_* in N (95 %): {without} without attention, {trained} with it; trained on "
+        "{hinge}."
+    ),
+    tolerance=NEAR,
 )

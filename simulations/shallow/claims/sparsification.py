@@ -1,19 +1,30 @@
 """Token sparsification: which tokens to remove, at two levels of noise."""
 
+from __future__ import annotations
+
 import copy
+import math
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import xarray
 
 from dynamics.shallow import ShallowProblem
 from dynamics.shallow.tokens import draw_tokens, sparsified, train_on_tokens
 from simulations.figures import report_figure
-from simulations.reproduction.effects import Effect, effect, verdict_of
-from simulations.reproduction.intervals import mean_of, of_mean
-from simulations.reproduction.measured import Measured, measured_at
-from simulations.reproduction.measured import spread as rows_of
-from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.claim import (
+    CheckedTable,
+    Claim,
+    Column,
+    Context,
+    Figure,
+    Measurement,
+    Table,
+)
+from simulations.reproduction.effects import PARTS, parts
+from simulations.reproduction.intervals import cells, columns, mean_of, of_mean
 from simulations.shallow.figures import sparsification
 from simulations.shallow.runs import side_by_side, token_start
 
@@ -29,68 +40,83 @@ ETA, RATIO = 0.1, 5.0
 SEEDS, WRONG = 48, 0.01
 #: What is removed, and how many of a sample: the last is all that is noisy.
 CHOICES: tuple[tuple[str, int], ...] = (
-    ("irrelevant", REMOVED), ("noisiest", REMOVED), ("noisiest", NOISY), ("random", REMOVED),
+    ("irrelevant", REMOVED),
+    ("noisiest", REMOVED),
+    ("noisiest", NOISY),
+    ("random", REMOVED),
     ("relevant", REMOVED),
-)  # fmt: skip
+)
 NAMES = ("nothing", *(f"{number} {which}" for which, number in CHOICES))
 #: The statement's two parts.
-HELPFUL = {"irrelevant": f"{REMOVED} irrelevant", "noisy": f"{REMOVED} noisiest"}
+HELPFUL = IRRELEVANT, NOISIEST = f"{REMOVED} irrelevant", f"{REMOVED} noisiest"
 RANDOM, RELEVANT_GONE = f"{REMOVED} random", f"{REMOVED} relevant"
 
 
 def problem() -> ShallowProblem:
     """Return the problem before tokens are removed."""
     return ShallowProblem(
-        L=L, alpha_relevant=RELEVANT / L, alpha_confusion=CONFUSION / L, neurons=40,
-        xi=0.1 / 40**0.5, attention_rate=RATIO,
-    )  # fmt: skip
+        L=L,
+        alpha_relevant=RELEVANT / L,
+        alpha_confusion=CONFUSION / L,
+        neurons=40,
+        xi=0.1 / 40**0.5,
+        attention_rate=RATIO,
+    )
 
 
-def run(context: Context) -> Outcome:
+def measure(context: Context) -> Measurement:
     """Train on the same samples with and without tokens, and test on samples treated alike."""
-    sizes = (N // 2, TEST // 2, STEPS // 5) if context.quick else (N, TEST, STEPS)
-    seeds = SEEDS // 2 if context.quick else SEEDS
+    sizes = context.choose(quick=(N // 2, TEST // 2, STEPS // 5), full=(N, TEST, STEPS))
+    seeds = context.choose(quick=SEEDS // 2, full=SEEDS)
     jobs = [(noise, seed, sizes, context.seed) for noise in NOISES for seed in range(seeds)]
-    found = np.array(side_by_side(one, jobs)).reshape(len(NOISES), seeds, len(NAMES), 3)
+    runs = np.array(side_by_side(run, jobs)).reshape(len(NOISES), seeds, len(NAMES), 3)
     context.progress(0.9)
-    by = {noise: dict(zip(NAMES, rows.T)) for noise, rows in zip(NOISES, found[..., 0])}
-    measured: list[Measured] = []
-    for noise, rows in zip(NOISES, found):
+    losses = {noise: dict(zip(NAMES, rows.T)) for noise, rows in zip(NOISES, runs[..., 0])}
+    helps = HELPS.frame(
+        {"noise": noise, "removed": name, **against(by, name, len(losses))}
+        for noise, by in losses.items()
+        for name in HELPFUL
+    )
+    return Measurement(
+        {
+            "losses": LOSSES.frame(rows(runs)),
+            "helps": helps,
+            "parts": parts(shown(helps), absent(helps)),
+        },
+        {
+            "tokens": [RELEVANT, CONFUSION, L - RELEVANT - CONFUSION],
+            "noisy tokens": NOISY,
+            "M": 5,
+            "m": 40,
+            "N": sizes[0],
+            "batch": BATCH,
+            "steps": sizes[2],
+            "eta": ETA,
+            "eta_KQ/eta": RATIO,
+            "seeds": seeds,
+            "seed": context.seed,
+        },
+        (_figure(runs, sizes),),
+    )
+
+
+def rows(runs: np.ndarray) -> Iterator[dict[str, Any]]:
+    """Yield the mean losses over seeds by noise and what is removed."""
+    for noise, by in zip(NOISES, runs):
         for number, name in enumerate(NAMES):
-            at: dict[str, float | str] = {"noise": noise, "removed": name}
-            measured += measured_at(
-                at,
-                *rows_of("hinge", "test hinge loss", mean_of(rows[:, number, 0])),
-                *rows_of("hinge_all", "test hinge loss with all tokens",
-                         mean_of(rows[:, number, 1])),
-                ("attention", "attention on relevant tokens in the test",
-                 float(rows[:, number, 2].mean())),
-            )  # fmt: skip
-            if name != "nothing":
-                change = rows[:, number, 0] - rows[:, 0, 0]
-                measured += measured_at(
-                    at, *rows_of("change", "change of the test hinge loss", mean_of(change))
-                )
-        measured += [
-            Measured("effect", "whether removing it helps",
-                     {"noise": noise, "removed": name}, WORDS[helps(by[noise], name, len(by))])
-            for name in HELPFUL.values()
-        ]  # fmt: skip
-    verdict, summary = judge(by)
-    index = NAMES.index(HELPFUL["irrelevant"])
-    left = " and ".join(f"{rows[:, index, 1].mean():.3f}" for rows in found)
-    return Outcome(
-        verdict, measured, None,
-        {"tokens": [RELEVANT, CONFUSION, L - RELEVANT - CONFUSION], "noisy tokens": NOISY,
-         "M": 5, "m": 40, "N": sizes[0], "batch": BATCH, "steps": sizes[2], "eta": ETA,
-         "eta_KQ/eta": RATIO, "seeds": seeds, "seed": context.seed, "noise": list(NOISES)},
-        f"{summary[:-1]}; on test samples with all their tokens those trained without irrelevant "
-        f"ones have {left}.",
-        (_figure(found, sizes),),
-    )  # fmt: skip
+            hinge, hinge_all, attention = by[:, number].T
+            change = {} if name == "nothing" else cells("change", mean_of(hinge - by[:, 0, 0]))
+            yield {
+                "noise": noise,
+                "removed": name,
+                **cells("hinge", mean_of(hinge)),
+                **cells("hinge_all", mean_of(hinge_all)),
+                "attention": attention.mean(),
+                **change,
+            }
 
 
-def one(job: tuple[float, int, tuple[int, int, int], int]) -> list[tuple[float, float, float]]:
+def run(job: tuple[float, int, tuple[int, int, int], int]) -> list[tuple[float, float, float]]:
     """Return the test hinge loss treated alike and with all tokens, and attention, by what goes.
 
     Samples, start and batches are the same for all, and where noise is depends on the seed alone.
@@ -106,93 +132,103 @@ def one(job: tuple[float, int, tuple[int, int, int], int]) -> list[tuple[float, 
     rows = []
     for choice in (None, *CHOICES):
         again = copy.deepcopy(rng)
-        seen, tested = both if choice is None else (
-            sparsified(tokens, choice[1], choice[0], again) for tokens in both
-        )  # fmt: skip
+        seen, tested = both
+        if choice is not None:
+            seen, tested = (sparsified(tokens, choice[1], choice[0], again) for tokens in both)
         end = train_on_tokens(
-            seen, **start, steps=steps, learning_rate=ETA, learning_rate_KQ=ETA * RATIO,
+            seen,
+            **start,
+            steps=steps,
+            learning_rate=ETA,
+            learning_rate_KQ=ETA * RATIO,
             batches=batches,
-        )  # fmt: skip
+        )
         weights = {key: getattr(end, key) for key in ("W_O", "W_V", "W_K", "W_Q")}
-        alike, every = (train_on_tokens(x, **weights, a=start["a"], steps=0)
-                        for x in (tested, both[1]))  # fmt: skip
+        alike, every = (
+            train_on_tokens(x, **weights, a=start["a"], steps=0) for x in (tested, both[1])
+        )
         rows.append((alike.hinge, every.hinge, alike.attention))
     return rows
 
 
-#: Words for what an interval shows of a removal.
-WORDS = {Effect.SHOWN: "helps", Effect.ABSENT: "no help", Effect.UNDECIDED: "undecided"}
+def against(losses: Mapping[str, np.ndarray], name: str, levels: int) -> dict[str, float]:
+    """Return by how much removing tokens lowers the mean loss, with intervals.
 
-
-def helps(losses: dict[str, np.ndarray], name: str, levels: int) -> Effect:
-    """Return whether removing tokens lowers the mean loss.
-
-    ``losses`` (seeds,) by what is removed, ``levels`` the number of levels of noise. Both against
-    all tokens and against as many random ones removed; absent if it is against either. Intervals
-    are of paired differences, at a level that keeps `WRONG` for all parts together.
+    ``losses`` (seeds,) by what is removed, ``levels`` the number of levels of noise. Intervals are
+    of paired differences, at a level that keeps `WRONG` for all parts together.
     """
     level = 1.0 - WRONG / (len(HELPFUL) * levels)
-    against = {
-        effect(*of_mean(losses[other] - losses[name], level), none=0.0, least=0.0)
-        for other in ("nothing", RANDOM)
+    values: dict[str, float] = {}
+    for column, other in (("gain", "nothing"), ("gain_over_random", RANDOM)):
+        difference = losses[other] - losses[name]
+        values |= cells(column, (difference.mean(), *of_mean(difference, level)))
+    return values
+
+
+def shown(t: pd.DataFrame) -> pd.Series[bool]:
+    """Return where removing tokens helps, against all tokens and against random ones removed."""
+    return (t.gain_low > 0.0) & (t.gain_over_random_low > 0.0)
+
+
+def absent(t: pd.DataFrame) -> pd.Series[bool]:
+    """Return where removing tokens does not help against one of the two."""
+    return (t.gain_high < 0.0) | (t.gain_over_random_high < 0.0)
+
+
+def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
+    """Return the numbers of the sentence."""
+    helps = tables["helps"]
+    return {
+        "removed": REMOVED,
+        "irrelevant": helps.count("removing them lowers the test loss", removed=IRRELEVANT),
+        "noisiest": helps.count("removing them lowers the test loss", removed=NOISIEST),
+        "absent": f"{absent(helps.rows).sum()} of {len(helps.rows)}",
     }
-    if against == {Effect.SHOWN}:
-        return Effect.SHOWN
-    return Effect.ABSENT if Effect.ABSENT in against else Effect.UNDECIDED
 
 
-def judge(by: dict[float, dict[str, np.ndarray]]) -> tuple[Verdict, str]:
-    """Return the verdict from the test hinge losses (seeds,) by noise and what is removed."""
-    parts: dict[str, Effect] = {}
-    senseless, texts = False, []
-    for noise, losses in by.items():
-        senseless |= not of_mean(losses[RELEVANT_GONE] - losses["nothing"])[0] > 0.0
-        for kind, name in HELPFUL.items():
-            parts[f"{kind} ones at noise {noise:g}"] = helps(losses, name, len(by))
-        means = {name: f"{values.mean():.3f}" for name, values in losses.items()}
-        without = [f"{means[name]} without {name}" for name in NAMES[1:]]
-        texts.append(f"at noise {noise:g} from {means['nothing']} to {', '.join(without)}")
-    text = f"The mean test hinge loss of these runs goes {'; '.join(texts)}"
-    if senseless:
-        return Verdict.FAILS, f"{text}; without relevant tokens it does not rise."
-    told = "; ".join(
-        f"{word}: {', '.join(part for part, one in parts.items() if one is kind) or 'none'}"
-        for kind, word in WORDS.items()
+def _figure(runs: np.ndarray, sizes: tuple[int, int, int]) -> Figure:
+    data = xarray.Dataset(
+        {"each": (("noise", "seed", "removed"), runs[..., 0])},
+        {"noise": list(NOISES), "removed": list(NAMES)},
     )
-    return verdict_of(parts.values()), f"{text}; removing tokens: {told}."
-
-
-def _figure(found: np.ndarray, sizes: tuple[int, int, int]) -> Any:
-    dims = ("noise", "removed")
-    ends = np.array([[[mean_of(values) for values in rows[..., part].T] for rows in found]
-                     for part in (0, 1)])  # fmt: skip
-    data = xarray.Dataset(coords={"noise": list(NOISES), "removed": list(NAMES)})
     for part, name in enumerate(("alike", "all")):
-        data = data.assign({
-            name: (dims, ends[part, ..., 0]), f"{name} low": (dims, ends[part, ..., 1]),
-            f"{name} high": (dims, ends[part, ..., 2]),
-        })  # fmt: skip
-    data = data.assign({"each": (("noise", "seed", "removed"), found[..., 0])})
+        ends = np.array([[mean_of(values) for values in by[..., part].T] for by in runs])
+        for end, suffix in enumerate(("", " low", " high")):
+            data[f"{name}{suffix}"] = ("noise", "removed"), ends[..., end]
     return report_figure(
-        "li-sparsification", "Removing tokens before training",
+        "li-sparsification",
+        "Removing tokens before training",
         f"Test hinge loss after {sizes[2]} steps of SGD on {sizes[0]} samples of {L} tokens "
         f"({RELEVANT} relevant, {CONFUSION} confusion), {NOISY} of them with noise of the norm "
         f"above each panel, with what is named below removed from each sample; {NOISY} noisiest: "
-        f"all that are noisy. Squares and crosses: mean over {found.shape[1]} seeds with 95 % "
+        f"all that are noisy. Squares and crosses: mean over {runs.shape[1]} seeds with 95 % "
         "intervals, test samples treated alike or left with all tokens; dots: seeds; line: nothing "
         "removed.",
-        sparsification.draw, data, (9.0, 4.2),
-    )  # fmt: skip
+        sparsification.draw,
+        data,
+        (9.0, 4.2),
+    )
 
 
-def _finding(outcome: Outcome) -> str:
-    parts = [
-        f"{name} {', '.join(outcome.number('effect', noise=x, removed=name) for x in NOISES)}"
-        for name in HELPFUL.values()
-    ]
-    noises = " and ".join(f"{noise:g}" for noise in NOISES)
-    return f"Removed from {L} tokens, at noise {noises}: {'; '.join(parts)}."
-
+LOSSES = Table(
+    index=("noise", "removed"),
+    columns={
+        **columns("hinge", "test hinge loss"),
+        **columns("hinge_all", "test hinge loss with all tokens"),
+        "attention": Column("attention on relevant tokens in the test", rtol=math.inf),
+        **columns("change", "change of the test hinge loss"),
+    },
+    strict={"without relevant tokens the loss rises": lambda t: t.change_low > 0.0},
+    judged=lambda t: t.index.get_level_values("removed") == RELEVANT_GONE,
+)
+HELPS = Table(
+    index=("noise", "removed"),
+    columns={
+        **columns("gain", "fall of the test hinge loss by removing them"),
+        **columns("gain_over_random", "fall beyond that by removing random tokens"),
+    },
+    predicates={"removing them lowers the test loss": shown},
+)
 
 CLAIM = Claim(
     id="li-sparsification",
@@ -215,9 +251,6 @@ CLAIM = Claim(
         "finding. It fails too if removing relevant tokens does not raise the loss, as it then "
         "measures nothing. Removing all noisy ones is shown beside."
     ),
-    headline=Headline("change", {"noise": NOISES[0], "removed": HELPFUL["irrelevant"]}),
-    finding=_finding,
-    run=run,
     quick_note="60 steps instead of 300, 100 samples instead of 200, 24 seeds instead of 48",
     amended=(
         "Ten seeds with 95 % intervals for each part gave other parts with other root seeds. The "
@@ -227,4 +260,11 @@ CLAIM = Claim(
         "that the loss falls."
     ),
     assumptions="sampled runs on noisy tokens; samples of training and test treated alike",
+    tables={"losses": LOSSES, "helps": HELPS, "parts": PARTS},
+    measure=measure,
+    headline=headline,
+    finding=(
+        "Removing {removed} tokens lowers the test loss if irrelevant at {irrelevant} noises, if "
+        "noisiest at {noisiest}; no help in {absent}."
+    ),
 )

@@ -14,7 +14,7 @@ from dynamics import ParameterError, Population, Problem, State, attention
 from simulations.cli import main
 from simulations.figures import render
 from simulations.files.store import write_dataset
-from simulations.positional.claims.gamma_ge_rho_certified import Checked, boxes, judge
+from simulations.positional.claims.gamma_ge_rho_certified import BOXES, boxes, compared
 from simulations.positional.figures import certified_map
 from simulations.positional.invariance.box import Box, Cell, Witness, read_box
 from simulations.positional.invariance.certified import (
@@ -27,7 +27,7 @@ from simulations.positional.invariance.certified import (
 from simulations.reproduction.claim import Verdict
 from simulations.strategies import problems, reals
 from tests.closeness import close
-from tests.simulations.quick import outcome
+from tests.simulations.quick import result
 
 TOLERANCE = 1e-11
 
@@ -220,45 +220,42 @@ class TestCommand:
 
 
 class TestVerdict:
-    def results(self, *answers, contradictions=0):
-        box = Box(8, 2, (0.0, 0.1), (0.0, 0.1))
-        return {
-            f"box {number}": Checked(
-                certify(box, most=answer is Answer.PROVED), 3, 0.1, contradictions
-            )
-            for number, answer in enumerate(answers)
-        }
+    def row(self, text, **options):
+        return {"box": text} | compared(certify(read_box(text), **options), 3, 0)
 
-    def test_from_made_up_numbers(self):
-        assert judge(self.results(Answer.PROVED, Answer.PROVED))[0] is Verdict.HOLDS
-        verdict, sentence = judge(self.results(Answer.PROVED, Answer.UNDECIDED))
-        assert verdict is Verdict.FINDING
-        assert "proved on 1 of 2 boxes (box 0), undecided on (box 1)" in sentence
-        refuted = certify(read_box("D=16, C=4, q=1, alpha=0..0.2"))
-        verdict, sentence = judge(
-            self.results(Answer.PROVED) | {"dense": Checked(refuted, 1, -0.1, 0)}
-        )
-        assert verdict is Verdict.FAILS
-        assert "refuted on (dense)" in sentence
-        assert "Counterexamples, dense: " in sentence
-        verdict, sentence = judge(self.results(Answer.PROVED, contradictions=1))
-        assert verdict is Verdict.FAILS
-        assert "contradicts the certificate of box 0" in sentence
+    def verdict(self, *rows):
+        return BOXES.check(BOXES.frame(rows)).verdict
+
+    def test_follows_the_answers(self):
+        proved = self.row("D=8, C=2, q=0..0.1, alpha=0..0.1")
+        assert (proved["answer"], proved["points"], proved["contradictions"]) == ("proved", 3, 0)
+        assert self.verdict(proved) is Verdict.HOLDS
+        assert self.verdict(proved | {"contradictions": 1}) is Verdict.FAILS
+        undecided = self.row("D=16, C=4, qD=0..2, alpha=0..0.3, x=-1..0.9, nu=0..0.01", most=1)
+        assert (undecided["answer"], undecided["points"]) == ("undecided", 0)
+        assert self.verdict(proved, undecided) is Verdict.FINDING
+
+    def test_a_refuted_box_shows_its_witness(self):
+        refuted = self.row("D=16, C=4, q=1, alpha=0..0.2")
+        assert refuted["answer"] == "refuted"
+        assert refuted["witness"].startswith("alpha = ")
+        assert refuted["witness_drift"] < 0.0
+        assert self.verdict(refuted) is Verdict.FAILS
 
 
 class TestClaim:
     @pytest.mark.slow
     @pytest.mark.traced
     def test_finds_both_sides_of_the_boundary(self, tmp_path):
-        found = outcome("gamma-ge-rho-certified")
+        found = result("gamma-ge-rho-certified")
         assert found.verdict is Verdict.FAILS
-        assert "Counterexamples, " in found.summary
-        answers = [one.value for one in found.numbers("answer")]
-        assert sorted(answers) == ["proved"] * 5 + ["refuted"] * 2
-        shares = [one.value for one in found.numbers("share")]
-        close(sum(shares), 1.0, rel=1e-12)
-        assert min(shares) > 0.1
-        (figure,) = found.figures
+        boxes = found.tables["boxes"].data
+        assert sorted(boxes.answer) == ["proved"] * 5 + ["refuted"] * 2
+        assert boxes.witness.notna().sum() == 2
+        shares = found.tables["map"].data.share
+        close(shares.sum(), 1.0, rel=1e-12)
+        assert shares.min() > 0.1
+        (figure,) = found.measured.figures
         assert render(figure).startswith(b"\x89PNG")
         write_dataset(tmp_path / "data.nc", figure.data)
         with xarray.open_dataset(tmp_path / "data.nc", engine="h5netcdf") as data:
@@ -267,7 +264,7 @@ class TestClaim:
     @pytest.mark.slow
     def test_the_curves_pass_between_the_proved_boxes(self):
         """The independent sum in floating-point numbers changes its sign in no proved box."""
-        data = outcome("gamma-ge-rho-certified").figures[0].data
+        data = result("gamma-ge-rho-certified").measured.figures[0].data
         proved = data.isel(box=np.flatnonzero(data["answer"].values > 0.0))
         for curve in data["critical"].values:
             for alpha, qD in zip(data["alpha"].values, curve):

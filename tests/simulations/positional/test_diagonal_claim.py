@@ -1,4 +1,4 @@
-"""The claim on the frozen diagonal: complete, drawn from its file, able to come out otherwise."""
+"""The claim on the frozen diagonal: its conclusions and numbers, and its figure from a file."""
 
 import numpy as np
 import pytest
@@ -15,41 +15,28 @@ from simulations.positional.claims.diagonal import (
     Conclusions,
     Ending,
     _pair,
-    judge,
 )
 from simulations.positional.figures import diagonal
 from simulations.reproduction.claim import Verdict
-from tests.simulations.quick import assert_complete, outcome
+from tests.closeness import within
+from tests.simulations.quick import figures, result
 
-BASE, SMALL = Problem(D=64, C=4, q=1 / 32), Problem(D=8, C=2, q=0.5)
 YES = Conclusions(True, True, True)
 
 
-def ending(late=YES, early=YES, violation=0.0):
-    return Ending(late, early, 1.0, 0.1, violation, 10.0, (0.1, 1.0, -0.1, 1.0))
+def ending(late=YES, early=YES):
+    return Ending(late, early, 1.0, 0.1, 0.0, 10.0, 1.0)
 
 
-def compared(meets=True, frozen=YES, trained=YES, early=YES):
-    return Compared(ending(frozen, early), ending(trained), meets, 1e-6)
-
-
-class TestVerdict:
-    @pytest.mark.parametrize("item", ["associates", "learns", "ordered"])
-    def test_hangs_on_each_conclusion(self, item):
-        other = YES._replace(**{item: False})
-        inside, outside = compared(), compared(meets=False, frozen=other)
-        assert judge({BASE: inside}, 1e-15)[0] is Verdict.HOLDS
-        verdict, summary = judge({BASE: inside, SMALL: outside}, 1e-15)
-        assert verdict is Verdict.FINDING
-        assert "1 of 1 problems that meet" in summary
-        assert "0 of 1 others" in summary
-        assert judge({BASE: compared(frozen=other)}, 1e-15)[0] is Verdict.FAILS
-        assert judge({BASE: compared(early=other)}, 1e-15)[0] is Verdict.FAILS
-        both = compared(frozen=other, trained=other)
-        assert judge({BASE: both}, 1e-15)[0] is Verdict.HOLDS
-
-    def test_a_wrong_reduction_fails(self):
-        assert judge({BASE: compared()}, 1e-11)[0] is Verdict.FAILS
+@pytest.mark.parametrize("item", Conclusions._fields)
+def test_the_same_conclusions_are_equal_in_each_at_both_times(item):
+    other = YES._replace(**{item: False})
+    assert Compared(ending(), ending(), True, 1e-6).same
+    assert Compared(ending(other, other), ending(other, other), True, 1e-6).same
+    for changed in (ending(late=other), ending(early=other)):
+        assert not Compared(changed, ending(), True, 1e-6).same
+        assert not Compared(ending(), changed, True, 1e-6).same
+        assert not Compared(changed, changed, True, 1e-6).settled
 
 
 @pytest.mark.slow
@@ -66,28 +53,21 @@ def test_a_million_patches_reach_the_horizon_of_the_thorough_run():
 @pytest.mark.slow
 @pytest.mark.traced
 class TestOutcome:
-    def test_is_complete(self):
-        assert_complete("diagonal")
-
     def test_numbers(self):
-        found = outcome("diagonal")
-        assert found.verdict is Verdict.FINDING
-        tiny, crowded = runs.place(runs.TINY), runs.place(runs.CROWDED)
-        for name, at, kind, value, error in (
-            ("test_error", tiny, "trained", 0.1079, 1e-4),
-            ("test_error", tiny, "frozen", 0.1235, 1e-4),
-            ("violation", crowded, "frozen", 1.394, 1e-3),
-            ("violation", crowded, "trained", 0.00596, 1e-5),
-        ):
-            assert found.number(name, **at, diagonal=kind) == pytest.approx(value, abs=error)
-        assert not found.number("same", **tiny)
-        assert found.number("same", **crowded)
-        differences = found.numbers("difference")
-        assert differences
-        assert all(one.value < 1e-13 for one in differences)
+        quick = result("diagonal")
+        assert quick.verdict is Verdict.FINDING
+        tiny, crowded = runs.describe(runs.TINY), runs.describe(runs.CROWDED)
+        ends, problems = quick.tables["runs"].data, quick.tables["problems"].data
+        within(ends.test_error[tiny, "trained"], 0.1079, 1e-4)
+        within(ends.test_error[tiny, "frozen"], 0.1235, 1e-4)
+        within(ends.violation[crowded, "frozen"], 1.394, 1e-3)
+        within(ends.violation[crowded, "trained"], 0.00596, 1e-5)
+        assert not problems.same[tiny]
+        assert problems.same[crowded]
+        assert (quick.tables["full matrix"].data.difference < 1e-13).all()
 
     def test_figure_draws_again_from_its_file(self, tmp_path):
-        (figure,) = outcome("diagonal").figures
+        (figure,) = figures(("diagonal",))
         assert render(figure).startswith(b"\x89PNG")
         write_dataset(tmp_path / "data.nc", figure.data)
         canvas = Canvas(figsize=figure.size, layout="constrained")

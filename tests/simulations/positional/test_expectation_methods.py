@@ -1,4 +1,4 @@
-"""The claim on the three methods, judged on made-up numbers, and its figure's data."""
+"""The claim on the three methods on made-up numbers, and its figure's data."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,6 @@ from dynamics import Problem, State
 from simulations.positional.claims import expectation_methods
 from simulations.positional.data import time_to_equal_error as time_to_equal_error_data
 from simulations.positional.figures import time_to_equal_error
-from simulations.reproduction.claim import Verdict
 from tests.closeness import close
 
 RUNS = [  # method, setting, certified, measured, error, bound, seconds
@@ -33,46 +32,26 @@ def panel(qD=16.0, z=1.5, **changed):
     )
 
 
-class TestJudge:
-    def test_holds_within_bounds(self):
-        verdict, text = expectation_methods.judge([panel(2.0), panel(16.0)])
-        assert verdict is Verdict.HOLDS
-        assert "All 6 certified values" in text
-        # 1e-3 s at error 1e-2 is 1e5 s at 1e-6: 2.5e8 Fourier gradients of 0.4 ms
-        assert "0.4 ms" in text
-        assert "2e+08" in text
+@pytest.mark.parametrize("method", ["fourier", "enumeration"])
+def test_certified_values_are_those_computed(method):
+    """Predicted costs are left out; one value outside its bound shows in its row."""
+    layout = expectation_methods.CERTIFIED
+    data = layout.frame(expectation_methods.certified(panel(**{method: 0.1})))
+    assert len(data) == 3
+    passed = layout.check(data).passed.iloc[:, 0]
+    assert passed[~passed].index.tolist() == [(16.0, method, 1e-2)]
+    assert layout.check(layout.frame(expectation_methods.certified(panel()))).passed.all(axis=None)
 
-    @pytest.mark.parametrize("method", ["fourier", "enumeration"])
-    def test_fails_outside_a_bound(self, method):
-        verdict, text = expectation_methods.judge([panel(2.0, **{method: 0.1}), panel(16.0)])
-        assert verdict is Verdict.FAILS
-        assert text.startswith("1 of 6")
 
-    def test_the_reference_has_an_error_of_its_own(self):
-        inside, outside = 2e-3 + 0.9e-10, 2e-3 + 2e-10
-        assert expectation_methods.judge([panel(fourier=inside)])[0] is Verdict.HOLDS
-        assert expectation_methods.judge([panel(fourier=outside)])[0] is Verdict.FAILS
-
-    def test_fails_where_samples_deviate(self):
-        assert expectation_methods.judge([panel(z=2.9), panel()])[0] is Verdict.HOLDS
-        verdict, text = expectation_methods.judge([panel(z=7.0), panel()])
-        assert verdict is Verdict.FAILS
-        assert "7.0 standard errors" in text
-
-    def test_predicted_costs_are_not_judged(self):
-        data = panel()
-        data["error"] = data["error"].where(data["measured"], 1.0)
-        assert expectation_methods.judge([data])[0] is Verdict.HOLDS
-
-    def test_numbers_of_a_panel(self):
-        numbers = {
-            (one.name, one.at.get("method"), one.at.get("error")): one.value
-            for one in expectation_methods._numbers(panel())
-        }
-        assert numbers["seconds", "fourier", 1e-6] == 4e-4
-        assert numbers["seconds", "fourier", 1e-3] == 4e-4
-        assert ("seconds", "enumeration", 1e-6) not in numbers
-        close(numbers["error_over_bound", None, None], 0.25, rel=1e-12)
+def test_numbers_of_a_panel():
+    close(expectation_methods.summary(panel())["error_over_bound"], 0.25, rel=1e-12)
+    rows = expectation_methods.wall_times(panel())
+    seconds = expectation_methods.TIMES.frame(rows).seconds
+    assert seconds[16.0, "fourier", 1e-6] == 4e-4
+    assert seconds[16.0, "fourier", 1e-3] == 4e-4
+    assert (16.0, "enumeration", 1e-6) not in seconds
+    # 1e-3 s at error 1e-2 is 1e5 s at 1e-6
+    close(seconds[16.0, "sampling", 1e-6], 1e5, rel=1e-12)
 
 
 class TestGather:

@@ -5,20 +5,18 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import xarray
 from matplotlib.figure import Figure
 
 from dynamics import gradient_flow
 from simulations.positional import large_D
-from simulations.positional.claims.events_large_D import judge as judge_events
-from simulations.positional.claims.scaling_theory import Differences, Jump, turning_points
-from simulations.positional.claims.scaling_theory import judge as judge_theory
-from simulations.positional.claims.theorem_4_1_large_D import judge as judge_theorem
+from simulations.positional.claims.scaling_theory import turning_points
 from simulations.positional.data import large_D as figures_data
 from simulations.positional.figures import large_D as figures
 from simulations.positional.large_D import FIXED, Case
-from simulations.reproduction.claim import Verdict
+from simulations.reproduction.registry import load
 from tests.closeness import close
-from tests.simulations.quick import assert_complete, outcome
+from tests.simulations.quick import result
 
 INSIDE, OUTSIDE = Case("nu=1/D", 3, 4, 100_000), Case(FIXED, 3, 4, 100_000)
 
@@ -27,8 +25,7 @@ INSIDE, OUTSIDE = Case("nu=1/D", 3, 4, 100_000), Case(FIXED, 3, 4, 100_000)
 @pytest.mark.parametrize("claim", ["events-large-D", "theorem-4.1-large-D", "scaling-theory"])
 @pytest.mark.traced
 def test_quick_run(claim):
-    assert_complete(claim)
-    for figure in outcome(claim).figures:
+    for figure in result(claim).measured.figures:
         canvas = Figure(figsize=figure.size, layout="constrained")
         figure.draw(canvas)
         assert canvas.axes
@@ -82,26 +79,26 @@ def test_cases_are_the_papers_parametrization_and_one_contrast():
     assert Case("nu=1/D", 5, 4, 10_000).horizon == 1e4 * INSIDE._replace(D=10_000).horizon
 
 
-def test_exponent_is_a_slope_in_logarithms():
-    D = np.array([1e2, 1e3, 1e4])
-    close(large_D.exponent(D, 3.0 * D**1.5), 1.5, rel=1e-12)
-    assert np.isnan(large_D.exponent(D, np.array([1.0, np.nan, np.nan])))
+def test_exponents_are_slopes_in_logarithms_over_the_last_decade():
+    table = {"scaling": ["nu=1/D"], "qD": [4, 16], "D": [1e2, 1e3, 1e4]}
+    D = np.array(table["D"])
+    values = [[3.0 * D**1.5, np.array([1.0, np.nan, np.nan])]]
+    data = xarray.Dataset({"T1": (("scaling", "qD", "D"), values)}, coords=table)
+    rows = large_D.exponents(data, ("T1",))
+    assert rows.index.tolist() == [("T1", "nu=1/D", 4)]
+    close(rows.exponent.item(), 1.5, rel=1e-12)
 
 
-def ending(**changes):
-    """A run as the judges see it: everything the theorem says, unless changed."""
-    event = SimpleNamespace(happens=True, time=2.0)
-    usual = {"associates": True, "learned": True, "risk_after_rise": 5e-4}
-    usual["test_error"] = changes.pop("error", 1e-4)
-    path = SimpleNamespace(time=np.array([0.0, 1e9]))
-    events = SimpleNamespace(
-        T0=SimpleNamespace(happens=True, time=1.0),
-        T1=event,
-        onset=event,
-        end_of_rise=event,
-        rise=1.2,
-    )
-    return SimpleNamespace(path=path, events=events, **(usual | changes))
+@pytest.mark.parametrize(
+    ("claim_id", "table", "judged"),
+    [("theorem-4.1-large-D", "flows", [True, True, False]),
+     ("events-large-D", "events", [True, True, False]),
+     ("scaling-theory", "flows", [True, False, True])],
+)  # fmt: skip
+def test_flows_outside_the_hypotheses_do_not_count(claim_id, table, judged):
+    cases = INSIDE, INSIDE._replace(D=10_000), OUTSIDE
+    layout = load(claim_id).tables[table]
+    assert layout.check(layout.frame(case.levels for case in cases)).judged.tolist() == judged
 
 
 def test_a_flow_that_is_left_out_is_a_gap_in_the_figures():
@@ -122,37 +119,6 @@ def test_a_flow_that_is_left_out_is_a_gap_in_the_figures():
     assert data["T1"].isnull().sum() == 8 - len(slowest)
     for draw in (figures.draw_events, figures.draw_ends):
         assert draw(data, Figure(figsize=(7.0, 6.0), layout="constrained"))
-
-
-class TestVerdicts:
-    @pytest.mark.parametrize("bad", [{"associates": False}, {"learned": False}, {"error": 2e-3}])
-    def test_theorem_looks_at_the_papers_scalings_only(self, bad):
-        assert judge_theorem({INSIDE: ending(), OUTSIDE: ending()})[0] is Verdict.HOLDS
-        assert judge_theorem({INSIDE: ending(), OUTSIDE: ending(**bad)})[0] is Verdict.HOLDS
-        assert judge_theorem({INSIDE: ending(**bad), OUTSIDE: ending()})[0] is Verdict.FINDING
-
-    def test_events_need_a_rise_until_the_risk_is_small(self):
-        assert judge_events({INSIDE: ending()})[0] is Verdict.HOLDS
-        verdict, summary = judge_events({INSIDE: ending(risk_after_rise=0.05)})
-        assert verdict is Verdict.FINDING
-        assert "0.05" in summary
-
-    @pytest.mark.parametrize(
-        ("alpha", "T1", "measured", "failed", "verdict"),
-        [(0.01, -0.01, 102.0, 0, Verdict.HOLDS), (0.03, 0.0, 102.0, 0, Verdict.FINDING),
-         (0.0, -0.03, 102.0, 0, Verdict.FINDING), (0.0, 0.0, 110.0, 0, Verdict.FINDING),
-         (0.0, 0.0, math.nan, 0, Verdict.FINDING), (0.0, 0.0, 102.0, 1, Verdict.FAILS)],
-    )  # fmt: skip
-    def test_theory(self, alpha, T1, measured, failed, verdict):
-        proof = SimpleNamespace(count=20, failed=failed, all_zero=failed == 0)
-        apart = {INSIDE: Differences(alpha, T1), INSIDE._replace(D=1_000): Differences(1.0, 1.0)}
-        assert judge_theory(apart, {OUTSIDE: Jump(100.0, measured)}, proof)[0] is verdict
-
-    def test_theory_without_a_fold_wants_no_jump(self):
-        proof = SimpleNamespace(count=20, failed=0, all_zero=True)
-        apart = {INSIDE: Differences(0.0, 0.0)}
-        for measured, verdict in ((math.nan, Verdict.HOLDS), (50.0, Verdict.FINDING)):
-            assert judge_theory(apart, {INSIDE: Jump(math.nan, measured)}, proof)[0] is verdict
 
 
 def test_nu_never_turns_along_the_branch():

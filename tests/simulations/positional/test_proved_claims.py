@@ -10,9 +10,11 @@ from simulations.positional.claims import gamma_ge_rho_refuted as refuted
 from simulations.positional.claims import theorem_4_1_proved as theorem
 from simulations.positional.proved_runs import Beside, Plan
 from simulations.reproduction.claim import Context, Verdict
+from simulations.reproduction.registry import load
 from simulations.validated import prove
+from tests.closeness import close
 
-INSIDE, OUTSIDE = Beside(np.full((2, 3), 0.5), 1e-6), Beside(np.full((2, 3), 1.5), 1e-6)
+INSIDE = Beside(np.full((2, 3), 0.5), 1e-6)
 
 CACHED = proved_runs.flow, proved_runs.checked_flow, proved_runs.reduced_flow
 
@@ -39,6 +41,18 @@ def proof():
     return prove(proved_runs.SMALL, horizon=1.0, tolerance=1e-3)
 
 
+def verdict_of(claim, row):
+    """Return the verdict of one tube."""
+    return claim.TUBES.check(claim.TUBES.frame([row])).verdict
+
+
+def quick(claim_id):
+    """Return the tables of a quick run."""
+    found = load(claim_id).run(Context(quick=True))
+    assert found.measured.figures
+    return found
+
+
 def checked_from(problem, horizon, start):
     return proved_runs.checked(prove(problem, horizon=horizon, initial=start))
 
@@ -53,7 +67,7 @@ class TestBeside:
 
     def test_a_run_inside(self, proof):
         found = proved_runs.beside(proof, self.times, self.states())
-        assert found.inside
+        assert found.row["share"] <= 1.0
         assert found.share.shape == (3, 3)
 
     @pytest.mark.parametrize("coordinate", [0, 1, 2])
@@ -61,100 +75,88 @@ class TestBeside:
         states = self.states()
         low, high = proof.at(0.5)[coordinate]
         states[1, coordinate] += high - low
-        assert not proved_runs.beside(proof, self.times, states).inside
+        assert proved_runs.beside(proof, self.times, states).row["share"] > 1.0
 
     def test_nothing_is_not_inside(self):
-        assert not Beside(np.empty((0, 3)), 0.0).inside
+        assert not Beside(np.empty((0, 3)), 0.0).row["share"] <= 1.0
 
     def test_full_matrices(self, proof):
         """They are inside, and outside the tube of a problem that differs a little."""
-        assert proved_runs.full_flow(proof, seed=3).inside
+        assert proved_runs.full_flow(proof, seed=3).row["share"] <= 1.0
         other = prove(proved_runs.SMALL.replace(beta=0.9), horizon=1.0, tolerance=1e-3)
         states = np.array([other.at(time) for time in self.times.tolist()]).mean(axis=2)
-        assert not proved_runs.beside(proof, self.times, states).inside
+        assert proved_runs.beside(proof, self.times, states).row["share"] > 1.0
 
 
 class TestGammaGeRhoProved:
-    problem = proved_runs.SQUARE
-
     def test_for_ever(self):
         """From a state late in training one short piece is enough."""
-        checked = checked_from(self.problem, 1e-3, State(0.084, 1.0, -10.0))
-        verdict, summary = proved.judge({self.problem: proved.Judged(checked, INSIDE, 1e-3)})
-        assert verdict is Verdict.HOLDS
-        assert "for all t > 0 at D=16" in summary
-        cut = proved.Judged(checked, INSIDE, 2e-3)
-        assert proved.judge({self.problem: cut})[0] is Verdict.FINDING
-        verdict, summary = proved.judge({self.problem: proved.Judged(checked, OUTSIDE, 1e-3)})
-        assert verdict is Verdict.FAILS
-        assert "leaves the tube" in summary
+        checked = checked_from(proved_runs.SQUARE, 1e-3, State(0.084, 1.0, -10.0))
+        row = proved.row(proved_runs.SQUARE, checked, INSIDE, 1e-3)
+        assert verdict_of(proved, row) is Verdict.HOLDS
+        assert verdict_of(proved, row | {"horizon": 2e-3}) is Verdict.FINDING
+        assert verdict_of(proved, row | {"share": 1.5}) is Verdict.FAILS
 
     def test_a_short_tube_is_not_for_ever(self, short):
         short(0.5)
-        found = proved.run(Context(quick=True))
+        found = quick("gamma-ge-rho-proved")
         assert found.verdict is Verdict.FINDING
-        assert "gamma > rho is proved from time 0 on" in found.summary
-        assert found.number("forever") is False
-        assert found.number("share") <= 1.0
-        assert found.figures
+        (row,) = found.tables["tubes"].data.to_dict("records")
+        assert (row["positive_from"], row["forever"]) == (0.0, False)
+        assert row["share"] <= 1.0
 
 
 class TestGammaGeRhoRefuted:
     def test_intervals(self, short, monkeypatch):
         short(0.5)
         monkeypatch.setattr(refuted, "problems", lambda: (runs.CROWDED, proved_runs.SIMPLEST))
-        found = refuted.run(Context(quick=True))
+        found = quick("gamma-ge-rho-refuted")
         assert found.verdict is Verdict.FINDING
-        assert found.number("negative_until", **runs.place(runs.CROWDED)) > 0.49
-        assert 0.15 < found.number("negative_from", **runs.place(runs.CROWDED)) < 0.18
-        assert found.number("depth", **runs.place(proved_runs.SIMPLEST)) > 1e-3
+        crowded, simplest = found.tables["tubes"].data.to_dict("records")
+        assert crowded["negative_until"] > 0.49
+        assert 0.15 < crowded["negative_from"] < 0.18
+        assert simplest["depth"] > 1e-3
         population = Population(proved_runs.SIMPLEST, tolerance=1e-12)
         end = gradient_flow(population, horizon=0.5, rtol=1e-10).final
-        assert end.rho - end.gamma >= found.number("depth", **runs.place(proved_runs.SIMPLEST))
-        assert found.figures
+        assert end.rho - end.gamma >= simplest["depth"]
 
     def test_before_it_turns_nothing_is_refuted(self):
         problem = runs.CROWDED
         checked = proved_runs.checked(prove(problem, horizon=0.1, tolerance=1e-4))
-        verdict, summary = refuted.judge({problem: refuted.Refuted(checked, INSIDE)})
-        assert verdict is Verdict.FAILS
-        assert "not proved" in summary
+        assert verdict_of(refuted, refuted.row(problem, checked, INSIDE)) is Verdict.FAILS
 
 
 class TestTheorem:
     problem = proved_runs.SQUARE
 
-    def test_verdicts(self):
+    def test_late_in_training_everything_is_proved(self):
         """From a state late in training one short piece is enough; from the start it is not."""
         late = checked_from(self.problem, 1e-3, State(0.084, 1.0, -10.0))
-        learned = theorem.Learned(self.problem, late, 1e-3, 0.095, True)
-        verdict, summary = theorem.judge({self.problem: learned}, {"flow": INSIDE})
-        assert verdict is Verdict.HOLDS
-        assert "association for ever" in summary
-        assert theorem.judge({self.problem: learned}, {"flow": OUTSIDE})[0] is Verdict.FAILS
-        longer = {self.problem: learned._replace(horizon=2e-3)}
-        assert theorem.judge(longer, {"flow": INSIDE})[0] is Verdict.FINDING
-        strict = learned._replace(label_error=-0.05)
-        assert theorem.judge({self.problem: strict}, {"flow": INSIDE})[0] is Verdict.FINDING
-        unjudged = {self.problem: learned, runs.BASE: strict._replace(judged=False)}
-        verdict, summary = theorem.judge(unjudged, {"flow": INSIDE})
-        assert verdict is Verdict.HOLDS
-        assert "stops before anything is learned" in summary
-        assert theorem.judge({}, {})[0] is Verdict.FINDING
+        row = theorem.row(self.problem, late, 1e-3, 0.095)
+        close(row["most"], 0.095 + 1 / 16, rel=1e-12)
+        assert np.isnan(row["associates_until"])
+        assert verdict_of(theorem, row) is Verdict.HOLDS
+        assert verdict_of(theorem, theorem.row(self.problem, late, 2e-3, 0.095)) is Verdict.FINDING
+        assert verdict_of(theorem, theorem.row(self.problem, late, 1e-3, -0.05)) is Verdict.FINDING
 
     def test_not_before_association(self):
         early = checked_from(self.problem, 1e-3, State(0.084, 1.0, 1.5))
-        found = {self.problem: theorem.Learned(self.problem, early, 1e-3, 1.0, True)}
-        verdict, summary = theorem.judge(found, {"flow": INSIDE})
-        assert verdict is Verdict.FINDING
-        assert "patch association is not proved" in summary
+        row = theorem.row(self.problem, early, 1e-3, 1.0)
+        assert not row["associates"]
+        assert verdict_of(theorem, row) is Verdict.FINDING
+
+    def test_a_tube_that_ends_before_training_does_is_not_judged(self):
+        problems = self.problem, proved_runs.SQUARE_OF_FOUR
+        checked = checked_from(self.problem, 1e-3, State(0.084, 1.0, -10.0))
+        rows = [theorem.row(problem, checked, 1e-3, 0.1) for problem in problems]
+        judged = theorem.TUBES.check(theorem.TUBES.frame(rows)).judged
+        assert judged.tolist() == [True, False]
 
     def test_trainings_stay_inside(self, short):
         short(0.5)
-        found = theorem.run(Context(quick=True))
-        shares = found.numbers("share")
-        assert len(shares) == 5
-        assert all(0.0 < one.value <= 1.0 for one in shares)
-        assert sum("full matrices" in str(one.at["training"]) for one in shares) == 2
-        assert theorem.CLAIM.finding(found).startswith("Proved at the end of 0 of 1 tubes")
-        assert found.figures
+        found = quick("theorem-4.1-proved")
+        trainings = found.tables["trainings"].data
+        assert len(trainings) == 5
+        assert trainings.share.between(0.0, 1.0, inclusive="right").all()
+        assert trainings.index.str.contains("full matrices").sum() == 2
+        assert found.finding.startswith("Proved at the end of 1 of 1 judged tubes")

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure as Canvas
 from dynamics import Population, Problem
 from dynamics.positional.labelling import label_error
 from simulations.positional import theorem_4_1 as theorem
+from simulations.positional.claims import theorem_4_1
 from simulations.positional.claims.regime_of_theorem_4_1 import (
     PAPER,
     Edge,
@@ -20,8 +21,6 @@ from simulations.positional.claims.regime_of_theorem_4_1 import (
     limit,
     locate,
 )
-from simulations.positional.claims.theorem_4_1 import Inside, Outside
-from simulations.positional.claims.theorem_4_1 import judge as judge_theorem
 from simulations.reproduction.claim import Verdict
 from tests.closeness import close
 from tests.dynamics.positional.ball_reference import contains, reference
@@ -121,42 +120,50 @@ def test_conclusions_of_a_run():
     assert theorem.conclusions(path, population, 1e99) == at_end
 
 
+def reached(D, scale=1.0, **late):
+    """Return a problem and its conclusions, those at d^4 changed by ``late``."""
+    at = {
+        k: LEARNED._replace(disagreement=scale * D**-1.5 / k, risk=scale * D**-1.5 / k)
+        for k in theorem.HORIZONS
+    }
+    at[4] = at[4]._replace(**late)
+    return Problem.parametrization_3_1(D, 4, q=4 / D), at
+
+
 class TestTheoremVerdict:
     @staticmethod
-    def inside(D, scale=1.0, **late):
-        problem = Problem.parametrization_3_1(D, 4, q=4 / D)
-        at = {
-            k: LEARNED._replace(disagreement=scale * D**-1.5 / k, risk=scale * D**-1.5 / k)
-            for k in theorem.HORIZONS
+    def check(*problems):
+        layouts = theorem_4_1.CLAIM.tables
+        rows = {
+            "conclusions": theorem_4_1.conclusions(dict(problems)),
+            "larger D": theorem_4_1.larger_D(dict(problems)),
         }
-        at[4] = at[4]._replace(**late)
-        return problem, Inside(theorem.hypotheses(problem), at, math.nan, math.nan, "")
+        return {name: layouts[name].check(layouts[name].frame(each)) for name, each in rows.items()}
 
     def test_holds_where_everything_falls(self):
-        verdict, text = judge_theorem(dict([self.inside(256), self.inside(1024)]), {})
-        assert verdict is Verdict.HOLDS
-        assert "in 2 of 2 problems that meet the hypotheses (D = 256 to 1024)" in text
+        tables = self.check(reached(256), reached(512), reached(1024))
+        assert {table.verdict for table in tables.values()} == {Verdict.HOLDS}
+        assert len(tables["conclusions"].rows) == 6  # d^3 and d^4
+        assert [*tables["larger D"].data.index] == [
+            (4.0, D, time) for D in (512, 1024) for time in ("d^3", "d^4")
+        ]
 
     @pytest.mark.parametrize("late", [{"associates": False}, {"disagreement": 1.0}, {"risk": 1.0}])
     def test_a_conclusion_that_fails_late_is_a_finding(self, late):
-        assert judge_theorem(dict([self.inside(256, **late)]), {})[0] is Verdict.FINDING
+        assert self.check(reached(256, **late))["conclusions"].verdict is Verdict.FINDING
 
-    def test_what_does_not_fall_with_D_is_a_finding(self):
-        some = dict([self.inside(256), self.inside(1024, scale=9.0)])
-        verdict, text = judge_theorem(some, {})
-        assert verdict is Verdict.FINDING
-        assert "to D = 1024 it does not fall" in text
+    @pytest.mark.parametrize("late", [{"disagreement": 8e-5}, {"risk": 8e-5}])
+    def test_numbers_are_compared_with_those_at_the_horizon_before(self, late):
+        """At d^2 and d^3 they are 12e-5 and 8e-5."""
+        table = self.check(reached(256, scale=1.0, **late))["conclusions"]
+        assert table.verdict is Verdict.HOLDS
+        late = {name: 1.1 * value for name, value in late.items()}
+        assert self.check(reached(256, **late))["conclusions"].verdict is Verdict.FINDING
 
-    def test_nothing_judged_is_no_verdict_for_the_theorem(self):
-        assert judge_theorem({}, {})[0] is Verdict.FINDING
-
-    def test_what_lies_outside_is_told_and_does_not_enter(self):
-        tiny = Problem(D=8, C=2, q=0.5)
-        end = LEARNED._replace(associates=False)
-        outside = {tiny: Outside(theorem.hypotheses(tiny), end, -1.0, 0.1, 0.2)}
-        verdict, text = judge_theorem(dict([self.inside(256)]), outside)
-        assert verdict is Verdict.HOLDS
-        assert "in 0 of 1 named problems; association is never learned at D=8" in text
+    @pytest.mark.parametrize("name", ["disagreement", "risk"])
+    def test_what_does_not_fall_with_D_is_a_finding(self, name):
+        tables = self.check(reached(256), reached(1024, **{name: 256**-1.5 / 4}))
+        assert tables["larger D"].verdict is Verdict.FINDING
 
 
 class TestBisection:

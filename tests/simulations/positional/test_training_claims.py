@@ -31,9 +31,7 @@ from simulations.positional import (
 from simulations.positional import transfer_statistics as statistics
 from simulations.positional.claims import (
     encodings,
-    figure_1b,
     figure_4,
-    random_initialization,
     realistic_tracks_idealized,
     theorem_4_2,
     theorem_5_1,
@@ -50,7 +48,7 @@ from simulations.reproduction.claim import Verdict
 from simulations.reproduction.registry import claim_ids, load
 from simulations.seeds import seed_at
 from tests.closeness import close, within
-from tests.simulations.quick import assert_complete, outcome
+from tests.simulations.quick import assert_complete, figures, outcome, result
 
 DRAWN = {
     "figure-1b": ("grid_sets.draw",),
@@ -97,7 +95,7 @@ class TestOutcome:
         assert_complete(claim_id)
 
     def test_figure_draws_again_from_its_file_and_no_legend_covers_data(self, claim_id, tmp_path):
-        for figure, name in zip(outcome(claim_id).figures, DRAWN[claim_id], strict=True):
+        for figure, name in zip(figures((claim_id,)), DRAWN[claim_id], strict=True):
             assert len(figure.caption) > 100
             path = tmp_path / f"{figure.name}.nc"
             write_dataset(path, figure.data)
@@ -165,21 +163,31 @@ class TestNumbers:
         assert figure.number("associated", **larger) < figure.number("learned", **larger)
 
     def test_random_scores_keep_rows_from_associating_but_not_the_error(self):
-        found = outcome("random-initialization")
-        assert found.verdict is Verdict.FINDING
-        zero, drawn = ({"where": "D = 16", "start": f"c = {c}"} for c in (0, 1))
-        assert found.number("complete", **zero) == 5
-        assert found.number("complete", **drawn) == 0
-        error = found.number("error", **zero)
+        quick = result("random-initialization")
+        assert quick.verdict is Verdict.FINDING
+        zero, drawn = (quick.tables["starts"].data.loc[("D = 16", f"c = {c}")] for c in (0, 1))
+        assert (zero.complete, drawn.complete) == (5, 0)
         floor = uniform_error(training_runs.SMALL).coin
-        assert found.number("error", **drawn) < 2.0 * error < floor
+        assert drawn.error < 2.0 * zero.error < floor
 
     def test_encodings_learn_the_sets_where_their_scores_start_at_zero(self):
-        found = outcome("encodings")
-        for start, runs in (
-            ("P from the identity", 5), ("A from 0", 5), ("A from the same P^T P", 0)
-        ):  # fmt: skip
-            assert found.number("complete", start=start, D=16) == runs
+        complete = result("encodings").tables["starts"].data.complete[16]
+        assert complete["P from the identity"] == complete["A from 0"] == 5
+        assert complete["A from the same P^T P"] == 0
+
+    def test_summary_of_starts_has_means_intervals_and_complete_runs(self):
+        shares = ((0.5, 1.0, 0.75), (0.25, 0.5, 0.25), (0.0, 1.0, 1.0))
+        runs = [
+            start_runs.Followed(np.array(share), np.zeros(3), error, np.zeros((2, 2)))
+            for share, error in zip(shares, (0.01, 0.02, 0.03))
+        ]
+        summary = start_runs.summary(runs)
+        assert list(start_runs.COLUMNS) == sorted(summary, key=list(start_runs.COLUMNS).index)
+        assert (summary["runs"], summary["complete"]) == (3, 2)
+        assert (summary["best_least"], summary["share_greatest"]) == (0.5, 1.0)
+        close([summary["share"], summary["best"]], [2.0 / 3.0, 2.5 / 3.0], rel=1e-12)
+        close(summary["error_high"], intervals.of_mean([0.01, 0.02, 0.03])[1], rel=1e-12)
+        assert summary["best_high"] == 1.0  # a share is at most 1
 
     def test_descent_in_P_is_slow_enough_at_the_largest_size(self):
         """This run diverges at step 127 at twice the rate, and associates nothing before."""
@@ -188,7 +196,7 @@ class TestNumbers:
         assert run.share[-1] > 0.8
 
     def test_both_partitions_are_read_off_the_attention(self):
-        assert outcome("figure-1b").verdict is Verdict.HOLDS
+        assert result("figure-1b").verdict is Verdict.HOLDS
 
     def test_transfer_needs_few_samples_and_training_from_scratch_many(self):
         found = outcome("theorem-5.1")
@@ -233,29 +241,6 @@ class TestVerdictsCouldComeOutOtherwise:
         assert figure_4.judge([("a", good._replace(matches=False))])[0] is Verdict.FAILS
         assert figure_4.judge([("a", good._replace(cosine=0.5))])[0] is Verdict.FAILS
 
-    def test_random_initialization(self):
-        def summary(best, error):
-            return start_runs.Summary(np.full(5, best), np.full(5, best), np.full(5, error))
-
-        zero = {("D = 16", 0.0): summary(1.0, 0.01)}
-        for best, error, verdict in (
-            (1.0, 0.015, Verdict.HOLDS), (0.5, 0.015, Verdict.FINDING),
-            (1.0, 0.05, Verdict.FINDING), (0.5, 0.05, Verdict.FAILS),
-        ):  # fmt: skip
-            found = zero | {("D = 16", 1.0): summary(best, error)}
-            assert random_initialization.judge(found)[0] is verdict
-
-    def test_encodings(self):
-        good = start_runs.Summary(np.ones(5), np.ones(5), np.full(5, 0.01))
-        found = {(16, name): good for name in encodings.starts()}
-        key = (16, encodings.P_DRAWN)
-        assert encodings.judge(found)[0] is Verdict.HOLDS
-        most = good._replace(best=np.array([1.0, 0.9, 1.0, 0.8, 1.0]))
-        assert encodings.judge(found | {key: most})[0] is Verdict.FINDING
-        few = good._replace(best=np.array([0.3, 0.2, 0.3, 0.2, 0.1]))
-        assert encodings.judge(found | {key: few})[0] is Verdict.FAILS
-        assert encodings.judge(found | {key: good._replace(error=np.ones(5))})[0] is Verdict.FAILS
-
     @pytest.mark.parametrize(
         ("common", "paper", "verdict"),
         [
@@ -276,16 +261,6 @@ class TestVerdictsCouldComeOutOtherwise:
             for t in (1, 2)
         }
         assert module.judge(slopes, 1, 2, 5.0)[0] is verdict
-
-    def test_figure_1b(self):
-        good = figure_1b.Found(1.0, 5.0, 0.5, 0.5, 1.0)
-        judge = figure_1b.judge
-        assert judge({"squares": [good] * 5, "random": [good] * 5})[0] is Verdict.HOLDS
-        one_off = [good._replace(recovered=0.97), *[good] * 4]
-        assert judge({"squares": one_off})[0] is Verdict.HOLDS  # one run does not decide
-        spread = [good._replace(recovered=share) for share in (1.0, 0.7, 1.0, 0.8, 0.9)]
-        assert judge({"squares": spread})[0] is Verdict.FINDING
-        assert judge({"squares": [good._replace(recovered=0.1)] * 5})[0] is Verdict.FAILS
 
     def test_theorem_5_1(self):
         point = theorem_5_1.Judged(
