@@ -87,11 +87,10 @@ def test_partitions_of_random_problems_of_each_root_are_their_own(monkeypatch):
 
 def sample_phases(root):
     """Sample the masks of the two claims that compare them with the mean field."""
-    context = Context(quick=True, seed=root)
     with pytest.raises(Stop):
-        two_phases._with_random_masks(context)
+        two_phases.with_random_masks(root)
     with pytest.raises(Stop):
-        pp_small.run(context)
+        pp_small.with_random_masks(masked_runs.WIDE_GAP, root)
 
 
 def test_masks_of_each_root_are_its_own(monkeypatch):

@@ -1,16 +1,25 @@
 """Huang et al., Lemma 5.1: how the feature-position correlations move."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from dynamics.masked import MaskedProblem
 from simulations.figures import report_figure
 from simulations.masked import runs
 from simulations.masked.data import speeds as masked_speeds_data
 from simulations.masked.figures import speeds as masked_speeds
 from simulations.masked.runs import Speeds
-from simulations.reproduction.measured import measured_at
-from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
-from simulations.reproduction.proofs import decided, share_decided
+from simulations.reproduction import proofs
+from simulations.reproduction.claim import (
+    CheckedTable,
+    Claim,
+    Column,
+    Context,
+    Figure,
+    Measurement,
+    Table,
+)
 from simulations.seeds import seeds_of
 from symbolic.masked import lemma_5_1
 
@@ -22,51 +31,57 @@ RISE = 1e-9
 SEEDS = 5
 
 
-def run(context: Context) -> Outcome:
+def measure(context: Context) -> Measurement:
     """Decide the identities exactly, compare with the oracle, look at the signs along flows."""
-    proofs = lemma_5_1.prove_all(quick=context.quick)
+    identities = proofs.decisions(lemma_5_1.prove_all(quick=context.quick))
     context.progress(0.3)
     compared = runs.agreements(1 if context.quick else 4, context.seed, SEEDS)
     context.progress(0.4)
     regimes = runs.TWO_PHASES[:1] + runs.ONE_PHASE[:1]
     problems = [regime.problem() for regime in regimes] + [runs.ONE_CLUSTER, runs.TWO_CLUSTERS]
-    rises = {problem: greatest_global_speed(runs.speeds(problem)) for problem in problems}
-    own = min(least_own_speed(runs.speeds(problem)) for problem in problems)
-    each = 2 if context.quick else 12
-    many, seeds = each * SEEDS, seeds_of(context.seed, SEEDS)
-    ensemble = [runs.speeds(p) for seed in seeds for p in runs.random_problems(each, seed)]
-    random = max(map(greatest_global_speed, ensemble))
-    own = min(own, *map(least_own_speed, ensemble))
-    others = [runs.speeds(problem) for seed in seeds
-              for problem in runs.random_problems(each, seed, largest_first=False)]  # fmt: skip
-    control = sum(greatest_global_speed(course) > RISE for course in others)
-    count = sum(proof.count for proof in proofs)
-    failed = sum(proof.failed for proof in proofs)
-    rise = "greatest dPhi_1/dt over the largest |dPhi_1/dt|"
-    verdict, summary = judge(count, failed, compared.features, own, max(random, *rises.values()))
-    return Outcome(
-        verdict,
-        decided(proofs)
-        + measured_at(
-            {},
-            ("difference", "reduced against d x d gradient, feature entries", compared.features),
-            ("motion", "gradient in the rows of features (must not move)", compared.elsewhere),
-            ("states", "random states compared", compared.states),
-            ("own_speed", "least dPhi_n/dt over the largest of the run", own),
-            ("control", f"of {many} random problems whose first area is the smallest, Phi_1 "
-             "rises in", control),
-            ("rise_random", f"{rise}, worst of {many} random problems, P <= 10", random),
-        )
-        + [one for problem, speed in rises.items() for one in measured_at(
-            runs.place(problem),
-            ("rise", rise, speed),
-        )],
-        TOLERANCE,
-        {"problems": [asdict(problem) for problem in problems], "seed": context.seed,
-         "oracle": [asdict(problem) for problem in runs.ORACLE_PROBLEMS], "rtol": runs.RTOL},
-        summary,
+    oracle = {
+        "difference": compared.features,
+        "motion": compared.elsewhere,
+        "states": compared.states,
+    }
+    return Measurement(
+        {
+            "identities": identities,
+            "oracle": ORACLE.frame([oracle]),
+            "flows": FLOWS.frame(
+                {
+                    "problem": runs.describe(problem),
+                    "own_speed": least_own_speed(runs.speeds(problem)),
+                    "rise": greatest_global_speed(runs.speeds(problem)),
+                }
+                for problem in problems
+            ),
+            "random problems": RANDOM.frame([at_random(2 if context.quick else 12, context.seed)]),
+        },
+        {
+            "seed": context.seed,
+            "oracle": [asdict(problem) for problem in runs.ORACLE_PROBLEMS],
+            "rtol": runs.RTOL,
+        },
         (_figure({regime.name: runs.speeds(regime.problem()) for regime in regimes}),),
-    )  # fmt: skip
+    )
+
+
+def at_random(each: int, root: int) -> dict[str, float]:
+    """Return the worst signs over so many random problems of each seed, and the control."""
+
+    def problems(largest_first: bool) -> list[MaskedProblem]:
+        seeds = seeds_of(root, SEEDS)
+        return [p for seed in seeds for p in runs.random_problems(each, seed, largest_first)]
+
+    courses = [runs.speeds(problem) for problem in problems(True)]
+    others = [greatest_global_speed(runs.speeds(problem)) for problem in problems(False)]
+    return {
+        "problems": len(courses),
+        "own_speed": min(map(least_own_speed, courses)),
+        "rise_random": max(map(greatest_global_speed, courses)),
+        "control": sum(rise > RISE for rise in others),
+    }
 
 
 def least_own_speed(course: Speeds) -> float:
@@ -86,27 +101,17 @@ def _relative(value: float, scale: float) -> float:
     return value / scale if scale > 0.0 else 0.0
 
 
-def judge(
-    identities: int, failed: int, difference: float, own: float, rise: float
-) -> tuple[Verdict, str]:
-    """Return the verdict: exact form, oracle, Phi_n never falls, Phi_1 of a local p never rises."""
-    text = (
-        f"{identities - failed} of {identities} exact identities hold; reduced and d x d "
-        f"gradients differ by {difference:.1e}"
-    )
-    if failed or identities == 0 or not difference <= TOLERANCE:
-        return Verdict.FAILS, text + "."
-    if own < 0.0:
-        return Verdict.FAILS, text + f"; Phi_n falls (relative speed {own:.1e})."
-    if rise > RISE:
-        return Verdict.FINDING, (
-            text + f"; Phi_n never falls, but the Phi_1 of a local patch rises at times, at up to "
-            f"{rise:.1e} of its greatest speed."
-        )
-    return Verdict.HOLDS, text + "; Phi_n never falls and the Phi_1 of a local patch never rises."
+def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
+    """Return the numbers of the sentence."""
+    flows, random = tables["flows"].data, tables["random problems"].data
+    return {
+        "identities": proofs.share(tables["identities"]),
+        "own": min(flows.own_speed.min(), random.own_speed.min(), 0.0),
+        "rise": max(flows.rise.max(), random.rise_random.max(), RISE),
+    }
 
 
-def _figure(courses: dict[str, Speeds]) -> Any:
+def _figure(courses: dict[str, Speeds]) -> Figure:
     return report_figure(
         "masked-feature-speeds",
         "Lemma 5.1: speeds of the feature-position correlations",
@@ -120,14 +125,42 @@ def _figure(courses: dict[str, Speeds]) -> Any:
     )
 
 
-def _finding(outcome: Outcome) -> str:
-    own = min(outcome.number("own_speed"), 0.0)
-    rise = max(RISE, outcome.number("rise_random"), *outcome.values("rise"))
-    return (
-        f"{share_decided(outcome)}; dPhi_n/dt is at least {own:.1g} and dPhi_1/dt of a local patch "
-        f"at most {rise:.0e} (relative)."
-    )
+_OWN_SPEED = Column("least dPhi_n/dt over the largest of the run", rtol=1e-2)
+_NEVER_FALLS = {"dPhi_n/dt is nowhere negative": lambda t: t.own_speed >= 0.0}
 
+ORACLE = Table(
+    index=(),
+    columns={
+        "difference": Column("reduced against d x d gradient, feature entries", atol=TOLERANCE),
+        "motion": Column("gradient in the rows of features (must not move)", atol=TOLERANCE),
+        "states": Column("random states compared"),
+    },
+    strict={"reduced and d x d gradients agree": lambda t: t.difference <= TOLERANCE},
+)
+
+FLOWS = Table(
+    index=("problem",),
+    columns={
+        "own_speed": _OWN_SPEED,
+        "rise": Column("greatest dPhi_1/dt over the largest |dPhi_1/dt|", rtol=1e-2),
+    },
+    strict=_NEVER_FALLS,
+    predicates={"Phi_1 of a local patch never rises": lambda t: t.rise <= RISE},
+)
+
+RANDOM = Table(
+    index=(),
+    columns={
+        "problems": Column("random problems, P <= 10"),
+        "own_speed": _OWN_SPEED,
+        "rise_random": Column(
+            "greatest dPhi_1/dt over the largest |dPhi_1/dt|, worst problem", rtol=1e-2
+        ),
+        "control": Column("as many whose first area is the smallest: Phi_1 rises in"),
+    },
+    strict=_NEVER_FALLS,
+    predicates={"Phi_1 of a local patch never rises": lambda t: t.rise_random <= RISE},
+)
 
 CLAIM = Claim(
     id="huang-lemma-5.1",
@@ -149,9 +182,19 @@ CLAIM = Claim(
         "assumes large P. States and problems are drawn with five seeds, and one that fails "
         "decides."
     ),
-    headline=Headline("identities"),
-    finding=_finding,
-    run=run,
+    tables={
+        "identities": proofs.layout(),
+        "oracle": ORACLE,
+        "flows": FLOWS,
+        "random problems": RANDOM,
+    },
+    measure=measure,
+    headline=headline,
+    finding=(
+        "{identities} exact identities hold; dPhi_n/dt is at least {own:.1g} and dPhi_1/dt of a "
+        "local patch at most {rise:.0e} (relative)."
+    ),
+    tolerance=TOLERANCE,
     quick_note="the two smaller exact models, 15 random states and 10 random problems, not 60 each",
     assumptions=(
         "exact rational arithmetic; the d x d model, which shares no code with the reduced one"

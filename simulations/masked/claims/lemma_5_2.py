@@ -1,5 +1,6 @@
 """Huang et al., Lemma 5.2: how the position-position correlations move."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -10,9 +11,16 @@ from simulations.masked import runs
 from simulations.masked.data import speeds as masked_speeds_data
 from simulations.masked.figures import speeds as masked_speeds
 from simulations.masked.runs import Speeds
-from simulations.reproduction.measured import measured_at
-from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
-from simulations.reproduction.proofs import decided, share_decided
+from simulations.reproduction import proofs
+from simulations.reproduction.claim import (
+    CheckedTable,
+    Claim,
+    Column,
+    Context,
+    Figure,
+    Measurement,
+    Table,
+)
 from symbolic.masked import lemma_5_2
 
 #: Rounding of sums over 70 masks is 1e-15; a wrong factor gives 1e-3 or more.
@@ -21,37 +29,34 @@ TOLERANCE = 1e-13
 SEEDS = 5
 
 
-def run(context: Context) -> Outcome:
+def measure(context: Context) -> Measurement:
     """Decide the identities exactly, compare with the oracle, compare speeds along flows."""
-    proofs = lemma_5_2.prove_all(quick=context.quick)
+    identities = proofs.decisions(lemma_5_2.prove_all(quick=context.quick))
     compared = runs.agreements(1 if context.quick else 4, context.seed, SEEDS)
     context.progress(0.4)
     regimes = runs.TWO_PHASES[:1] + runs.ONE_PHASE[:1]
     problems = [regime.problem() for regime in regimes] + [runs.ONE_CLUSTER, runs.TWO_CLUSTERS]
-    sums = max(runs.flow(p).violations()["positions sum to zero"] for p in problems)
-    shares = {problem: greatest_share(runs.speeds(problem)) for problem in problems}
-    count = sum(proof.count for proof in proofs)
-    failed = sum(proof.failed for proof in proofs)
-    verdict, summary = judge(count, failed, compared.positions, sums, max(shares.values()))
-    return Outcome(
-        verdict,
-        decided(proofs)
-        + measured_at(
-            {},
-            ("difference", "reduced against d x d gradient, position entries", compared.positions),
-            ("states", "random states compared", compared.states),
-            ("sums", "sum over q of Upsilon along the runs, beyond rounding", sums),
-        )
-        + [one for problem, share in shares.items() for one in measured_at(
-            runs.place(problem),
-            ("share", "greatest projected PP speed over the FP speed of an area", share),
-        )],
-        TOLERANCE,
-        {"problems": [asdict(problem) for problem in problems], "seed": context.seed,
-         "oracle": [asdict(problem) for problem in runs.ORACLE_PROBLEMS], "rtol": runs.RTOL},
-        summary,
+    oracle = {"difference": compared.positions, "states": compared.states}
+    return Measurement(
+        {
+            "identities": identities,
+            "oracle": ORACLE.frame([oracle]),
+            "flows": FLOWS.frame(
+                {
+                    "problem": runs.describe(problem),
+                    "sums": runs.flow(problem).violations()["positions sum to zero"],
+                    "share": greatest_share(runs.speeds(problem)),
+                }
+                for problem in problems
+            ),
+        },
+        {
+            "seed": context.seed,
+            "oracle": [asdict(problem) for problem in runs.ORACLE_PROBLEMS],
+            "rtol": runs.RTOL,
+        },
         (_figure({regime.name: runs.speeds(regime.problem()) for regime in regimes}),),
-    )  # fmt: skip
+    )
 
 
 def greatest_share(course: Speeds) -> float:
@@ -60,23 +65,15 @@ def greatest_share(course: Speeds) -> float:
     return float((np.nanmax(np.abs(course.positions), axis=1) / fastest).max())
 
 
-def judge(
-    identities: int, failed: int, difference: float, total: float, share: float
-) -> tuple[Verdict, str]:
-    """Return the verdict: exact form, oracle, sum over q zero, PP slower than FP."""
-    text = (
-        f"{identities - failed} of {identities} exact identities hold; reduced and d x d "
-        f"gradients differ by {difference:.1e}"
-    )
-    if failed or identities == 0 or not difference <= TOLERANCE:
-        return Verdict.FAILS, text + "."
-    if total > 0.0:
-        return Verdict.FAILS, text + f"; the sum of Upsilon over q leaves zero by {total:.1e}."
-    text += f"; Upsilon sums to 0 over q, and projected on areas moves at most {share:.2g} times "
-    return (Verdict.HOLDS if share < 1.0 else Verdict.FINDING), text + "as fast as Phi."
+def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
+    """Return the numbers of the sentence."""
+    return {
+        "identities": proofs.share(tables["identities"]),
+        "share": tables["flows"].data.share.max(),
+    }
 
 
-def _figure(courses: dict[str, Speeds]) -> Any:
+def _figure(courses: dict[str, Speeds]) -> Figure:
     return report_figure(
         "masked-position-speeds",
         "Lemma 5.2: position-position correlations move slowly",
@@ -89,13 +86,24 @@ def _figure(courses: dict[str, Speeds]) -> Any:
     )
 
 
-def _finding(outcome: Outcome) -> str:
-    share = max(outcome.values("share"))
-    return (
-        f"{share_decided(outcome)}; position correlations move at most {share:.2g} times as "
-        "fast as feature ones."
-    )
+ORACLE = Table(
+    index=(),
+    columns={
+        "difference": Column("reduced against d x d gradient, position entries", atol=TOLERANCE),
+        "states": Column("random states compared"),
+    },
+    strict={"reduced and d x d gradients agree": lambda t: t.difference <= TOLERANCE},
+)
 
+FLOWS = Table(
+    index=("problem",),
+    columns={
+        "sums": Column("sum over q of Upsilon along the run, beyond rounding"),
+        "share": Column("greatest projected PP speed over the FP speed of an area", rtol=1e-3),
+    },
+    strict={"Upsilon sums to 0 over q": lambda t: t.sums <= 0.0},
+    predicates={"projected on areas Upsilon moves slower than Phi": lambda t: t.share < 1.0},
+)
 
 CLAIM = Claim(
     id="huang-lemma-5.2",
@@ -117,9 +125,14 @@ CLAIM = Claim(
         "smaller than the fastest FP gradient at every record of every flow; where it is not, "
         "that is a finding."
     ),
-    headline=Headline("share", pick=max),
-    finding=_finding,
-    run=run,
+    tables={"identities": proofs.layout(), "oracle": ORACLE, "flows": FLOWS},
+    measure=measure,
+    headline=headline,
+    finding=(
+        "{identities} exact identities hold; position correlations move at most {share:.2g} times "
+        "as fast as feature ones."
+    ),
+    tolerance=TOLERANCE,
     quick_note="the two smaller exact models, 15 random states instead of 60",
     assumptions=(
         "exact rational arithmetic; the d x d model, which shares no code with the reduced one"

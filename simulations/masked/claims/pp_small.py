@@ -1,8 +1,10 @@
 """Huang et al., Section 5: position-position correlations stay small."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import xarray
 
 from dynamics.masked.events import projected_positions
@@ -10,79 +12,80 @@ from simulations.figures import report_figure
 from simulations.masked import runs
 from simulations.masked.figures import positions as masked_positions
 from simulations.masked.runs import Regime
-from simulations.reproduction.fits import Exponent, exponent
-from simulations.reproduction.measured import Measured, interval, measured_at
-from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.claim import (
+    CheckedTable,
+    Claim,
+    Column,
+    Context,
+    Figure,
+    Measurement,
+    Table,
+)
+from simulations.reproduction.fits import exponent
 from simulations.seeds import seeds_of
 
-#: Uncertainty of an exponent that is called measured, relative to the exponent predicted.
+#: Largest uncertainty of an exponent that counts as measured, relative to the predicted one.
 RESOLUTION = 0.1
 #: Masks are drawn with so many seeds.
 SEEDS = 5
+REGIMES = (runs.WIDE_GAP, runs.NARROW_GAP, runs.NEGATIVE_GAP)
 
 
-def run(context: Context) -> Outcome:
+def measure(context: Context) -> Measurement:
     """Measure projected position correlations when p has learned, over decades of P."""
-    sizes = np.array((runs.SMALL_P, *(10**e for e in range(6, 37, 10 if context.quick else 6))))
-    regimes = (runs.WIDE_GAP, runs.NARROW_GAP, runs.NEGATIVE_GAP)
-    measured: list[Measured] = []
-    fits: dict[Regime, Exponent] = {}
-    table = np.zeros((2, len(regimes), sizes.size))
-    for number, regime in enumerate(regimes):
-        for column, P in enumerate(sizes):
-            table[:, number, column] = correlations(regime, int(P))
-        positions, features = table[:, number]
-        fits[regime] = exponent(sizes[1:].astype(float), positions[1:] / features[1:])
-        own = regime.problem(int(sizes[-1])).own_size()
-        fit, label = fits[regime], "exponent of max |Upsilon| / Phi_n"
-        measured += measured_at(
-            regime.place(),
-            *interval("exponent", label, fit.low, fit.high),
-            ("predicted", "exponent predicted, -kappa_s", -regime.kappa_s),
-        )
-        for column in (0, -1):
-            measured += measured_at(
-                regime.place(int(sizes[column])),
-                ("positions", "max |Upsilon|", float(positions[column])),
-                ("features", "Phi_n", float(features[column])),
-            )
-        measured += measured_at(
-            regime.place(int(sizes[-1])),
-            ("scaled", "max |Upsilon| C_n / Phi_n", float(positions[-1] / features[-1] * own)),
-        )
-        context.progress((number + 1) / len(regimes))
-    share = float((table[0] / table[1])[:, 0].max())
-    drawn = regimes[:1] if context.quick else regimes
-    seeds = seeds_of(context.seed, SEEDS)
-    sampled = {one: [sampled_share(one, seed) for seed in seeds] for one in drawn}
-    label = f"max |Upsilon| / Phi_n over {SEEDS} seeds of {runs.SAMPLES} random masks"
-    for regime, shares in sampled.items():
-        measured += measured_at(
-            regime.place(runs.SMALL_P),
-            ("sampled_least", f"{label}, least", min(shares)),
-            ("sampled_greatest", f"{label}, greatest", max(shares)),
-        )
-    verdict, summary = judge(fits, share, max(map(max, sampled.values())))
-    data = xarray.Dataset(
-        {name: (("regime", "P"), values) for name, values in zip(("positions", "features"), table)},
-        coords={"regime": [regime.name for regime in regimes], "P": sizes.astype(float)},
-    ).assign(kappa_s=("regime", [regime.kappa_s for regime in regimes]))
-    return Outcome(
-        verdict,
-        measured,
-        RESOLUTION,
-        {"P": sizes.tolist(), "eps": runs.EPS, "z": 1.0, "mask_ratio": 0.5, "K": 1},
-        summary,
-        (_figure(data),),
+    sizes = (runs.SMALL_P, *(10**e for e in range(6, 37, 10 if context.quick else 6)))
+    cases = [(regime, P) for regime in REGIMES for P in sizes]
+    table = CORRELATIONS.frame(correlations(*case) for case in context.track(cases))
+    sampled = context.choose(quick=REGIMES[:1], full=REGIMES)
+    return Measurement(
+        {
+            "exponents": EXPONENTS.frame(limit(regime, table) for regime in REGIMES),
+            "correlations": table,
+            "random masks": RANDOM_MASKS.frame(
+                with_random_masks(regime, context.seed) for regime in sampled
+            ),
+        },
+        {"eps": runs.EPS, "z": 1.0, "mask_ratio": 0.5, "K": 1},
+        (_figure(table),),
     )
 
 
-def correlations(regime: Regime, P: int) -> tuple[float, float]:
+def correlations(regime: Regime, P: int) -> dict[str, Any]:
     """Return the greatest |Upsilon| projected on an area, and Phi_n, when p has learned."""
     problem = regime.problem(P)
     state = np.asarray(runs.events(problem).learned.state)
-    own = problem.layout.clusters[0].own_slot
-    return float(np.nanmax(np.abs(projected_positions(problem, state)))), float(state[own])
+    own = float(state[problem.layout.clusters[0].own_slot])
+    greatest = float(np.nanmax(np.abs(projected_positions(problem, state))))
+    return {
+        "regime": regime.name,
+        "P": float(P),
+        "positions": greatest,
+        "features": own,
+        "scaled": greatest / own * problem.own_size(),
+    }
+
+
+def limit(regime: Regime, table: pd.DataFrame) -> dict[str, Any]:
+    """Return the exponent of max |Upsilon| / Phi_n in P, without the smallest P."""
+    rows = table.loc[regime.name].iloc[1:]
+    fit = exponent(rows.index.to_numpy(), (rows.positions / rows.features).to_numpy())
+    return {
+        "regime": regime.name,
+        "exponent_low": fit.low,
+        "exponent_high": fit.high,
+        "predicted": -regime.kappa_s,
+    }
+
+
+def with_random_masks(regime: Regime, root: int) -> dict[str, Any]:
+    """Return max |Upsilon| / Phi_n with random masks instead of mean counts."""
+    shares = [sampled_share(regime, seed) for seed in seeds_of(root, SEEDS)]
+    return {
+        "regime": regime.name,
+        "P": float(runs.SMALL_P),
+        "sampled_least": min(shares),
+        "sampled_greatest": max(shares),
+    }
 
 
 def sampled_share(regime: Regime, seed: int) -> float:
@@ -93,20 +96,21 @@ def sampled_share(regime: Regime, seed: int) -> float:
     return float(np.nanmax(np.abs(projected_positions(run.problem, state))) / state[own])
 
 
-def judge(fits: dict[Regime, Exponent], share: float, sampled: float) -> tuple[Verdict, str]:
-    """Return the verdict: the share falls as P^(-kappa_s); how large it is at P = 1024 is told."""
-    slopes = ", ".join(f"{fit.last:.4f} for -{regime.kappa_s:g}" for regime, fit in fits.items())
-    text = (
-        f"max |Upsilon| / Phi_n falls with exponents {slopes}; small, but not negligible at "
-        f"P = {runs.SMALL_P}: up to {share:.1%} (with random masks {sampled:.1%})."
-    )
-    if not fits or not all(fit.allows(-regime.kappa_s) for regime, fit in fits.items()):
-        return Verdict.FAILS, text
-    sure = all(fit.resolves(regime.kappa_s, RESOLUTION) for regime, fit in fits.items())
-    return (Verdict.HOLDS if sure else Verdict.FINDING), text
+def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
+    """Return the numbers of the sentence."""
+    limits, rows = tables["exponents"].data, tables["correlations"].data.reset_index()
+    ends = limits[["exponent_low", "exponent_high"]].sub(limits.predicted, axis=0)
+    small = rows[rows["P"] == rows["P"].min()]
+    return {
+        "inside": tables["exponents"].count("the exponent can be -kappa_s in the limit"),
+        "off": ends.abs().max().max(),
+        "P": small["P"].iloc[0],
+        "share": (small.positions / small.features).max(),
+    }
 
 
-def _figure(data: Any) -> Any:
+def _figure(table: pd.DataFrame) -> Figure:
+    data = xarray.Dataset.from_dataframe(table).sel(regime=[regime.name for regime in REGIMES])
     return report_figure(
         "masked-pp-small",
         "Position-position correlations stay small",
@@ -114,27 +118,47 @@ def _figure(data: Any) -> Any:
         f"(filled) and Phi_n (open); (b) their ratio, with the predicted P^(-kappa_s) through the "
         f"last point. First points: P = {runs.SMALL_P}. Mean-field counts.",
         masked_positions.draw,
-        data,
+        data.assign(kappa_s=("regime", [regime.kappa_s for regime in REGIMES])),
         (7.4, 3.6),
     )
 
 
-def _finding(outcome: Outcome) -> str:
-    off = max(
-        abs(end - one.value)
-        for one in outcome.numbers("predicted")
-        for end in (outcome.number(f"exponent_{side}", **one.at) for side in ("low", "high"))
-    )
-    small = min(outcome.numbers("positions"), key=lambda one: float(one.at["P"])).at["P"]
-    share = max(
-        one.value / outcome.number("features", **one.at)
-        for one in outcome.numbers("positions", P=small)
-    )
-    return (
-        f"max |Upsilon| / Phi_n falls as P^-kappa_s, to {off:.1g} in the exponent; at P = {small} "
-        f"it is {share:.0%} at most."
-    )
+EXPONENTS = Table(
+    index=("regime",),
+    columns={
+        "exponent_low": Column("exponent of max |Upsilon| / Phi_n, lower end"),
+        "exponent_high": Column("exponent of max |Upsilon| / Phi_n, upper end"),
+        "predicted": Column("exponent predicted, -kappa_s"),
+    },
+    strict={
+        "the exponent can be -kappa_s in the limit": lambda t: (
+            (t.exponent_low <= t.predicted) & (t.predicted <= t.exponent_high)
+        ),
+    },
+    predicates={
+        "the exponent is resolved": lambda t: (
+            0.5 * (t.exponent_high - t.exponent_low) <= RESOLUTION * t.predicted.abs()
+        ),
+    },
+)
 
+CORRELATIONS = Table(
+    index=("regime", "P"),
+    columns={
+        "positions": Column("max |Upsilon|"),
+        "features": Column("Phi_n"),
+        "scaled": Column("max |Upsilon| C_n / Phi_n"),
+    },
+)
+
+_SAMPLED = f"max |Upsilon| / Phi_n over {SEEDS} seeds of {runs.SAMPLES} random masks"
+RANDOM_MASKS = Table(
+    index=("regime", "P"),
+    columns={
+        "sampled_least": Column(f"{_SAMPLED}, least", rtol=1e-3),
+        "sampled_greatest": Column(f"{_SAMPLED}, greatest", rtol=1e-3),
+    },
+)
 
 CLAIM = Claim(
     id="huang-pp-small",
@@ -150,11 +174,20 @@ CLAIM = Claim(
         "O~(P^{-kappa_s}) is about P to infinity up to logarithms: -kappa_s must lie in the "
         "interval that the local exponents of max |Upsilon| / Phi_n give for large P (as in "
         "huang-scaling), half as wide as a tenth of kappa_s at most, else the claim is a finding. "
-        "How large the ratio is at P = 1024 is told and decides nothing."
+        "How large the ratio is at P = 1024 is reported and decides nothing."
     ),
-    headline=Headline("sampled_greatest", pick=max),
-    finding=_finding,
-    run=run,
+    tables={
+        "exponents": EXPONENTS,
+        "correlations": CORRELATIONS,
+        "random masks": RANDOM_MASKS,
+    },
+    measure=measure,
+    headline=headline,
+    finding=(
+        "max |Upsilon| / Phi_n falls as P^-kappa_s in {inside} (to {off:.1g} in the exponent); at P "
+        "= {P:.0f} it is {share:.0%} at most."
+    ),
+    tolerance=RESOLUTION,
     quick_note="four values of P for the fit instead of six, random masks in one regime only",
     assumptions="the mean-field limit",
     group="masked",

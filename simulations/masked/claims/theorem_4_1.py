@@ -1,8 +1,7 @@
 """Huang et al., Theorem 4.1: the loss goes to its floor, and how long that takes."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -16,97 +15,57 @@ from dynamics.masked.events import find_events
 from simulations.figures import report_figure
 from simulations.masked import runs
 from simulations.masked.figures import convergence as masked_convergence
-from simulations.reproduction.fits import Exponent, exponent
-from simulations.reproduction.measured import Measured, interval, measured_at
-from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
+from simulations.reproduction.claim import (
+    CheckedTable,
+    Claim,
+    Column,
+    Context,
+    Figure,
+    Measurement,
+    Table,
+)
+from simulations.reproduction.fits import exponent
 
+#: Records of a flow that are drawn.
 _RECORDS = 250
 #: Loss above its floor over E[z^2], and mean of (1 - a_n)^2 in every cluster, to be reached.
 EPS = 1e-4
-#: Uncertainty of an exponent that is called measured, relative to the exponent predicted.
+#: Uncertainty of an exponent relative to the exponent predicted, up to which it counts as measured.
 RESOLUTION = 0.1
 #: Greatest over least scale; above 1.5 the recalled rate exceeds P^(1 - kappa_s).
 SPREADS = (1.0, 1.25, 1.5, 2.0, 3.0)
 SIZES = (10**6, 10**12, 10**18, 10**24)
 NODES = 6  # points of the scale in [L, U]; four give the same times to 4e-4 at U/L = 3
-_LAST = "exponent of the last stage in 1/eps"
 TAIL = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
-#: Time that the last stage is given, over K / (2 mask_ratio L^4 eps); and where runs end.
+#: Deadline of the last stage, over K / (2 mask_ratio L^4 eps); and where runs end.
 SLACK, FOLLOWED = 2.0, 0.5 * EPS
 
 
-@dataclass(frozen=True)
-class End:
-    """Where one run is at the time by which the theorem wants it to have learned to EPS."""
-
-    excess: float  # loss above its floor, over E[z^2]
-    shortfall: float  # mean of (1 - a_n)^2 of the worst cluster, hidden areas aside
-    error: float  # numerical error of the loss, over E[z^2]
-    deadline: float
-
-    @property
-    def learned(self) -> bool:
-        """Whether both are below EPS."""
-        return max(self.excess - self.error, self.shortfall) <= EPS
-
-
-@dataclass(frozen=True)
-class Rate:
-    """A measured exponent beside the one of the theorem, which is an upper bound."""
-
-    what: str
-    found: Exponent
-    bound: float
-    recalled: bool = False
-
-    @property
-    def holds(self) -> bool:
-        """Whether the limit can be at most the bound."""
-        return self.found.low <= self.bound
-
-    @property
-    def resolved(self) -> bool:
-        """Whether the exponent is known well enough to tell."""
-        return self.found.resolves(self.bound, RESOLUTION)
-
-
-def run(context: Context) -> Outcome:
+def measure(context: Context) -> Measurement:
     """Follow exact small problems and large ones to EPS; fit the times to P, U/L and eps."""
-    found: dict[str, End] = {}
-    measured: list[Measured] = []
     problems = _problems(context.quick)
-    curves: dict[str, tuple[np.ndarray, ...]] = {}
-    for number, problem in enumerate(problems, start=1):
-        name = runs.describe(problem)
-        run = runs.flow(problem, FOLLOWED)
-        found[name] = end = end_of(problem)
-        square = problem.mean_square_z
-        curves[name] = (run.time, run.excess / square, run.shortfall.max(axis=1))
-        measured += measured_at(
-            runs.place(problem),
-            ("floor", "loss that no attention removes", float(run.floor[0])),
-            ("deadline", "time by which it should have learned", end.deadline, "flow time"),
-            ("excess", "loss above the floor then, over E[z^2]", end.excess),
-            ("shortfall", "mean of (1 - a_n)^2 then, worst cluster", end.shortfall),
-        )
-        context.progress(0.5 * number / len(problems))
-    rates, rows = rates_of(context)
-    measured += rows
-    verdict, summary = judge(found, rates)
-    return Outcome(
-        verdict,
-        measured,
-        EPS,
-        {"problems": [asdict(problem) for problem in problems], "rtol": runs.RTOL,
-         "U/L": SPREADS, "eps": TAIL, "P": SIZES, "regime": runs.NARROW_GAP.name},
-        summary,
-        (_figure(curves),),
-    )  # fmt: skip
+    ends = [
+        {"problem": runs.describe(problem)} | end_of(problem)
+        for problem in context.track(problems, stop=0.5)
+    ]
+    spreads = context.choose(quick=SPREADS[::2], full=SPREADS)
+    in_P = [time_in_P(spread) for spread in context.track(spreads, 0.5, 0.8)]
+    tails = (runs.ONE_CLUSTER, runs.TWO_CLUSTERS, runs.GRID, runs.NARROW_GAP.problem())
+    return Measurement(
+        {
+            "runs": RUNS.frame(ends),
+            "time in P": TIME_IN_P.frame(in_P),
+            "time by U/L": TIMES.frame(row for spread in spreads for row in slowdown(spread)),
+            "last stage": LAST_STAGE.frame(last_stage_of(problem) for problem in tails),
+        },
+        {"eps": TAIL, "P": SIZES, "regime": runs.NARROW_GAP.name, "rtol": runs.RTOL},
+        (_figure(problems),),
+    )
 
 
 def _problems(quick: bool) -> list[MaskedProblem]:
-    problems = [runs.ONE_CLUSTER, runs.TWO_CLUSTERS, runs.WIDE_GAP.problem(),
-                runs.NEGATIVE_GAP.problem(), runs.IN_GLOBAL.problem()]  # fmt: skip
+    large = (runs.WIDE_GAP, runs.NEGATIVE_GAP, runs.IN_GLOBAL)
+    problems = [runs.ONE_CLUSTER, runs.TWO_CLUSTERS, *(regime.problem() for regime in large)]
     if not quick:
         mixed = runs.WIDE_GAP.problem(10**4, K=2).replace(query=("local", "global"))
         problems += [runs.GRID, mixed, runs.WIDE_GAP.problem(z_low=1.0, z_high=1.5)]
@@ -119,60 +78,53 @@ def last_stage(problem: MaskedProblem, eps: float) -> float:
     return problem.K / (2.0 * masked * problem.z_low**4 * eps)
 
 
-def end_of(problem: MaskedProblem) -> End:
+def end_of(problem: MaskedProblem) -> dict[str, float]:
     """Return where a run is after all areas were found and the last stage had twice its time."""
     run, population = runs.flow(problem, FOLLOWED), runs.population(problem)
     clusters = range(problem.K)
-    founds = [find_events(run, population, cluster=k, eps=EPS).found.time for k in clusters]
-    deadline = max(founds) + SLACK * last_stage(problem, EPS)
+    times = [find_events(run, population, cluster=k, eps=EPS).found.time for k in clusters]
+    deadline = max(times) + SLACK * last_stage(problem, EPS)
+    row = {"floor": float(run.floor[0]), "deadline": deadline}
     if not deadline <= run.time[-1]:
-        return End(math.inf, math.inf, 0.0, deadline)
-    value = population.evaluate(run.at(deadline))
-    square, rounding = problem.mean_square_z, value.bounds["rounding"]
-    return End(value.excess / square, float(value.shortfall.max()), rounding / square, deadline)
+        return row
+    value, square = population.evaluate(run.at(deadline)), problem.mean_square_z
+    return row | {
+        "excess": value.excess / square,
+        "error": value.bounds["rounding"] / square,
+        "shortfall": float(value.shortfall.max()),
+    }
 
 
-def rates_of(context: Context) -> tuple[list[Rate], list[Measured]]:
-    """Return the exponents of the time in P for each U/L, and of the last stage in 1/eps."""
-    local = 1.0 - runs.NARROW_GAP.kappa_s
-    rates: list[Rate] = []
-    rows: list[Measured] = []
-    spreads = SPREADS[::2] if context.quick else SPREADS
-    first = [time_to_find(P, 1.0) for P in SIZES]
-    for number, spread in enumerate(spreads, start=1):
-        times = np.array([time_to_find(P, spread) for P in SIZES])
-        factor = max(2.0 * (spread - 1.0), 1.0)
-        found = exponent(np.array(SIZES, float), times)
-        rates.append(Rate(f"time in P at U/L = {spread:g}", found, factor * local, factor > 1))
-        rows += measured_at(
-            {"U/L": spread},
-            *interval("time_exponent", "exponent of the time in P", found.low, found.high),
-            ("time_bound", "exponent that bounds it (factor recalled)", factor * local),
-        )
-        for place in (0, -1):
-            slower = float(times[place] / first[place])
-            rows += measured_at(
-                {"U/L": spread, "P": SIZES[place]}, ("slower", "time over that at U/L = 1", slower)
-            )
-        context.progress(0.5 + 0.3 * number / len(spreads))
-    inverse = 1.0 / np.array(TAIL[1:])
-    for problem in (runs.ONE_CLUSTER, runs.TWO_CLUSTERS, runs.GRID, runs.NARROW_GAP.problem()):
-        name, waits = runs.describe(problem), np.diff(times_to(problem))
-        found = exponent(inverse, waits)
-        rates.append(Rate(f"last stage in 1/eps at {name}", found, 1.0))
-        stage = float(waits[-1] / (0.9 * last_stage(problem, TAIL[-1])))
-        rows += measured_at(
-            runs.place(problem),
-            *interval(
-                "last_exponent", "exponent of the last stage in 1/eps", found.low, found.high
-            ),
-            ("last_stage", "last stage over K/(2 mask_ratio L^4 eps)", stage),
-        )
-    return rates, rows
+def time_in_P(spread: float) -> dict[str, float]:
+    """Return the exponent of the time in P for a value of U/L, and its bound."""
+    fit = exponent(np.array(SIZES, float), np.array([time_to_find(P, spread) for P in SIZES]))
+    factor = max(2.0 * (spread - 1.0), 1.0)
+    return {
+        "U/L": spread,
+        "time_exponent_low": fit.low,
+        "time_exponent_high": fit.high,
+        "time_bound": factor * (1.0 - runs.NARROW_GAP.kappa_s),
+        "recalled": factor > 1.0,
+    }
 
 
-def _interval(found: Exponent) -> str:
-    return f"{found.low:.4f} to {found.high:.4f}"
+def slowdown(spread: float) -> Iterator[dict[str, float]]:
+    """Yield the time for a value of U/L over that at U/L = 1, at the least and the largest P."""
+    for P in (SIZES[0], SIZES[-1]):
+        slower = time_to_find(P, spread) / time_to_find(P, 1.0)
+        yield {"U/L": spread, "P": float(P), "slower": slower}
+
+
+def last_stage_of(problem: MaskedProblem) -> dict[str, Any]:
+    """Return the exponent of the last stage in 1/eps, and its time over the predicted one."""
+    waits = np.diff(times_to(problem))
+    fit = exponent(1.0 / np.array(TAIL[1:]), waits)
+    return {
+        "problem": runs.describe(problem),
+        "last_exponent_low": fit.low,
+        "last_exponent_high": fit.high,
+        "last_stage": float(waits[-1] / (0.9 * last_stage(problem, TAIL[-1]))),
+    }
 
 
 @cache
@@ -192,44 +144,28 @@ def times_to(problem: MaskedProblem) -> list[float]:
 
     def learned(eps: float) -> float:
         phases = [find_events(run, population, cluster=k, eps=eps) for k in range(problem.K)]
-        return max(one.learned.time for one in phases)
+        return max(each.learned.time for each in phases)
 
     return [learned(eps) for eps in TAIL]
 
 
-def judge(found: dict[str, End], rates: list[Rate]) -> tuple[Verdict, str]:
-    """Return the verdict: EPS in time, and exponents that are at most those of the theorem."""
-    short = [name for name, end in found.items() if not end.learned]
-    if not found or short:
-        where = f", not at {short[0]}" if short else ""
-        return Verdict.FAILS, (
-            f"{len(found) - len(short)} of {len(found)} runs reach eps = {EPS:g} in time{where}."
-        )
-    fast = [rate for rate in rates if not rate.holds]
-    sure = [rate for rate in fast if not rate.recalled]
-    text = (
-        f"{len(found)} runs, exact and mean-field, have a loss within {EPS:g} E[z^2] of its floor "
-        f"and (1 - a_n)^2 below {EPS:g} when the last stage has had {SLACK:g} times its time; "
-        f"{len(rates) - len(fast)} of {len(rates)} exponents in P and 1/eps are at most those of "
-        "the theorem"
-    )
-    if sure or not rates:
-        where = f", not that of the {sure[0].what} ({_interval(sure[0].found)})" if sure else ""
-        return Verdict.FAILS, text + where + "."
-    vague = [rate for rate in rates if not rate.resolved]
-    if fast or vague:
-        odd = (fast + vague)[0]
-        return Verdict.FINDING, text + f"; {odd.what} is {_interval(odd.found)}."
-    loose = max(rates, key=lambda rate: rate.bound - rate.found.high)
-    if loose.recalled:
-        text += (
-            f"; the recalled factor max(2 (U/L - 1), 1) is not needed here: the exponent of the "
-            f"{loose.what} is {_interval(loose.found)}, not {loose.bound:.3g}"
-        )
-    return Verdict.HOLDS, text + "."
+def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
+    """Return the numbers of the sentence."""
+    ends = tables["runs"]
+    return {
+        "in_time": ends.count("the loss is within eps of its floor in time"),
+        "excess": ends.data.excess.max(),
+        "power": tables["time in P"].data.time_exponent_high.max(),
+    }
 
 
-def _figure(curves: dict[str, tuple[np.ndarray, ...]]) -> Any:
+def _figure(problems: Sequence[MaskedProblem]) -> Figure:
+    data = np.full((3, len(problems), _RECORDS), np.nan)
+    for number, problem in enumerate(problems):
+        run = runs.flow(problem, FOLLOWED)
+        index = thinned(run.time.size, _RECORDS)
+        columns = (run.time, run.excess / problem.mean_square_z, run.shortfall.max(axis=1))
+        data[:, number, : index.size] = [values[index] for values in columns]
     return report_figure(
         "masked-convergence",
         "The loss goes to its floor and attention to the area",
@@ -238,33 +174,75 @@ def _figure(curves: dict[str, tuple[np.ndarray, ...]]) -> Any:
         "cluster, masks that hide the whole area aside. Dashed: the accuracy asked for. All masks "
         "are enumerated up to P = 12; larger P are mean-field counts.",
         masked_convergence.draw,
-        gather_convergence(curves, EPS),
+        xarray.Dataset(
+            {
+                name: (("run", "record"), values)
+                for name, values in zip(("time", "excess", "shortfall"), data)
+            },
+            coords={"run": [runs.describe(problem) for problem in problems]},
+            attrs={"eps": EPS},
+        ),
         (7.4, 4.6),
     )
 
 
-def gather_convergence(curves: Mapping[str, tuple[np.ndarray, ...]], eps: float) -> xarray.Dataset:
-    """Return (time, excess, shortfall) of each run, dims (run, record)."""
-    data = np.full((3, len(curves), _RECORDS), np.nan)
-    for number, columns in enumerate(curves.values()):
-        index = thinned(columns[0].size, _RECORDS)
-        for row, values in enumerate(columns):
-            data[row, number, : index.size] = values[index]
-    return xarray.Dataset(
-        {name: (("run", "record"), data[row])
-         for row, name in enumerate(("time", "excess", "shortfall"))},
-        coords={"run": list(curves)},
-        attrs={"eps": eps},
-    )  # fmt: skip
+RUNS = Table(
+    index=("problem",),
+    columns={
+        "floor": Column("loss that no attention removes"),
+        "deadline": Column("time by which it should have learned", "flow time"),
+        "excess": Column("loss above the floor then, over E[z^2]", missing="not reached"),
+        "error": Column("its rounding error", missing="not reached", rtol=math.inf),
+        "shortfall": Column("mean of (1 - a_n)^2 then, worst cluster", missing="not reached"),
+    },
+    strict={
+        "the loss is within eps of its floor in time": lambda t: t.excess - t.error <= EPS,
+        "nearly all attention goes to p's area in every cluster": lambda t: t.shortfall <= EPS,
+    },
+)
 
+TIME_IN_P = Table(
+    index=("U/L",),
+    columns={
+        "time_exponent_low": Column("exponent of the time in P, lower end"),
+        "time_exponent_high": Column("exponent of the time in P, upper end"),
+        "time_bound": Column("exponent that bounds it (factor recalled)"),
+        "recalled": Column("the bound rests on the recalled factor"),
+    },
+    strict={
+        "the exponent in P is at most that of the theorem, recalled bounds aside": lambda t: (
+            (t.recalled == 1) | (t.time_exponent_low <= t.time_bound)
+        ),
+    },
+    predicates={
+        "the exponent in P is at most that of the theorem": lambda t: (
+            t.time_exponent_low <= t.time_bound
+        ),
+        "the exponent in P is measured": lambda t: (
+            0.5 * (t.time_exponent_high - t.time_exponent_low) <= RESOLUTION * t.time_bound
+        ),
+    },
+)
 
-def _finding(outcome: Outcome) -> str:
-    excess, power = outcome.values("excess"), max(outcome.values("time_exponent_high"))
-    return (
-        f"{len(excess)} runs are in time within {max(excess):.1e} E[z^2] of their floor; the time "
-        f"in P has exponent {power:.2f} at most."
-    )
+TIMES = Table(
+    index=("U/L", "P"),
+    columns={"slower": Column("time over that at U/L = 1")},
+)
 
+LAST_STAGE = Table(
+    index=("problem",),
+    columns={
+        "last_exponent_low": Column("exponent of the last stage in 1/eps, lower end"),
+        "last_exponent_high": Column("exponent of the last stage in 1/eps, upper end"),
+        "last_stage": Column("last stage over K/(2 mask_ratio L^4 eps)"),
+    },
+    strict={"the exponent in 1/eps is at most 1": lambda t: t.last_exponent_low <= 1.0},
+    predicates={
+        "the exponent in 1/eps is measured": lambda t: (
+            0.5 * (t.last_exponent_high - t.last_exponent_low) <= RESOLUTION
+        ),
+    },
+)
 
 CLAIM = Claim(
     id="huang-theorem-4.1",
@@ -290,9 +268,19 @@ CLAIM = Claim(
         "tenth of it either way. Where U/L > 1.5 the bound rests on a recalled factor: exceeding "
         "it there is a finding, no failure."
     ),
-    headline=Headline("excess", pick=max),
-    finding=_finding,
-    run=run,
+    tables={
+        "runs": RUNS,
+        "time in P": TIME_IN_P,
+        "time by U/L": TIMES,
+        "last stage": LAST_STAGE,
+    },
+    measure=measure,
+    headline=headline,
+    finding=(
+        "{in_time} runs are in time within {excess:.1e} E[z^2] of their floor; the time in P has "
+        "exponent {power:.2f} at most."
+    ),
+    tolerance=EPS,
     quick_note="five problems instead of eight, three values of U/L instead of five",
     assumptions="enumeration of all masks; for large P the mean-field limit",
     group="masked",
