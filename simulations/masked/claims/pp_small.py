@@ -184,8 +184,8 @@ CLAIM = Claim(
     measure=measure,
     headline=headline,
     finding=(
-        "max |Upsilon| / Phi_n falls as P^-kappa_s in {inside} (to {off:.1g} in the exponent); at P "
-        "= {P:.0f} it is {share:.0%} at most."
+        "max |Upsilon| / Phi_n falls as P^-kappa_s in {inside} (to {off:.1g} in the exponent); at "
+        "P = {P:.0f} it is {share:.0%} at most."
     ),
     tolerance=RESOLUTION,
     quick_note="four values of P for the fit instead of six, random masks in one regime only",
