@@ -1,7 +1,6 @@
 """Huang et al., Section 3.1: positional attention alone cannot do what FP attention does."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -12,9 +11,16 @@ from dynamics.masked.best_positional_attention import best, quadratic
 from simulations.figures import report_figure
 from simulations.masked import runs
 from simulations.masked.figures import positional as masked_positional
+from simulations.reproduction.claim import (
+    CheckedTable,
+    Claim,
+    Column,
+    Context,
+    Figure,
+    Measurement,
+    Table,
+)
 from simulations.reproduction.intervals import mean_of
-from simulations.reproduction.measured import Measured, measured_at, spread
-from simulations.reproduction.outcome import Claim, Context, Headline, Outcome, Verdict
 from simulations.seeds import seed_at, seeds_of
 
 #: Duality gap of the best positional attention, relative to its loss.
@@ -24,100 +30,61 @@ HORIZON = 1e5
 SIZES = (12, 6, 6, 6, 6)
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """Losses of one problem; ``best`` and ``lower`` bound that of any positional attention."""
-
-    clusters: int
-    floor: float
-    start: float
-    best: float
-    lower: float
-    positions: float  # reached by the flow of Upsilon alone
-    features: float  # reached by the flow of Phi alone
-    both: float
-    single: float  # best positional attention with the first partition alone, sizes equal
-
-    @property
-    def added(self) -> float:
-        """What the second partition adds at least to what positional attention leaves."""
-        return self.lower - self.single
-
-    @property
-    def insufficient(self) -> bool:
-        """Whether it adds something, and more than what FP attention leaves of all."""
-        return self.added > max(self.features - self.floor, 0.0)
-
-    @property
-    def certain(self) -> bool:
-        """Whether optimum and flow agree: the flow stays above, and the duality gap is small."""
-        return self.best - self.lower <= GAP * self.best and self.positions >= self.lower
-
-
-def run(context: Context) -> Outcome:
+def measure(context: Context) -> Measurement:
     """Optimise positional attention, and train positions alone, features alone, and both."""
     seeds = seeds_of(context.seed, 2 if context.quick else 5)
     problems = [runs.ONE_CLUSTER, *(shuffled((6, 3, 3), 2, seed) for seed in seeds), runs.GRID]
     if not context.quick:
         problems += [problem.replace(mask_ratio=0.25) for problem in problems[:3]]
-    found: dict[str, Comparison] = {}
-    measured: list[Measured] = []
-    for number, problem in enumerate(problems, start=1):
-        name = f"{number}: {runs.describe(problem)}, {problem.masked} masked"
-        found[name] = one = compare(problem)
-        measured += measured_at(
-            {"problem": number, **runs.place(problem)},
-            ("floor", "loss that no attention removes", one.floor),
-            ("start", "loss at Q = 0", one.start),
-            ("best", "best positional attention", one.best),
-            ("lower", "no positional attention is below", one.lower),
-            ("single", "best positional attention, the first partition alone", one.single),
-            ("positions", "reached by training positions alone", one.positions),
-            ("features", "reached by training features alone", one.features),
-            ("both", "reached by training both", one.both),
-        )
-        context.progress(0.8 * number / len(problems))
+    losses = LOSSES.frame(
+        {"problem": f"{number}: {runs.describe(problem)}, {problem.masked} masked"}
+        | compare(problem)
+        for number, problem in enumerate(context.track(problems, stop=0.8), start=1)
+    )
     by_K = by_clusters(*((4, 3) if context.quick else (6, 10)), context.seed)
-    for K, row in enumerate(by_K, start=1):
-        label = "best positional attention leaves, random partitions, mean"
-        measured += measured_at({"K": K}, ("left_by_K", label, sum(row) / len(row)))
     pairs = equal_sizes(10 if context.quick else 30, context.seed)
-    label = "positional attention leaves at least, two partitions"
-    for name, pair in pairs.items():
-        two = pair.two
-        measured += measured_at(
-            {"problem": name},
-            ("harmless", "second partitions that cost nothing", len(pair.harmless)),
-            ("harmless_common", "of these, with other patches in p's area both times",
-             sum(pair.harmless)),
-            ("left_by_one", "positional attention leaves, one partition", pair.one),
-            ("left_least", f"{label}, least", min(two)),
-            *spread("left_mean", f"{label}, mean", mean_of(two)),
-            ("left_greatest", f"{label}, greatest", max(two)),
-        )  # fmt: skip
-    verdict, summary = judge(found, pairs)
-    return Outcome(
-        verdict,
-        measured,
-        GAP,
-        {"problems": [asdict(problem) for problem in problems], "horizon": HORIZON,
-         "rtol": runs.RTOL, "by K": {"sizes": SIZES, "partitions": len(by_K[0])}},
-        summary,
-        (_figure(problems[1], compare(problems[1]).best, by_K),),
-    )  # fmt: skip
+    return Measurement(
+        {
+            "losses": losses,
+            "by K": BY_K.frame(
+                {"K": K, "left_by_K": float(np.mean(row))} for K, row in enumerate(by_K, start=1)
+            ),
+            "second partition": PAIRS.frame(pairs),
+        },
+        {
+            "seed": context.seed,
+            "horizon": HORIZON,
+            "rtol": runs.RTOL,
+            "by K": {"sizes": SIZES, "partitions": len(by_K[0])},
+        },
+        (_figure(problems[1], losses.best.iloc[1], by_K),),
+    )
 
 
-def compare(problem: MaskedProblem) -> Comparison:
+def trained(problem: MaskedProblem) -> dict[str, MaskedTrajectory]:
+    """Return the flows of positions alone, features alone, and both."""
+    return {
+        moving: runs.flow(problem, moving=moving, horizon=HORIZON)
+        for moving in ("positions", "features", "all")
+    }
+
+
+def compare(problem: MaskedProblem) -> dict[str, float]:
     """Return the losses of one problem."""
-    flows = {moving: runs.flow(problem, moving=moving, horizon=HORIZON)
-             for moving in ("positions", "features", "all")}  # fmt: skip
-    optimum = best(problem)
+    flows, optimum = trained(problem), best(problem)
     assert problem.partitions is not None
-    single = best(problem.replace(partitions=problem.partitions[:1], K=1))
     losses = {moving: float(run.loss[-1]) for moving, run in flows.items()}
-    return Comparison(problem.K, float(flows["all"].floor[0]), float(flows["all"].loss[0]),
-                      optimum.loss, optimum.lower, losses["positions"], losses["features"],
-                      losses["all"], single.loss)  # fmt: skip
+    return {
+        "partitions": problem.K,
+        "floor": float(flows["all"].floor[0]),
+        "start": float(flows["all"].loss[0]),
+        "best": optimum.loss,
+        "lower": optimum.lower,
+        "single": best(problem.replace(partitions=problem.partitions[:1], K=1)).loss,
+        "positions": losses["positions"],
+        "features": losses["features"],
+        "both": losses["all"],
+    }
 
 
 def shuffled(sizes: tuple[int, ...], K: int, seed: int) -> MaskedProblem:
@@ -137,40 +104,35 @@ def shuffled(sizes: tuple[int, ...], K: int, seed: int) -> MaskedProblem:
     raise RuntimeError(f"no {K} different partitions of sizes {sizes} found")
 
 
-@dataclass(frozen=True)
-class Pair:
-    """What positional attention leaves of the removable loss with one and with two partitions.
+def equal_sizes(seeds: int, root: int) -> list[dict[str, Any]]:
+    """Return one partition against two with p alone, a quarter and half of the patches masked.
 
-    With one the least loss found, with two a lower bound for each second partition; ``common``
-    tells how many other patches are in p's area in both.
+    With one partition the least loss found, with two a lower bound for each second partition.
     """
-
-    one: float
-    two: list[float]
-    common: list[int]
-
-    @property
-    def harmless(self) -> list[bool]:
-        """For each second partition that costs nothing, whether p's areas have common patches."""
-        return [c > 0 for left, c in zip(self.two, self.common) if not left > self.one + GAP]
-
-
-def equal_sizes(seeds: int, root: int) -> dict[str, Pair]:
-    """Return the comparison for p alone, a quarter and half of the patches masked."""
-    drawn = [shuffled(SIZES, 2, seed) for seed in seeds_of(root, seeds)]
-    common = [_common(problem) for problem in drawn]
-    found = {}
+    partitions = [shuffled(SIZES, 2, seed) for seed in seeds_of(root, seeds)]
+    common = np.array([_common(problem) for problem in partitions])
+    rows = []
     for ratio in (1.0 / sum(SIZES), 0.25, 0.5):
-        two = [problem.replace(mask_ratio=ratio) for problem in drawn]
+        two = [problem.replace(mask_ratio=ratio) for problem in partitions]
         assert two[0].partitions is not None
         one = two[0].replace(partitions=two[0].partitions[:1], K=1)
         removable = quadratic(one).at_start - one.floor
-        found[f"P={one.P}, {one.masked} masked"] = Pair(
-            (best(one).loss - one.floor) / removable,
-            [(best(problem).lower - problem.floor) / removable for problem in two],
-            common,
-        )
-    return found
+        single = (best(one).loss - one.floor) / removable
+        left = np.array([best(problem).lower - problem.floor for problem in two]) / removable
+        harmless = ~(left > single + GAP)
+        mean, low, high = mean_of(left)
+        rows.append({
+            "problem": f"P={one.P}, {one.masked} masked",
+            "harmless": int(harmless.sum()),
+            "harmless_common": int((harmless & (common > 0)).sum()),
+            "left_by_one": single,
+            "left_least": left.min(),
+            "left_mean": mean,
+            "left_mean_low": low,
+            "left_mean_high": high,
+            "left_greatest": left.max(),
+        })  # fmt: skip
+    return rows
 
 
 def _common(problem: MaskedProblem) -> int:
@@ -197,42 +159,19 @@ def by_clusters(most: int, seeds: int, root: int) -> list[list[float]]:
     return values
 
 
-def judge(found: dict[str, Comparison], pairs: dict[str, Pair]) -> tuple[Verdict, str]:
-    """Return the verdict: a second partition costs positional attention, and not FP attention."""
-    several = {name: one for name, one in found.items() if one.clusters > 1}
-    unsure = [name for name, one in found.items() if not one.certain]
-    if unsure:
-        return Verdict.FAILS, f"Optimum and flow of positional attention disagree at {unsure[0]}."
-    enough = [name for name, one in several.items() if not one.insufficient]
-    enough += [name for name, pair in pairs.items() if not all(pair.harmless)]
-    if enough or not several or not pairs:
-        where = f" at {enough[0]}" if enough else ""
-        return Verdict.FAILS, f"A second partition costs positional attention nothing{where}."
-    least = [f"{abs(pair.one):.0%} and {abs(min(pair.two)):.0%} to {max(pair.two):.0%} at {name}"
-             for name, pair in pairs.items()]  # fmt: skip
-    text = (
-        "Of the removable loss the best positional attention leaves with one and with two "
-        f"partitions of equal sizes {'; '.join(least)}; FP attention at most "
-        f"{max(_left(one) for one in several.values()):.1e}"
-    )
-    odd = {name: pair for name, pair in pairs.items() if pair.harmless}
-    if odd:
-        name, pair = next(iter(odd.items()))
-        return Verdict.FINDING, (
-            text + f". The second partition costs nothing in {len(pair.harmless)} of "
-            f"{len(pair.two)} draws at {name}: there p's areas have other patches in common, and "
-            "with none of them masked these alone suffice."
-        )
-    return Verdict.HOLDS, text + "."
+def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
+    """Return the numbers of the sentence."""
+    last = tables["second partition"].data.iloc[-1]
+    return {"one": last.left_by_one, "low": last.left_mean_low, "high": last.left_mean_high}
 
 
-def _left(one: Comparison) -> float:
-    return (one.features - one.floor) / (one.start - one.floor)
-
-
-def _figure(problem: MaskedProblem, best: float, by_K: list[list[float]]) -> Any:
-    flows = {moving: runs.flow(problem, moving=moving, horizon=HORIZON)
-             for moving in ("positions", "features", "all")}  # fmt: skip
+def _figure(problem: MaskedProblem, best: float, by_K: Sequence[Sequence[float]]) -> Figure:
+    flows = trained(problem)
+    data = np.full((2, len(flows), max(run.time.size for run in flows.values())), np.nan)
+    for number, run in enumerate(flows.values()):
+        data[0, number, : run.time.size] = run.time
+        data[1, number, : run.time.size] = run.excess / run.excess[0]
+    both = flows["all"]
     return report_figure(
         "masked-positional",
         "Positional attention alone is not enough",
@@ -243,37 +182,68 @@ def _figure(problem: MaskedProblem, best: float, by_K: list[list[float]]) -> Any
         "clusters, each with its own random partition of 36 patches (points: partitions; line: "
         "their mean); FP attention leaves nothing.",
         masked_positional.draw,
-        gather_positional(flows, best, by_K),
+        xarray.Dataset(
+            {
+                "time": (("run", "record"), data[0]),
+                "left": (("run", "record"), data[1]),
+                "by_K": (("K", "seed"), np.array(by_K)),
+            },
+            coords={"run": list(flows), "K": np.arange(1, len(by_K) + 1)},
+            attrs={"best": float((best - both.floor[0]) / both.excess[0])},
+        ),
         (7.4, 3.7),
     )
 
 
-def gather_positional(
-    flows: Mapping[str, MaskedTrajectory], best: float, by_K: Sequence[Sequence[float]]
-) -> xarray.Dataset:
-    """Return loss above the floor over its start of each run, and the optimum by K."""
-    width = max(run.time.size for run in flows.values())
-    data = np.full((2, len(flows), width), np.nan)
-    for number, run in enumerate(flows.values()):
-        data[0, number, : run.time.size] = run.time
-        data[1, number, : run.time.size] = run.excess / run.excess[0]
-    run = next(iter(flows.values()))
-    return xarray.Dataset(
-        {"time": (("run", "record"), data[0]), "left": (("run", "record"), data[1]),
-         "by_K": (("K", "seed"), np.array(by_K))},
-        coords={"run": list(flows), "K": np.arange(1, len(by_K) + 1)},
-        attrs={"best": float((best - run.floor[0]) / run.excess[0])},
-    )  # fmt: skip
+LOSSES = Table(
+    index=("problem",),
+    columns={
+        "partitions": Column("partitions"),
+        "floor": Column("loss that no attention removes"),
+        "start": Column("loss at Q = 0"),
+        "best": Column("best positional attention", rtol=GAP),
+        "lower": Column("no positional attention is below", rtol=GAP),
+        "single": Column("best positional attention, the first partition alone", rtol=GAP),
+        "positions": Column("reached by training positions alone"),
+        "features": Column("reached by training features alone"),
+        "both": Column("reached by training both"),
+    },
+    strict={
+        "the duality gap is small": lambda t: t.best - t.lower <= GAP * t.best,
+        "the flow of positions stays above the optimum": lambda t: t.positions >= t.lower,
+        "a second partition adds more than FP attention leaves": lambda t: (
+            (t.partitions == 1) | (t.lower - t.single > (t.features - t.floor).clip(lower=0.0))
+        ),
+    },
+)
 
+BY_K = Table(
+    index=("K",),
+    columns={
+        "left_by_K": Column("best positional attention leaves, random partitions, mean", rtol=1e-3)
+    },
+)
 
-def _finding(outcome: Outcome) -> str:
-    last = outcome.numbers("left_by_one")[-1]
-    low, high = (outcome.number(f"left_mean_{end}", **last.at) for end in ("low", "high"))
-    return (
-        f"Positional attention leaves {last.value:.0%} of the loss with one partition, in the mean "
-        f"{low:.0%} to {high:.0%} (95 %) with two."
-    )
-
+_LEFT = "positional attention leaves at least, two partitions"
+PAIRS = Table(
+    index=("problem",),
+    columns={
+        "harmless": Column("second partitions that cost nothing"),
+        "harmless_common": Column("of these, with other patches in p's area both times"),
+        "left_by_one": Column("positional attention leaves, one partition", atol=GAP),
+        "left_least": Column(f"{_LEFT}, least", rtol=1e-3, atol=GAP),
+        "left_mean": Column(f"{_LEFT}, mean"),
+        "left_mean_low": Column(f"{_LEFT}, mean, lower end"),
+        "left_mean_high": Column(f"{_LEFT}, mean, upper end"),
+        "left_greatest": Column(f"{_LEFT}, greatest", rtol=1e-3),
+    },
+    strict={
+        "a second partition costs, or leaves common patches": lambda t: (
+            t.harmless_common == t.harmless
+        ),
+    },
+    predicates={"every second partition costs": lambda t: t.harmless == 0},
+)
 
 CLAIM = Claim(
     id="huang-positional-is-not-enough",
@@ -300,9 +270,14 @@ CLAIM = Claim(
         "claim, unless p's areas have other patches in common: then it is a finding, for the "
         "association does not vary for those patches."
     ),
-    headline=Headline("left_mean", pick=max),
-    finding=_finding,
-    run=run,
+    tables={"losses": LOSSES, "by K": BY_K, "second partition": PAIRS},
+    measure=measure,
+    headline=headline,
+    finding=(
+        "Positional attention leaves {one:.0%} of the loss with one partition, in the mean "
+        "{low:.0%} to {high:.0%} (95 %) with two."
+    ),
+    tolerance=GAP,
     quick_note="four problems instead of ten, fewer partitions and clusters",
     assumptions="enumeration of all masks; the optimum uses counts of masks alone",
     group="masked",
