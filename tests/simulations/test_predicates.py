@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulations.masked.claims import scaling as masked_scaling
 from simulations.positional.claims import (
     theorem_4_2,
     theorem_5_1,
@@ -57,12 +56,6 @@ def verdict_partial(first: Interval, none: Interval) -> Verdict:
     return transfer_partial.judge(points)[0]
 
 
-def verdict_masked(*times: float) -> str:
-    law = masked_scaling.Law("exponent", "somewhere", Exponent((0.6,) * 3, 0.595, 0.605), 0.6)
-    ratios = {f"t{k}": masked_scaling.Ratio(time, 1.0) for k, time in enumerate(times)}
-    return masked_scaling.judge([law], {"z": masked_scaling.Ratio(1.0, 1e-3)}, ratios)[1]
-
-
 @pytest.mark.parametrize(
     ("judged", "wanted"),
     [
@@ -87,10 +80,6 @@ def verdict_masked(*times: float) -> str:
 )
 def test_verdict(judged: Callable[[], Verdict], wanted: Verdict) -> None:
     assert judged() is wanted
-
-
-def test_the_worst_of_several_times_stands_in_the_sentence() -> None:
-    assert "alone to 2.5e-01" in verdict_masked(1.01, 1.25, 1.1)
 
 
 def test_without_convergence_the_drift_is_the_uncertainty() -> None:
