@@ -43,7 +43,7 @@ def frames(claim_id: str) -> dict[str, pd.DataFrame]:
 def frame(layout: Table, table) -> pd.DataFrame:
     names = [*layout.index, *(column[0] for column in table["columns"])]
     rows = [dict(zip(names, [*at, *values])) for at, values in table["rows"]]
-    return layout.frame(rows).infer_objects()
+    return layout.frame(rows).fillna(np.nan).infer_objects()  # a column may be missing throughout
 
 
 def with_values(data: pd.DataFrame, values) -> pd.DataFrame:

@@ -161,7 +161,7 @@ class TestNumbers:
         groups = tables["groups of the samples"].data.failures_by_group
         assert groups.groupby("range").sum().to_dict() == failures.to_dict()
 
-    def test_only_problems_within_the_hypotheses_are_judged(self):
+    def test_judged_are_problems_within_the_hypotheses_but_not_named_ones(self):
         table = result("gamma-ge-rho").tables["problems"]
         assert not table.judged["named"].any()
         assert table.judged["chosen"].all()
