@@ -111,8 +111,9 @@ def _agree(name: str, here: Place, there: Place, share: float, rounding: float) 
         return False
     stem = name.removesuffix(_LOW)
     intervals = [_interval(stem, side) for side in (here, there)]
-    share = max(share, here[name].get("rtol", 0.0))
-    rounding = max(rounding, here[name].get("atol", 0.0))
+    allowed = here[name].get("rtol", 0.0)
+    share = math.inf if allowed is None else max(share, allowed)  # JSON has no infinity
+    rounding = max(rounding, here[name].get("atol") or 0.0)
     if None in intervals or not (_is_number(here[name]) and _is_number(there[name])):
         return _close(here[name].get("value"), there[name].get("value"), share, rounding)
     (low, high), (other_low, other_high) = intervals  # type: ignore[misc]

@@ -169,3 +169,15 @@ class TestCommand:
         assert main(["report", "compare", good, good, "--share", "2"]) == 2
         assert "--share 2 is not allowed" in capsys.readouterr().err
         assert [path.name for path in (tmp_path / "empty").iterdir()] == []
+
+
+def test_a_column_without_limit_is_not_compared(tmp_path):
+    """An infinite relative change is null in JSON."""
+    number = {"name": "x", "label": "x", "at": {}, "unit": "", "rtol": None, "atol": 0.0}
+    old, new = ({"one": {"verdict": "holds", "measured": [number | {"value": value}]}}
+                for value in (1.0, 7.0))  # fmt: skip
+    assert compare(old, new) == []
+    number["rtol"] = 1e-6
+    old, new = ({"one": {"verdict": "holds", "measured": [number | {"value": value}]}}
+                for value in (1.0, 7.0))  # fmt: skip
+    assert len(compare(old, new)) == 1
