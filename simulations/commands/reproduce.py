@@ -185,7 +185,7 @@ def run_claims(
 
 
 def _closing_words(result: Ended, folder: ReportFolder) -> int:
-    from simulations.reproduction.claim import Verdict
+    from simulations.reproduction.predicates import Verdict
 
     records = folder.records()
     verdicts = [records[claim]["verdict"] for claim in result.finished]

@@ -16,7 +16,7 @@ from dynamics.positional.events import Events, find_events
 from dynamics.positional.labelling import LabelError, label_error
 from dynamics.positional.large_D import time_to_lead
 from dynamics.positional.slow_manifold import largest_stable_learning_rate
-from simulations.reproduction.claim import Column, Table
+from simulations.reproduction.predicates import Column, Table
 
 C = 4
 SIZES = (1_000, 10_000, 100_000, 1_000_000)

@@ -12,7 +12,7 @@ from scipy.integrate import solve_ivp
 from dynamics import Population, Problem, gradient_descent, gradient_flow
 from dynamics.positional.oracle import descent as full_model
 from simulations.positional import runs
-from simulations.reproduction.claim import Column
+from simulations.reproduction.predicates import Column
 from simulations.validated import Checked, Proof, certificate, check, prove
 
 #: qD = C^2: the features outside the signal set are as many as the paper's scaling has them.

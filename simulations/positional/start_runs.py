@@ -25,8 +25,8 @@ from dynamics.positional.samples import (
 )
 from dynamics.positional.samples.encodings import initial_encodings, train_encodings
 from simulations.positional.training_runs import HELD_OUT, SMALL, Window, window
-from simulations.reproduction.claim import Column
 from simulations.reproduction.intervals import cells, columns, mean_of
+from simulations.reproduction.predicates import Column
 from simulations.seeds import seed_at
 
 #: What is drawn: every A_ij by itself, N(0, (scale beta)^2 / D); or encodings P and A = P^T P;

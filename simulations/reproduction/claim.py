@@ -1,15 +1,14 @@
-"""A claim of a paper: tables of measurements, and the predicates that their rows must satisfy."""
+"""A claim of a paper: what is stated, how it is measured, and what the measurement shows."""
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from simulations.reproduction.predicates import CheckedTable, Table, Tables, Verdict
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 #: A finding has at most so many characters.
 FINDING = 120
-
-_IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True)
@@ -37,162 +34,8 @@ class Paper:
         return f"{self.authors} ({self.venue})"
 
 
-class Verdict(StrEnum):
-    """Result of a claim.
-
-    ``HOLDS``: every row that is judged, at least one, satisfies every predicate. ``FAILS``: a
-    statement without exceptions (an identity, a lemma, "for all t >= 0") has a counterexample
-    inside its hypotheses. ``FINDING``: an asymptotic or qualitative statement does not show, or not
-    fully, at the finite sizes that were tried. ``SKIPPED``: an optional extra is not installed.
-    """
-
-    HOLDS = "holds"
-    FINDING = "finding"
-    FAILS = "fails"
-    SKIPPED = "skipped"
-
-
 class SkipClaim(Exception):
     """Raised by ``measure`` if an optional extra is not installed; the message says which."""
-
-
-@dataclass(frozen=True)
-class Column:
-    """A measured quantity.
-
-    Parameters
-    ----------
-    label
-        Heading in the report.
-    unit
-        Such as ``"flow time"``; empty for a pure number. Wall times have the unit ``"s"``.
-    missing
-        Shown in place of NaN, such as ``"never"``.
-    rtol, atol
-        Relative and absolute change that ``patchdyn report compare`` accepts. Columns ``NAME_low``
-        and ``NAME_high`` hold a confidence interval of ``NAME`` and replace them.
-    """
-
-    label: str
-    unit: str = ""
-    missing: str = "–"
-    rtol: float = 1e-6
-    atol: float = 0.0
-
-
-#: Maps the rows of a table to one boolean per row.
-Predicate = Callable[["pd.DataFrame"], "pd.Series[bool]"]
-
-
-@dataclass(frozen=True)
-class Table:
-    """Layout of a table of measurements, and the predicates that its rows must satisfy.
-
-    Parameters
-    ----------
-    index
-        Names of the index levels: what a row is, such as ``("problem", "seed")``; empty for a table
-        of one row.
-    columns
-        Measured quantities by column name.
-    predicates
-        Tests of a DataFrame, one boolean per row, named in the words of the claim. A judged row
-        that does not pass is a finding. Comparisons with NaN are false, so that a missing number
-        never passes.
-    strict
-        Predicates without an asymptotic qualifier, such as an exact identity or "for all t >= 0". A
-        judged row that does not pass refutes the claim.
-    judged
-        Selects the rows that meet the hypotheses; by default all. The others are reported only.
-    """
-
-    index: tuple[str, ...]
-    columns: Mapping[str, Column]
-    predicates: Mapping[str, Predicate] = field(default_factory=dict)
-    strict: Mapping[str, Predicate] = field(default_factory=dict)
-    judged: Predicate | None = None
-
-    def __post_init__(self) -> None:
-        unfit = [name for name in self.columns if not _IDENTIFIER.fullmatch(name)]
-        if unfit or self.predicates.keys() & self.strict.keys():
-            raise ValueError(f"columns need identifiers and predicates one name each: {unfit}")
-
-    def frame(self, rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
-        """Return rows, each a mapping from index levels and columns to values, as a DataFrame."""
-        import pandas as pd
-
-        data = pd.DataFrame(list(rows), columns=[*self.index, *self.columns])
-        return data.set_index(list(self.index)) if self.index else data
-
-    def check(self, data: pd.DataFrame) -> CheckedTable:
-        """Evaluate the predicates.
-
-        Raises
-        ------
-        ValueError
-            If index or columns are not the declared ones, or a row occurs twice.
-        """
-        import pandas as pd
-
-        levels = tuple(data.index.names) if self.index else ()
-        if levels != self.index or list(data.columns) != list(self.columns):
-            raise ValueError(
-                f"expected index {self.index} and columns {list(self.columns)}, "
-                f"not {levels} and {list(data.columns)}"
-            )
-        if data.index.has_duplicates or (not self.index and len(data) > 1):
-            raise ValueError(f"measured twice: {data.index[data.index.duplicated()].tolist()}")
-        tests = {**self.strict, **self.predicates}
-        passed = {name: _as_bool(test(data), data) for name, test in tests.items()}
-        judged = True if self.judged is None else self.judged(data)
-        return CheckedTable(
-            self, data, pd.DataFrame(passed, data.index, dtype=bool), _as_bool(judged, data)
-        )
-
-
-def _as_bool(test: Any, data: pd.DataFrame) -> pd.Series[bool]:
-    import pandas as pd
-
-    return pd.Series(test, data.index).eq(True)
-
-
-@dataclass(frozen=True)
-class CheckedTable:
-    """A measured table with the result of each predicate in each row."""
-
-    layout: Table
-    data: pd.DataFrame
-    passed: pd.DataFrame
-    judged: pd.Series[bool]
-
-    @property
-    def rows(self) -> pd.DataFrame:
-        """The judged rows."""
-        return self.data[self.judged]
-
-    @property
-    def verdict(self) -> Verdict:
-        """The verdict of the judged rows."""
-        passed = self.passed[self.judged]
-        if not bool(passed[[*self.layout.strict]].to_numpy(bool).all()):
-            return Verdict.FAILS
-        decides = len(passed.columns) > 0
-        holds = bool(passed.to_numpy(bool).all()) and (len(passed) > 0 or not decides)
-        return Verdict.HOLDS if holds else Verdict.FINDING
-
-    def count(self, predicate: str, /, **where: Any) -> str:
-        """Return how many judged rows satisfy a predicate, such as ``"7 of 9"``.
-
-        Keyword arguments select rows by index level.
-        """
-        passed = self.passed.loc[self.judged, predicate]
-        for level, value in where.items():
-            passed = passed[passed.index.get_level_values(level) == value]
-        return f"{passed.sum()} of {len(passed)}"
-
-
-#: The checked tables of a claim.
-Tables = Mapping[str, CheckedTable]
 
 
 @dataclass(frozen=True)
@@ -439,7 +282,7 @@ class Result:
                 "name": name,
                 "label": column.label,
                 "at": place(table, label),
-                "value": plain_value(value),
+                "value": value,
                 "unit": column.unit,
                 "rtol": column.rtol,
                 "atol": column.atol,
@@ -462,7 +305,7 @@ class Result:
                 "rows": [
                     {
                         "at": place(table, label),
-                        "values": [plain_value(value) for value in values],
+                        "values": list(values),
                         "judged": bool(judged),
                         "failing": [test for test, ok in zip(table.passed, passed) if not ok],
                     }
@@ -481,11 +324,4 @@ class Result:
 def place(table: CheckedTable, label: Any) -> dict[str, Any]:
     """Return an index label as a mapping from level to value."""
     values = label if isinstance(label, tuple) else (label,)
-    levels = table.layout.index
-    return {level: plain_value(value) for level, value in zip(levels, values)}
-
-
-def plain_value(value: Any) -> Any:
-    """Return a cell as Python writes it: NaN as None, NumPy scalars as numbers."""
-    value = value.item() if hasattr(value, "item") else value
-    return None if isinstance(value, float) and math.isnan(value) else value
+    return dict(zip(table.layout.index, values))

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from simulations.reproduction.claim import Column, Table, Verdict
+from simulations.reproduction.predicates import Column, Table, Verdict
 
 if TYPE_CHECKING:
     import pandas as pd

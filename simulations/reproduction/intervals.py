@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from scipy import stats
 
-from simulations.reproduction.claim import Column
 from simulations.reproduction.fits import power
+from simulations.reproduction.predicates import Column
 
 #: Coverage of every interval that states no other.
 LEVEL = 0.95

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from simulations.reproduction.claim import ClaimText, Context, Figure, Paper, Verdict
+from simulations.reproduction.claim import ClaimText, Context, Figure, Paper
 from simulations.reproduction.measured import Measured, Value
+from simulations.reproduction.predicates import Verdict
 
 __all__ = ["Claim", "Context", "Figure", "Headline", "Outcome", "Paper", "Verdict"]
 

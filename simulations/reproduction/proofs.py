@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from simulations.reproduction.claim import CheckedTable, Column, Table
-from simulations.reproduction.measured import Measured, measured_at
-from simulations.reproduction.outcome import Outcome
+from simulations.reproduction.predicates import CheckedTable, Column, Table
 from symbolic.core.proof import Proof
 
 if TYPE_CHECKING:
@@ -51,22 +49,3 @@ def share(table: CheckedTable) -> str:
     """Return how many identities hold, such as ``"819 of 819"``."""
     count, failed = table.data[["identities", "failed"]].iloc[0]
     return f"{count - failed} of {count}"
-
-
-def decided(proofs: list[Proof]) -> list[Measured]:
-    """Return how many identities were decided and fail, and the same for those of all sizes."""
-    general = [proof for proof in proofs if proof.all_sizes]
-    return measured_at(
-        {},
-        ("identities", "exact identities decided", sum(proof.count for proof in proofs)),
-        ("failed", "exact identities that fail", sum(proof.failed for proof in proofs)),
-        ("general", "identities decided for all sizes", sum(proof.count for proof in general)),
-        ("general_hold", "holds for all sizes",
-         bool(general) and all(proof.all_zero for proof in general)),
-    )  # fmt: skip
-
-
-def share_decided(outcome: Outcome) -> str:
-    """Return in words how many of the identities that a claim decided are exact."""
-    count, failed = outcome.number("identities"), outcome.number("failed")
-    return f"{count - failed} of {count} exact identities hold"

@@ -12,9 +12,10 @@ from typing import Any
 
 from simulations.display import Display
 from simulations.files.as_json import plain
-from simulations.reproduction.claim import Claim, Context, Figure, Result, SkipClaim, Verdict
+from simulations.reproduction.claim import Claim, Context, Figure, Result, SkipClaim
 from simulations.reproduction.folder import ReportFolder
 from simulations.reproduction.outcome import Outcome
+from simulations.reproduction.predicates import Verdict
 from simulations.reproduction.record import without_folders
 from simulations.reproduction.report import write_report
 from simulations.reproduction.workers import measure_parallel

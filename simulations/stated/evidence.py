@@ -10,7 +10,7 @@ import numpy as np
 import sympy as sp
 import xarray
 
-from simulations.reproduction.claim import CheckedTable, Column, Table
+from simulations.reproduction.predicates import CheckedTable, Column, Table
 from simulations.stated.check import AGREES
 from simulations.stated.findings import Findings, examine
 from symbolic.theory import Theory

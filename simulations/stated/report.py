@@ -9,16 +9,8 @@ import xarray
 
 from simulations.falsify import falsify
 from simulations.figures import one_run, report_figure
-from simulations.reproduction.claim import (
-    CheckedTable,
-    Claim,
-    Column,
-    Context,
-    Figure,
-    Measurement,
-    Paper,
-    Table,
-)
+from simulations.reproduction.claim import Claim, Context, Figure, Measurement, Paper
+from simulations.reproduction.predicates import CheckedTable, Column, Table
 from simulations.stated.findings import AGREES, examine
 from simulations.stated.system import StatedSystem
 from simulations.system import System

@@ -8,15 +8,8 @@ from types import SimpleNamespace
 import numpy as np
 import xarray
 
-from simulations.reproduction.claim import (
-    Claim,
-    Column,
-    Context,
-    Figure,
-    Measurement,
-    Table,
-    Verdict,
-)
+from simulations.reproduction.claim import Claim, Context, Figure, Measurement
+from simulations.reproduction.predicates import Column, Table, Verdict
 
 
 def figure(name: str = "line") -> Figure:

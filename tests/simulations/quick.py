@@ -6,10 +6,11 @@ from dataclasses import replace
 from functools import cache
 
 from simulations.files.as_json import plain
-from simulations.reproduction.claim import FINDING, Context, Figure, Result, Verdict
+from simulations.reproduction.claim import FINDING, Context, Figure, Result
 from simulations.reproduction.claim import Claim as TableClaim
 from simulations.reproduction.measured import Measured
 from simulations.reproduction.outcome import Claim, Outcome
+from simulations.reproduction.predicates import Verdict
 from simulations.reproduction.registry import load
 
 

@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 
 from simulations.reproduction import pages, snapshot
-from simulations.reproduction.claim import FINDING, Claim, Measurement, Result, Table, Verdict
+from simulations.reproduction.claim import FINDING, Claim, Measurement, Result
+from simulations.reproduction.predicates import Table, Verdict
 from simulations.reproduction.registry import claim_ids, load
 
 #: Claim -> (table, predicate, values that pass, values that do not): on either side of a threshold.

@@ -18,7 +18,8 @@ from simulations.figures import render
 from simulations.files.store import write_dataset
 from simulations.positional import runs
 from simulations.positional.claims import gamma_ge_rho, lemma_4_3, reduced_equals_full
-from simulations.reproduction.claim import ClaimText, Context, Verdict
+from simulations.reproduction.claim import ClaimText, Context
+from simulations.reproduction.predicates import Verdict
 from simulations.reproduction.registry import claim_ids, load, texts
 from tests.closeness import close, within
 from tests.simulations.quick import figures, result

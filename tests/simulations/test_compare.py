@@ -7,9 +7,9 @@ import pytest
 
 from simulations.cli import main
 from simulations.display import PlainDisplay
-from simulations.reproduction.claim import Verdict
 from simulations.reproduction.compare import Change, compare
 from simulations.reproduction.folder import ReportFolder, StoredReport
+from simulations.reproduction.predicates import Verdict
 from simulations.reproduction.run import reproduce
 from tests.simulations.fakes import claim
 

@@ -13,9 +13,9 @@ from simulations.positional.claims import (
     theorem_5_2,
     transfer_partial,
 )
-from simulations.reproduction.claim import Verdict
 from simulations.reproduction.effects import PARTS, Effect, effect, parts, verdict_of
 from simulations.reproduction.intervals import in_text, mean_of, of_mean
+from simulations.reproduction.predicates import Verdict
 from simulations.vision.claims import augmentation, figure_6_7
 from tests.closeness import close
 

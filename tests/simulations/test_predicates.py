@@ -15,8 +15,8 @@ from simulations.positional.claims import (
 )
 from simulations.positional.partial_transfer import Shared
 from simulations.positional.transfer_statistics import Interval
-from simulations.reproduction.claim import Verdict
 from simulations.reproduction.fits import Exponent, exponent
+from simulations.reproduction.predicates import Verdict
 from tests.closeness import close
 
 HOLDS, FAILS, FINDING = Verdict.HOLDS, Verdict.FAILS, Verdict.FINDING

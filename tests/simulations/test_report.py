@@ -9,8 +9,9 @@ import pytest
 
 from simulations.display import PlainDisplay
 from simulations.files.store import StoreError
-from simulations.reproduction.claim import Context, Verdict
+from simulations.reproduction.claim import Context
 from simulations.reproduction.folder import ReportFolder
+from simulations.reproduction.predicates import Verdict
 from simulations.reproduction.registry import claim_ids, load
 from simulations.reproduction.report import MEANING, rerun, show, write_report
 from simulations.reproduction.run import measure, reproduce

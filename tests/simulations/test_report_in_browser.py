@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from simulations.display import PlainDisplay
-from simulations.reproduction.claim import Paper, Verdict
+from simulations.reproduction.claim import Paper
 from simulations.reproduction.folder import ReportFolder
+from simulations.reproduction.predicates import Verdict
 from simulations.reproduction.registry import load
 from simulations.reproduction.run import reproduce
 from tests.simulations.fakes import claim, figure

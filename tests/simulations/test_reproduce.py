@@ -11,8 +11,8 @@ from rich.console import Console
 from simulations.display import LiveDisplay, PlainDisplay, choose_display, progress_bar
 from simulations.files.stamp import code_fingerprint, stamp
 from simulations.files.store import StoreError
-from simulations.reproduction.claim import Verdict
 from simulations.reproduction.folder import ReportFolder
+from simulations.reproduction.predicates import Verdict
 from simulations.reproduction.run import reproduce
 from tests.simulations.fakes import claim, figure
 

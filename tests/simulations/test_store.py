@@ -10,7 +10,8 @@ import xarray
 
 from dynamics import State
 from simulations.files import as_json, store
-from simulations.reproduction.claim import Context, Verdict
+from simulations.reproduction.claim import Context
+from simulations.reproduction.predicates import Verdict
 
 
 class TestReplacing:

@@ -14,15 +14,8 @@ from dynamics.masked.diversity import attention_diversity
 from simulations.figures import report_figure
 from simulations.masked import runs
 from simulations.masked.figures import diversity as masked_diversity
-from simulations.reproduction.claim import (
-    CheckedTable,
-    Claim,
-    Column,
-    Context,
-    Figure,
-    Measurement,
-    Table,
-)
+from simulations.reproduction.claim import Claim, Context, Figure, Measurement
+from simulations.reproduction.predicates import CheckedTable, Column, Table
 from simulations.seeds import seeds_of
 
 SIDE, TOP = 14, 10  # the grid of ViT-B/16, and the keys per query of the paper

@@ -10,15 +10,8 @@ from dynamics.masked import MaskedProblem
 from simulations.figures import report_figure
 from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letters, styled
 from simulations.masked import runs
-from simulations.reproduction.claim import (
-    CheckedTable,
-    Claim,
-    Column,
-    Context,
-    Figure,
-    Measurement,
-    Table,
-)
+from simulations.reproduction.claim import Claim, Context, Figure, Measurement
+from simulations.reproduction.predicates import CheckedTable, Column, Table
 
 #: Speed of Phi_n at its peak over that at the switch ("rapid") and at the end ("decelerates"), and
 #: over every other speed ("small"): half an order of magnitude, as in `huang-two-phases`.

@@ -11,15 +11,8 @@ from simulations.masked.data import speeds as masked_speeds_data
 from simulations.masked.figures import speeds as masked_speeds
 from simulations.masked.runs import Speeds
 from simulations.reproduction import proofs
-from simulations.reproduction.claim import (
-    CheckedTable,
-    Claim,
-    Column,
-    Context,
-    Figure,
-    Measurement,
-    Table,
-)
+from simulations.reproduction.claim import Claim, Context, Figure, Measurement
+from simulations.reproduction.predicates import CheckedTable, Column, Table
 from simulations.seeds import seeds_of
 from symbolic.masked import lemma_5_1
 

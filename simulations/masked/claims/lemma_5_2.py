@@ -12,15 +12,8 @@ from simulations.masked.data import speeds as masked_speeds_data
 from simulations.masked.figures import speeds as masked_speeds
 from simulations.masked.runs import Speeds
 from simulations.reproduction import proofs
-from simulations.reproduction.claim import (
-    CheckedTable,
-    Claim,
-    Column,
-    Context,
-    Figure,
-    Measurement,
-    Table,
-)
+from simulations.reproduction.claim import Claim, Context, Figure, Measurement
+from simulations.reproduction.predicates import CheckedTable, Column, Table
 from symbolic.masked import lemma_5_2
 
 #: Rounding of sums over 70 masks is 1e-15; a wrong factor gives 1e-3 or more.

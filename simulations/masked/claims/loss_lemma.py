@@ -11,15 +11,8 @@ from dynamics.masked.oracle import FullMaskedModel
 from simulations.figures import report_figure
 from simulations.figures.style import PROBLEM_STYLES, REFERENCE, styled
 from simulations.masked import runs
-from simulations.reproduction.claim import (
-    CheckedTable,
-    Claim,
-    Column,
-    Context,
-    Figure,
-    Measurement,
-    Table,
-)
+from simulations.reproduction.claim import Claim, Context, Figure, Measurement
+from simulations.reproduction.predicates import CheckedTable, Column, Table
 
 #: Scales of random correlations; with the last ones attention is nearly one-hot.
 SCALES = (0.3, 1.0, 3.0, 10.0)

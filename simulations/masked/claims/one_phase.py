@@ -10,15 +10,8 @@ from simulations.figures import report_figure
 from simulations.masked import runs
 from simulations.masked.data import course as masked_course_data
 from simulations.masked.figures import course as masked_course
-from simulations.reproduction.claim import (
-    CheckedTable,
-    Claim,
-    Column,
-    Context,
-    Figure,
-    Measurement,
-    Table,
-)
+from simulations.reproduction.claim import Claim, Context, Figure, Measurement
+from simulations.reproduction.predicates import CheckedTable, Column, Table
 
 #: Largest other correlation over Phi_n when p has learned.
 CLOSE_TO_ZERO = 0.1

@@ -11,16 +11,9 @@ from dynamics.masked.best_positional_attention import best, quadratic
 from simulations.figures import report_figure
 from simulations.masked import runs
 from simulations.masked.figures import positional as masked_positional
-from simulations.reproduction.claim import (
-    CheckedTable,
-    Claim,
-    Column,
-    Context,
-    Figure,
-    Measurement,
-    Table,
-)
+from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.intervals import mean_of
+from simulations.reproduction.predicates import CheckedTable, Column, Table
 from simulations.seeds import seed_at, seeds_of
 
 #: Duality gap of the best positional attention, relative to its loss.

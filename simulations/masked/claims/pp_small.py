@@ -12,16 +12,9 @@ from simulations.figures import report_figure
 from simulations.masked import runs
 from simulations.masked.figures import positions as masked_positions
 from simulations.masked.runs import Regime
-from simulations.reproduction.claim import (
-    CheckedTable,
-    Claim,
-    Column,
-    Context,
-    Figure,
-    Measurement,
-    Table,
-)
+from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.fits import exponent
+from simulations.reproduction.predicates import CheckedTable, Column, Table
 from simulations.seeds import seeds_of
 
 #: Largest uncertainty of an exponent that counts as measured, relative to the predicted one.

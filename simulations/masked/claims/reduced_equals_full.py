@@ -12,15 +12,8 @@ from dynamics.masked import MaskedPopulation, MaskedProblem
 from dynamics.masked import oracle as full
 from simulations.figures import against_full, report_figure
 from simulations.masked import runs
-from simulations.reproduction.claim import (
-    CheckedTable,
-    Claim,
-    Column,
-    Context,
-    Figure,
-    Measurement,
-    Table,
-)
+from simulations.reproduction.claim import Claim, Context, Figure, Measurement
+from simulations.reproduction.predicates import CheckedTable, Column, Table
 
 #: Rounding over 500 steps at entries of order 1 is 1e-14 or less.
 TOLERANCE = 1e-12

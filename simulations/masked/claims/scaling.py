@@ -13,16 +13,9 @@ from simulations.figures import report_figure
 from simulations.masked import runs
 from simulations.masked.figures import scaling as masked_scaling
 from simulations.masked.runs import Regime
-from simulations.reproduction.claim import (
-    CheckedTable,
-    Claim,
-    Column,
-    Context,
-    Figure,
-    Measurement,
-    Table,
-)
+from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.fits import Exponent, exponent
+from simulations.reproduction.predicates import CheckedTable, Column, Table
 
 #: Largest uncertainty of an exponent that counts as measured, relative to the predicted one.
 RESOLUTION = 0.1

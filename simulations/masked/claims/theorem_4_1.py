@@ -15,16 +15,9 @@ from dynamics.masked.events import find_events
 from simulations.figures import report_figure
 from simulations.masked import runs
 from simulations.masked.figures import convergence as masked_convergence
-from simulations.reproduction.claim import (
-    CheckedTable,
-    Claim,
-    Column,
-    Context,
-    Figure,
-    Measurement,
-    Table,
-)
+from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.fits import exponent
+from simulations.reproduction.predicates import CheckedTable, Column, Table
 
 #: Records of a flow that are drawn.
 _RECORDS = 250

@@ -13,15 +13,8 @@ from simulations.masked import runs
 from simulations.masked.data import course as masked_course_data
 from simulations.masked.figures import course as masked_course
 from simulations.masked.maps import MAPS
-from simulations.reproduction.claim import (
-    CheckedTable,
-    Claim,
-    Column,
-    Context,
-    Figure,
-    Measurement,
-    Table,
-)
+from simulations.reproduction.claim import Claim, Context, Figure, Measurement
+from simulations.reproduction.predicates import CheckedTable, Column, Table
 from simulations.seeds import seeds_of
 from simulations.sweep.run import compute, grid
 

@@ -18,15 +18,8 @@ from simulations.positional import runs
 from simulations.positional.figures import diagonal
 from simulations.positional.figures.diagonal import FIRST, KINDS, NAMES, POINTS
 from simulations.positional.runs import describe
-from simulations.reproduction.claim import (
-    Claim,
-    Column,
-    Context,
-    Figure,
-    Measurement,
-    Table,
-    Tables,
-)
+from simulations.reproduction.claim import Claim, Context, Figure, Measurement
+from simulations.reproduction.predicates import Column, Table, Tables
 
 #: Reduced against full-matrix descent: rounding of hundreds of steps at entries of order 1.
 TOLERANCE = 1e-12

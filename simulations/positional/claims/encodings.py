@@ -21,15 +21,8 @@ from simulations.positional.start_runs import (
     problem_of,
     summary,
 )
-from simulations.reproduction.claim import (
-    Claim,
-    Column,
-    Context,
-    Figure,
-    Measurement,
-    Table,
-    Tables,
-)
+from simulations.reproduction.claim import Claim, Context, Figure, Measurement
+from simulations.reproduction.predicates import Column, Table, Tables
 
 #: Largest ratio of the mean test errors, P trained over A trained, that counts as the same error.
 TOLERANCE = 2.0

@@ -12,15 +12,8 @@ from simulations.figures import report_figure
 from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letters, styled
 from simulations.positional import runs
 from simulations.positional import theorem_4_1 as theorem
-from simulations.reproduction.claim import (
-    CheckedTable,
-    Claim,
-    Column,
-    Context,
-    Figure,
-    Measurement,
-    Table,
-)
+from simulations.reproduction.claim import Claim, Context, Figure, Measurement
+from simulations.reproduction.predicates import CheckedTable, Column, Table
 
 #: Flow times d^k at which conclusions are evaluated; they decide from `SUFFICIENT` on. The logits
 #: A / tau follow d(A/tau)/dt = -(1/tau^2) dL/d(A/tau), so time is d times longer than at tau = 1.

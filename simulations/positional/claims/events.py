@@ -11,15 +11,8 @@ from simulations.positional import runs
 from simulations.positional import theorem_4_1 as theorem
 from simulations.positional.data import order_parameters as order_parameters_data
 from simulations.positional.figures import order_parameters
-from simulations.reproduction.claim import (
-    CheckedTable,
-    Claim,
-    Column,
-    Context,
-    Figure,
-    Measurement,
-    Table,
-)
+from simulations.reproduction.claim import Claim, Context, Figure, Measurement
+from simulations.reproduction.predicates import CheckedTable, Column, Table
 
 #: Flow times eta T up to which |rho| is compared with gamma, for the named regimes; the events
 #: themselves are sought up to the last.

@@ -10,15 +10,8 @@ from simulations.positional import large_D as large
 from simulations.positional.data import large_D as figures_data
 from simulations.positional.figures import large_D as figures
 from simulations.positional.large_D import LOSS_GOAL, TOLERANCE, Case, Run
-from simulations.reproduction.claim import (
-    CheckedTable,
-    Claim,
-    Column,
-    Context,
-    Figure,
-    Measurement,
-    Table,
-)
+from simulations.reproduction.claim import Claim, Context, Figure, Measurement
+from simulations.reproduction.predicates import CheckedTable, Column, Table
 
 
 def measure(context: Context) -> Measurement:

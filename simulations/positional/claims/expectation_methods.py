@@ -12,7 +12,8 @@ from dynamics import Problem, State
 from simulations.figures import report_figure
 from simulations.positional.data import time_to_equal_error as time_to_equal_error_data
 from simulations.positional.figures import time_to_equal_error
-from simulations.reproduction.claim import Claim, Column, Context, Measurement, Table, Tables
+from simulations.reproduction.claim import Claim, Context, Measurement
+from simulations.reproduction.predicates import Column, Table, Tables
 from simulations.seeds import seeds_of
 
 #: Tolerance of the reference values, computed by the Fourier method.

@@ -15,16 +15,9 @@ from simulations.figures import report_figure
 from simulations.positional.figures import grid_sets
 from simulations.positional.training_runs import Setting, Training, trained
 from simulations.reproduction import intervals
-from simulations.reproduction.claim import (
-    Claim,
-    Column,
-    Context,
-    Figure,
-    Measurement,
-    Table,
-    Tables,
-)
+from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.intervals import mean_of
+from simulations.reproduction.predicates import Column, Table, Tables
 
 #: Level at which the paper cuts similarities, scaled to -1 .. 1, in Figure 1a.
 CUT = 0.55

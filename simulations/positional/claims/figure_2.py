@@ -12,8 +12,9 @@ from simulations.figures import report_figure
 from simulations.positional.data import gaussian_patches as figures_data
 from simulations.positional.data.gaussian_patches import Architecture
 from simulations.positional.figures import gaussian_patches as figures
-from simulations.reproduction.claim import Claim, Column, Context, Measurement, Table, Tables
+from simulations.reproduction.claim import Claim, Context, Measurement
 from simulations.reproduction.intervals import cells, columns, mean_of
+from simulations.reproduction.predicates import Column, Table, Tables
 from simulations.seeds import seeds_of
 
 #: A test error below this share of the linear level counts as small.

@@ -14,14 +14,8 @@ from dynamics.positional.samples.data import labelling_function, sample
 from dynamics.positional.samples.partitions import set_of, squares
 from simulations.figures import report_figure
 from simulations.positional.figures import data_point
-from simulations.reproduction.claim import (
-    CheckedTable,
-    Claim,
-    Column,
-    Context,
-    Measurement,
-    Table,
-)
+from simulations.reproduction.claim import Claim, Context, Measurement
+from simulations.reproduction.predicates import CheckedTable, Column, Table
 
 _MAX_DRAWS = 10_000
 #: Standard errors by which the share of such points may miss its exact probability.

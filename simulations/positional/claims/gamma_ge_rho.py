@@ -30,15 +30,8 @@ from simulations.positional.figures import gamma_rho_condition, gamma_rho_violat
 from simulations.positional.figures.gamma_rho_condition import ALPHA
 from simulations.positional.runs import describe
 from simulations.positional.symmetric_line import line_drift
-from simulations.reproduction.claim import (
-    CheckedTable,
-    Claim,
-    Column,
-    Context,
-    Figure,
-    Measurement,
-    Table,
-)
+from simulations.reproduction.claim import Claim, Context, Figure, Measurement
+from simulations.reproduction.predicates import CheckedTable, Column, Table
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,15 +16,8 @@ from simulations.positional.invariance.certified import (
     certify,
     population_drift,
 )
-from simulations.reproduction.claim import (
-    CheckedTable,
-    Claim,
-    Column,
-    Context,
-    Figure,
-    Measurement,
-    Table,
-)
+from simulations.reproduction.claim import Claim, Context, Figure, Measurement
+from simulations.reproduction.predicates import CheckedTable, Column, Table
 from simulations.seeds import seed_at
 
 #: Population gradients check the certificates up to this alpha: far beyond, F exceeds a double.

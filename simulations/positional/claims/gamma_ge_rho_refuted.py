@@ -8,14 +8,8 @@ from dynamics import Problem
 from simulations.figures import report_figure, tube
 from simulations.positional import proved_runs, runs
 from simulations.positional.proved_runs import COMPARED, STAYS, Beside
-from simulations.reproduction.claim import (
-    CheckedTable,
-    Claim,
-    Column,
-    Context,
-    Measurement,
-    Table,
-)
+from simulations.reproduction.claim import Claim, Context, Measurement
+from simulations.reproduction.predicates import CheckedTable, Column, Table
 from simulations.validated import Checked
 
 

@@ -12,7 +12,8 @@ from dynamics import Problem
 from dynamics.positional.labelling import label_error
 from simulations.figures import report_figure
 from simulations.positional.figures import labelling_function
-from simulations.reproduction.claim import Claim, Column, Context, Measurement, Table, Tables
+from simulations.reproduction.claim import Claim, Context, Measurement
+from simulations.reproduction.predicates import Column, Table, Tables
 
 #: Exponents k of q = C^k / D.
 DENSITIES = (1, 2, 3)

@@ -16,15 +16,8 @@ from simulations.positional import runs
 from simulations.positional.figures import span_stability
 from simulations.positional.runs import describe
 from simulations.reproduction import proofs as proofs_of
-from simulations.reproduction.claim import (
-    CheckedTable,
-    Claim,
-    Column,
-    Context,
-    Figure,
-    Measurement,
-    Table,
-)
+from simulations.reproduction.claim import Claim, Context, Figure, Measurement
+from simulations.reproduction.predicates import CheckedTable, Column, Table
 from simulations.seeds import seeds_of
 from symbolic.positional import lemma_4_2
 

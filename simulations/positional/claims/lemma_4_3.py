@@ -19,16 +19,9 @@ from simulations.positional.figures import lemma_4_3_factor, lemma_4_3_scaling
 from simulations.positional.increments import increments, lemma_factors
 from simulations.positional.runs import describe
 from simulations.reproduction import proofs
-from simulations.reproduction.claim import (
-    CheckedTable,
-    Claim,
-    Column,
-    Context,
-    Figure,
-    Measurement,
-    Table,
-)
+from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.fits import power
+from simulations.reproduction.predicates import CheckedTable, Column, Table
 from symbolic.positional import lemma_4_3
 
 if TYPE_CHECKING:

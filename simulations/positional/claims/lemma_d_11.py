@@ -13,15 +13,8 @@ from simulations.figures.style import PROBLEM_STYLES, styled
 from simulations.positional import large_D as large
 from simulations.positional import theorem_4_1 as theorem
 from simulations.positional.large_D import FIXED, LOSS_GOAL, Case, Run
-from simulations.reproduction.claim import (
-    CheckedTable,
-    Claim,
-    Column,
-    Context,
-    Figure,
-    Measurement,
-    Table,
-)
+from simulations.reproduction.claim import Claim, Context, Figure, Measurement
+from simulations.reproduction.predicates import CheckedTable, Column, Table
 
 #: alpha is compared at T1 and at this many times T1.
 AFTER = 1.01

@@ -13,15 +13,8 @@ from dynamics.positional.events import find_events
 from simulations.figures import report_figure
 from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letters, styled
 from simulations.positional import theorem_4_1 as theorem
-from simulations.reproduction.claim import (
-    CheckedTable,
-    Claim,
-    Column,
-    Context,
-    Figure,
-    Measurement,
-    Table,
-)
+from simulations.reproduction.claim import Claim, Context, Figure, Measurement
+from simulations.reproduction.predicates import CheckedTable, Column, Table
 
 C = 4
 SIZES, QUICK_SIZES = (256, 1024, 4096, 16384, 65536, 262144, 1048576), (256, 4096, 65536)

@@ -14,15 +14,8 @@ from dynamics.positional.random_sets import sum_of_signs
 from simulations.figures import report_figure
 from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letters, styled
 from simulations.positional import theorem_4_1 as theorem
-from simulations.reproduction.claim import (
-    CheckedTable,
-    Claim,
-    Column,
-    Context,
-    Figure,
-    Measurement,
-    Table,
-)
+from simulations.reproduction.claim import Claim, Context, Figure, Measurement
+from simulations.reproduction.predicates import CheckedTable, Column, Table
 
 #: q = C^k / D at D = 16 C^2.
 SET_SIZES, QUICK_SET_SIZES = (4, 8, 16), (4, 8)

@@ -22,15 +22,8 @@ from simulations.positional.start_runs import (
     summary,
 )
 from simulations.positional.training_runs import SMALL
-from simulations.reproduction.claim import (
-    Claim,
-    Column,
-    Context,
-    Figure,
-    Measurement,
-    Table,
-    Tables,
-)
+from simulations.reproduction.claim import Claim, Context, Figure, Measurement
+from simulations.reproduction.predicates import Column, Table, Tables
 
 #: Largest ratio of the mean test errors, draw over zero, that counts as the same error.
 TOLERANCE = 2.0

@@ -10,15 +10,8 @@ import xarray
 from dynamics import Problem, gradient_descent
 from simulations.figures import against_full, report_figure
 from simulations.positional import runs
-from simulations.reproduction.claim import (
-    CheckedTable,
-    Claim,
-    Column,
-    Context,
-    Figure,
-    Measurement,
-    Table,
-)
+from simulations.reproduction.claim import Claim, Context, Figure, Measurement
+from simulations.reproduction.predicates import CheckedTable, Column, Table
 from simulations.seeds import seeds_of
 
 #: A thousand steps of rounding at entries of order 1 give 1e-13 or less; a wrong multiplicity,

@@ -20,15 +20,8 @@ from simulations.positional.data import scaling as scaling_data
 from simulations.positional.figures import scaling
 from simulations.positional.large_D import FIXED, Case, Run
 from simulations.reproduction import proofs
-from simulations.reproduction.claim import (
-    CheckedTable,
-    Claim,
-    Column,
-    Context,
-    Figure,
-    Measurement,
-    Table,
-)
+from simulations.reproduction.claim import Claim, Context, Figure, Measurement
+from simulations.reproduction.predicates import CheckedTable, Column, Table
 from symbolic.positional import large_D
 
 #: Agreement required of alpha* and T1 from D = 10^5 on; of the G at a jump, where 1/G is neglected.

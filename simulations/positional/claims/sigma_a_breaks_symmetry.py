@@ -13,15 +13,8 @@ from dynamics.core.crossing import first_passage
 from simulations.figures import report_figure
 from simulations.positional import runs
 from simulations.positional.figures import symmetry_breaking
-from simulations.reproduction.claim import (
-    CheckedTable,
-    Claim,
-    Column,
-    Context,
-    Figure,
-    Measurement,
-    Table,
-)
+from simulations.reproduction.claim import Claim, Context, Figure, Measurement
+from simulations.reproduction.predicates import CheckedTable, Column, Table
 
 #: At sigma_A = 0 symmetry is exact in exact arithmetic: rounding alone may break it.
 TOLERANCE = 1e-12

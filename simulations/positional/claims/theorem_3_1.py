@@ -12,7 +12,8 @@ from simulations.figures import report_figure
 from simulations.positional import theorem_4_1 as theorem
 from simulations.positional.data import linear_models as linear_models_data
 from simulations.positional.figures import linear_models
-from simulations.reproduction.claim import Claim, Column, Context, Measurement, Table, Tables
+from simulations.reproduction.claim import Claim, Context, Measurement
+from simulations.reproduction.predicates import Column, Table, Tables
 
 LEVEL = 0.125
 #: Standard errors by which a sampled error may miss the exact one.

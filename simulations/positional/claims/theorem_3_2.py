@@ -9,7 +9,8 @@ import xarray
 from simulations.figures import report_figure
 from simulations.positional.data import explicit_transformer as figures_data
 from simulations.positional.figures import explicit_transformer as figures
-from simulations.reproduction.claim import Claim, Column, Context, Measurement, Table, Tables
+from simulations.reproduction.claim import Claim, Context, Measurement
+from simulations.reproduction.predicates import Column, Table, Tables
 
 #: Largest difference between enumerated error and the exact error of the limit.
 TOLERANCE = 1e-10

@@ -26,15 +26,8 @@ from simulations.positional.theorem_4_1 import (
     Conclusions,
     Hypotheses,
 )
-from simulations.reproduction.claim import (
-    CheckedTable,
-    Claim,
-    Column,
-    Context,
-    Figure,
-    Measurement,
-    Table,
-)
+from simulations.reproduction.claim import Claim, Context, Figure, Measurement
+from simulations.reproduction.predicates import CheckedTable, Column, Table
 
 _TIMES = np.geomspace(1e-2, runs.HORIZON, 301)
 _LABEL_ERROR = "error of f* itself, P[y f* <= 0]"

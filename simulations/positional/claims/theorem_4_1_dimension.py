@@ -11,15 +11,8 @@ from simulations.figures import report_figure
 from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letters, styled
 from simulations.positional import runs
 from simulations.positional import theorem_4_1 as theorem
-from simulations.reproduction.claim import (
-    CheckedTable,
-    Claim,
-    Column,
-    Context,
-    Figure,
-    Measurement,
-    Table,
-)
+from simulations.reproduction.claim import Claim, Context, Figure, Measurement
+from simulations.reproduction.predicates import CheckedTable, Column, Table
 
 #: c of d = D^c, and D.
 EXPONENTS, QUICK_EXPONENTS = (0.5, 1.0, 1.5, 2.0), (0.5, 2.0)

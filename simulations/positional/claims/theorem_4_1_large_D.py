@@ -9,15 +9,8 @@ from simulations.positional import large_D as large
 from simulations.positional.data import large_D as figures_data
 from simulations.positional.figures import large_D as figures
 from simulations.positional.large_D import END_ACCURACY, LOSS_GOAL, Run
-from simulations.reproduction.claim import (
-    CheckedTable,
-    Claim,
-    Column,
-    Context,
-    Figure,
-    Measurement,
-    Table,
-)
+from simulations.reproduction.claim import Claim, Context, Figure, Measurement
+from simulations.reproduction.predicates import CheckedTable, Column, Table
 
 #: 1{F <= 0} <= log(1 + e^-F) / log 2: a run that reaches the goal for the risk errs at most so.
 ERROR_GOAL = 1e-3 / math.log(2.0)

@@ -10,15 +10,8 @@ from dynamics.positional.labelling import label_error
 from simulations.figures import report_figure, tube
 from simulations.positional import proved_runs, runs
 from simulations.positional.proved_runs import COMPARED, STAYS, Beside
-from simulations.reproduction.claim import (
-    CheckedTable,
-    Claim,
-    Column,
-    Context,
-    Figure,
-    Measurement,
-    Table,
-)
+from simulations.reproduction.claim import Claim, Context, Figure, Measurement
+from simulations.reproduction.predicates import CheckedTable, Column, Table
 from simulations.validated import Checked, Proof
 
 

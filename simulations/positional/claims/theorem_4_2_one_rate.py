@@ -15,15 +15,8 @@ from dynamics.positional.samples import HeldOut, History, contiguous, random_fea
 from dynamics.positional.samples.flow import train_by_flow
 from simulations.figures import report_figure
 from simulations.figures.style import PROBLEM_STYLES, TIME, panel_letters, styled
-from simulations.reproduction.claim import (
-    CheckedTable,
-    Claim,
-    Column,
-    Context,
-    Figure,
-    Measurement,
-    Table,
-)
+from simulations.reproduction.claim import Claim, Context, Figure, Measurement
+from simulations.reproduction.predicates import CheckedTable, Column, Table
 
 C = 4
 #: Flow times d^k at which the conclusions must hold: T >= poly(d)/eta.

@@ -9,15 +9,8 @@ import xarray
 from dynamics.shallow import oracle
 from dynamics.theory.closure import quadratic
 from simulations.figures import report_figure
-from simulations.reproduction.claim import (
-    CheckedTable,
-    Claim,
-    Column,
-    Context,
-    Figure,
-    Measurement,
-    Table,
-)
+from simulations.reproduction.claim import Claim, Context, Figure, Measurement
+from simulations.reproduction.predicates import CheckedTable, Column, Table
 from simulations.shallow.figures import conserved
 
 #: m, p, d and b of each draw: W_O (m, p), W_V (p, d), W_K and W_Q (b, d).

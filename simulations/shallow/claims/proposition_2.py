@@ -12,16 +12,9 @@ from scipy.stats import binomtest
 
 from dynamics.shallow import ShallowProblem, sample, train_on_counts
 from simulations.figures import report_figure
-from simulations.reproduction.claim import (
-    CheckedTable,
-    Claim,
-    Column,
-    Context,
-    Figure,
-    Measurement,
-    Table,
-)
+from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.intervals import cells, columns, mean_of
+from simulations.reproduction.predicates import CheckedTable, Column, Table
 from simulations.shallow.figures import attractor, concentration
 from simulations.shallow.runs import Descent, descend, random_start, side_by_side, symmetric_start
 from simulations.shallow.system import SLIDES

@@ -9,15 +9,8 @@ import xarray
 from dynamics.shallow import ShallowProblem, oracle, sample, train_on_counts
 from dynamics.shallow.gram import conserved, gram
 from simulations.figures import report_figure
-from simulations.reproduction.claim import (
-    CheckedTable,
-    Claim,
-    Column,
-    Context,
-    Figure,
-    Measurement,
-    Table,
-)
+from simulations.reproduction.claim import Claim, Context, Figure, Measurement
+from simulations.reproduction.predicates import CheckedTable, Column, Table
 from simulations.shallow.figures import reduction
 from simulations.shallow.runs import random_start
 

@@ -13,17 +13,10 @@ from scipy.optimize import brentq
 
 from dynamics.shallow import ShallowProblem, cells
 from simulations.figures import report_figure
-from simulations.reproduction.claim import (
-    CheckedTable,
-    Claim,
-    Column,
-    Context,
-    Figure,
-    Measurement,
-    Table,
-)
+from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.intervals import cells as interval
 from simulations.reproduction.intervals import columns
+from simulations.reproduction.predicates import CheckedTable, Column, Table
 from simulations.shallow.figures import samples
 from simulations.shallow.runs import half_of_sets, random_start, train_until
 

@@ -14,17 +14,10 @@ import xarray
 from dynamics.shallow import ShallowProblem
 from dynamics.shallow.tokens import draw_tokens, sparsified, train_on_tokens
 from simulations.figures import report_figure
-from simulations.reproduction.claim import (
-    CheckedTable,
-    Claim,
-    Column,
-    Context,
-    Figure,
-    Measurement,
-    Table,
-)
+from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.effects import PARTS, parts
 from simulations.reproduction.intervals import cells, columns, mean_of, of_mean
+from simulations.reproduction.predicates import CheckedTable, Column, Table
 from simulations.shallow.figures import sparsification
 from simulations.shallow.runs import side_by_side, token_start
 

@@ -9,16 +9,9 @@ import pandas as pd
 from dynamics.shallow import ShallowProblem
 from dynamics.shallow.concentration import final_attention, stopping_time
 from simulations.figures import report_figure
-from simulations.reproduction.claim import (
-    CheckedTable,
-    Claim,
-    Column,
-    Context,
-    Figure,
-    Measurement,
-    Table,
-)
+from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.fits import exponent
+from simulations.reproduction.predicates import CheckedTable, Column, Table
 from simulations.shallow.figures import iterations
 from simulations.shallow.runs import Descent, descend, side_by_side, symmetric_start
 

@@ -13,15 +13,8 @@ from scipy.integrate import solve_ivp
 
 from dynamics import Trajectory, gradient_flow
 from simulations.figures import report_figure
-from simulations.reproduction.claim import (
-    CheckedTable,
-    Claim,
-    Column,
-    Context,
-    Figure,
-    Measurement,
-    Table,
-)
+from simulations.reproduction.claim import Claim, Context, Figure, Measurement
+from simulations.reproduction.predicates import CheckedTable, Column, Table
 from simulations.seeds import seeds_of
 from simulations.stated.figures import in_context
 from simulations.stated.findings import examine

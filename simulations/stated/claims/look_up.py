@@ -13,15 +13,8 @@ from scipy.stats import binom
 
 from dynamics import gradient_flow
 from simulations.figures import report_figure
-from simulations.reproduction.claim import (
-    CheckedTable,
-    Claim,
-    Column,
-    Context,
-    Figure,
-    Measurement,
-    Table,
-)
+from simulations.reproduction.claim import Claim, Context, Figure, Measurement
+from simulations.reproduction.predicates import CheckedTable, Column, Table
 from simulations.stated.figures import look_up
 from simulations.stated.findings import examine
 from simulations.stated.runs import risk

@@ -11,8 +11,8 @@ from simulations.masked import runs
 from simulations.masked.claims import PAPER
 from simulations.masked.claims.diversity import model, problem_of
 from simulations.masked.claims.positional_is_not_enough import shuffled
-from simulations.reproduction.claim import Verdict
 from simulations.reproduction.fits import exponent
+from simulations.reproduction.predicates import Verdict
 from simulations.reproduction.registry import claim_ids, load
 from tests.closeness import close
 from tests.simulations.quick import figures, result

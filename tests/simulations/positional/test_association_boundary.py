@@ -18,7 +18,7 @@ from simulations.positional.association_boundary import (
 )
 from simulations.positional.claims.gamma_ge_rho_boundary import Cell, Panel, judge
 from simulations.positional.symmetric_line import critical_alpha
-from simulations.reproduction.claim import Verdict
+from simulations.reproduction.predicates import Verdict
 from tests.closeness import close
 from tests.simulations.quick import assert_complete, outcome
 

@@ -24,7 +24,7 @@ from simulations.positional.invariance.certified import (
     drift_is_negative,
     population_drift,
 )
-from simulations.reproduction.claim import Verdict
+from simulations.reproduction.predicates import Verdict
 from simulations.strategies import problems, reals
 from tests.closeness import close
 from tests.simulations.quick import result

@@ -17,7 +17,7 @@ from simulations.positional.claims.diagonal import (
     _pair,
 )
 from simulations.positional.figures import diagonal
-from simulations.reproduction.claim import Verdict
+from simulations.reproduction.predicates import Verdict
 from tests.closeness import within
 from tests.simulations.quick import figures, result
 

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure as Canvas
 
 from dynamics.positional.labelling import label_error
 from simulations.positional.claims import labelling_function as claim
-from simulations.reproduction.claim import Verdict
+from simulations.reproduction.predicates import Verdict
 from tests.closeness import close, within
 from tests.simulations.quick import figures, result
 

@@ -10,7 +10,8 @@ from matplotlib.figure import Figure as Canvas
 from simulations.figures import render
 from simulations.files.store import write_dataset
 from simulations.positional.claims import figure_2
-from simulations.reproduction.claim import Context, Verdict
+from simulations.reproduction.claim import Context
+from simulations.reproduction.predicates import Verdict
 from simulations.reproduction.registry import claim_ids
 from tests.closeness import within
 from tests.simulations.quick import figures, result

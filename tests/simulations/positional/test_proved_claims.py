@@ -9,7 +9,8 @@ from simulations.positional.claims import gamma_ge_rho_proved as proved
 from simulations.positional.claims import gamma_ge_rho_refuted as refuted
 from simulations.positional.claims import theorem_4_1_proved as theorem
 from simulations.positional.proved_runs import Beside, Plan
-from simulations.reproduction.claim import Context, Verdict
+from simulations.reproduction.claim import Context
+from simulations.reproduction.predicates import Verdict
 from simulations.reproduction.registry import load
 from simulations.validated import prove
 from tests.closeness import close

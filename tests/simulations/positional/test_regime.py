@@ -21,7 +21,7 @@ from simulations.positional.claims.regime_of_theorem_4_1 import (
     limit,
     locate,
 )
-from simulations.reproduction.claim import Verdict
+from simulations.reproduction.predicates import Verdict
 from tests.closeness import close
 from tests.dynamics.positional.ball_reference import contains, reference
 

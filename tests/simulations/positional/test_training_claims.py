@@ -44,7 +44,7 @@ from simulations.positional.training_runs import Setting, idealized, one_rate_pr
 from simulations.positional.transfer_runs import Entry
 from simulations.positional.transfer_statistics import Interval, Sweep
 from simulations.reproduction import intervals
-from simulations.reproduction.claim import Verdict
+from simulations.reproduction.predicates import Verdict
 from simulations.reproduction.registry import claim_ids, load
 from simulations.seeds import seed_at
 from tests.closeness import close, within

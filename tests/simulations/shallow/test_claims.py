@@ -9,7 +9,7 @@ from scipy import stats
 
 from dynamics.shallow import ShallowPopulation, ShallowProblem
 from simulations.files.store import write_dataset
-from simulations.reproduction.claim import Verdict
+from simulations.reproduction.predicates import Verdict
 from simulations.reproduction.registry import claim_ids, load
 from simulations.shallow import runs
 from simulations.shallow.claims import PAPER, noise, sparsification

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from simulations.reproduction.claim import Verdict
+from simulations.reproduction.predicates import Verdict
 from simulations.stated.claims import teacher
 from simulations.stated.runs import risk
 from symbolic.theory import load_theory

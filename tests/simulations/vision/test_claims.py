@@ -11,7 +11,8 @@ from simulations.cli import main
 from simulations.commands.reproduce import choose
 from simulations.figures import render
 from simulations.files.as_json import plain
-from simulations.reproduction.claim import Context, Verdict
+from simulations.reproduction.claim import Context
+from simulations.reproduction.predicates import Verdict
 from simulations.reproduction.registry import claim_ids, load
 from simulations.vision import extra
 from simulations.vision.claims import (
