@@ -14,7 +14,6 @@ from dynamics.masked import MaskedPopulation, MaskedProblem, MaskedTrajectory
 from dynamics.masked import oracle as full
 from dynamics.masked.events import MaskedEvents, find_events, projected_positions
 from simulations.masked.system import natural_horizon
-from simulations.reproduction.measured import Value
 from simulations.seeds import seed_at, seeds_of
 
 RTOL = 1e-9
@@ -49,12 +48,6 @@ class Regime:
         """Exponent of P in the time to learn: 1 - kappa of p's own area."""
         return 1.0 - (self.kappa_c if self.query == "global" else self.kappa_s)
 
-    def place(self, P: int | None = None) -> dict[str, Value]:
-        """Return what tells the regime apart, at so many patches where the number matters."""
-        found: dict[str, Value] = {"query": self.query, "kappa_c": self.kappa_c,
-                                   "kappa_s": self.kappa_s}  # fmt: skip
-        return found if P is None else {"P": P, **found}
-
     @property
     def name(self) -> str:
         """Exponents and gap in words."""
@@ -88,21 +81,6 @@ def describe(problem: MaskedProblem) -> str:
         query = "/".join(dict.fromkeys(problem.roles))
         return f"P={power(problem.P)}, {query}, {exponents}, K={problem.K}{scale}"
     return f"P={problem.P}, areas {_areas(problem)}"
-
-
-def place(problem: MaskedProblem) -> dict[str, Value]:
-    """Return what tells a problem apart: patches, areas, clusters, masks, and z if it varies."""
-    found: dict[str, Value] = {"P": problem.P, "K": problem.K, "mask_ratio": problem.mask_ratio}
-    if problem.kappa_c is not None and problem.kappa_s is not None:
-        found |= {"query": "/".join(dict.fromkeys(problem.roles)),
-                  "kappa_c": problem.kappa_c, "kappa_s": problem.kappa_s}  # fmt: skip
-    else:
-        found["areas"] = _areas(problem)
-    if not problem.z_is_fixed:
-        found["z"] = f"{problem.z_low:g} to {problem.z_top:g}"
-    elif problem.z_low != 1.0:
-        found["z"] = problem.z_low
-    return found
 
 
 def _areas(problem: MaskedProblem) -> str:
