@@ -1,9 +1,15 @@
 """Power laws: fitted exponents, and exponents in the limit of a large parameter."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: Relative accuracy of the runs over a logarithmic step: no uncertainty is smaller.
 NOISE = 1e-7
@@ -33,18 +39,18 @@ class Exponent:
         """Local exponent between the two largest sizes."""
         return self.local[-1]
 
-    @property
-    def uncertainty(self) -> float:
-        """Half the width of the interval."""
-        return 0.5 * (self.high - self.low)
 
-    def allows(self, predicted: float) -> bool:
-        """Return whether the interval holds a predicted exponent."""
-        return self.low <= predicted <= self.high
+def allows(t: pd.DataFrame) -> pd.Series[bool]:
+    """Return whether each interval contains its predicted exponent.
 
-    def resolves(self, predicted: float, share: float) -> bool:
-        """Return whether the uncertainty is at most a share of a predicted exponent."""
-        return self.uncertainty <= share * abs(predicted)
+    The columns are ``exponent_low``, ``exponent_high`` and ``predicted``.
+    """
+    return (t.exponent_low <= t.predicted) & (t.predicted <= t.exponent_high)
+
+
+def resolves(t: pd.DataFrame, share: float) -> pd.Series[bool]:
+    """Return whether half the width of each interval is at most a share of its prediction."""
+    return 0.5 * (t.exponent_high - t.exponent_low) <= share * t.predicted.abs()
 
 
 def exponent(sizes: np.ndarray, values: np.ndarray, *, log: bool = True) -> Exponent:

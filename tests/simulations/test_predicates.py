@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from simulations.positional.claims import (
@@ -15,7 +16,7 @@ from simulations.positional.claims import (
 )
 from simulations.positional.partial_transfer import Shared
 from simulations.positional.transfer_statistics import Interval
-from simulations.reproduction.fits import Exponent, exponent
+from simulations.reproduction.fits import allows, exponent, resolves
 from simulations.reproduction.predicates import Verdict
 from tests.closeness import close
 
@@ -91,7 +92,12 @@ def test_without_convergence_the_drift_is_the_uncertainty() -> None:
     assert found.high >= 1.3 + 2 * 0.2 - 1e-6
 
 
+def intervals(low: float, high: float, predicted: float) -> pd.DataFrame:
+    return pd.DataFrame({"exponent_low": [low], "exponent_high": [high], "predicted": [predicted]})
+
+
 @pytest.mark.parametrize(("predicted", "allowed"), [(0.89, False), (1.0, True), (1.11, False)])
 def test_an_exponent_allows_what_its_interval_contains(predicted: float, allowed: bool) -> None:
-    assert Exponent((1.0,) * 3, 0.9, 1.1).allows(predicted) is allowed
-    assert Exponent((1.0,) * 3, 0.9, 1.1).resolves(predicted, 0.095) is (predicted > 1.1)
+    row = intervals(0.9, 1.1, predicted)
+    assert allows(row).tolist() == [allowed]
+    assert resolves(row, 0.095).tolist() == [predicted > 1.1]

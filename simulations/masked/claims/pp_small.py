@@ -13,7 +13,7 @@ from simulations.masked import runs
 from simulations.masked.figures import positions as masked_positions
 from simulations.masked.runs import Regime
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
-from simulations.reproduction.fits import exponent
+from simulations.reproduction.fits import allows, exponent, resolves
 from simulations.reproduction.predicates import CheckedTable, Column, Table
 from simulations.seeds import seeds_of
 
@@ -123,16 +123,8 @@ EXPONENTS = Table(
         "exponent_high": Column("exponent of max |Upsilon| / Phi_n, upper end"),
         "predicted": Column("exponent predicted, -kappa_s"),
     },
-    strict={
-        "the exponent can be -kappa_s in the limit": lambda t: (
-            (t.exponent_low <= t.predicted) & (t.predicted <= t.exponent_high)
-        ),
-    },
-    predicates={
-        "the exponent is resolved": lambda t: (
-            0.5 * (t.exponent_high - t.exponent_low) <= RESOLUTION * t.predicted.abs()
-        ),
-    },
+    strict={"the exponent can be -kappa_s in the limit": allows},
+    predicates={"the exponent is resolved": lambda t: resolves(t, RESOLUTION)},
 )
 
 CORRELATIONS = Table(

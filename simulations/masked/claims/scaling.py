@@ -14,7 +14,7 @@ from simulations.masked import runs
 from simulations.masked.figures import scaling as masked_scaling
 from simulations.masked.runs import Regime
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
-from simulations.reproduction.fits import Exponent, exponent
+from simulations.reproduction.fits import Exponent, allows, exponent, resolves
 from simulations.reproduction.predicates import CheckedTable, Column, Table
 
 #: Largest uncertainty of an exponent that counts as measured, relative to the predicted one.
@@ -153,16 +153,8 @@ EXPONENTS = Table(
         "exponent_low": Column("exponent in the limit of large P, lower end"),
         "exponent_high": Column("exponent in the limit of large P, upper end"),
     },
-    strict={
-        "the predicted exponent is inside the interval": lambda t: (
-            (t.exponent_low <= t.predicted) & (t.predicted <= t.exponent_high)
-        ),
-    },
-    predicates={
-        "the exponent is resolved": lambda t: (
-            0.5 * (t.exponent_high - t.exponent_low) <= RESOLUTION * t.predicted.abs()
-        ),
-    },
+    strict={"the predicted exponent is inside the interval": allows},
+    predicates={"the exponent is resolved": lambda t: resolves(t, RESOLUTION)},
 )
 
 LOCAL = Table(

@@ -76,15 +76,15 @@ class TestExponents:
     )
     def test_the_limit_is_inside(self, factor):
         found = exponent(self.SIZES, self.SIZES**0.3 * factor(self.SIZES))
-        assert found.allows(0.3)
-        assert found.resolves(0.3, 0.1)
-        assert not found.allows(0.35)
-        assert not found.allows(0.25)
+        assert found.low <= 0.3 <= found.high
+        assert found.high - found.low <= 2 * 0.1 * 0.3
+        assert not found.low <= 0.35 <= found.high
+        assert not found.low <= 0.25 <= found.high
 
     def test_what_does_not_settle_is_not_resolved(self):
         x = np.log(self.SIZES)
         found = exponent(self.SIZES, np.exp(0.001 * x**2))
-        assert not found.resolves(found.last, 0.1)
+        assert found.high - found.low > 2 * 0.1 * found.last
 
     def test_needs_four_sizes_in_equal_ratios(self):
         for sizes in (self.SIZES[:3], self.SIZES[[0, 1, 2, 4]]):
