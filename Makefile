@@ -12,7 +12,7 @@ RECENT := import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for python in $(CANDIDATES); do \
 	"$$python" -c '$(RECENT)' 2>/dev/null && { echo "$$python"; break; }; done)
 VENV := .venv
-# tests of one room or tool each, about a minute in all
+# tests of one package or tool each, about a minute in all
 FAST := tests/symbolic/core tests/dynamics/core tests/dynamics/masked tests/simulations/test_store.py \
 	tests/simulations/test_reproduce.py tests/simulations/test_report.py tests/simulations/test_falsify_grammar.py \
 	tests/simulations/test_predicates.py tests/simulations/test_falsify_search.py \

@@ -167,7 +167,7 @@ def _check_theory(folder: Path, system: str, stamp: Mapping[str, Any]) -> None:
 
 def maps_of(sweep: Sweep) -> tuple[Map, ...]:
     """Return the maps that make sense for a sweep: those of its system."""
-    of_system = theories.room(sweep.config.system, "maps")
+    of_system = theories.submodule(sweep.config.system, "maps")
     maps: tuple[Map, ...] = of_system.maps_of(sweep)
     return maps
 

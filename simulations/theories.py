@@ -33,9 +33,9 @@ _PACKAGES = {
 DEFAULT = next(iter(_PACKAGES))
 #: Theories of files that the user named, for the length of this process.
 _STATED: dict[str, System] = {}
-#: Rooms that are no theory and hold experiments of its paper: ``claims`` with ``CLAIMS``.
+#: Packages that are no theory and contain experiments of its paper: ``claims`` with ``CLAIMS``.
 _EXPERIMENTS = {"positional": ("simulations.vision",)}
-#: The room of theories that are stated in one file; its claims name their papers themselves.
+#: The package of theories that are stated in one file; its claims name their papers themselves.
 _FILES = "simulations.stated"
 
 
@@ -44,13 +44,13 @@ def names() -> tuple[str, ...]:
     return tuple(_PACKAGES)
 
 
-def room(name: str, module: str) -> ModuleType:
+def submodule(name: str, module: str) -> ModuleType:
     """Import one module of a theory's folder in `simulations`, such as ``maps``."""
     package = _FILES if name in _STATED else _PACKAGES[name][0]
     return import_module(f"{package}.{module}")
 
 
-def rooms_of_claims() -> Iterator[tuple[str, str]]:
+def packages_of_claims() -> Iterator[tuple[str, str]]:
     """Yield each theory and the packages that hold claims of its paper, its own folder first.
 
     Last come those of theories in one file, whose claims name their papers.
@@ -61,7 +61,7 @@ def rooms_of_claims() -> Iterator[tuple[str, str]]:
     yield "", f"{_FILES}.claims"
 
 
-def symbolic_rooms() -> tuple[str, ...]:
+def packages_of_derivations() -> tuple[str, ...]:
     """Return the packages of the theories' derivations."""
     return tuple(derivations for _, derivations in _PACKAGES.values())
 
@@ -84,7 +84,7 @@ def load(name: str) -> System:
     if name in _STATED:
         return _STATED[name]
     require(name in _PACKAGES, "system", repr(name), f"one of {', '.join(_PACKAGES)}")
-    theory: System = room(name, "system").SYSTEM
+    theory: System = submodule(name, "system").SYSTEM
     return theory
 
 

@@ -57,7 +57,7 @@ def test_a_chapter_holds_the_argument_and_the_claims(chapters, report, tmp_path)
     equations = sum(len(one.equations) for one in derivations.values())
     assert text.count("\n$$\n") == 2 * equations
     assert all(f"`{name}`" in text for name in derivations)
-    assert set(theories.room("shallow", "claims").CLAIMS) <= set(headings)
+    assert set(theories.submodule("shallow", "claims").CLAIMS) <= set(headings)
     theory = theories.load("shallow")
     for one in (*theory.parameters, *theory.outcomes):
         assert f"`{one.name}`\n: " in text

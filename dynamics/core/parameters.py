@@ -150,7 +150,7 @@ YES_OR_NO = Text({"yes": True, "no": False}.__getitem__, lambda x: "yes" if x el
 
 
 def declared(cls: type) -> Mapping[str, Parameter]:
-    """Return the parameters of a class by name: its fields, each followed by its aliases."""
+    """Return a mapping from name to parameter: fields of a class, each followed by its aliases."""
     return _declared(cls)
 
 

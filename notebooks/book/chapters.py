@@ -47,7 +47,7 @@ def chapter(name: str, report: StoredReport | None, made: Path) -> str:
     figures are copied to ``made``.
     """
     theory = theories.load(name)
-    package = dict(zip(theories.names(), theories.symbolic_rooms()))[name]
+    package = dict(zip(theories.names(), theories.packages_of_derivations()))[name]
     lines = [f"# {_upper(theory.title)}", "", "## The argument", ""]
     derivations = catalogue.Catalogue((package,))
     for key, (title, place) in derivations.titles.items():
@@ -67,7 +67,7 @@ def chapter(name: str, report: StoredReport | None, made: Path) -> str:
     lines += ["## What can be set", "", *_definitions(theory.parameters)]
     lines += ["## What a run tells", "", *_definitions(theory.outcomes)]
     lines += ["## Claims", ""]
-    for claim in theories.room(name, "claims").CLAIMS:
+    for claim in theories.submodule(name, "claims").CLAIMS:
         lines += _claim(claim, report, made)
     return "\n".join(lines)
 

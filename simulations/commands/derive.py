@@ -36,7 +36,7 @@ def execute(args: argparse.Namespace) -> int:
     from simulations import theories
     from symbolic import catalogue
 
-    known = catalogue.Catalogue(theories.symbolic_rooms())
+    known = catalogue.Catalogue(theories.packages_of_derivations())
 
     if args.format not in catalogue.FORMATS:
         raise BadInput(

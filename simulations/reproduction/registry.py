@@ -48,10 +48,12 @@ def texts(claim_id: str) -> Mapping[str, Any]:
 
 
 def _packages() -> Iterator[tuple[str, ModuleType]]:
-    for theory, name in theories.rooms_of_claims():
+    for theory, name in theories.packages_of_claims():
         yield theory, import_module(name)
 
 
 def _paper(theory: str, package: ModuleType, claim_id: str) -> Paper:
-    paper: Paper = theories.room(theory, "claims").PAPER if theory else package.PAPERS[claim_id]
+    paper: Paper = (
+        theories.submodule(theory, "claims").PAPER if theory else package.PAPERS[claim_id]
+    )
     return paper

@@ -53,7 +53,7 @@ def compare(
 
     ``matrix`` holds balls around the entries of B^-1 J B all over the piece; whether they hold for
     |z| <= bar is left to the caller. ``start`` and ``defect`` are upper bounds. Where that holds
-    too, ``bar`` is at least ``least`` and leaves room for another computation of the same bounds.
+    too, ``bar`` is at least ``least``, with slack for another computation of the same bounds.
     """
     n = len(start)
     factors = [clock.growth(matrix[i][i], length) for i in range(n)]

@@ -29,7 +29,7 @@ from dynamics.positional.problem import Problem, State
 
 SECONDS_PER_STATE = 1.5e-8  # of one gradient, on one thread
 _KEPT = 0.4  # share of the multisets up to K whose weight is not negligible
-_COARSE = 6  # level that tells how small a gradient is, where accuracy is relative to it
+_COARSE = 6  # level of the first estimate of a gradient, where accuracy is relative to it
 _LARGE = 1e-3  # of the tolerance at the references: finer tables are relative to large gradients
 _ENTRIES = ("the loss", "d/d alpha", "d/d gamma", "d/d rho")
 

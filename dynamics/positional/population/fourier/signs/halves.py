@@ -108,18 +108,18 @@ def count_by_halves(left_open, a, b, L):
     counted = np.zeros((3, len(totals)))
     scratch = np.empty(max(len(a.slot), len(b.slot)))
     sums_a, sums_b = np.empty(len(a.slot)), np.empty(len(b.slot))
-    room = 0
+    capacity = 0
     for g in range(2 * b.span + 1):
-        room = max(room, b.first[g + 1] - b.first[g])
-    ends = np.empty((3, room + 1))
+        capacity = max(capacity, b.first[g + 1] - b.first[g])
+    ends = np.empty((3, capacity + 1))
     buckets = Buckets(
-        np.empty(max(room, len(a.slot)), np.int64),
-        np.empty(room + 1, np.int64),
+        np.empty(max(capacity, len(a.slot)), np.int64),
+        np.empty(capacity + 1, np.int64),
         ends[0],
         ends[1],
         ends[2],
-        np.empty(room),
-        np.empty(room),
+        np.empty(capacity),
+        np.empty(capacity),
     )
     for i in range(len(totals)):
         largest = error = 0.0
