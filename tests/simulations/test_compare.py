@@ -181,3 +181,22 @@ def test_a_column_without_limit_is_not_compared(tmp_path):
     old, new = ({"one": {"verdict": "holds", "measured": [number | {"value": value}]}}
                 for value in (1.0, 7.0))  # fmt: skip
     assert len(compare(old, new)) == 1
+
+
+@pytest.mark.parametrize(
+    ("limits", "before", "now", "changed"),
+    [
+        ({"rtol": 1e-2}, 1.0, 1.009, False),
+        ({"rtol": 1e-2}, 1.0, 1.011, True),
+        ({"rtol": 1e-9}, 1.0, 1.0 + 5e-7, False),  # the share is larger
+        ({"atol": 1e-3}, 0.0, 9e-4, False),
+        ({"atol": 1e-3}, 0.0, 1.1e-3, True),
+    ],
+)
+def test_a_column_allows_what_it_states(limits, before, now, changed):
+    number = {"name": "x", "label": "x", "at": {}, "unit": "", "rtol": 0.0, "atol": 0.0} | limits
+    old, new = (
+        {"one": {"verdict": "holds", "measured": [number | {"value": value}]}}
+        for value in (before, now)
+    )
+    assert bool(compare(old, new)) is changed

@@ -1,0 +1,82 @@
+"""Tables of measurements: what they refuse, and the verdicts that follow from their rows."""
+
+import pytest
+
+from simulations.reproduction.claim import Context, Measurement
+from simulations.reproduction.predicates import Column, Table, Verdict
+from tests.simulations.fakes import claim
+
+LAYOUT = Table(
+    ("D", "seed"),
+    {"x": Column("x"), "inside": Column("inside")},
+    predicates={"x is small": lambda t: t.x < 1.0},
+    strict={"x is positive": lambda t: t.x > 0.0},
+    judged=lambda t: t.inside,
+)
+
+
+def rows(*values, inside=True):
+    return [{"D": 8, "seed": n, "x": x, "inside": inside} for n, x in enumerate(values)]
+
+
+@pytest.mark.parametrize(
+    ("found", "verdict"),
+    [
+        (rows(0.5, 0.9), Verdict.HOLDS),
+        (rows(0.5, 1.1), Verdict.FINDING),
+        (rows(0.5, -0.1), Verdict.FAILS),
+        (rows(1.1, -0.1), Verdict.FAILS),
+        (rows(float("nan")), Verdict.FAILS),
+        (rows(-0.1, 1.1, inside=False), Verdict.FINDING),  # nothing is judged
+        ([*rows(0.5), {"D": 9, "seed": 0, "x": -1.0, "inside": False}], Verdict.HOLDS),
+        ([], Verdict.FINDING),
+    ],
+)
+def test_the_verdict_follows_from_the_judged_rows(found, verdict):
+    assert LAYOUT.check(LAYOUT.frame(found)).verdict is verdict
+
+
+def test_counts_are_those_of_judged_rows():
+    checked = LAYOUT.check(LAYOUT.frame([*rows(0.5, 1.5), *rows(0.5, inside=False)[:0]]))
+    assert checked.count("x is small") == "1 of 2"
+    assert checked.count("x is small", seed=1) == "0 of 1"
+
+
+def test_a_row_that_occurs_twice_is_rejected():
+    with pytest.raises(ValueError, match=r"measured twice: \[\(8, 0\)\]"):
+        LAYOUT.check(LAYOUT.frame([*rows(0.5), *rows(0.7)]))
+    one = Table((), {"x": Column("x")})
+    with pytest.raises(ValueError, match="measured twice"):
+        one.check(one.frame([{"x": 1.0}, {"x": 2.0}]))
+
+
+def test_other_columns_are_rejected():
+    data = LAYOUT.frame(rows(0.5))
+    for changed in (data.rename(columns={"x": "y"}), data.reset_index(), data[["inside", "x"]]):
+        with pytest.raises(ValueError, match="expected index"):
+            LAYOUT.check(changed)
+    with pytest.raises(ValueError, match="identifiers"):
+        Table((), {"no name": Column("x")})
+    with pytest.raises(ValueError, match="one name each"):
+        Table((), {"x": Column("x")}, {"same": lambda t: t.x > 0}, {"same": lambda t: t.x > 1})
+
+
+def test_other_tables_are_rejected():
+    with pytest.raises(ValueError, match=r"one: expected tables \['numbers'\], not \[\]"):
+        claim("one").evaluate(Measurement({}))
+
+
+def test_settings_by_mode():
+    chosen = [
+        Context(quick=quick, thorough=thorough).choose(quick=1, full=2, thorough=3)
+        for quick, thorough in ((True, False), (False, False), (False, True))
+    ]
+    assert chosen == [1, 2, 3]
+    assert Context(quick=False, thorough=True).choose(quick=1, full=2) == 2
+
+
+def test_progress_between_two_fractions():
+    seen = []
+    context = Context(quick=True, progress=seen.append)
+    assert list(context.track("ab", 0.2, 0.6)) == ["a", "b"]
+    assert seen == pytest.approx([0.4, 0.6])
