@@ -43,7 +43,8 @@ def counts(snapshot: Mapping[str, Any]) -> str:
         f"{number[verdict]} {singular if number[verdict] == 1 else plural}"
         for verdict, (singular, plural) in _WORDS.items()
     ]
-    return f"Of {number.total()} claims {parts[0]}, {parts[1]} and {parts[2]}.\n"
+    total = number.total()
+    return f"Of the {total} claims of the full report {parts[0]}, {parts[1]} and {parts[2]}.\n"
 
 
 def generated(page: str, snapshot: Mapping[str, Any]) -> str:

@@ -58,7 +58,8 @@ AMENDED = {
     "theorem-4.2", "augmentation-makes-locality",
     "theory-in-context", "theory-induction",
     "theorem-4.1-dimension", "lemma-D.11", "huang-loss-lemma", "equation-T",
-    "theorem-4.2-one-rate",
+    "theorem-4.2-one-rate", "huang-two-phases", "huang-one-phase", "huang-diversity",
+    "li-theorem-1-iterations",
 }  # fmt: skip
 
 

@@ -269,6 +269,10 @@ CLAIM = Claim(
         "untrained and {position:.0f} by position alone."
     ),
     quick_note="one layout of the areas instead of five",
+    amended=(
+        "Either part failed the claim at first; by the rule of verdicts it is a finding, "
+        "changed after runs that meet both."
+    ),
     assumptions="the mean-field limit for training; random order of equal weights",
     group="masked",
 )
