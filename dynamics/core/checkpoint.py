@@ -47,7 +47,7 @@ class Checkpoint:
         self._last = monotonic()
 
     def is_due(self) -> bool:
-        """Return whether the time between two writings has passed."""
+        """Return whether enough time has passed since the last write."""
         return monotonic() - self._last >= self.seconds
 
     def write(self, arrays: Mapping[str, ArrayLike]) -> None:

@@ -97,7 +97,7 @@ def compute(
     from simulations.sweep.store import MANIFEST, RESULT
 
     if resume and not (out / MANIFEST).is_file():
-        raise BadInput(f"--resume is not allowed: {out} holds no sweep to go on with")
+        raise BadInput(f"--resume is not allowed: {out} contains no sweep to resume")
     try:
         config = read(path, _theory(theory))
         store = open_store(out, config)

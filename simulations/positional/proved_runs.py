@@ -108,7 +108,7 @@ class Beside(NamedTuple):
 
     @property
     def row(self) -> dict[str, float]:
-        """The values of `COMPARED`; no share without times."""
+        """Values of the columns `COMPARED`; the share is missing if no times were compared."""
         share = float(self.share.max()) if self.share.size else math.nan
         return {"radius": self.radius, "share": share}
 

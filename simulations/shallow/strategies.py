@@ -31,7 +31,7 @@ def sizes(draw: st.DrawFn, fixed: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _fit(drawn: dict[str, Any], fixed: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the draws without fractions that do not fit what is fixed: the defaults hold."""
+    """Drop the fractions that do not fit the fixed parameters; their defaults apply."""
     try:
         ShallowProblem(**{n: x for n, x in (drawn | dict(fixed)).items() if n in _DATA})
     except ParameterError:

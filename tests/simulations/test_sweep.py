@@ -300,7 +300,7 @@ class TestStore:
         (tmp_path / "mine" / "notes.txt").write_text("keep")
         for arguments, sentence in (
             (["--out", str(tmp_path / "mine")], "is not a sweep of patchdyn"),
-            (["--out", str(tmp_path / "new"), "--resume"], "holds no sweep to go on with"),
+            (["--out", str(tmp_path / "new"), "--resume"], "contains no sweep to resume"),
             (["--out", str(tmp_path / "new"), "--workers", "0"], "must be at least 1"),
             (["--out", str(config_file)], "Not a directory"),
         ):

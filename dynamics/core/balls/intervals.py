@@ -33,7 +33,7 @@ class Interval:
 
     @property
     def width(self) -> Any:
-        """The largest difference of two numbers in it."""
+        """Width of the interval: the largest difference of two of its numbers."""
         return (self - self).high
 
     def __neg__(self) -> Interval:

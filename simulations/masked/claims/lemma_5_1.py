@@ -61,7 +61,7 @@ def measure(context: Context) -> Measurement:
 
 
 def at_random(each: int, root: int) -> dict[str, float]:
-    """Return the worst signs over so many random problems of each seed, and the control."""
+    """Return the worst signs over random problems of each seed, and those of the control."""
 
     def problems(largest_first: bool) -> list[MaskedProblem]:
         seeds = seeds_of(root, SEEDS)

@@ -96,7 +96,7 @@ def run(context: Context) -> Outcome:
 
 
 def _mean_step(name: str, label: str, steps: Sequence[float]) -> list[Row]:
-    """Return the mean of a step over runs with its interval; none where a run misses it."""
+    """Return mean and interval of a step over runs; missing if a run never reaches it."""
     if len(steps) < 2 or not np.isfinite(steps).all():
         return []
     return spread(f"mean_{name}", label, mean_of(steps))
