@@ -15,7 +15,7 @@ VENV := .venv
 # tests of one package or tool each, about a minute in all
 FAST := tests/symbolic/core tests/dynamics/core tests/dynamics/masked tests/simulations/test_store.py \
 	tests/simulations/test_reproduce.py tests/simulations/test_report.py tests/simulations/test_falsify_grammar.py \
-	tests/simulations/test_predicates.py tests/simulations/test_falsify_search.py \
+	tests/simulations/test_fits.py tests/simulations/test_falsify_search.py \
 	tests/simulations/test_sweep_config.py tests/dynamics/positional/test_problem.py tests/test_closeness.py
 BIN := $(VENV)/bin
 # what is imported is compiled once and kept, whatever the environment says: importing the packages

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,7 +20,7 @@ from simulations.positional.transfer_runs import (
     held_out_seed,
     pretrained,
 )
-from simulations.positional.transfer_statistics import SEEDS, Interval, Sweep
+from simulations.positional.transfer_statistics import SEEDS, Sweep
 
 #: Held-out samples of each group of runs.
 TESTED = 4000
@@ -29,18 +28,6 @@ TESTED = 4000
 ALPHA = 2.0
 #: Distinguishes these runs from those of `transfer_runs` with the same number.
 _STREAM = 53
-
-
-class Shared(NamedTuple):
-    """Fine-tuning with a share of the sets kept."""
-
-    share: float
-    floor: Interval  # mean error with the most samples
-    needed: Interval  # samples for TOLERANCE
-    settled: Interval  # samples until the error has settled
-    deviation: Interval  # of the floor from the line between the ends, by the line's span
-    exact: float  # error of uniform attention to the old sets, exactly
-    least: float  # least error of a rule that knows the kept sets alone, exactly
 
 
 def plan(quick: bool) -> tuple[int, tuple[float, ...], tuple[int, ...], int]:

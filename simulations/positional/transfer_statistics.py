@@ -32,17 +32,6 @@ class Interval(NamedTuple):
     low: float
     high: float
 
-    def __str__(self) -> str:
-        """Such as ``2.1 (1.9 to 2.6)``, or ``never``."""
-        if math.isinf(self.low):
-            return plainly(self.low)
-        return f"{plainly(self.value)} ({plainly(self.low)} to {plainly(self.high)})"
-
-
-def plainly(number: float) -> str:
-    """Return a number to two digits, ``never`` where it is infinite."""
-    return "never" if math.isinf(number) else f"{number:.2g}" if number < 100 else f"{number:.0f}"
-
 
 class Sweep(NamedTuple):
     """Test errors of a learner on a problem: sizes (n,), errors (n, runs)."""
@@ -56,11 +45,6 @@ class Sweep(NamedTuple):
     def mean(self) -> np.ndarray:
         """Mean over runs, (n,)."""
         return np.asarray(self.errors.mean(axis=1))
-
-    @property
-    def failures(self) -> np.ndarray:
-        """Fraction of runs worse than chance, (n,)."""
-        return np.asarray((self.errors > FAILED).mean(axis=1))
 
     def needed(self, threshold: float) -> float:
         """Return the samples from which on the mean error stays at or below a threshold.
@@ -185,8 +169,7 @@ def exponent_interval(sweeps: Sequence[Sweep], threshold: float, seed: int) -> I
     return Interval(power, *_ends(kept))
 
 
-def or_never(number: float) -> float | str:
-    """Return a number, or a word where it is not finite."""
-    if math.isfinite(number):
-        return number
-    return "more than tried" if math.isinf(number) else "none: not reached at every D"
+def in_words(low: float, high: float) -> str:
+    """Return the ends of the interval of the samples needed, such as ``1.9 to 2.6``."""
+    ends = ("more than tried" if math.isnan(end) else f"{end:.3g}" for end in (low, high))
+    return " to ".join(dict.fromkeys(ends))

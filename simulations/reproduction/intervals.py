@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -30,21 +31,25 @@ def mean_of(values: Sequence[float] | np.ndarray) -> tuple[float, float, float]:
     return float(np.mean(values)), *ends
 
 
-def columns(name: str, label: str, unit: str = "", centre: str = ", mean") -> dict[str, Column]:
+def columns(
+    name: str, label: str, unit: str = "", centre: str = ", mean", **options: Any
+) -> dict[str, Column]:
     """Return the columns ``NAME``, ``NAME_low`` and ``NAME_high`` of a mean and its interval.
 
-    ``centre`` is added to the label of the mean, or whatever else the interval belongs to.
+    ``centre`` is added to the label of the mean, or whatever else the interval belongs to;
+    ``options`` are those of `Column`.
     """
     return {
-        name: Column(f"{label}{centre}", unit),
-        f"{name}_low": Column(f"{label}, lower end of its interval", unit),
-        f"{name}_high": Column(f"{label}, upper end of its interval", unit),
+        name: Column(f"{label}{centre}", unit, **options),
+        f"{name}_low": Column(f"{label}, lower end of its interval", unit, **options),
+        f"{name}_high": Column(f"{label}, upper end of its interval", unit, **options),
     }
 
 
 def cells(name: str, interval: Iterable[float]) -> dict[str, float]:
-    """Return the values of these columns: a mean and the two ends of its interval."""
-    return dict(zip((name, f"{name}_low", f"{name}_high"), interval))
+    """Return the values of these columns: a mean and the ends of its interval, NaN if infinite."""
+    finite = (math.nan if math.isinf(value) else value for value in interval)
+    return dict(zip((name, f"{name}_low", f"{name}_high"), finite))
 
 
 def in_text(values: Sequence[float] | np.ndarray, digits: str = ".2f") -> str:

@@ -1,5 +1,7 @@
 """Section 4.2: the realistic process follows the idealized one, and at which rate in N."""
 
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
@@ -14,9 +16,8 @@ from simulations.positional.figures import realistic_tracks
 from simulations.positional.runs import describe
 from simulations.positional.training_runs import idealized, three_values
 from simulations.reproduction import intervals
-from simulations.reproduction.intervals import of_mean
-from simulations.reproduction.measured import Measured, Value, measured_at, spread
-from simulations.reproduction.outcome import Claim, Context, Figure, Headline, Outcome, Verdict
+from simulations.reproduction.claim import Claim, Context, Figure, Measurement
+from simulations.reproduction.predicates import CheckedTable, Column, Table
 
 #: A distance falls with N if its exponent is below this, half way from 0 to the -1/2 of a mean.
 TOLERANCE = -0.25
@@ -45,80 +46,46 @@ class Paths(NamedTuple):
     A: np.ndarray
 
 
-def run(context: Context) -> Outcome:
+def measure(context: Context) -> Measurement:
     """Run the three processes, compare them at two moments, fit the exponents in N."""
     plan = _plan(context.quick)
     data = _distances(plan, context)
-    slopes = {
-        (other, moment): exponent(data, other, moment)
-        for other in data["other"].values.tolist()
-        for moment in (plan.early, plan.steps)
-    }
-    measured: list[Measured] = []
-    largest = plan.sizes[-1]
-    for (other, moment), ends in slopes.items():
-        at = data.sel(other=other, moment=moment, N=largest).mean("run")
-        here: dict[str, Value] = {"other": other, "step": moment}
-        measured += measured_at(
-            here, *spread("exponent", "exponent in N of max |A_hat - A|", ends)
-        ) + measured_at(
-            {**here, "N": largest},
-            ("distance", "max |A_hat - A|", float(at["A"])),
-            ("frobenius", "Frobenius norm of A_hat - A", float(at["frobenius"])),
-            ("alpha_distance", "|alpha_hat - alpha|", float(at["alpha"])),
-        )
-    for moment in (plan.early, plan.steps):
-        ends = _exponent(data["across"].sel(moment=moment))
-        measured += measured_at(
-            {"step": moment},
-            *spread("exponent_across", "exponent in N of norm of v across w*", ends),
-            ("semi_to_ideal", "max |A|, semi-realistic against paper's start",
-             float(data["semi_to_ideal"].sel(moment=moment).mean())),
-        )  # fmt: skip
-    shift = data["shift"].values.mean(axis=0)
-    mean = float(shift.mean())
-    measured += measured_at(
-        {},
-        ("runs", "runs", plan.runs),
-        *spread("time_shift", "time shift, mean over runs", (mean, *of_mean(shift)), "steps"),
-    )
-    verdict, summary = judge(slopes, plan.early, plan.steps, mean)
-    return Outcome(
-        verdict,
-        measured,
-        TOLERANCE,
+    across = [
+        {
+            "step": step,
+            **intervals.cells("exponent_across", _exponent(data["across"].sel(moment=step))),
+            "semi_to_ideal": float(data["semi_to_ideal"].sel(moment=step).mean()),
+        }
+        for step in (plan.early, plan.steps)
+    ]
+    shift = intervals.mean_of(data["shift"].values.mean(axis=0))
+    return Measurement(
+        {
+            "distances": DISTANCES.frame(distances(data)),
+            "across w*": ACROSS.frame(across),
+            "time shift": SHIFT.frame(
+                [{"runs": plan.runs, **intervals.cells("time_shift", shift)}]
+            ),
+        },
         {**plan._asdict(), "problem": asdict(plan.problem), "seed": context.seed},
-        summary,
         (_figure(data, plan),),
     )
 
 
-def judge(
-    slopes: dict[tuple[str, int], tuple[float, float, float]], early: int, late: int, shift: float
-) -> tuple[Verdict, str]:
-    """Judge by the 95% intervals of the exponents (value, low, high); see the claim's criterion."""
-    common = [slopes[other, moment] for other in (SEMI, SAME) for moment in (early, late)]
-    separate = [slopes[PAPER, moment] for moment in (early, late)]
-    text = (
-        "From a common start max |A_hat - A| falls with N with exponents whose 95 % intervals lie "
-        f"in {min(one[1] for one in common):.2f} to {max(one[2] for one in common):.2f}; from the "
-        f"paper's two different starts with exponent {_told(separate[0])} at step {early} and "
-        f"{_told(separate[1])} at step {late}"
-    )
-    if any(low > TOLERANCE for _, low, _ in common):
-        return Verdict.FAILS, text + "."
-    if all(high <= TOLERANCE for *_, high in (*common, *separate)):
-        return Verdict.HOLDS, text + "."
-    if separate[0][1] > TOLERANCE:
-        text += (
-            f": the realistic process is late by {shift:.1f} steps whatever N, and compared at "
-            f"shifted times the exponent at step {early} is {slopes[SHIFTED, early][0]:.2f}"
-        )
-    return Verdict.FINDING, text + "."
-
-
-def _told(exponent: tuple[float, float, float]) -> str:
-    return f"{exponent[0]:.2f} ({exponent[1]:.2f} to {exponent[2]:.2f})"
+def distances(data: xarray.Dataset) -> Iterator[dict[str, Any]]:
+    """Yield exponents in N, and distances at the largest N, from each process at each moment."""
+    for other in data["other"].values.tolist():
+        for step in data["moment"].values.tolist():
+            there = data.sel(other=other, moment=step)
+            last = there.isel(N=-1).mean("run")
+            yield {
+                "other": other,
+                "step": step,
+                **intervals.cells("exponent", _exponent(there["A"])),
+                "distance": float(last["A"]),
+                "frobenius": float(last["frobenius"]),
+                "alpha_distance": float(last["alpha"]),
+            }
 
 
 def _plan(quick: bool) -> Plan:
@@ -235,11 +202,6 @@ def _crossing(values: np.ndarray, level: float) -> float:
     return step - float((values[step] - level) / (values[step] - values[step - 1]))
 
 
-def exponent(data: xarray.Dataset, other: str, moment: int) -> tuple[float, float, float]:
-    """Return the exponent in N of the mean over runs of max |A_hat - A|, and its interval."""
-    return _exponent(data["A"].sel(other=other, moment=moment))
-
-
 def _exponent(values: xarray.DataArray) -> tuple[float, float, float]:
     """Return the exponent of some values (N, run) and its interval over the runs.
 
@@ -270,19 +232,49 @@ def _figure(data: xarray.Dataset, plan: Plan) -> Figure:
     )
 
 
-def _finding(outcome: Outcome) -> str:
-    def ends(*others: str) -> str:
-        low, high = (
-            pick(x for other in others for x in outcome.values(f"exponent_{end}", other=other))
-            for pick, end in ((min, "low"), (max, "high"))
-        )
-        return f"N^{low:.2f} to N^{high:.2f}"
+def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
+    """Return the numbers of the sentence."""
+    rows = tables["distances"].data
+    common, paper = rows.loc[[SEMI, SAME]], rows.loc[[PAPER]]
+    return {
+        "common_low": common.exponent_low.min(),
+        "common_high": common.exponent_high.max(),
+        "paper_low": paper.exponent_low.min(),
+        "paper_high": paper.exponent_high.max(),
+    }
 
-    return (
-        f"max |A_hat - A| falls as {ends(SEMI, SAME)} (95 %) from a common start, as "
-        f"{ends(PAPER)} from the paper's two."
-    )
 
+DISTANCES = Table(
+    index=("other", "step"),
+    columns={
+        **intervals.columns("exponent", "exponent in N of max |A_hat - A|", centre=""),
+        "distance": Column("max |A_hat - A| at the largest N", rtol=math.inf),
+        "frobenius": Column("Frobenius norm of A_hat - A at the largest N", rtol=math.inf),
+        "alpha_distance": Column("|alpha_hat - alpha| at the largest N", rtol=math.inf),
+    },
+    predicates={"the distance surely falls with N": lambda t: t.exponent_high <= TOLERANCE},
+    strict={
+        "from a common start it does not surely stay": lambda t: (
+            (t.exponent_low <= TOLERANCE) | ~t.index.get_level_values("other").isin([SEMI, SAME])
+        ),
+    },
+    judged=lambda t: t.index.get_level_values("other") != SHIFTED,
+)
+ACROSS = Table(
+    index=("step",),
+    columns={
+        **intervals.columns(
+            "exponent_across", "exponent in N of the norm of v across w*", centre=""
+        ),
+        "semi_to_ideal": Column(
+            "max |A|, semi-realistic against paper's start, mean", rtol=math.inf
+        ),
+    },
+)
+SHIFT = Table(
+    index=(),
+    columns={"runs": Column("runs"), **intervals.columns("time_shift", "time shift", "steps")},
+)
 
 CLAIM = Claim(
     id="realistic-tracks-idealized",
@@ -304,9 +296,14 @@ CLAIM = Claim(
         "and from the paper's two starts. FAILS if from a common start one of them lies above. A "
         "finding otherwise. Five runs, at each N from the same start."
     ),
-    headline=Headline("exponent", {"other": SAME}, max),
-    finding=_finding,
-    run=run,
+    tables={"distances": DISTANCES, "across w*": ACROSS, "time shift": SHIFT},
+    measure=measure,
+    headline=headline,
+    finding=(
+        "max |A_hat - A| falls as N^{common_low:.2f} to N^{common_high:.2f} (95 %) from a common "
+        "start, as N^{paper_low:.2f} to N^{paper_high:.2f} from the paper's two."
+    ),
+    tolerance=TOLERANCE,
     quick_note="D = 8, C = 2 instead of D = 12, C = 4; N up to 8,000 instead of 64,000",
     assumptions=(
         "descent on (E); exact expectation of the full model by enumeration of all patterns, the "

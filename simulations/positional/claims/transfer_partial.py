@@ -1,22 +1,22 @@
 """Section 5 beyond its theorems: transfer when only some of the sets are shared."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import xarray
 
 from simulations.figures import report_figure
 from simulations.positional import partial_transfer as partial
 from simulations.positional import transfer_runs as transfer
 from simulations.positional.figures import partial_transfer
-from simulations.positional.partial_transfer import Shared, hard_attention, least
 from simulations.positional.transfer_statistics import SEEDS, Sweep, group_interval
-from simulations.reproduction.effects import NOTHING
-from simulations.reproduction.measured import Measured, Row, measured_at, spread
-from simulations.reproduction.outcome import Claim, Context, Figure, Headline, Outcome, Verdict
+from simulations.reproduction import intervals
+from simulations.reproduction.claim import Claim, Context, Figure, Measurement
+from simulations.reproduction.predicates import CheckedTable, Column, Table
 
 _LINE = 41
 #: Test error that counts as transfer: that of Theorem 5.1.
@@ -27,99 +27,53 @@ DEVIATION = 0.1
 SETTLED = 1.5
 
 
-def run(context: Context) -> Outcome:
+def measure(context: Context) -> Measurement:
     """Fine-tune v where some sets have changed, and compare with the mixture of the two ends."""
-    found = partial.sweeps(context.quick, context.seed, context.progress, context.scratch)
-    points = measure(found, context.seed)
-    verdict, summary = judge(points)
-    problem = next(iter(found.values())).problem
-    measured: list[Measured] = []
-    for point in points:
-        rows: list[Row] = []
-        for name, label, found_interval in (
-            ("floor", "mean error with the most samples", point.floor),
-            ("needed", f"samples needed for error {TOLERANCE}", point.needed),
-            ("settled", "samples until the error has settled", point.settled),
-            ("deviation", "deviation from the straight line, in parts of its span",
-             point.deviation),
-        ):  # fmt: skip
-            ends = (v if math.isfinite(v) else "more than tried" for v in found_interval)
-            rows += spread(name, label, ends)
-        measured += measured_at(
-            {"share": point.share},
-            *rows,
-            ("old_sets", "error of uniform attention to the old sets, exact", point.exact),
-            ("kept_sets", "least error knowing the kept sets alone, exact", point.least),
-        )
+    sweeps = partial.sweeps(context.quick, context.seed, context.progress, context.scratch)
+    shares = SHARES.frame(rows(sweeps, context.seed))
     D, _, sizes, runs = partial.plan(context.quick)
-    return Outcome(
-        verdict,
-        measured,
-        TOLERANCE,
-        {"problem": asdict(problem), "pre-training (N, steps, learning rate of A)":
-         transfer.PRETRAINING[D], "samples": sizes, "runs": runs, "groups of runs": SEEDS,
-         "learning rate of v": transfer.RATE, "steps": transfer.STEPS,
-         "held-out samples": partial.TESTED, "seed": context.seed},
-        summary,
-        (_figure(found, points),),
-    )  # fmt: skip
+    every, none = shares.loc[1.0], shares.loc[0.0]
+    ends = {"every_low": every.floor_low, "every_high": every.floor_high,
+            "none_low": none.floor_low, "none_high": none.floor_high}  # fmt: skip
+    return Measurement(
+        {"shares": shares, "ends": ENDS.frame([ends])},
+        {
+            "problem": asdict(sweeps[1.0].problem),
+            "pre-training (N, steps, learning rate of A)": transfer.PRETRAINING[D],
+            "samples": sizes,
+            "runs": runs,
+            "groups of runs": SEEDS,
+            "learning rate of v": transfer.RATE,
+            "steps": transfer.STEPS,
+            "held-out samples": partial.TESTED,
+            "seed": context.seed,
+        },
+        (_figure(sweeps, shares),),
+    )
 
 
-def measure(found: dict[float, Sweep], seed: int) -> list[Shared]:
-    """Return what the runs say for every share, from 1 down to 0."""
-    problem = found[1.0].problem
-    last = found[1.0].sizes[-1]
-    known, none = (found[share].by_group(last) for share in (1.0, 0.0))
+def rows(sweeps: Mapping[float, Sweep], seed: int) -> Iterator[dict[str, Any]]:
+    """Yield the numbers of each share of sets, from 1 down to 0."""
+    problem = sweeps[1.0].problem
+    last = sweeps[1.0].sizes[-1]
+    known, none = (sweeps[share].by_group(last) for share in (1.0, 0.0))
     span = float((none - known).mean())
-    points = []
-    for share, sweep in found.items():
+    for share, sweep in sweeps.items():
         floor = group_interval(sweep.by_group(last))
         line = share * known + (1.0 - share) * none
-        points.append(partial.Shared(
-            share, floor, sweep.interval(TOLERANCE, seed),
-            sweep.interval(SETTLED * floor.value, seed),
-            group_interval((sweep.by_group(last) - line) / span),
-            float(partial.hard_attention(problem, [share])[0]),
-            float(partial.least(problem, [share])[0]),
-        ))  # fmt: skip
-    return points
+        yield {
+            "share": share,
+            **intervals.cells("floor", floor),
+            **intervals.cells("needed", sweep.interval(TOLERANCE, seed)),
+            **intervals.cells("settled", sweep.interval(SETTLED * floor.value, seed)),
+            **intervals.cells("deviation", group_interval((sweep.by_group(last) - line) / span)),
+            "old_sets": partial.hard_attention(problem, [share])[0],
+            "kept_sets": partial.least(problem, [share])[0],
+        }
 
 
-def judge(points: Sequence[Shared]) -> tuple[Verdict, str]:
-    """Return HOLDS if training v transfers with all sets shared and does not with none.
-
-    FAILS if the error surely stays above `TOLERANCE` with all sets shared, or surely gets there
-    with none; a finding if neither is sure. A straight line between is the law of total
-    probability: if the measured error surely leaves it, runs or code are wrong, and nothing holds.
-    """
-    if not points:
-        return NOTHING
-    first = next(point for point in points if point.share == 1.0)
-    none = next(point for point in points if point.share == 0.0)
-    between = [point for point in points if 0.0 < point.share < 1.0]
-    floors = ", ".join(f"{point.floor} at {point.share:g}" for point in points)
-    needed = ", ".join(f"{point.needed} at {point.share:g}" for point in points)
-    settled = ", ".join(f"{point.settled.value:.2g}" for point in points)
-    worst = max(between, key=lambda point: abs(point.deviation.value))
-    text = (
-        f"Error floor against the share of sets kept: {floors}; off the straight line between its "
-        f"ends, which the law of total probability implies (a check of the runs, no evidence), by "
-        f"at most {worst.deviation.value:.3f} ({worst.deviation.low:.3f} to "
-        f"{worst.deviation.high:.3f}) of its span. Samples needed for {TOLERANCE}: {needed}; to "
-        f"settle at the floor: {settled}. Exact floor of attention to the old sets: "
-        f"{none.exact:.3f} at 0; nobody without the sets can do better than {none.least:.3f}."
-    )
-    if first.floor.low > TOLERANCE or none.floor.high <= TOLERANCE:
-        return Verdict.FAILS, text
-    bent = any(
-        point.deviation.low > DEVIATION or point.deviation.high < -DEVIATION for point in between
-    )
-    good = first.floor.high <= TOLERANCE and none.floor.low > TOLERANCE and not bent
-    return (Verdict.HOLDS if good else Verdict.FINDING), text
-
-
-def _figure(found: dict[float, Sweep], points: Sequence[Shared]) -> Figure:
-    problem = found[1.0].problem
+def _figure(sweeps: Mapping[float, Sweep], shares: pd.DataFrame) -> Figure:
+    problem = sweeps[1.0].problem
     return report_figure(
         "transfer-partial",
         "Transfer when only some of the sets are shared",
@@ -132,43 +86,81 @@ def _figure(found: dict[float, Sweep], points: Sequence[Shared]) -> Figure:
         "kept sets alone, exact. (c) Samples until the error has settled (at most "
         f"{SETTLED} times its floor), and for a mean error of {TOLERANCE}, where reached.",
         partial_transfer.draw,
-        gather_partial_transfer(found, points),
+        _drawn(sweeps, shares),
         (10.5, 3.9),
     )
 
 
-def gather_partial_transfer(
-    found: Mapping[float, Sweep], points: Sequence[Shared]
-) -> xarray.Dataset:
+def _drawn(sweeps: Mapping[float, Sweep], shares: pd.DataFrame) -> xarray.Dataset:
     """Return errors (share, size, run), floors and samples with their ends, and exact lines."""
-    sweeps = list(found.values())
-    problem = sweeps[0].problem
+    problem, sizes = sweeps[1.0].problem, sweeps[1.0].sizes
     known = np.arange(problem.L + 1) / problem.L
-    data: dict[str, Any] = {"error": (("share", "size", "run"), [one.errors for one in sweeps])}
+    errors = [sweep.errors for sweep in sweeps.values()]
+    data: dict[str, Any] = {"error": (("share", "size", "run"), errors)}
     for name in ("floor", "needed", "settled"):
-        data[name] = (("share", "end"), [list(getattr(point, name)) for point in points])
+        data[name] = (("share", "end"), shares[[name, f"{name}_low", f"{name}_high"]].to_numpy())
     line = np.linspace(0.0, 1.0, _LINE)
-    data["hard"] = ("place", hard_attention(problem, line))
-    data["least"] = ("known", least(problem, known))
+    data["hard"] = ("place", partial.hard_attention(problem, line))
+    data["least"] = ("known", partial.least(problem, known))
     return xarray.Dataset(
         data,
-        coords={"share": list(found), "size": list(sweeps[0].sizes), "place": line,
-                "known": known, "end": ["value", "low", "high"]},
+        coords={"share": list(sweeps), "size": list(sizes), "place": line, "known": known,
+                "end": ["value", "low", "high"]},
         attrs={"D": problem.D},
     )  # fmt: skip
 
 
-def _finding(outcome: Outcome) -> str:
-    none, every = (
-        f"{outcome.number('floor_low', share=share):.3f} to "
-        f"{outcome.number('floor_high', share=share):.3f}"
-        for share in (0.0, 1.0)
-    )
-    return (
-        f"Error (95 %) {none} with no set kept, {every} with all; that it is straight between is "
-        "total probability."
-    )
+def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
+    """Return the numbers of the sentence."""
+    return tables["ends"].data.iloc[0].to_dict()
 
+
+SHARES = Table(
+    index=("share",),
+    columns={
+        **intervals.columns("floor", "error with the most samples"),
+        **intervals.columns(
+            "needed",
+            f"samples needed for error {TOLERANCE}",
+            centre="",
+            missing="more than tried",
+        ),
+        **intervals.columns(
+            "settled",
+            "samples until the error has settled",
+            centre="",
+            missing="more than tried",
+        ),
+        **intervals.columns(
+            "deviation", "deviation from the straight line, in parts of its span", centre=""
+        ),
+        "old_sets": Column("error of uniform attention to the old sets, exact"),
+        "kept_sets": Column("least error knowing the kept sets alone, exact"),
+    },
+    predicates={
+        "between the ends the error is on the straight line": lambda t: (
+            (t.deviation_low <= DEVIATION) & (t.deviation_high >= -DEVIATION)
+        ),
+    },
+    judged=lambda t: (t.index > 0.0) & (t.index < 1.0),
+)
+ENDS = Table(
+    index=(),
+    columns={
+        "every_low": Column("error with all sets kept, lower end of its interval", rtol=math.inf),
+        "every_high": Column("error with all sets kept, upper end of its interval", rtol=math.inf),
+        "none_low": Column("error with no set kept, lower end of its interval", rtol=math.inf),
+        "none_high": Column("error with no set kept, upper end of its interval", rtol=math.inf),
+    },
+    predicates={
+        "with all sets shared the error is surely small": lambda t: t.every_high <= TOLERANCE,
+        "with no set shared it surely is not": lambda t: t.none_low > TOLERANCE,
+    },
+    strict={
+        "with all sets shared the error is not surely large": lambda t: t.every_low <= TOLERANCE,
+        "with no set shared it is not surely small": lambda t: t.none_high > TOLERANCE,
+    },
+)
 
 CLAIM = Claim(
     id="transfer-partial",
@@ -193,9 +185,14 @@ CLAIM = Claim(
         "the share, whatever the paper says. It checks the implementation: a 95 % interval wholly "
         "off it by more than a tenth of its span forbids that the claim holds."
     ),
-    headline=Headline("floor", {"share": 0.0}),
-    finding=_finding,
-    run=run,
+    tables={"shares": SHARES, "ends": ENDS},
+    measure=measure,
+    headline=headline,
+    finding=(
+        "Error (95 %) {none_low:.3f} to {none_high:.3f} with no set kept, {every_low:.3f} to "
+        "{every_high:.3f} with all; that it is straight between is total probability."
+    ),
+    tolerance=TOLERANCE,
     quick_note="D = 32 instead of 64, shares 1, 0.5, 0, two runs a group instead of ten",
     amended=(
         "The straight line was a third condition of the claim at first, with 95 % intervals inside "

@@ -82,7 +82,7 @@ def _samples(ax: Any, data: xarray.Dataset, artists: dict[str, Any]) -> None:
         ax.vlines(
             (share + shift)[reached],
             low[reached],
-            np.minimum(high[reached], most),
+            np.fmin(high[reached], most),
             color=colour,
             lw=1.2,
         )

@@ -1,4 +1,4 @@
-"""Claims that train on finite samples: outcomes, verdicts both ways, and the runs behind them."""
+"""Claims that train on finite samples: numbers, rows of the tables, and the runs behind them."""
 
 import importlib
 import math
@@ -38,17 +38,17 @@ from simulations.positional.claims import (
     theorem_5_2,
     transfer_partial,
 )
-from simulations.positional.learners import FINDER, LOGISTIC, PRETRAINED, SCRATCH, UNIFORM
+from simulations.positional.learners import LOGISTIC, PRETRAINED, SCRATCH, UNIFORM
 from simulations.positional.start_runs import Start
 from simulations.positional.training_runs import Setting, idealized, one_rate_problem, trained
 from simulations.positional.transfer_runs import Entry
-from simulations.positional.transfer_statistics import Interval, Sweep
+from simulations.positional.transfer_statistics import Sweep
 from simulations.reproduction import intervals
 from simulations.reproduction.predicates import Verdict
 from simulations.reproduction.registry import claim_ids, load
 from simulations.seeds import seed_at
 from tests.closeness import close, within
-from tests.simulations.quick import assert_complete, figures, outcome, result
+from tests.simulations.quick import assert_complete, figures, result
 
 DRAWN = {
     "figure-1b": ("grid_sets.draw",),
@@ -131,36 +131,32 @@ def test_criterion_names_all_three_verdicts(claim_id):
 @pytest.mark.slow
 class TestNumbers:
     def test_the_small_error_is_due_to_patch_association(self):
-        found = outcome("theorem-4.2")
-        assert found.number("test_error", setting=training_runs.LARGE) < 0.01
+        larger = result("theorem-4.2").tables["settings"].data.loc[training_runs.LARGE]
+        assert larger.test_error < 0.01
         floor = uniform_error(training_runs.SMALL).coin  # exact, without any training
-        control = found.number("control", setting=training_runs.LARGE)
-        assert control == pytest.approx(floor, abs=0.012)
+        within(larger.control, floor, 0.012)
 
     def test_at_the_public_settings_the_error_falls_before_any_patch_association(self):
-        found, at = outcome("figure-4"), {"setting": training_runs.PUBLIC}
-        fall = found.number("learned", **at)
-        assert 1 <= fall <= 4  # the step itself, not a record after it
-        assert found.number("associated", **at) > 50 * fall
-        assert "cannot be verified" in found.number("source")
-        control = found.number("control", **at)
-        assert found.number("test_error", **at) == pytest.approx(control, abs=0.01)
+        quick = result("figure-4")
+        public = quick.tables["panels"].data.loc[training_runs.PUBLIC]
+        assert 1 <= public.learned <= 4  # the step itself, not a record after it
+        assert public.associated > 50 * public.learned
+        assert "cannot be verified" in quick.measured.settings["source of the public settings"]
+        within(public.test_error, public.control, 0.01)
 
     def test_distance_from_the_semi_realistic_process_falls_like_a_root(self):
-        found = outcome("realistic-tracks-idealized")
-        common = found.number("exponent", other="semi-realistic", step=20)
-        paper = found.number("exponent", other="paper's start", step=20)
-        assert common == pytest.approx(-0.5, abs=0.12)
-        assert paper == pytest.approx(0.0, abs=0.12)
+        exponent = result("realistic-tracks-idealized").tables["distances"].data.exponent
+        within(exponent["semi-realistic", 20], -0.5, 0.12)
+        within(exponent["paper's start", 20], 0.0, 0.12)
 
     def test_association_is_lost_later_with_more_samples_and_comes_before_the_fall(self):
-        found, figure = outcome("theorem-4.2"), outcome("figure-4")
-        assert found.number("growth") > 0.0
-        assert found.number("growth_of_need") > 0.0
-        assert found.number("meets", setting=training_runs.LARGE)
-        assert not found.number("meets", setting=training_runs.PUBLIC)
-        larger = {"setting": training_runs.LARGE}
-        assert figure.number("associated", **larger) < figure.number("learned", **larger)
+        tables = result("theorem-4.2").tables
+        growth = tables["growth"].data.iloc[0]
+        assert growth.growth > 0.0
+        assert growth.growth_of_need > 0.0
+        assert tables["settings"].rows.index.tolist() == [training_runs.LARGE]
+        larger = result("figure-4").tables["panels"].data.loc[training_runs.LARGE]
+        assert larger.associated < larger.learned
 
     def test_random_scores_keep_rows_from_associating_but_not_the_error(self):
         quick = result("random-initialization")
@@ -199,149 +195,92 @@ class TestNumbers:
         assert result("figure-1b").verdict is Verdict.HOLDS
 
     def test_transfer_needs_few_samples_and_training_from_scratch_many(self):
-        found = outcome("theorem-5.1")
-        few = found.number("needed", learner="pre-trained A", D=32)
-        many = found.number("needed", learner="everything from scratch", D=32)
+        needed = result("theorem-5.1").tables["samples needed"].data.needed
+        few, many = needed[PRETRAINED, 32], needed[SCRATCH, 32]
         assert few <= 4.0
         assert many > 20.0 * few
 
 
-class TestVerdictsCouldComeOutOtherwise:
-    def test_theorem_4_2(self):
-        good = theorem_4_2.Ending(
-            5, True, 5, 5, (30.0,) * 5, (math.inf,) * 5, 600, 1.0, 0.005, 0.1, 18.0, 0.006, 0.1, 0.1
-        )
-        growing, flat = (0.7, 0.5, 0.9), (-0.2, -0.4, 0.0)
-        judge = theorem_4_2.judge
-        assert judge([("a", good)], True, growing)[0] is Verdict.HOLDS
-        outside = good._replace(within=False, once=0, associated=0, disagreement=0.5, ratio=1.0)
-        assert judge([("a", good), ("b", outside)], True, flat)[0] is Verdict.HOLDS
-        gone = good._replace(lost=(math.inf,) * 4 + (250.0,), associated=4)
-        verdict, summary = judge([("a", gone)], True, growing)
-        assert verdict is Verdict.FINDING
-        assert "1 lose it again at steps 250 to 250 of 600" in summary
-        assert "N^0.70 (0.50 to 0.90)" in summary
-        assert judge([("a", gone)], True, flat)[0] is Verdict.FAILS
-        assert judge([("a", gone)], True, (0.1, -0.2, 0.01))[0] is Verdict.FINDING  # undecided
-        assert judge([("a", good)], False, growing)[0] is Verdict.FINDING  # lost at another N
-        never = good._replace(once=2, associated=2, lost=(math.nan,) * 3 + (math.inf,) * 2)
-        assert judge([("a", never)], True, growing)[0] is Verdict.FAILS
-        assert judge([("a", good._replace(disagreement=0.03))], True, growing)[0] is Verdict.FAILS
-        verdict, summary = judge([("a", good._replace(ratio=1.5))], True, growing)
-        assert verdict is Verdict.FINDING
-        assert "not small because of the attention" in summary
+class TestRows:
+    """What the tables hold of made-up runs, and which rows are judged."""
 
-    def test_figure_4(self):
-        good = figure_4.Panels(True, True, 0.5, 0.7, 0.999, 0.01, 0.1, 20.0, 40.0)
-        assert figure_4.judge([("a", good)])[0] is Verdict.HOLDS
-        late = good._replace(associated=80.0)
-        assert figure_4.judge([("a", good), ("b", late)])[0] is Verdict.FINDING
-        assert figure_4.judge([("a", good._replace(associated=math.inf))])[0] is Verdict.FINDING
-        assert figure_4.judge([("a", good._replace(gap=-0.145))])[0] is Verdict.FINDING
-        assert figure_4.judge([("a", good._replace(matches=False))])[0] is Verdict.FAILS
-        assert figure_4.judge([("a", good._replace(cosine=0.5))])[0] is Verdict.FAILS
+    def test_panels_of_a_run_that_never_associates(self):
+        def run(rows, learned):
+            history = SimpleNamespace(cosine=[0.9, 0.99], test_error=[0.5, 0.1])
+            seen = training_runs.window(np.array(rows) == 1.0)
+            return SimpleNamespace(
+                association=np.array(rows), gap=np.array([0.1, 0.3, -0.2]), history=history,
+                control=[0.5, 0.2], learned=learned, window=seen,
+            )  # fmt: skip
 
-    @pytest.mark.parametrize(
-        ("common", "paper", "verdict"),
-        [
-            (-0.5, -0.5, Verdict.HOLDS),
-            (-0.5, -0.05, Verdict.FINDING),
-            (-0.33, -0.33, Verdict.HOLDS),
-            (-0.27, -0.5, Verdict.FINDING),  # the interval reaches over the criterion
-            (-0.1, -0.1, Verdict.FAILS),
-        ],
-    )
-    def test_realistic_tracks_idealized(self, common, paper, verdict):
-        module = realistic_tracks_idealized
-        others = dict.fromkeys((module.SEMI, module.SAME, module.SHIFTED), common)
-        others[module.PAPER] = paper
-        slopes = {
-            (name, t): (value, value - 0.05, value + 0.05)
-            for name, value in others.items()
-            for t in (1, 2)
+        both = figure_4.panels([run([0.0, 1.0, 1.0], 1.0), run([0.0, 0.5, 0.5], 2.0)])
+        assert (both["matches"], both["once"]) == (False, False)
+        assert math.isnan(both["associated"])
+        assert (both["first_associated"], both["first_learned"], both["learned"]) == (1.0, 1.0, 2.0)
+        assert (both["gap"], both["highest_gap"]) == (-0.2, 0.3)
+        assert math.isnan(both["mean_associated_low"])
+        assert figure_4.panels([run([0.0, 0.5, 1.0], 1.0)])["associated"] == 2.0
+
+    def test_span_counts_what_is_missing_and_needs_three_runs_for_an_interval(self):
+        some = theorem_4_2._span("lost", [10.0, 30.0, math.nan, math.inf])
+        counts = [some[f"lost_{name}"] for name in ("runs", "never", "beyond")]
+        assert counts == [2, 1, 1]
+        assert (some["lost_least"], some["lost_greatest"]) == (10.0, 30.0)
+        assert math.isnan(some["lost"])
+        assert theorem_4_2._span("lost", [10.0, 30.0, 20.0])["lost"] == 20.0
+        assert math.isnan(theorem_4_2._span("lost", [math.inf])["lost_least"])
+
+    def test_samples_needed_are_judged_at_the_largest_size_without_a_pretrained_A(self):
+        sweeps = {
+            Entry(learner, 8.0, D, (2, 64), 5): Sweep(
+                learner,
+                transfer_runs.downstream(D, 8.0),
+                (2, 64),
+                np.array([[0.2] * 5, [last] * 5]),
+            )
+            for learner, last in ((PRETRAINED, 0.001), (UNIFORM, 0.1))
+            for D in (16, 32)
         }
-        assert module.judge(slopes, 1, 2, 5.0)[0] is verdict
+        table = theorem_5_2.NEEDED.check(theorem_5_2.NEEDED.frame(theorem_5_2.needed(sweeps, 0)))
+        assert table.rows.index.tolist() == [(UNIFORM, 8.0, 32)]
+        assert table.verdict is Verdict.HOLDS  # not reached counts as more
+        assert table.data.needed.isna().tolist() == [False, False, True, True]
+        close(table.data.few.iloc[-1], math.log(32) ** 2, rel=1e-12)
 
-    def test_theorem_5_1(self):
-        point = theorem_5_1.Judged(
-            PRETRAINED, 32, 4, 800, Interval(0.008, 0.005, 0.02), Interval(0.001, 0.0, 0.01),
-            0.001, 0.25, 0.002, Interval(0.006, 0.005, 0.01),
-        )  # fmt: skip
-        needs = [theorem_5_1.Needed(PRETRAINED, 32, Interval(2.0, 1.5, 2.5), (2.0,) * 5)]
-        powers = {PRETRAINED: Interval(0.1, 0.0, 0.2)}
+    def test_few_samples_are_judged_within_the_hypotheses(self):
+        row = {"error_high": 0.01, "more_low": 0.0, "q": 0.25, "label_error": 0.0025}
+        rows = [
+            row | {"D": D} | change
+            for D, change in enumerate(({}, {"q": 0.26}, {"label_error": 0.0026}))
+        ]
+        table = theorem_5_1.FEW.check(theorem_5_1.FEW.frame(rows))
+        assert table.rows.index.get_level_values("D").tolist() == [0]
 
-        def verdict(*points):
-            return theorem_5_1.judge(points, needs, powers)[0]
+    def test_the_shifted_process_is_not_judged(self):
+        layout = realistic_tracks_idealized.DISTANCES
+        starts = ("semi-realistic", "same alpha(0)", "paper's start", "shifted in time")
+        rows = [
+            {"other": other, "step": 20, "exponent_low": -0.2, "exponent_high": -0.1}
+            for other in starts
+        ]
+        table = layout.check(layout.frame(rows))
+        assert table.judged.tolist() == [True, True, True, False]
+        assert table.verdict is Verdict.FAILS
+        assert layout.check(layout.frame(rows[2:])).verdict is Verdict.FINDING
 
-        assert verdict(point, point) is Verdict.HOLDS
-        unsure = point._replace(error=Interval(0.008, 0.005, 0.0235))  # 0.0235 + 0.002 > 0.025
-        assert verdict(point, unsure) is Verdict.FINDING
-        more = point._replace(error=Interval(0.04, 0.03, 0.05))
-        assert verdict(point, more) is Verdict.FINDING
-        hopeless = more._replace(more=Interval(0.03, 0.026, 0.04))
-        assert verdict(point, hopeless) is Verdict.FAILS
-        assert verdict(point, hopeless._replace(q=0.5)) is Verdict.HOLDS  # outside the hypotheses
-        assert verdict(hopeless._replace(misfit=0.01)) is Verdict.FINDING  # nothing to judge
-
-    def test_theorem_5_2(self):
-        many = Interval(300.0, 200.0, 400.0)
-        power = Interval(1.0, 0.8, 1.2)
-        none = Interval(math.nan, math.nan, math.nan)
-        own = theorem_5_2.Need(
-            PRETRAINED, 8.0, 32, 0.025, Interval(2.0, 1.0, 3.0), none, 0.07, 3, (2.0,) * 5
-        )
-        scratch = own._replace(learner=SCRATCH, samples=many, power=power)
-        finder = scratch._replace(learner=FINDER)
-        never = own._replace(learner=UNIFORM, samples=Interval(*(math.inf,) * 3))
-
-        def verdict(*needs):
-            return theorem_5_2.judge(needs)[0]
-
-        assert verdict(own, scratch, finder, never) is Verdict.HOLDS
-        flat = finder._replace(power=Interval(0.5, -0.1, 1.1))
-        assert verdict(own, scratch, flat, never) is Verdict.FINDING
-        unsure = scratch._replace(samples=Interval(15.0, 11.0, 19.0))  # log^2 32 = 12
-        assert verdict(own, unsure, finder) is Verdict.FINDING
-        easy = never._replace(
-            qD=4.0, threshold=0.05, samples=Interval(3.0, 2.0, 4.0), floor=0.02, least=0
-        )
-        found, summary = theorem_5_2.judge([own, scratch, never, easy])
-        assert found is Verdict.FINDING
-        assert "Uniform attention needs 3 (2 to 4) samples" in summary
-        miracle = never._replace(samples=Interval(4.0, 3.5, 5.0))
-        assert verdict(own, miracle) is Verdict.FAILS  # below the linear rule without the sets
-        impossible = many._replace(high=4.0)
-        assert verdict(own, finder._replace(samples=impossible, least=7)) is Verdict.FAILS
-
-    def test_transfer_partial(self):
-        def point(share, floor, deviation=0.0, wide=0.05):
-            around = Interval(floor, 0.95 * floor, 1.05 * floor)
-            off = Interval(deviation, deviation - wide, deviation + wide)
-            return partial_transfer.Shared(share, around, around, around, off, floor, floor)
-
-        def verdict(*points):
-            return transfer_partial.judge(points)[0]
-
-        first, half, none = point(1.0, 0.005), point(0.5, 0.06), point(0.0, 0.11)
-        assert verdict(first, half, none) is Verdict.HOLDS
-        for sign in (1.0, -1.0):  # a tenth is allowed: surely beyond it, runs or code are wrong
-            for off, wide, expected in (
-                (0.08, 0.05, Verdict.HOLDS), (0.149, 0.05, Verdict.HOLDS),
-                (0.151, 0.05, Verdict.FINDING), (0.2, 0.3, Verdict.HOLDS),
-            ):  # fmt: skip
-                assert verdict(first, point(0.5, 0.06, sign * off, wide), none) is expected
-        bent = point(0.25, 0.08, 0.2)
-        assert verdict(first, half, bent, none) is Verdict.FINDING
-        for floor, every, without in (  # its interval is 5 % to either side of .025
-            (0.0238, Verdict.HOLDS, Verdict.FAILS),
-            (0.0239, Verdict.FINDING, Verdict.FINDING),
-            (0.0263, Verdict.FINDING, Verdict.FINDING),
-            (0.0264, Verdict.FAILS, Verdict.HOLDS),
-        ):
-            assert verdict(point(1.0, floor), half, none) is every
-            assert verdict(first, half, point(0.0, floor)) is without
-        assert verdict(point(1.0, 0.03), bent, none) is Verdict.FAILS
-        assert verdict() is Verdict.FINDING
+    def test_deviation_from_the_line_between_the_ends(self):
+        problem = transfer_runs.downstream(32, 8.0)
+        sweeps = {
+            share: Sweep("", problem, (1, 4), np.array([[0.4] * 5, [error] * 5]))
+            for share, error in ((1.0, 0.0), (0.5, 0.08), (0.0, 0.1))
+        }
+        table = transfer_partial.SHARES.frame(transfer_partial.rows(sweeps, 0))
+        close(table.deviation[0.5], (0.08 - 0.05) / 0.1, rel=1e-12)
+        close(table.floor[0.5], 0.08, rel=1e-12)
+        assert math.isnan(table.needed[0.5])
+        checked = transfer_partial.SHARES.check(table)
+        assert checked.rows.index.tolist() == [0.5]
+        assert checked.verdict is Verdict.FINDING
 
 
 class TestTwoLearningRates:
