@@ -6,13 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from simulations.positional.claims import (
-    figure_4,
-    theorem_4_2,
-    theorem_5_1,
-    theorem_5_2,
-    transfer_partial,
-)
 from simulations.reproduction.effects import PARTS, Effect, effect, parts, verdict_of
 from simulations.reproduction.intervals import in_text, mean_of, of_mean
 from simulations.reproduction.predicates import Verdict
@@ -75,13 +68,8 @@ def test_parts_fail_where_every_one_is_absent(shown, absent, verdict):
 @pytest.mark.parametrize(
     "judged",
     [
-        lambda: transfer_partial.judge([]),
-        lambda: figure_4.judge([]),
         lambda: figure_6_7.judge({}, {}),
         lambda: augmentation.judge({}),
-        lambda: theorem_4_2.judge([], True, (1.0, 0.5, 1.5)),
-        lambda: theorem_5_1.judge([], [], {}),
-        lambda: theorem_5_2.judge([]),
     ],
 )
 def test_nothing_measured_is_a_finding(judged):
