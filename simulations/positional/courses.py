@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dynamics import Population, Problem, SlowManifold, Trajectory
-from dynamics.core.crossing import every_step, stretches
+from dynamics.core.crossing import every_step, excursions
 from simulations.positional import runs
 from simulations.positional.symmetric_line import critical_alpha
 
@@ -60,7 +60,7 @@ def searched(problem: Problem, sparse: bool) -> Course:
 def course_of(path: Trajectory, population: Population) -> Course:
     """Return what gamma - rho does along a run, its violations located on the dense output."""
     problem = path.problem
-    below = stretches(path, lambda state: state.rho - state.gamma, path.resolution)
+    below = excursions(path, lambda state: state.rho - state.gamma, path.resolution)
     return Course(
         start=problem.initial_state.alpha,
         settled=SlowManifold(population).alpha(0.0, 0.0),

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dynamics import Population, Problem, State, Trajectory, gradient_flow
-from dynamics.core.crossing import Stretch, stretches
+from dynamics.core.crossing import Excursion, excursions
 from dynamics.positional.labelling import label_error
 from dynamics.positional.trajectory import patch_association_fails
 from simulations.positional import runs
@@ -146,7 +146,7 @@ def along(path: Trajectory, population: Population) -> dict[int, Conclusions]:
     return {power: conclusions(path, population, time) for power, time in times.items()}
 
 
-def without_association(path: Trajectory) -> list[Stretch]:
-    """Return the stretches t > 0 without patch association by more than the run resolves."""
+def without_association(path: Trajectory) -> list[Excursion]:
+    """Return the excursions t > 0 without patch association by more than the run resolves."""
     beta = path.problem.beta
-    return stretches(path, lambda state: state.rho - min(beta, state.gamma), path.resolution)
+    return excursions(path, lambda state: state.rho - min(beta, state.gamma), path.resolution)
