@@ -15,8 +15,8 @@ Run FILE.py, which states a theory: index sets with symbolic sizes, data, parame
 Print its order parameters with the number of entries of each, for all sizes; hold the derived loss
 and gradient against the full model at small sizes, every entry and every configuration of the data;
 prove in ball arithmetic how many digits of them are right, at the start and late in training; and
-tell what the flow conserves and whether the invariant manifold repels there. With --run, --sweep,
---falsify or --report, do that instead, as on the theories that come with patchdyn.
+tell what the flow conserves and whether the invariant manifold repels there. With --export, --run,
+--sweep, --falsify or --report, do that instead, as on the theories that come with patchdyn.
 """
 EPILOG = f"""\
 the language (no import is needed in the file; names of arrays and indices are yours):
@@ -39,6 +39,7 @@ examples:
   patchdyn theory --new mine                  write mine.py, a small theory to begin from
   patchdyn theory mine.py
   patchdyn theory mine.py --at n=6 b=0.5 --json
+  patchdyn theory mine.py --export latex      the derived equations; also text, python, jax
   patchdyn theory mine.py --run n=6 horizon=1e4       as: patchdyn run --theory mine.py --n 6 ...
   patchdyn theory mine.py --sweep grid.toml --out DIR  then: patchdyn map DIR --theory mine.py
   patchdyn theory mine.py --falsify 'a <= 1'          without a conjecture: those of the file
@@ -61,6 +62,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     instead = parser.add_mutually_exclusive_group()
+    instead.add_argument(
+        "--export",
+        choices=("text", "latex", "python", "jax"),
+        help="print the reduced risk and its gradient, for all sizes: as equations, or as a module "
+        "that needs NumPy or JAX only",
+    )
     instead.add_argument(
         "--run",
         nargs="*",
@@ -88,8 +95,12 @@ def execute(args: argparse.Namespace) -> int:
         return _begin(args.new)
     if (args.sweep is None) != (args.out is None):
         raise BadInput("--sweep CONFIG.toml and --out DIR are needed together")
-    if args.at and not (args.run is args.sweep is args.falsify is args.report is None):
+    if args.at and not (
+        args.export is args.run is args.sweep is args.falsify is args.report is None
+    ):
         raise BadInput("--at is of the check alone: --run takes NAME=VALUE itself")
+    if args.export is not None:
+        return _export(args)
     if args.run is not None:
         return _run(args)
     if args.sweep is not None:
@@ -109,6 +120,14 @@ def execute(args: argparse.Namespace) -> int:
         findings = replace(findings, digits=along_flow(theory, findings.check.at))
     print(to_json(findings) if args.json else described(findings))
     return DONE if findings.agrees else FAILED
+
+
+def _export(args: argparse.Namespace) -> int:
+    """Print the derived equations of a theory that passes its check."""
+    from simulations.stated.user_theory import load_theory
+
+    print(load_theory(args.file).export(args.export), end="")
+    return DONE
 
 
 def _run(args: argparse.Namespace) -> int:
