@@ -143,7 +143,7 @@ TABLE = Table(
         "disagreement": Column("item 2: bound on P[f* F <= 0]", missing="not reached", rtol=1e-4),
         "risk": Column("population risk", missing="not reached", rtol=1e-4),
         "small": Column("1/d"),
-        "slower": Column("time to risk 1/d, over d times that at tau = 1", rtol=1e-4),
+        "slower": Column("time to risk 1/d, over d times that at tau = 1", rtol=1e-2),
     },
     predicates={
         "item 1: patch association": lambda t: t.associates == 1.0,
