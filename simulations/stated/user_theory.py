@@ -46,9 +46,9 @@ class UserTheory:
         return self.statement.start
 
     @property
-    def usual(self) -> Mapping[str, float]:
+    def defaults(self) -> Mapping[str, float]:
         """Default values of sizes and constants."""
-        return self.statement.usual
+        return self.statement.defaults
 
     def check(self) -> Check:
         """Compare the derived loss and gradient with the full model at small sizes.
@@ -68,7 +68,7 @@ class UserTheory:
         remainder
             Probability of data that may be left out, the least likely first; 0 for none.
         values
-            Sizes and constants by name; those of ``usual`` where the file has them.
+            Sizes and constants by name; those of ``defaults`` where the file has them.
 
         Raises
         ------
@@ -84,9 +84,9 @@ class UserTheory:
         >>> risk.order_parameters
         ('A', 'B')
         """
-        known = {x.name for x in self.statement.sizes} | self.statement.unknown.keys()
-        usual = {name: x for name, x in self.statement.usual.items() if name in known}
-        return risk_of_theory(self.statement, remainder=remainder, **{**usual, **values})
+        known = {x.name for x in self.statement.sizes} | self.statement.free_constants.keys()
+        defaults = {name: x for name, x in self.statement.defaults.items() if name in known}
+        return risk_of_theory(self.statement, remainder=remainder, **{**defaults, **values})
 
     def export(self, form: str = "text") -> str:
         """Return the derived risk and gradient for all sizes (`symbolic.theory.Theory.export`).

@@ -19,7 +19,7 @@ from sympy.printing.pycode import PythonCodePrinter
 
 from symbolic.theory.export import orbits
 from symbolic.theory.lifted import HIGHEST, SAME, Step
-from symbolic.theory.orbit_data import Home, Kind, Members
+from symbolic.theory.orbit_data import ElementType, InnerSet, OuterSet
 from symbolic.theory.tensors import Colouring, Source, Subset
 from symbolic.theory.tensors import Sequence as Tokens
 
@@ -139,10 +139,10 @@ def _same(one, other, number, axes):
 class _Printer(PythonCodePrinter):
     """NumPy code; families are axes."""
 
-    def __init__(self, axes: Mapping[sp.Symbol, int], homes: Sequence[Home]) -> None:
+    def __init__(self, axes: Mapping[sp.Symbol, int], outer_sets: Sequence[OuterSet]) -> None:
         super().__init__({"fully_qualified_modules": False})
         self._axes, self._total = axes, max(axes.values(), default=1)
-        self._homes = {home.families - 1: home.name for home in homes}
+        self._outer_sets = {outer.families - 1: outer.name for outer in outer_sets}
         self._over: list[str] = []  # the sets of the sums around what is printed
 
     def _print_Indexed(self, expr: sp.Indexed) -> str:
@@ -172,7 +172,7 @@ class _Printer(PythonCodePrinter):
     def _print_Sum(self, expr: sp.Sum) -> str:
         bound, _, last = expr.limits[0]
         method = "max" if expr.function.func is HIGHEST else "sum"
-        self._over.append(self._homes[last])
+        self._over.append(self._outer_sets[last])
         body = self._print(expr.function)
         self._over.pop()
         return f"({body}).{method}({self._axes[bound]}, keepdims=True)"
@@ -191,8 +191,8 @@ class _Printer(PythonCodePrinter):
 
 def arrays_source(theory: Theory, form: str) -> str:
     """Return the exported module, ``form`` "python" (NumPy) or "jax"."""
-    names = [size.name for size in theory.sizes] + list(theory.unknown)
-    homes = [home for home in theory.homes if home.has_data]
+    names = [size.name for size in theory.sizes] + list(theory.free_constants)
+    outer_sets = [outer for outer in theory.outer_sets if outer.has_data]
     text = _HEADER.format(
         name=theory.name,
         paper=theory.paper.replace("\\", "\\\\").replace('"', '\\"'),
@@ -201,15 +201,15 @@ def arrays_source(theory: Theory, form: str) -> str:
     )
     array = "_np.array" if form == "python" else "_numpy.array"
     constant = "top" if form == "python" else "_jax.lax.stop_gradient(top)"
-    imports = "import itertools as _itertools\nimport math as _math\n\n" if homes else ""
+    imports = "import itertools as _itertools\nimport math as _math\n\n" if outer_sets else ""
     text += "\n" + imports + _IMPORTS[form]
     text += _FUNCTIONS.format(
         values=", ".join(names) if names else "**_none",
-        body="\n".join(f"    {line}" for line in _lines(theory, homes, names)) + "\n",
+        body="\n".join(f"    {line}" for line in _lines(theory, outer_sets, names)) + "\n",
         constant=constant,
     )
-    if homes:
-        text += _data_source(theory, homes, names, array)
+    if outer_sets:
+        text += _data_source(theory, outer_sets, names, array)
         source = inspect.getsource(orbits)
         text += "\n\n" + source[source.index("def _orbits") :]
     return text
@@ -241,25 +241,25 @@ class _Program:
         return str(self._printer.doprint(expression.xreplace(self._names).xreplace(spelled)))
 
 
-def _lines(theory: Theory, homes: Sequence[Home], names: Sequence[str]) -> list[str]:
+def _lines(theory: Theory, outer_sets: Sequence[OuterSet], names: Sequence[str]) -> list[str]:
     """Return the body of ``_evaluate``."""
     reduced = theory.reduced
     spelled = {
         order.symbol: sp.Symbol(order.name if order.name.isidentifier() else f"_x{i}")
         for i, order in enumerate(theory.orders)
     }
-    program = _Program(reduced.steps, _Printer(_axes(reduced), homes))
+    program = _Program(reduced.steps, _Printer(_axes(reduced), outer_sets))
     loss = program.text(reduced.loss, spelled)
     totals = [
         program.text(slope * order.count, spelled)
         for slope, order in zip(reduced.gradient.values(), theory.orders)
     ]
     counts = [program.text(order.count, {}) for order in theory.orders]
-    arrays = [name for home in homes for name in home.arrays]
+    arrays = [name for outer in outer_sets for name in outer.arrays]
     given = [f"{symbol} = _x[{i}]" for i, symbol in enumerate(spelled.values())]
-    if homes:
+    if outer_sets:
         given += [f"_weight, {', '.join(arrays)} = _families({', '.join(names)})"]
-    mean = "_np.sum(_weight * _np.reshape({}, -1))" if homes else "({})"
+    mean = "_np.sum(_weight * _np.reshape({}, -1))" if outer_sets else "({})"
     slopes = [f"{mean.format(total)} / max({count}, 1)" for total, count in zip(totals, counts)]
     return [
         *given,
@@ -280,17 +280,19 @@ def _axes(reduced: Reduced) -> dict[sp.Symbol, int]:
     return {symbol: i for i, symbol in enumerate(sorted(bound, key=lambda b: int(b.name[2:])), 1)}
 
 
-def _data_source(theory: Theory, homes: Sequence[Home], names: Sequence[str], array: str) -> str:
+def _data_source(
+    theory: Theory, outer_sets: Sequence[OuterSet], names: Sequence[str], array: str
+) -> str:
     """Return the function that lists the configurations of the data."""
-    used = {s for home in homes for s in home.sources}
-    used |= {s for home in homes for members in home.inner for s in members.sources}
-    used |= {m.random_subset for home in homes for m in home.inner if m.random_subset}
+    used = {s for outer in outer_sets for s in outer.sources}
+    used |= {s for outer in outer_sets for members in outer.inner for s in members.sources}
+    used |= {m.sequence for outer in outer_sets for m in outer.inner if m.sequence}
     subsets = [x for x in theory.data if isinstance(x, (Subset, Tokens)) and x in used]
-    printer = _Printer({}, homes)
+    printer = _Printer({}, outer_sets)
     layout = []
-    for home in homes:
-        ends = [members.varies for members in home.inner]
-        layout.append((len(home.sources), [j for j, varies in enumerate(ends) if varies]))
+    for outer in outer_sets:
+        ends = [members.varies for members in outer.inner]
+        layout.append((len(outer.sources), [j for j, varies in enumerate(ends) if varies]))
     ways = [
         f"_math.comb({_whole(sp.Add(*(part.count for part in x.over.parts)))}, {_whole(x.size)})"
         if isinstance(x, Subset)
@@ -299,7 +301,7 @@ def _data_source(theory: Theory, homes: Sequence[Home], names: Sequence[str], ar
     ]
     return _DATA.format(
         values=", ".join(names),
-        sets="".join(f"        {_set_literal(home, subsets, printer)},\n" for home in homes),
+        sets="".join(f"        {_set_literal(outer, subsets, printer)},\n" for outer in outer_sets),
         subsets=", ".join(_whole(x.size) for x in subsets),
         normalization=" * ".join(ways) or "1.0",
         array=array,
@@ -311,34 +313,34 @@ def _whole(x: sp.Expr) -> str:
     return f"round({_Printer({}, ()).doprint(x)})"
 
 
-def _set_literal(home: Home, subsets: Sequence[Source], printer: _Printer) -> str:
+def _set_literal(outer: OuterSet, subsets: Sequence[Source], printer: _Printer) -> str:
     """Return the description of a set that ``_orbits`` takes."""
-    roots = Members(home.inner[0].part, home.sources).kinds
+    roots = InnerSet(outer.inner[0].part, outer.sources).types
     kinds = [
         f"({_row(printer.doprint(x) for x in kind)}, "
-        f"{_probability(home.sources, kind, {}, printer)}, {_uses(home.sources, kind, subsets)})"
+        f"{_probability(outer.sources, kind, {}, printer)}, {_uses(outer.sources, kind, subsets)})"
         for kind in roots
     ]
-    inner = [_inner_literal(home, roots, members, subsets, printer) for members in home.inner]
-    return f"({_whole(home.size)}, [{', '.join(kinds)}], [{', '.join(inner)}])"
+    inner = [_inner_literal(outer, roots, members, subsets, printer) for members in outer.inner]
+    return f"({_whole(outer.size)}, [{', '.join(kinds)}], [{', '.join(inner)}])"
 
 
 def _inner_literal(
-    home: Home,
-    roots: Sequence[Kind],
-    members: Members,
+    outer: OuterSet,
+    roots: Sequence[ElementType],
+    members: InnerSet,
     subsets: Sequence[Source],
     printer: _Printer,
 ) -> str:
     mean = "None"
-    if members.random_subset is not None and home.root is not None:
-        chance = members.random_subset.chances[home.root]
-        mean = printer.doprint(members.part.size * chance / home.size)
-    sources = (*members.sources, members.random_subset)
+    if members.sequence is not None and outer.root is not None:
+        chance = members.sequence.probabilities[outer.root]
+        mean = printer.doprint(members.part.size * chance / outer.size)
+    sources = (*members.sources, members.sequence)
     kinds = []
-    for kind in members.kinds:
+    for kind in members.types:
         chances = (
-            _probability(members.sources, kind, dict(zip(home.sources, root)), printer)
+            _probability(members.sources, kind, dict(zip(outer.sources, root)), printer)
             for root in roots
         )
         kinds.append(f"({_row(chances)}, {_uses(sources, kind, subsets)})")
@@ -349,7 +351,7 @@ def _row(texts: Iterable[str]) -> str:
     return f"({''.join(f'{text}, ' for text in texts).rstrip()})"
 
 
-def _uses(sources: Sequence[Source | None], kind: Kind, subsets: Sequence[Source]) -> str:
+def _uses(sources: Sequence[Source | None], kind: ElementType, subsets: Sequence[Source]) -> str:
     """Return for each subset whether an element of a kind belongs to it."""
     return _row(
         str(int(x in sources and (isinstance(x, Tokens) or kind[sources.index(x)] == 1)))
@@ -358,7 +360,7 @@ def _uses(sources: Sequence[Source | None], kind: Kind, subsets: Sequence[Source
 
 
 def _probability(
-    sources: Sequence[Source], kind: Kind, root: Mapping[Source, sp.Expr], printer: _Printer
+    sources: Sequence[Source], kind: ElementType, root: Mapping[Source, sp.Expr], printer: _Printer
 ) -> str:
     """Return the probability of a kind; subsets are counted by ``_orbits``."""
     factors = []

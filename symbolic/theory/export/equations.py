@@ -59,7 +59,7 @@ def equations(theory: Theory) -> Equations:
     reduced = theory.reduced
     sizes = {sp.Symbol(size.name) for size in theory.sizes}
     outputs = [reduced.loss, *reduced.gradient.values()]
-    taken = {str(x) for x in (*theory.order_parameters, *theory.unknown, *sizes)}
+    taken = {str(x) for x in (*theory.order_parameters, *theory.free_constants, *sizes)}
     reader = _Reader(reduced.steps, sizes, outputs, taken)
     loss, *slopes = (reader.value(x) for x in outputs)
     return Equations(tuple(reader.definitions), loss, dict(zip(reduced.gradient, slopes)))

@@ -12,7 +12,7 @@ from sympy.printing.str import StrPrinter
 
 from symbolic.theory.export.equations import equations, is_family, parted
 from symbolic.theory.lifted import SAME
-from symbolic.theory.orbit_data import Home, Kind, Members
+from symbolic.theory.orbit_data import ElementType, InnerSet, OuterSet
 from symbolic.theory.tensors import Gaussian
 
 if TYPE_CHECKING:
@@ -102,29 +102,29 @@ class _Names:
     """Names of the data, and letters of the elements that carry them."""
 
     def __init__(self, theory: Theory, latex: bool) -> None:
-        self._homes = [home for home in theory.homes if home.has_data]
+        self._outer_sets = [outer for outer in theory.outer_sets if outer.has_data]
         self._latex = latex
         taken = {x.name for x in (*theory.sizes, *theory.data)}
-        taken |= {*theory.unknown, *theory.order_parameters}
+        taken |= {*theory.free_constants, *theory.order_parameters}
         self._letters = [letter for letter in _LETTERS if letter not in taken]
-        self._several = sum(x.varies for home in self._homes for x in home.inner) > 1
+        self._several = sum(x.varies for outer in self._outer_sets for x in outer.inner) > 1
         self._data = {(array, kind): name for array, kind, name, _ in self.legend()}
 
     def legend(self) -> Iterator[tuple[str, int | None, str, str]]:
         """Yield array, kind, name and meaning of everything that describes the data."""
-        for home in self._homes:
-            of = "" if home.root is None else f" of a {home.root.name}"
-            for source in home.sources:
+        for outer in self._outer_sets:
+            of = "" if outer.root is None else f" of a {outer.root.name}"
+            for source in outer.sources:
                 name = rf"\mathrm{{{source.name}}}" if self._latex else source.name
-                yield f"{source.name}_{home.name}", None, name, f"value of {source.name}{of}"
-            for members in (x for x in home.inner if x.varies):
-                for kind, values in enumerate(members.kinds):
+                yield f"{source.name}_{outer.name}", None, name, f"value of {source.name}{of}"
+            for members in (x for x in outer.inner if x.varies):
+                for kind, values in enumerate(members.types):
                     conditions = [f"{s.name} = {x}" for s, x in zip(members.sources, values)]
                     where = f" with {' and '.join(conditions)}" if conditions else ""
                     meaning = f"number of elements of {members.part.name}{of}{where}"
-                    yield members.array, kind, self._number(home, members, values), meaning
+                    yield members.array, kind, self._number(outer, members, values), meaning
 
-    def _number(self, home: Home, members: Members, values: Kind) -> str:
+    def _number(self, outer: OuterSet, members: InnerSet, values: ElementType) -> str:
         """Return the name of a number of elements, such as ``n[-1]``."""
         labels = [str(value) for value in values]
         labels = [members.part.name, *labels] if self._several else labels
@@ -178,7 +178,7 @@ def text(theory: Theory) -> str:
 
 def _has_data(theory: Theory) -> bool:
     """Return whether the risk is a mean over data that are not integrated out."""
-    return any(home.has_data for home in theory.homes)
+    return any(outer.has_data for outer in theory.outer_sets)
 
 
 def _symbols(theory: Theory, names: _Names, printer: Printer) -> Iterator[str]:
@@ -187,7 +187,7 @@ def _symbols(theory: Theory, names: _Names, printer: Printer) -> Iterator[str]:
     for size in theory.sizes:
         divides = f", divides {size.divides}" if size.divides else ""
         yield f"  {size.name}: {size.meaning or 'size'}, at least {size.least}{divides}"
-    for constant in theory.unknown.values():
+    for constant in theory.free_constants.values():
         yield f"  {constant.name}: {constant.allowed}"
     yield ""
     yield "order parameters"

@@ -84,7 +84,7 @@ def test_random_theories(tmp_path, seed):
     exported = module(theory.export("python"))
     state = 0.6 * np.random.default_rng(seed).normal(size=len(theory.orders))
     for n, m in ((2, 2), (3, 1), (1, 3)):
-        values = {"n": n, "m": m} | dict.fromkeys(theory.unknown, 0.3)
+        values = {"n": n, "m": m} | dict.fromkeys(theory.free_constants, 0.3)
         try:
             assert_same(exported, theory, values, state)
         except ParameterError:
