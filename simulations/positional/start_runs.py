@@ -7,11 +7,12 @@ are compared in pairs.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import xarray
 
 from dynamics import Problem
 from dynamics.positional.oracle.descent import FullPopulation
@@ -180,3 +181,33 @@ def summary(runs: Sequence[Followed]) -> dict[str, float]:
         if len(runs) > 1:
             row |= {f"{name}_least": some.min(), f"{name}_greatest": some.max()}
     return row
+
+
+def starts_dataset(
+    courses: Mapping[str, Sequence[Followed]],
+    places: Mapping[str, Sequence[Followed]],
+    A: np.ndarray | None = None,
+) -> xarray.Dataset:
+    """Return shares (start, run, step) and test errors (start, run), and shares by place."""
+    data = xarray.Dataset(
+        {
+            "share": (
+                ("start", "run", "step"),
+                np.array([[run.share for run in some] for some in courses.values()]),
+            ),
+            "error": (
+                ("start", "run"),
+                np.array([[run.test_error for run in some] for some in courses.values()]),
+            ),
+        },
+        coords={"start": list(courses)},
+    )
+    if places:
+        ends = [[run.share[-1] for run in some] for some in places.values()]
+        best = [[run.share.max() for run in some] for some in places.values()]
+        data["end"] = (("place", "run"), np.array(ends))
+        data["best"] = (("place", "run"), np.array(best))
+        data = data.assign_coords(place=list(places))
+    if A is not None:
+        data["A"] = (("patch", "other_patch"), A)
+    return data

@@ -133,7 +133,7 @@ def _figure(paths: Mapping[Problem, tuple[Trajectory, Trajectory]]) -> Figure:
         "association is where it is positive; linear within 0.1 of zero. At larger sizes both "
         "curves end above zero.",
         diagonal.draw,
-        gather_diagonal({describe(problem): pair for problem, pair in paths.items()}),
+        _figure_data({describe(problem): pair for problem, pair in paths.items()}),
         (7.0, 4.2),
     )
 
@@ -255,7 +255,7 @@ def _against_full_matrix(problem: Problem, steps: int, seed: int) -> float:
     return max(float(np.abs(reduced.states - four).max()), matrix.leakage())
 
 
-def gather_diagonal(paths: Mapping[str, tuple[Trajectory, Trajectory]]) -> xarray.Dataset:
+def _figure_data(paths: Mapping[str, tuple[Trajectory, Trajectory]]) -> xarray.Dataset:
     """Return the order parameters (problem, kind, point) at times (problem, point)."""
     times = np.array([np.geomspace(FIRST, pair[0].time[-1], POINTS) for pair in paths.values()])
     states = np.array([

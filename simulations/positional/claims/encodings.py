@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from simulations.figures import report_figure
-from simulations.positional.data import starts as figures_data
 from simulations.positional.figures import starts as figures
 from simulations.positional.start_runs import (
     COLUMNS,
@@ -19,6 +18,7 @@ from simulations.positional.start_runs import (
     Start,
     followed,
     problem_of,
+    starts_dataset,
     summary,
 )
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
@@ -95,7 +95,7 @@ def _figure(plan: Plan, runs: Mapping[tuple[int, str], list[Followed]]) -> Figur
         "(b) P^T P at the end of the first run from the draw, its diagonal left out (grey). (c) "
         "Test errors at the end; bar: mean.",
         figures.draw_encodings,
-        figures_data.gather(courses, {}, runs[D, P_DRAWN][0].A),
+        starts_dataset(courses, {}, runs[D, P_DRAWN][0].A),
         (11.0, 3.7),
     )
 

@@ -4,13 +4,25 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from dynamics import Problem
+import numpy as np
+import xarray
+
+from dynamics import Problem, Trajectory
+from dynamics.core.schedule import thinned
 from dynamics.positional.events import Events, attention_leads
 from simulations.figures import report_figure
+from simulations.figures.style import (
+    COLOURS,
+    LABELS,
+    REFERENCE,
+    line,
+    log_time,
+    panel_letter,
+    shade_events,
+    styled,
+)
 from simulations.positional import runs
 from simulations.positional import theorem_4_1 as theorem
-from simulations.positional.data import order_parameters as order_parameters_data
-from simulations.positional.figures import order_parameters
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
 
@@ -81,12 +93,51 @@ def _figure(problem: Problem, tolerance: float) -> Figure:
         f"Gradient flow on (P), {runs.describe(problem)}, from Parametrization 3.1. Shaded: Events "
         "I (until alpha reaches its quasi-steady value, T0), II (until gamma exceeds the largest "
         "|rho|, T1) and III.",
-        order_parameters.draw,
-        order_parameters_data.gather(
-            runs.flow(problem, tolerance), runs.events(problem, tolerance)
-        ),
+        draw_order_parameters,
+        order_parameters(runs.flow(problem, tolerance), runs.events(problem, tolerance)),
         (7.0, 4.8),
     )
+
+
+def order_parameters(run: Trajectory, events: Events) -> xarray.Dataset:
+    """Return the run with the times of its events as attributes (nan where one is missing)."""
+    data = run.to_dataset().isel(time=thinned(run.time.size, 800))
+    moments = {"T0": events.T0, "T1": events.T1, "onset": events.onset, "end": events.end_of_rise}
+    return data.assign_attrs({name: float(moment.time) for name, moment in moments.items()})
+
+
+@styled
+def draw_order_parameters(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
+    """Draw alpha; gamma and rho; Lambda, Gamma, Xi; G."""
+    panels = figure.subplots(2, 2, sharex=True)
+    groups = (("alpha",), ("gamma", "rho"), ("Lambda", "Gamma", "Xi"), ("G",))
+    artists: dict[str, Any] = {}
+    later = data.isel(time=slice(1, None))  # flow time 0 has no place on a logarithmic axis
+    time = later["time"].values
+    for letter, ax, names in zip("abcd", panels.flat, groups):
+        for name in names:
+            artists[name] = line(ax, name, time, later[name])
+        ax.set_ylabel(", ".join(LABELS[name] for name in names))
+        log_time(ax, time, first=1e-3, label=ax in panels[1])
+        shade_events(ax, (data.attrs["T0"], data.attrs["T1"]), names=ax in panels[0])
+        panel_letter(ax, letter)
+    panels[0, 0].set_ylim(bottom=0.0)
+    panels[0, 1].axhline(0.0, **REFERENCE)
+    panels[1, 0].set_yscale("log")
+    for ax, names in zip(panels.flat, groups):
+        if len(names) > 1:
+            artists[f"legend {names}"] = ax.legend(loc="best", labelcolor="linecolor")
+    _mark_rise(panels[0, 0], data)
+    return artists
+
+
+def _mark_rise(ax: Any, data: xarray.Dataset) -> None:
+    """Mark where alpha begins and ceases to rise a second time, if it does."""
+    for name in ("onset", "end"):
+        time = data.attrs[name]
+        if np.isfinite(time):
+            alpha = float(np.interp(time, data["time"], data["alpha"]))
+            ax.plot(time, alpha, "o", color=COLOURS["alpha"], markersize=4)
 
 
 def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:

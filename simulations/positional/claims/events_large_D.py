@@ -7,9 +7,8 @@ from dynamics import Population, gradient_flow
 from dynamics.positional.events import find_events
 from simulations.figures import report_figure
 from simulations.positional import large_D as large
-from simulations.positional.data import large_D as figures_data
 from simulations.positional.figures import large_D as figures
-from simulations.positional.large_D import LOSS_GOAL, TOLERANCE, Case, Run
+from simulations.positional.large_D import LOSS_GOAL, TOLERANCE, Case, Run, branch_dataset
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
 
@@ -18,7 +17,7 @@ def measure(context: Context) -> Measurement:
     """Collect T0, T1 and the second rise for every scaling, qD and D; fit exponents in D."""
     cases = large.cases(context.quick, context.thorough)
     flows = {case: large.follow(case) for case in context.track(cases)}
-    data = figures_data.gather(flows)
+    data = branch_dataset(flows)
     return Measurement(
         {
             "events": EVENTS.frame(case.levels | _events(flow) for case, flow in flows.items()),

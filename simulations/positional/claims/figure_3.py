@@ -13,7 +13,7 @@ from dynamics.positional.baselines.linear_models import uniform_error
 from dynamics.positional.samples.data import labelling_function, sample
 from dynamics.positional.samples.partitions import set_of, squares
 from simulations.figures import report_figure
-from simulations.positional.figures import data_point
+from simulations.figures.style import styled
 from simulations.reproduction.claim import Claim, Context, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
 
@@ -25,7 +25,7 @@ SIGMAS = 4.0
 def measure(context: Context) -> Measurement:
     """Draw data points until the figure's situation occurs, and count how often it does."""
     problem = Problem(D=64, C=4, q=0.35, d=16)
-    data = gather_data_point(problem, context.seed)
+    data = data_point(problem, context.seed)
     exact = uniform_error(problem).wrong
     spread = math.sqrt(exact * (1.0 - exact) / data.attrs["images"])
     coefficients = data["coefficient"].values
@@ -45,7 +45,7 @@ def measure(context: Context) -> Measurement:
         "in which more patches hold -1 than +1: the label is +1 nevertheless, because the "
         f"signal set alone holds only +1. D = {problem.D}, C = {problem.C}, q = {problem.q:g}, "
         f"seed {context.seed}.",
-        data_point.draw,
+        _draw,
         data,
         (5.2, 5.4),
     )
@@ -57,7 +57,7 @@ def measure(context: Context) -> Measurement:
     return Measurement({"data point": TABLE.frame([row])}, settings, (figure,))
 
 
-def gather_data_point(problem: Problem, seed: int) -> xarray.Dataset:
+def data_point(problem: Problem, seed: int) -> xarray.Dataset:
     """Draw data points until one with y = +1 has more patches "-1" than "+1"; return it.
 
     X (D, d) on a square grid, sets being squares. ``draws`` counts the data points with y = +1
@@ -92,6 +92,51 @@ def gather_data_point(problem: Problem, seed: int) -> xarray.Dataset:
             "C": problem.C,
         },
     )
+
+
+@styled
+def _draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
+    """Draw the grid: colours for the sets, the coefficient in each patch, a frame at the signal."""
+    ax = figure.subplots()
+    owner = data["set"].values
+    width = round(len(owner) ** 0.5)
+    grid = owner.reshape(width, width)
+    across = round(len(owner) / data.attrs["C"]) ** 0.5
+    tint = (grid % across + grid // across) % 3 + 3 * ((grid // across) % 2)
+    artists: dict[str, Any] = {
+        "sets": ax.imshow(tint, cmap="Pastel2", vmin=0, vmax=7, interpolation="nearest")
+    }
+    for patch, s in enumerate(data["coefficient"].values):
+        row, column = divmod(patch, width)
+        text = {1: "1", -1: "−1", 0: "0"}[int(s)]
+        ax.text(
+            column,
+            row,
+            text,
+            ha="center",
+            va="center",
+            fontsize=11,
+            color="#999999" if s == 0 else "black",
+            fontweight="normal" if s == 0 else "bold",
+        )
+    rows, columns = np.nonzero(grid == data.attrs["signal_set"])
+    side = data.attrs["C"] ** 0.5
+    artists["signal"] = ax.plot(
+        columns.min() - 0.5 + side * np.array([0, 1, 1, 0, 0]),
+        rows.min() - 0.5 + side * np.array([0, 0, 1, 1, 0]),
+        color="#CC3311",
+        linewidth=3.5,
+        clip_on=False,
+    )
+    ax.set_xticks(np.arange(width + 1) - 0.5, [""] * (width + 1))
+    ax.set_yticks(np.arange(width + 1) - 0.5, [""] * (width + 1))
+    ax.grid(color="white", linewidth=1.0)
+    ax.tick_params(length=0)
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+    s = data["coefficient"].values
+    ax.set_xlabel(f'$y=+1$: {int(np.sum(s == 1))} patches "1", {int(np.sum(s == -1))} patches "−1"')
+    return artists
 
 
 def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:

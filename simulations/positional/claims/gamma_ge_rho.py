@@ -13,7 +13,7 @@ from scipy import stats
 
 from dynamics import Problem, Trajectory
 from simulations.figures import report_figure
-from simulations.positional import runs
+from simulations.positional import phase_portrait, runs
 from simulations.positional import theorem_4_1 as theorem
 from simulations.positional.courses import (
     SEARCH_HORIZON,
@@ -25,9 +25,7 @@ from simulations.positional.courses import (
     draw,
     searched,
 )
-from simulations.positional.data import phase_portrait as phase_portrait_data
-from simulations.positional.figures import gamma_rho_condition, gamma_rho_violation, phase_portrait
-from simulations.positional.figures.gamma_rho_condition import ALPHA
+from simulations.positional.figures import gamma_ge_rho as figures
 from simulations.positional.runs import describe
 from simulations.positional.symmetric_line import line_drift
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
@@ -188,8 +186,8 @@ def _figures(named: Sequence[Problem], problems: pd.DataFrame, context: Context)
     tolerance = runs.tolerance(context.quick)
     shown = [problem for problem in (runs.BASE, runs.CROWDED, runs.TINY) if problem in named]
     portraits: list[xarray.Dataset] = [
-        phase_portrait_data.gather(problem, box, points=13 if context.quick else 25)
-        for problem, box in phase_portrait_data.BOXES.items()
+        phase_portrait.portrait(problem, box, points=13 if context.quick else 25)
+        for problem, box in phase_portrait.BOXES.items()
     ]
     return [
         report_figure(
@@ -200,7 +198,7 @@ def _figures(named: Sequence[Problem], problems: pd.DataFrame, context: Context)
             "rho; thick: flows of the whole system from several starts, the orange one from "
             "gamma = rho = 0 (Parametrization 3.1); dots: where they are at flow time 1e6.",
             phase_portrait.draw,
-            phase_portrait_data.combine(portraits),
+            phase_portrait.combine(portraits),
             (7.0, 4.0),
         ),
         report_figure(
@@ -208,7 +206,7 @@ def _figures(named: Sequence[Problem], problems: pd.DataFrame, context: Context)
             "gamma - rho along the flow",
             "Where the curve dips below zero the claim gamma >= rho fails. The vertical scale is "
             "logarithmic on both sides of zero, linear within 1e-6.",
-            gamma_rho_violation.draw,
+            figures.draw_violations,
             _violation_data([runs.flow(problem, tolerance) for problem in shown]),
             (7.0, 3.4),
         ),
@@ -219,7 +217,7 @@ def _figures(named: Sequence[Problem], problems: pd.DataFrame, context: Context)
             "images with T >= 0 and with T < 0; circles: alpha(0), diamonds: quasi-steady alpha. "
             "(b) Worst violation in named and random problems against the largest alpha of Event "
             "I, in units of the alpha at which the balance turns.",
-            gamma_rho_condition.draw,
+            figures.draw_condition,
             _condition_data(shown, problems),
             (7.0, 3.4),
         ),
@@ -241,14 +239,14 @@ def _condition_data(shown: Sequence[Problem], problems: pd.DataFrame) -> xarray.
         {
             "balance": (
                 ("problem", "alpha"),
-                [[_balance(problem, alpha) for alpha in ALPHA] for problem in shown],
+                [[_balance(problem, alpha) for alpha in figures.ALPHA] for problem in shown],
             ),
             "start": ("problem", [problem.initial_state.alpha for problem in shown]),
             "settled": ("problem", [runs.quasi_steady_alpha(p, 1e-5) for p in shown]),
             "ratio": ("case", problems.ratio.to_numpy()),
             "worst": ("case", problems.violation.to_numpy()),
         },
-        coords={"problem": list(map(describe, shown)), "alpha": ALPHA},
+        coords={"problem": list(map(describe, shown)), "alpha": figures.ALPHA},
     )
 
 

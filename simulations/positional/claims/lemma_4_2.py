@@ -12,8 +12,8 @@ import xarray
 from dynamics import Problem, State
 from dynamics.positional.oracle import descent as full
 from simulations.figures import report_figure
+from simulations.figures.style import COLOURS, REFERENCE, TIME, styled
 from simulations.positional import runs
-from simulations.positional.figures import span_stability
 from simulations.positional.runs import describe
 from simulations.reproduction import proofs as proofs_of
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
@@ -100,7 +100,7 @@ def _figure(problem: Problem, data: xarray.Dataset) -> Figure:
         "Relative growth rate of a small component of v orthogonal to w* (full model, exact "
         f"expectation, first order in the noise) along the flow of {describe(problem)}, next to "
         "that of alpha. Above zero the component grows.",
-        span_stability.draw,
+        _draw,
         data,
         (7.0, 3.2),
     )
@@ -139,6 +139,32 @@ def span_response(problem: Problem, points: int, seed: int = 0) -> xarray.Datase
         },
         coords={"time": times},
     )
+
+
+@styled
+def _draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
+    """Draw both growth rates against log time."""
+    ax = figure.subplots()
+    later = data.isel(time=slice(1, None))
+    artists = {
+        "v_perp": ax.plot(
+            later["time"],
+            later["rate"],
+            color="#332288",
+            label=r"$\frac{d}{dt}\log|v_\perp|$, beside $w^*$",
+        )[0],
+        "alpha": ax.plot(
+            later["time"],
+            later["alpha_rate"],
+            color=COLOURS["alpha"],
+            label=r"$\frac{d}{dt}\log\alpha$, along $w^*$",
+        )[0],
+    }
+    ax.axhline(0.0, **REFERENCE)
+    ax.set(xscale="log", xlabel=TIME, ylabel="growth rate per unit of flow time")
+    ax.set_xlim(float(later["time"][0]), float(later["time"][-1]))
+    ax.legend(loc="upper right")
+    return artists
 
 
 def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:

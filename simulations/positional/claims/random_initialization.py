@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 from dynamics import Problem
 from simulations.figures import report_figure
-from simulations.positional.data import starts as starts_data
 from simulations.positional.figures import starts
 from simulations.positional.start_runs import (
     COLUMNS,
@@ -19,6 +18,7 @@ from simulations.positional.start_runs import (
     followed,
     on_population,
     problem_of,
+    starts_dataset,
     summary,
 )
 from simulations.positional.training_runs import SMALL
@@ -127,7 +127,7 @@ def _figure(plan: Plan, runs: Mapping[tuple[str, float | str], list[Followed]]) 
         f"D and on the population (exact, D={exact.D}, C={exact.C}, qD={exact.C}); one mark a run. "
         "(c) Test errors at the end of the runs of (a); bar: mean.",
         starts.draw_draws,
-        starts_data.gather(courses, places),
+        starts_dataset(courses, places),
         (11.0, 3.7),
     )
 

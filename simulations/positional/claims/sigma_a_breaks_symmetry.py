@@ -11,8 +11,8 @@ import xarray
 from dynamics import SlowManifold, State, Trajectory
 from dynamics.core.crossing import first_passage
 from simulations.figures import report_figure
+from simulations.figures.style import PROBLEM_STYLES, REFERENCE, log_time, styled
 from simulations.positional import runs
-from simulations.positional.figures import symmetry_breaking
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
 
@@ -23,6 +23,7 @@ STARTED = 0.1
 HORIZON = 1e6
 _BETAS = (1e-6, 1e-4, 1e-2, 1.0)
 _QUICK_BETAS = (1e-6, 1e-4, 1.0)
+_LOWEST = 1e-9
 
 
 def measure(context: Context) -> Measurement:
@@ -95,7 +96,7 @@ def _figure(flows: Mapping[float, Trajectory], rate: float) -> Figure:
         f"gamma - rho along the flow of {runs.describe(runs.BASE)} but for beta = sigma_A, as "
         "labelled. At beta = 0 it is zero up to rounding and below the frame. Dashed: growth at "
         "the largest eigenvalue of the saddle, for the smallest beta.",
-        symmetry_breaking.draw,
+        _draw,
         _data(flows, rate),
         (7.0, 3.4),
     )
@@ -111,6 +112,38 @@ def _data(flows: Mapping[float, Trajectory], rate: float) -> xarray.Dataset:
         coords={"beta": list(flows), "time": times},
         attrs={"rate": rate},
     )
+
+
+@styled
+def _draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
+    """Draw one curve per positive beta."""
+    ax = figure.subplots()
+    artists: dict[str, Any] = {}
+    positive = [beta for beta in data["beta"].values.tolist() if beta > 0.0]
+    for number, beta in enumerate(positive):
+        style = PROBLEM_STYLES[number % len(PROBLEM_STYLES)]
+        label = rf"$\beta={_power(beta)}$"
+        one = data["difference"].sel(beta=beta)
+        artists[label] = ax.plot(data["time"], one, label=label, **style)[0]
+    time, rate = data["time"].values, data.attrs["rate"]
+    curve = data["difference"].sel(beta=positive[0]).values
+    anchor = int(np.searchsorted(curve, 1e-4))
+    growing = (curve > 1e-7) & (curve < 1.0)
+    ax.plot(
+        time[growing],
+        curve[anchor] * np.exp(rate * (time[growing] - time[anchor])),
+        label="saddle",
+        **(REFERENCE | {"linewidth": 1.3}),
+    )
+    ax.set(yscale="log", ylim=(_LOWEST, 10.0), ylabel=r"$\gamma-\rho$")
+    log_time(ax, time, first=float(time[0]))
+    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return artists
+
+
+def _power(beta: float) -> str:
+    exponent = round(np.log10(beta))
+    return rf"10^{{{exponent}}}" if np.isclose(beta, 10.0**exponent) else f"{beta:g}"
 
 
 def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from dynamics.positional.samples.partitions import set_of, three_valued
 from simulations.figures import report_figure
 from simulations.positional import runs
 from simulations.positional import theorem_4_1 as theorem
-from simulations.positional.figures import attention_matrix, loss_and_error, theorem_hypotheses
+from simulations.positional.figures import theorem_4_1 as figures
 from simulations.positional.runs import describe
 from simulations.positional.theorem_4_1 import (
     HORIZONS,
@@ -173,7 +173,7 @@ def _figures(
             "dashed: 1/D, what counts as o(1). (b) Where problems lie: P[y f* <= 0] in units of "
             f"1/d^{theorem.LABEL_POWER} against q; shaded: both within the hypotheses. Crosses: "
             "the named problems, all of which miss some hypothesis (in the shaded area: qD < C).",
-            theorem_hypotheses.draw,
+            figures.draw_hypotheses,
             _hypotheses_data(inside, outside, reached),
             (7.0, 3.6),
         ),
@@ -183,7 +183,7 @@ def _figures(
             f"Softmax weights S of the idealized process, {runs.describe(runs.BASE)}, sets as "
             f"contiguous blocks, at time 0 and at flow time {runs.HORIZON:.0e}. Shared logarithmic "
             "colour scale.",
-            attention_matrix.draw,
+            figures.draw_attention,
             _attention_data(base),
             (7.0, 3.5),
         ),
@@ -193,7 +193,7 @@ def _figures(
             "Population risk and test error P[yF <= 0] along the flow of two problems outside the "
             "hypotheses. Dashed: the error of f* itself, which counts its ties as errors. Dotted: "
             "the best error of any rule, which decides them by a coin.",
-            loss_and_error.draw,
+            figures.draw_loss_and_error,
             _loss_data([base, crowded]),
             (7.0, 3.4),
         ),

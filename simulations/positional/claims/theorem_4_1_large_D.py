@@ -6,9 +6,8 @@ from typing import Any
 
 from simulations.figures import report_figure
 from simulations.positional import large_D as large
-from simulations.positional.data import large_D as figures_data
 from simulations.positional.figures import large_D as figures
-from simulations.positional.large_D import END_ACCURACY, LOSS_GOAL, Run
+from simulations.positional.large_D import END_ACCURACY, LOSS_GOAL, Run, branch_dataset
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
 
@@ -20,7 +19,7 @@ def measure(context: Context) -> Measurement:
     """Follow the flow for every scaling of nu, qD and D, and look at its end."""
     cases = large.cases(context.quick, context.thorough)
     flows = {case: large.follow(case) for case in context.track(cases)}
-    data = figures_data.gather(flows)
+    data = branch_dataset(flows)
     return Measurement(
         {
             "flows": FLOWS.frame(case.levels | _end(flow) for case, flow in flows.items()),
