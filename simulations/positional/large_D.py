@@ -275,16 +275,16 @@ def _exponents(data: xarray.Dataset, names: tuple[str, ...]) -> Iterator[dict[st
                     yield {"of": name, "scaling": scaling, "qD": features, "exponent": slope}
 
 
-def branch_dataset(found: Mapping[Any, Any]) -> xarray.Dataset:
-    """Return what is drawn, dims (scaling, qD, D), from runs keyed by their case; nan without."""
-    scalings = list(dict.fromkeys(case.scaling for case in found))
-    features = sorted({case.features for case in found})
-    sizes = sorted({case.D for case in found})
+def runs_dataset(runs: Mapping[Any, Any]) -> xarray.Dataset:
+    """Return the numbers of runs by case as arrays (scaling, qD, D), NaN where there is no run."""
+    scalings = list(dict.fromkeys(case.scaling for case in runs))
+    features = sorted({case.features for case in runs})
+    sizes = sorted({case.D for case in runs})
 
     def table(value: Any) -> tuple[tuple[str, ...], np.ndarray]:
-        by_place = {(c.scaling, c.features, c.D): float(value(run)) for c, run in found.items()}
+        values = {(c.scaling, c.features, c.D): float(value(run)) for c, run in runs.items()}
         rows = [
-            [[by_place.get((s, f, D), np.nan) for D in sizes] for f in features] for s in scalings
+            [[values.get((s, f, D), np.nan) for D in sizes] for f in features] for s in scalings
         ]
         return ("scaling", "qD", "D"), np.array(rows)
 

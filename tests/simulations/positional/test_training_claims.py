@@ -175,7 +175,7 @@ class TestNumbers:
 
     def test_descent_in_P_is_slow_enough_at_the_largest_size(self):
         """This run diverges at step 127 at twice the rate, and associates nothing before."""
-        start = encodings.starts()[encodings.P_DRAWN]
+        start = encodings.starts()[encodings.P_RANDOM]
         run = start_runs.followed(start_runs.problem_of(48), start, 130, seed=0, number=2)
         assert run.share[-1] > 0.8
 
