@@ -1,6 +1,6 @@
 """Flows in the paper's own regime, q = poly(C)/D, for D up to a million: shared by three claims."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
@@ -273,3 +273,36 @@ def _exponents(data: xarray.Dataset, names: tuple[str, ...]) -> Iterator[dict[st
                 slope = float(np.diff(np.log(values[-2:]))[0] / decade)
                 if np.isfinite(slope):
                     yield {"of": name, "scaling": scaling, "qD": features, "exponent": slope}
+
+
+def runs_dataset(runs: Mapping[Any, Any]) -> xarray.Dataset:
+    """Return the numbers of runs by case as arrays (scaling, qD, D), NaN where there is no run."""
+    scalings = list(dict.fromkeys(case.scaling for case in runs))
+    features = sorted({case.features for case in runs})
+    sizes = sorted({case.D for case in runs})
+
+    def table(value: Any) -> tuple[tuple[str, ...], np.ndarray]:
+        values = {(c.scaling, c.features, c.D): float(value(run)) for c, run in runs.items()}
+        rows = [
+            [[values.get((s, f, D), np.nan) for D in sizes] for f in features] for s in scalings
+        ]
+        return ("scaling", "qD", "D"), np.array(rows)
+
+    return xarray.Dataset(
+        {
+            "alpha_star": table(lambda run: run.events.alpha_star),
+            "T0": table(lambda run: run.events.T0.time),
+            "T1": table(lambda run: run.events.T1.time),
+            "T1_theory": table(lambda run: run.predicted_T1),
+            "rise": table(lambda run: run.events.rise),
+            "risk_after_rise": table(lambda run: run.risk_after_rise),
+            "rise_ends": table(lambda run: run.events.end_of_rise.happens),
+            "G": table(lambda run: run.G),
+            "end": table(lambda run: run.path.time[-1]),
+            "loss": table(lambda run: run.path.loss[-1]),
+            "test_error": table(lambda run: run.test_error),
+            "settled_error": table(lambda run: run.settled_error),
+            "label_error": table(lambda run: run.label.error),
+        },
+        coords={"scaling": scalings, "qD": features, "D": sizes},
+    )

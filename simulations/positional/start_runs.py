@@ -7,11 +7,12 @@ are compared in pairs.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import xarray
 
 from dynamics import Problem
 from dynamics.positional.oracle.descent import FullPopulation
@@ -180,3 +181,43 @@ def summary(runs: Sequence[Followed]) -> dict[str, float]:
         if len(runs) > 1:
             row |= {f"{name}_least": some.min(), f"{name}_greatest": some.max()}
     return row
+
+
+def starts_dataset(
+    by_start: Mapping[str, Sequence[Followed]],
+    by_problem: Mapping[str, Sequence[Followed]],
+    A: np.ndarray | None = None,
+) -> xarray.Dataset:
+    """Return what is drawn of runs of several starts.
+
+    Parameters
+    ----------
+    by_start
+        Runs of one problem: ``share`` (start, run, step) and ``error`` (start, run).
+    by_problem
+        Runs of one start: ``end`` and ``best`` share (problem, run); may be empty.
+    A
+        Learned scores (patch, other_patch).
+    """
+    data = xarray.Dataset(
+        {
+            "share": (
+                ("start", "run", "step"),
+                np.array([[run.share for run in runs] for runs in by_start.values()]),
+            ),
+            "error": (
+                ("start", "run"),
+                np.array([[run.test_error for run in runs] for runs in by_start.values()]),
+            ),
+        },
+        coords={"start": list(by_start)},
+    )
+    if by_problem:
+        ends = [[run.share[-1] for run in runs] for runs in by_problem.values()]
+        best = [[run.share.max() for run in runs] for runs in by_problem.values()]
+        data["end"] = (("problem", "run"), np.array(ends))
+        data["best"] = (("problem", "run"), np.array(best))
+        data = data.assign_coords(problem=list(by_problem))
+    if A is not None:
+        data["A"] = (("patch", "other_patch"), A)
+    return data

@@ -7,10 +7,9 @@ from typing import Any
 from dynamics.positional.labelling import label_error
 from simulations.figures import report_figure
 from simulations.positional import transfer_runs as transfer
-from simulations.positional.data import transfer as transfer_data
 from simulations.positional.figures import transfer as transfer_figure
 from simulations.positional.learners import IDEALIZED, MIDDLE, PRETRAINED, SCRATCH, UNIFORM
-from simulations.positional.transfer_runs import Entry
+from simulations.positional.transfer_runs import Entry, learning_curves
 from simulations.positional.transfer_statistics import (
     FAILED,
     Sweep,
@@ -115,7 +114,7 @@ def _figure(curves: Mapping[Entry, Sweep], seed: int) -> Figure:
         "with A of the idealized process; dotted: log D; arrows: not reached with the most "
         "samples tried.",
         transfer_figure.draw_few_samples,
-        transfer_data.gather(curves, TOLERANCE, seed),
+        learning_curves(curves, TOLERANCE, seed),
         (9.0, 3.9),
     )
 

@@ -10,10 +10,9 @@ from dynamics.positional.baselines.linear_models import uniform_error
 from dynamics.positional.baselines.set_knowledge import coupon_collector, least_samples
 from simulations.figures import report_figure
 from simulations.positional import transfer_runs as transfer
-from simulations.positional.data import transfer as transfer_data
 from simulations.positional.figures import transfer as transfer_figure
 from simulations.positional.learners import FINDER, IDEALIZED, PRETRAINED
-from simulations.positional.transfer_runs import Entry
+from simulations.positional.transfer_runs import Entry, learning_curves
 from simulations.positional.transfer_statistics import Sweep, exponent_interval, in_words
 from simulations.reproduction import intervals
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
@@ -106,7 +105,7 @@ def _figure(sweeps: Mapping[Entry, Sweep], seed: int) -> Figure:
         "qD = 8 of the learner that looks for the sets, against samples per set, and the lower "
         "bounds.",
         transfer_figure.draw_learners,
-        transfer_data.gather(sweeps, COARSE, seed, {8.0: FINE}),
+        learning_curves(sweeps, COARSE, seed, {8.0: FINE}),
         (11.0, 7.4),
     )
 

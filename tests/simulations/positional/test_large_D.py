@@ -11,7 +11,6 @@ from matplotlib.figure import Figure
 from dynamics import gradient_flow
 from simulations.positional import large_D
 from simulations.positional.claims.scaling_theory import turning_points
-from simulations.positional.data import large_D as figures_data
 from simulations.positional.figures import large_D as figures
 from simulations.positional.large_D import FIXED, Case
 from simulations.reproduction.registry import load
@@ -115,7 +114,7 @@ def test_a_flow_that_is_left_out_is_a_gap_in_the_figures():
     )
     slowest = [case for case in large_D.cases(quick=False) if case.scaling == large_D.SLOWEST]
     assert {case.features for case in slowest} == {4}
-    data = figures_data.gather(dict.fromkeys(large_D.cases(quick=False), run))
+    data = large_D.runs_dataset(dict.fromkeys(large_D.cases(quick=False), run))
     assert data["T1"].isnull().sum() == 8 - len(slowest)
     for draw in (figures.draw_events, figures.draw_ends):
         assert draw(data, Figure(figsize=(7.0, 6.0), layout="constrained"))

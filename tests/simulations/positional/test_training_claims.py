@@ -1,6 +1,5 @@
 """Claims that train on finite samples: numbers, rows of the tables, and the runs behind them."""
 
-import importlib
 import math
 from types import SimpleNamespace
 
@@ -50,17 +49,10 @@ from simulations.seeds import seed_at
 from tests.closeness import close, within
 from tests.simulations.quick import assert_complete, figures, result
 
-DRAWN = {
-    "figure-1b": ("grid_sets.draw",),
-    "theorem-4.2": ("training.draw_control", "sample_sizes.draw"),
-    "figure-4": ("training.draw_figure_4",),
-    "realistic-tracks-idealized": ("realistic_tracks.draw",),
-    "random-initialization": ("starts.draw_draws",),
-    "encodings": ("starts.draw_encodings",),
-    "theorem-5.1": ("transfer.draw_few_samples",),
-    "theorem-5.2": ("transfer.draw_learners",),
-    "transfer-partial": ("partial_transfer.draw",),
-}
+CLAIMS = (
+    "figure-1b", "theorem-4.2", "figure-4", "realistic-tracks-idealized", "random-initialization",
+    "encodings", "theorem-5.1", "theorem-5.2", "transfer-partial",
+)  # fmt: skip
 OWN_CRITERION = (
     "theorem-4.2", "figure-4", "realistic-tracks-idealized", "random-initialization", "encodings",
     "figure-2",
@@ -84,28 +76,24 @@ def at_most(runs, entries):
 
 
 def test_stand_in_the_papers_order():
-    assert tuple(one for one in claim_ids() if one in DRAWN) == tuple(DRAWN)
+    assert tuple(claim_id for claim_id in claim_ids() if claim_id in CLAIMS) == CLAIMS
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("claim_id", DRAWN)
+@pytest.mark.parametrize("claim_id", CLAIMS)
 @pytest.mark.traced
 class TestOutcome:
     def test_is_complete_and_can_be_stored(self, claim_id):
         assert_complete(claim_id)
 
     def test_figure_draws_again_from_its_file_and_no_legend_covers_data(self, claim_id, tmp_path):
-        for figure, name in zip(figures((claim_id,)), DRAWN[claim_id], strict=True):
+        for figure in figures((claim_id,)):
             assert len(figure.caption) > 100
             path = tmp_path / f"{figure.name}.nc"
             write_dataset(path, figure.data)
-            module, function = name.split(".")
-            draw = getattr(
-                importlib.import_module(f"simulations.positional.figures.{module}"), function
-            )
             canvas = Canvas(figsize=figure.size, layout="constrained")
             with xarray.open_dataset(path, engine="h5netcdf") as data:
-                assert draw(data.load(), canvas)
+                assert figure.draw.func(data.load(), canvas)
             assert_no_legend_covers_data(canvas)
 
 
@@ -187,7 +175,7 @@ class TestNumbers:
 
     def test_descent_in_P_is_slow_enough_at_the_largest_size(self):
         """This run diverges at step 127 at twice the rate, and associates nothing before."""
-        start = encodings.starts()[encodings.P_DRAWN]
+        start = encodings.starts()[encodings.P_RANDOM]
         run = start_runs.followed(start_runs.problem_of(48), start, 130, seed=0, number=2)
         assert run.share[-1] > 0.8
 
