@@ -9,7 +9,7 @@ from dynamics import Population, Problem, State, Trajectory
 from dynamics.core.schedule import thinned
 from dynamics.positional import _emitted
 from dynamics.positional.attention import attention_along
-from simulations.positional import runs
+from simulations.positional import reference_runs as runs
 
 #: An increment of gamma below this is the difference of larger terms at a state known to 1e-10.
 RESOLUTION = 1e-10

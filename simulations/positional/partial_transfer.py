@@ -30,7 +30,7 @@ ALPHA = 2.0
 _STREAM = 53
 
 
-def plan(quick: bool) -> tuple[int, tuple[float, ...], tuple[int, ...], int]:
+def configuration(quick: bool) -> tuple[int, tuple[float, ...], tuple[int, ...], int]:
     """Return D, shares of sets kept, sizes tried, and runs (a multiple of the groups)."""
     if quick:
         return 32, (1.0, 0.5, 0.0), (1, 4, 16), 2 * SEEDS
@@ -41,7 +41,7 @@ def sweeps(
     quick: bool, seed: int, progress: Callable[[float], None], scratch: Path | None
 ) -> dict[float, Sweep]:
     """Return the test errors for every share of sets kept."""
-    D, shares, sizes, runs = plan(quick)
+    D, shares, sizes, runs = configuration(quick)
     problem = downstream(D, MIDDLE)
     found: dict[float, Sweep] = {}
     for number, share in enumerate(shares, start=1):
@@ -82,14 +82,14 @@ def held_out(problem: Problem, seed: int, group: int) -> HeldOut:
     return HeldOut(problem, TESTED, held_out_seed(seed, group))
 
 
-def hard_attention(problem: Problem, shares: ArrayLike) -> np.ndarray:
+def uniform_attention_error(problem: Problem, shares: ArrayLike) -> np.ndarray:
     """Return the exact error of uniform attention to the old sets, (n,), ties by a coin."""
     kept, changed = kept_error(problem, ALPHA).coin, changed_error(problem, ALPHA).coin
     share = np.asarray(shares)
     return np.asarray(share * kept + (1.0 - share) * changed)
 
 
-def least(problem: Problem, shares: ArrayLike) -> np.ndarray:
+def bayes_errors(problem: Problem, shares: ArrayLike) -> np.ndarray:
     """Return the least error of any rule that knows the sets kept and no other, (n,)."""
     known = np.rint(np.asarray(shares) * problem.L).astype(int)
     return np.array([bayes_error(problem, number).coin for number in known.tolist()])

@@ -11,7 +11,7 @@ from scipy.integrate import solve_ivp
 
 from dynamics import Population, Problem, gradient_descent, gradient_flow
 from dynamics.positional.oracle import descent as full_model
-from simulations.positional import runs
+from simulations.positional import reference_runs as runs
 from simulations.reproduction.predicates import Column
 from simulations.validated import Checked, Proof, certificate, check, prove
 
@@ -24,7 +24,7 @@ SIMPLEST = Problem(D=6, C=2, q=1.0, nu=1.0)
 SMALL = runs.FULL_PROBLEMS[0]
 
 
-class Plan(NamedTuple):
+class Enclosure(NamedTuple):
     """How far a flow is enclosed, in the full and in the quick report, and how accurately."""
 
     horizon: float
@@ -32,13 +32,13 @@ class Plan(NamedTuple):
     tolerance: float
 
 
-PLANS = {
-    SQUARE: Plan(1e5, 9e3, 1e-3),
-    runs.BASE: Plan(1e5, 1e3, 1e-2),
-    SQUARE_OF_FOUR: Plan(1e3, 1e3, 1e-3),
-    runs.CROWDED: Plan(3.25e4, 2.0, 1e-4),
-    SIMPLEST: Plan(100.0, 100.0, 1e-3),
-    SMALL: Plan(10.0, 10.0, 1e-3),
+ENCLOSURES = {
+    SQUARE: Enclosure(1e5, 9e3, 1e-3),
+    runs.BASE: Enclosure(1e5, 1e3, 1e-2),
+    SQUARE_OF_FOUR: Enclosure(1e3, 1e3, 1e-3),
+    runs.CROWDED: Enclosure(3.25e4, 2.0, 1e-4),
+    SIMPLEST: Enclosure(100.0, 100.0, 1e-3),
+    SMALL: Enclosure(10.0, 10.0, 1e-3),
 }
 #: Steps of descent on the small problem, at the learning rate of the claims on full matrices.
 STEPS = 300
@@ -61,22 +61,22 @@ def finite(time: float) -> float:
 
 
 def settings(problems: Iterable[Problem]) -> dict[str, Any]:
-    """Return the settings of the flows of problems of `PLANS`."""
+    """Return the settings of the flows of problems of `ENCLOSURES`."""
     return {
         "problems": [asdict(problem) for problem in problems],
-        "plans": [PLANS[problem]._asdict() for problem in problems],
+        "plans": [ENCLOSURES[problem]._asdict() for problem in problems],
     }
 
 
 @cache
 def flow(problem: Problem, quick: bool) -> Proof:
-    """Return what is proved of the flow of a problem of `PLANS`."""
-    return prove(problem, horizon=horizon(problem, quick), tolerance=PLANS[problem].tolerance)
+    """Return what is proved of the flow of a problem of `ENCLOSURES`."""
+    return prove(problem, horizon=horizon(problem, quick), tolerance=ENCLOSURES[problem].tolerance)
 
 
 def horizon(problem: Problem, quick: bool) -> float:
-    """Return how far the flow of a problem of `PLANS` is to be enclosed."""
-    return PLANS[problem].quick if quick else PLANS[problem].horizon
+    """Return how far the flow of a problem of `ENCLOSURES` is to be enclosed."""
+    return ENCLOSURES[problem].quick if quick else ENCLOSURES[problem].horizon
 
 
 def checked(proof: Proof) -> Checked:
@@ -86,7 +86,7 @@ def checked(proof: Proof) -> Checked:
 
 @cache
 def checked_flow(problem: Problem, quick: bool) -> Checked:
-    """Return what the independent checker derives of the flow of a problem of `PLANS`."""
+    """Return what the independent checker derives of the flow of a problem of `ENCLOSURES`."""
     return checked(flow(problem, quick))
 
 
@@ -96,7 +96,7 @@ def descent(problem: Problem, rate: float) -> Proof:
     return prove(problem, learning_rate=rate, steps=STEPS, tolerance=1e-3)
 
 
-class Beside(NamedTuple):
+class TubeComparison(NamedTuple):
     """A training beside a tube.
 
     ``share`` (times, 3) is the distance of alpha, gamma, rho from the middle of the tube, in
@@ -113,40 +113,40 @@ class Beside(NamedTuple):
         return {"radius": self.radius, "share": share}
 
 
-def beside(proof: Proof, times: np.ndarray, states: np.ndarray) -> Beside:
+def compare_with_tube(proof: Proof, times: np.ndarray, states: np.ndarray) -> TubeComparison:
     """Compare states (times, 3) with a tube."""
     ends = np.array([proof.at(time) for time in times.tolist()])
     middle, radius = ends.mean(axis=2), 0.5 * (ends[..., 1] - ends[..., 0])
-    return Beside(np.abs(states - middle) / radius, float(radius.max()))
+    return TubeComparison(np.abs(states - middle) / radius, float(radius.max()))
 
 
 @cache
-def reduced_flow(problem: Problem, quick: bool) -> Beside:
+def reduced_flow(problem: Problem, quick: bool) -> TubeComparison:
     """Integrate three scalars beside a tube."""
     proof = flow(problem, quick)
-    accuracy = FINER * PLANS[problem].tolerance
+    accuracy = FINER * ENCLOSURES[problem].tolerance
     population = Population(problem, method="enumeration", tolerance=accuracy)
     path = gradient_flow(population, horizon=proof.time, rtol=accuracy, records=2)
     times = SHARES * proof.time
-    return beside(proof, times, np.array([path.at(time) for time in times.tolist()]))
+    return compare_with_tube(proof, times, np.array([path.at(time) for time in times.tolist()]))
 
 
-def reduced_descent(proof: Proof, rate: float) -> Beside:
+def reduced_descent(proof: Proof, rate: float) -> TubeComparison:
     """Train three scalars beside a tube."""
     population = Population(proof.problem, tolerance=1e-12)
     path = gradient_descent(
         population, learning_rate=rate, steps=STEPS, record="linear", records=STEPS + 1
     )
-    return beside(proof, path.time[1:], path.states[1:])
+    return compare_with_tube(proof, path.time[1:], path.states[1:])
 
 
-def full_descent(proof: Proof, rate: float, seed: int) -> Beside:
+def full_descent(proof: Proof, rate: float, seed: int) -> TubeComparison:
     """Train the D x D matrix and the value vector beside a tube."""
     path = runs.full_descent(proof.problem, rate, STEPS, seed)
-    return beside(proof, path.time[1:], path.states()[1:])
+    return compare_with_tube(proof, path.time[1:], path.states()[1:])
 
 
-def full_flow(proof: Proof, seed: int) -> Beside:
+def full_flow(proof: Proof, seed: int) -> TubeComparison:
     """Integrate the flow of the D x D matrix and the value vector beside a tube.
 
     Every entry is integrated for itself, the diagonal apart (Simplification 3.1).
@@ -176,4 +176,4 @@ def full_flow(proof: Proof, seed: int) -> Beside:
         full_model.project(problem, y[: A.size].reshape(A.shape), y[A.size :], w_star, partition)
         for y in found.y.T
     ]
-    return beside(proof, times, np.array(states))
+    return compare_with_tube(proof, times, np.array(states))

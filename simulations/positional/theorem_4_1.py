@@ -13,7 +13,7 @@ from dynamics import Population, Problem, State, Trajectory, gradient_flow
 from dynamics.core.crossing import Stretch, stretches
 from dynamics.positional.labelling import label_error
 from dynamics.positional.trajectory import patch_association_fails
-from simulations.positional import runs
+from simulations.positional import reference_runs as runs
 
 #: Definition 2.1: d^(-omega(1)) lies below every power of d; asked is this one.
 LABEL_POWER = 2
@@ -140,7 +140,7 @@ def flow(problem: Problem, tolerance: float, rtol: float = 1e-8, records: int = 
     return gradient_flow(population, horizon=horizon(problem), rtol=rtol, records=records)
 
 
-def along(path: Trajectory, population: Population) -> dict[int, Conclusions]:
+def conclusions_at_horizons(path: Trajectory, population: Population) -> dict[int, Conclusions]:
     """Return the conclusions at each of `HORIZONS`."""
     times = {power: horizon(path.problem, power) for power in HORIZONS}
     return {power: conclusions(path, population, time) for power, time in times.items()}

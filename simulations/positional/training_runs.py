@@ -56,7 +56,7 @@ class Setting:
 
     ``sets``: contiguous blocks, ``"random"`` or ``"squares"`` of a grid. ``projected``: noise
     orthogonal to w*, as in Assumption 1. ``tested``: number of held-out samples. ``records``: how
-    often they are used, half of it at the first steps (`moments`).
+    often they are used, half of it at the first steps (`record_steps`).
     """
 
     problem: Problem
@@ -77,7 +77,7 @@ class Training(NamedTuple):
     Attributes
     ----------
     history
-        Records at `moments`, without A and v.
+        Records at `record_steps`, without A and v.
     A, w_star, partition
         Scores at the end, feature, sets.
     control
@@ -241,12 +241,12 @@ def trained(
 def _tested(
     setting: Setting, result: TrainingResult, held_out: HeldOut, w_star: np.ndarray
 ) -> Training:
-    """Return a run with its test errors, at `moments` and where the error falls."""
+    """Return a run with its test errors, at `record_steps` and where the error falls."""
     every = result.history
     assert every.A is not None
     assert every.v is not None
     A, v = every.A, every.v
-    chosen = moments(setting.steps, setting.records)
+    chosen = record_steps(setting.steps, setting.records)
     rates = [held_out.error(A[step], v[step], w_star) for step in chosen]
     error = np.array([rate.error for rate in rates])
     columns = {field.name: getattr(every, field.name) for field in fields(every)}
@@ -263,7 +263,7 @@ def _tested(
     )  # fmt: skip
 
 
-def moments(steps: int, records: int) -> np.ndarray:
+def record_steps(steps: int, records: int) -> np.ndarray:
     """Return at most ``records`` steps: the first ones all, half of them, the others spread out.
 
     What happens at once is then seen at its own step. The spacing of the others is geometric; the

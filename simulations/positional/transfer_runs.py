@@ -62,7 +62,7 @@ def downstream(D: int, qD: float) -> Problem:
     return Problem(D=D, C=4, q=qD / D, nu=0.1, beta=1.5, output_scale=1.0)
 
 
-class Entry(NamedTuple):
+class SweepConfig(NamedTuple):
     """A sweep to make: learner, mean number qD of random features, D, sizes, runs of each."""
 
     learner: str
@@ -94,7 +94,7 @@ _JUDGED = {32: 1200, 64: 800, 128: 400}
 _JUDGED_THOROUGHLY = {32: 2400, 64: 1600, 128: 1200}
 
 
-def few(D: int) -> int:
+def log_samples(D: int) -> int:
     """Return log D, rounded up: polylog(D) with all constants 1."""
     return math.ceil(math.log(D))
 
@@ -106,23 +106,25 @@ def polylog(D: int) -> int:
 
 def few_sizes(D: int) -> Sizes:
     """Return the samples tried with a pre-trained A: from one to log^2 D."""
-    return tuple(sorted({1, 2, few(D), 2 * few(D), polylog(D)}))
+    return tuple(sorted({1, 2, log_samples(D), 2 * log_samples(D), polylog(D)}))
 
 
-def judged(quick: bool, thorough: bool = False) -> list[Entry]:
+def theorem_5_1_configs(quick: bool, thorough: bool = False) -> list[SweepConfig]:
     """Return the runs with log D samples on which Theorem 5.1 is judged.
 
     A is pre-trained on samples where `PRETRAINING` has a setting, else by the idealized process.
     """
     if quick:
-        return [Entry(PRETRAINED, MIDDLE, 32, (few(32),), 800)]
+        return [SweepConfig(PRETRAINED, MIDDLE, 32, (log_samples(32),), 800)]
     return [
-        Entry(PRETRAINED if D in PRETRAINING else IDEALIZED, MIDDLE, D, (few(D),), runs)
+        SweepConfig(
+            PRETRAINED if D in PRETRAINING else IDEALIZED, MIDDLE, D, (log_samples(D),), runs
+        )
         for D, runs in (_JUDGED_THOROUGHLY if thorough else _JUDGED).items()
     ]
 
 
-def entries(quick: bool, thorough: bool = False) -> list[Entry]:
+def sweep_configs(quick: bool, thorough: bool = False) -> list[SweepConfig]:
     """Return the sweeps of Theorems 5.1 and 5.2.
 
     What costs most (logistic regression, training from scratch or with A at its start, and D = 128)
@@ -138,30 +140,30 @@ def entries(quick: bool, thorough: bool = False) -> list[Entry]:
             large_runs = costly if D > 64 else runs
             many_runs = 2 * runs if qD == MIDDLE else runs
             if D in PRETRAINING and (D == 32 or qD == MIDDLE or not quick):
-                found.append(Entry(PRETRAINED, qD, D, few_sizes(D), many_runs))
+                found.append(SweepConfig(PRETRAINED, qD, D, few_sizes(D), many_runs))
             if qD == MIDDLE:
-                found.append(Entry(IDEALIZED, qD, D, few_sizes(D), runs))
+                found.append(SweepConfig(IDEALIZED, qD, D, few_sizes(D), runs))
             if qD == MIDDLE or D == 32:
                 sizes = tuple(round(share * D / 4) for share in _PER_SET)
-                found.append(Entry(FINDER, qD, D, sizes, large_runs))
-            found.append(Entry(UNIFORM, qD, D, more, large_runs))
+                found.append(SweepConfig(FINDER, qD, D, sizes, large_runs))
+            found.append(SweepConfig(UNIFORM, qD, D, more, large_runs))
             if D <= 64:
-                found.append(Entry(INITIAL, qD, D, more, costly))
+                found.append(SweepConfig(INITIAL, qD, D, more, costly))
         for D in _LINEAR:
             if D in patches and (qD == EASY or D == 32):
-                found.append(Entry(LOGISTIC, qD, D, _LINEAR[D][:: 2 if quick else 1], costly))
+                found.append(SweepConfig(LOGISTIC, qD, D, _LINEAR[D][:: 2 if quick else 1], costly))
     for D in _MANY:
         if D in patches if quick else (D < 64 or thorough):
-            found.append(Entry(SCRATCH, MIDDLE, D, _MANY[D][:: 2 if quick else 1], costly))
+            found.append(SweepConfig(SCRATCH, MIDDLE, D, _MANY[D][:: 2 if quick else 1], costly))
     return found
 
 
 def sweeps(
-    wanted: Sequence[Entry],
+    wanted: Sequence[SweepConfig],
     seed: int,
     progress: Callable[[float], None],
     scratch: Path | None = None,
-) -> dict[Entry, Sweep]:
+) -> dict[SweepConfig, Sweep]:
     """Return the test errors of every entry, those of equal runs computed once per process.
 
     With a ``scratch`` folder finished entries are kept there and not computed again.
@@ -178,7 +180,7 @@ def sweeps(
     return found
 
 
-def _errors(entry: Entry, seed: int) -> list[list[float]]:
+def _errors(entry: SweepConfig, seed: int) -> list[list[float]]:
     problem, runs = downstream(entry.D, entry.qD), range(entry.runs)
     return [[test_error(entry.learner, problem, N, run, seed) for run in runs] for N in entry.sizes]
 
@@ -309,7 +311,7 @@ def _test_coefficients(problem: Problem, seed: int) -> np.ndarray:
     return np.asarray((drawn * y[:, None]).astype(float))
 
 
-def parameters(wanted: Sequence[Entry], seed: int) -> dict[str, Any]:
+def parameters(wanted: Sequence[SweepConfig], seed: int) -> dict[str, Any]:
     """Return what defines the sweeps, for the report."""
     return {
         "problem at D = 32": asdict(downstream(32, wanted[0].qD)),
@@ -325,7 +327,7 @@ def parameters(wanted: Sequence[Entry], seed: int) -> dict[str, Any]:
 
 
 def learning_curves(
-    found: Mapping[Entry, Sweep],
+    found: Mapping[SweepConfig, Sweep],
     threshold: float,
     seed: int,
     special: Mapping[float, float] | None = None,

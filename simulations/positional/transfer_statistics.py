@@ -1,8 +1,8 @@
-"""What transfer runs say with which certainty: samples needed, failed runs, powers of D.
+"""Statistics of the test errors of transfer runs, with 95 % intervals.
 
-Runs come in independent groups (`SEEDS`): run ``number`` belongs to group ``number % SEEDS``,
-which has pre-training data, downstream data and held-out samples of its own. Intervals are at 95 %:
-bootstrap intervals draw groups again, then runs within them; shares of failures are binomial.
+Runs come in `SEEDS` independent groups: run ``number`` belongs to group ``number % SEEDS``. Each
+group has its own pre-training data, downstream data and held-out samples. Bootstrap intervals
+resample groups, then runs within them; intervals of failure rates are binomial.
 """
 
 import math
@@ -17,7 +17,7 @@ from simulations.reproduction.fits import power
 
 #: Independent groups of runs.
 SEEDS = 5
-#: A run that gets the sign of the feature wrong has a test error near 1.
+#: A test error above this is a failed run: the feature was learned with the wrong sign.
 FAILED = 0.5
 #: Confidence of every interval.
 LEVEL = 0.95
@@ -169,7 +169,7 @@ def exponent_interval(sweeps: Sequence[Sweep], threshold: float, seed: int) -> I
     return Interval(power, *_ends(kept))
 
 
-def in_words(low: float, high: float) -> str:
+def interval_text(low: float, high: float) -> str:
     """Return the ends of the interval of the samples needed, such as ``1.9 to 2.6``."""
     ends = ("more than tried" if math.isnan(end) else f"{end:.3g}" for end in (low, high))
     return " to ".join(dict.fromkeys(ends))

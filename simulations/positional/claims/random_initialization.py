@@ -7,19 +7,19 @@ from typing import Any, NamedTuple
 from dynamics import Problem
 from simulations.figures import report_figure
 from simulations.positional.figures import starts
-from simulations.positional.start_runs import (
+from simulations.positional.initialization_runs import (
     COLUMNS,
     ENCODINGS,
     RATE,
     RATE_A,
     SAMPLES,
-    Followed,
     Start,
-    followed,
-    on_population,
+    TrainedRun,
+    descend_from,
     problem_of,
     starts_dataset,
     summary,
+    train_from,
 )
 from simulations.positional.training_runs import SMALL
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
@@ -84,7 +84,7 @@ def _plan(context: Context) -> Plan:
     return Plan(32, (0.0, 0.25, 0.5, 1.0), (16, 24), 5, 200, (12, 4))
 
 
-def _trained(plan: Plan, context: Context) -> dict[tuple[str, float | str], list[Followed]]:
+def _trained(plan: Plan, context: Context) -> dict[tuple[str, float | str], list[TrainedRun]]:
     """Return the runs by place (D or the population) and scale of the draw."""
     jobs: list[tuple[str, float | str, int]] = [(f"D = {plan.D}", c, plan.D) for c in plan.scales]
     jobs += [(f"D = {plan.D}", FROM_P, plan.D)]
@@ -97,9 +97,9 @@ def _trained(plan: Plan, context: Context) -> dict[tuple[str, float | str], list
         some = []
         for number in range(plan.runs if D or scale else 1):  # from 0 on the population: all alike
             if D:
-                one = followed(problem_of(D), start, plan.steps, context.seed, number)
+                one = train_from(problem_of(D), start, plan.steps, context.seed, number)
             else:
-                one = on_population(plan.exact, start, plan.steps, context.seed, number)
+                one = descend_from(plan.exact, start, plan.steps, context.seed, number)
             some.append(one)
             context.progress((done + (D or plan.D) ** 4 * (number + 1) / plan.runs) / total)
         done += (D or plan.D) ** 4
@@ -107,7 +107,7 @@ def _trained(plan: Plan, context: Context) -> dict[tuple[str, float | str], list
     return runs
 
 
-def _figure(plan: Plan, runs: Mapping[tuple[str, float | str], list[Followed]]) -> Figure:
+def _figure(plan: Plan, runs: Mapping[tuple[str, float | str], list[TrainedRun]]) -> Figure:
     main = f"D = {plan.D}"
     exact = plan.exact
     courses = {

@@ -110,7 +110,7 @@ def flow(
 
 
 @cache
-def observed(problem: Problem, tolerance: float) -> Trajectory:
+def observed_flow(problem: Problem, tolerance: float) -> Trajectory:
     """Return that flow with test errors and mean weights."""
     return population(problem, tolerance).observe(flow(problem, tolerance))
 

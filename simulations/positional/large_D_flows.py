@@ -151,7 +151,7 @@ class Run(NamedTuple):
 
 
 @cache
-def follow(case: Case) -> Run:
+def run_flow(case: Case) -> Run:
     """Return the flow of one problem under the Fourier expectation, with its events.
 
     Raises

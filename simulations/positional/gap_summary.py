@@ -7,7 +7,7 @@ import numpy as np
 
 from dynamics import Population, Problem, SlowManifold, Trajectory
 from dynamics.core.crossing import every_step, stretches
-from simulations.positional import runs
+from simulations.positional import reference_runs as runs
 from simulations.positional.symmetric_line import critical_alpha
 
 #: Horizon and population tolerance (small problems; those with q << 1) of the drawn problems.
@@ -17,7 +17,7 @@ _CROWDED = ((8, 2), (10, 2), (12, 2), (12, 3), (12, 4), (14, 2), (15, 3), (16, 4
 _SPARSE = ((40, 2), (60, 2), (60, 3), (80, 2), (60, 4), (80, 4))
 
 
-class Course(NamedTuple):
+class GapSummary(NamedTuple):
     """gamma - rho along one flow, and the condition at its start."""
 
     start: float  # alpha(0)
@@ -45,23 +45,23 @@ class Course(NamedTuple):
         return self.worst == 0.0
 
 
-def course(problem: Problem, tolerance: float) -> Course:
+def summarize_reference(problem: Problem, tolerance: float) -> GapSummary:
     """Return what gamma - rho does along the flow of a named problem, and the condition."""
-    return course_of(runs.flow(problem, tolerance), runs.population(problem, tolerance))
+    return summarize(runs.flow(problem, tolerance), runs.population(problem, tolerance))
 
 
-def searched(problem: Problem, sparse: bool) -> Course:
+def summarize_random(problem: Problem, sparse: bool) -> GapSummary:
     """Return the same for a drawn problem, whose losses nobody asks for."""
     tolerance = SPARSE_TOLERANCE if sparse else SEARCH_TOLERANCE
     path = runs.flow(problem, tolerance, SEARCH_HORIZON, records=2)
-    return course_of(every_step(path), runs.population(problem, tolerance))
+    return summarize(every_step(path), runs.population(problem, tolerance))
 
 
-def course_of(path: Trajectory, population: Population) -> Course:
+def summarize(path: Trajectory, population: Population) -> GapSummary:
     """Return what gamma - rho does along a run, its violations located on the dense output."""
     problem = path.problem
     below = stretches(path, lambda state: state.rho - state.gamma, path.resolution)
-    return Course(
+    return GapSummary(
         start=problem.initial_state.alpha,
         settled=SlowManifold(population).alpha(0.0, 0.0),
         critical=critical_alpha(problem),
@@ -73,7 +73,7 @@ def course_of(path: Trajectory, population: Population) -> Course:
     )
 
 
-def draw(rng: np.random.Generator, sparse: bool) -> Problem:
+def random_problem(rng: np.random.Generator, sparse: bool) -> Problem:
     """Return a random problem with q << 1 (``sparse``) or beyond."""
     sizes = _SPARSE if sparse else _CROWDED
     D, C = sizes[rng.integers(len(sizes))]

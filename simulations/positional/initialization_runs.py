@@ -51,7 +51,7 @@ class Start:
     trains_P: bool = False
 
 
-class Followed(NamedTuple):
+class TrainedRun(NamedTuple):
     """A run: share of rows that associate and gap at every step, and the test error at the end.
 
     ``A`` (D, D) are the scores at the end.
@@ -92,7 +92,7 @@ def scores(problem: Problem, start: Start, rng: np.random.Generator) -> np.ndarr
     return A
 
 
-def followed(problem: Problem, start: Start, steps: int, seed: int, number: int) -> Followed:
+def train_from(problem: Problem, start: Start, steps: int, seed: int, number: int) -> TrainedRun:
     """Train on ``5 D^2`` samples from a start."""
     D = problem.D
     key = (D, number)
@@ -119,10 +119,10 @@ def followed(problem: Problem, start: Start, steps: int, seed: int, number: int)
         share, gap = trained.history.association, trained.history.gap
         A, v = trained.A, trained.v
     error = HeldOut(problem, TESTED, seed_at(seed, *key, HELD_OUT)).error(A, v).error
-    return Followed(share, gap, error, A)
+    return TrainedRun(share, gap, error, A)
 
 
-def on_population(problem: Problem, start: Start, steps: int, seed: int, number: int) -> Followed:
+def descend_from(problem: Problem, start: Start, steps: int, seed: int, number: int) -> TrainedRun:
     """Descend on the population risk from ``v = alpha(0) w*`` and a start of A, without symmetry.
 
     The test error is exact.
@@ -141,7 +141,7 @@ def on_population(problem: Problem, start: Start, steps: int, seed: int, number:
         error = value.test_error
         if step < steps:
             A, v = A - RATE_A * problem.D * value.dA, v - RATE * value.dv
-    return Followed(np.array(share), np.array(gap), error, A)
+    return TrainedRun(np.array(share), np.array(gap), error, A)
 
 
 #: What is measured of the runs from one start.
@@ -166,7 +166,7 @@ COLUMNS = {
 }
 
 
-def summary(runs: Sequence[Followed]) -> dict[str, float]:
+def summary(runs: Sequence[TrainedRun]) -> dict[str, float]:
     """Return means, 95 % intervals and ranges over runs from one start, by column."""
     best = np.array([run.share.max() for run in runs])
     values = {
@@ -184,8 +184,8 @@ def summary(runs: Sequence[Followed]) -> dict[str, float]:
 
 
 def starts_dataset(
-    courses: Mapping[str, Sequence[Followed]],
-    places: Mapping[str, Sequence[Followed]],
+    courses: Mapping[str, Sequence[TrainedRun]],
+    places: Mapping[str, Sequence[TrainedRun]],
     A: np.ndarray | None = None,
 ) -> xarray.Dataset:
     """Return shares (start, run, step) and test errors (start, run), and shares by place."""
