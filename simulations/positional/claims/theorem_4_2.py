@@ -17,6 +17,7 @@ from simulations.figures import report_figure
 from simulations.figures.style import COLOURS, REFERENCE, panel_letters, styled
 from simulations.positional import sample_sizes, training_curves, training_runs
 from simulations.positional.figures import training
+from simulations.positional.idealized_runs import steps_with_one_rate
 from simulations.positional.sample_sizes import Scan
 from simulations.positional.training_runs import LARGE, SOURCE, Setting, Training
 from simulations.reproduction import intervals
@@ -44,7 +45,7 @@ def measure(context: Context) -> Measurement:
         ),
         **intervals.cells("growth", scan.loss_exponent),
         **intervals.cells("growth_of_need", scan.need_exponent),
-        "steps_with_one_rate": training_runs.steps_with_one_rate(settings[LARGE][0].problem),
+        "steps_with_one_rate": steps_with_one_rate(settings[LARGE][0].problem),
     }
     return Measurement(
         {

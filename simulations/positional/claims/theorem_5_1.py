@@ -9,13 +9,14 @@ from simulations.figures import report_figure
 from simulations.positional import transfer_runs as transfer
 from simulations.positional.figures import transfer as transfer_figure
 from simulations.positional.learners import IDEALIZED, MIDDLE, PRETRAINED, SCRATCH, UNIFORM
-from simulations.positional.transfer_runs import SweepConfig, learning_curves
 from simulations.positional.transfer_statistics import (
     FAILED,
     Sweep,
+    SweepConfig,
     binomial_interval,
     exponent_interval,
     interval_text,
+    learning_curves,
 )
 from simulations.reproduction import intervals
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement

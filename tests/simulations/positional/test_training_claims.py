@@ -37,11 +37,16 @@ from simulations.positional.claims import (
     theorem_5_2,
     transfer_partial,
 )
+from simulations.positional.idealized_runs import (
+    idealized,
+    one_rate_problem,
+    steps_with_one_rate,
+    three_values,
+)
 from simulations.positional.initialization_runs import Start
 from simulations.positional.learners import LOGISTIC, PRETRAINED, SCRATCH, UNIFORM
-from simulations.positional.training_runs import Setting, idealized, one_rate_problem, trained
-from simulations.positional.transfer_runs import SweepConfig
-from simulations.positional.transfer_statistics import Sweep
+from simulations.positional.training_runs import Setting, trained
+from simulations.positional.transfer_statistics import Sweep, SweepConfig
 from simulations.reproduction import intervals
 from simulations.reproduction.predicates import Verdict
 from simulations.reproduction.registry import claim_ids, load
@@ -65,7 +70,7 @@ SETTING = Setting(SMALL, 400, 0.3, 8.0, 40, records=9, tested=500)
 def fewer_runs():
     """Train fewer networks for the claims of Section 5 than a quick run of the report."""
     with pytest.MonkeyPatch.context() as patch:
-        for name, most in (("entries", 3), ("judged", 100)):
+        for name, most in (("sweep_configs", 3), ("theorem_5_1_configs", 100)):
             patch.setattr(transfer_runs, name, at_most(most, getattr(transfer_runs, name)))
         yield
 
@@ -298,13 +303,13 @@ class TestTwoLearningRates:
             A, v = A - 8.0 * value.dA, v - 0.3 * value.dv
         path = idealized(SMALL, 0.3, 8.0, 20)
         last = path.final
-        assert np.abs(training_runs.three_values(SMALL, last.gamma, last.rho) - A).max() < 1e-8
+        assert np.abs(three_values(SMALL, last.gamma, last.rho) - A).max() < 1e-8
         assert path.alpha[-1] * path.problem.kappa == pytest.approx(v[0], abs=1e-8)
         assert last.gamma > 0.01  # something has moved
 
     def test_steps_with_one_rate_are_those_of_descent(self):
         problem = SMALL.replace(output_scale=None)
-        needed = training_runs.steps_with_one_rate(SMALL, gap=0.1)
+        needed = steps_with_one_rate(SMALL, gap=0.1)
         population = Population(problem, tolerance=1e-6)
         settled = gradient_flow(population, horizon=1.0).final._replace(gamma=0.0, rho=0.0)
         rate = population.largest_stable_learning_rate(settled) / 2
@@ -451,7 +456,7 @@ class TestSampleSizes:
         assert math.isinf(first.lost[1, 0])
         assert first.timed[1, 0] == 60
         close(seen[-1], 1.0, rel=1e-12)
-        monkeypatch.setattr(sample_sizes, "follow", None)  # nothing is followed again
+        monkeypatch.setattr(sample_sizes, "train_until", None)  # nothing is computed again
         again = sample_sizes.scan(plan, 0, seen.append, tmp_path, known)
         np.testing.assert_array_equal(again.lost, first.lost)
         np.testing.assert_array_equal(again.needed, first.needed)
@@ -606,7 +611,7 @@ class TestTransfer:
     def test_partial_transfer_with_perfect_training_is_the_exact_line(self, monkeypatch):
         """Scores that know the old sets; v along the feature but for a trace that parts ties."""
         problem = transfer_runs.downstream(32, 8.0)
-        known = training_runs.three_values(problem, 20.0, 0.0)
+        known = three_values(problem, 20.0, 0.0)
         np.fill_diagonal(known, 20.0)
 
         def perfect(problem, A, v, X, y, w_star, tested):
