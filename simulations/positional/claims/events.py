@@ -21,7 +21,7 @@ from simulations.figures.style import (
     shade_events,
     styled,
 )
-from simulations.positional import runs
+from simulations.positional import reference_runs as runs
 from simulations.positional import theorem_4_1 as theorem
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table

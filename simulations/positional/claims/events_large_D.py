@@ -6,9 +6,9 @@ from typing import Any
 from dynamics import Population, gradient_flow
 from dynamics.positional.events import find_events
 from simulations.figures import report_figure
-from simulations.positional import large_D as large
+from simulations.positional import large_D_flows as large
 from simulations.positional.figures import large_D as figures
-from simulations.positional.large_D import LOSS_GOAL, TOLERANCE, Case, Run, runs_dataset
+from simulations.positional.large_D_flows import LOSS_GOAL, TOLERANCE, Case, Run, branch_dataset
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
 
@@ -16,8 +16,8 @@ from simulations.reproduction.predicates import CheckedTable, Column, Table
 def measure(context: Context) -> Measurement:
     """Collect T0, T1 and the second rise for every scaling, qD and D; fit exponents in D."""
     cases = large.cases(context.quick, context.thorough)
-    flows = {case: large.follow(case) for case in context.track(cases)}
-    data = runs_dataset(flows)
+    flows = {case: large.run_flow(case) for case in context.track(cases)}
+    data = branch_dataset(flows)
     earlier = [
         {
             **case.levels,

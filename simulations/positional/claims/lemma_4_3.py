@@ -21,10 +21,10 @@ from simulations.figures.style import (
     problem_style,
     styled,
 )
-from simulations.positional import runs
+from simulations.positional import reference_runs as runs
 from simulations.positional import theorem_4_1 as theorem
 from simulations.positional.increments import increments, lemma_factors
-from simulations.positional.runs import describe
+from simulations.positional.reference_runs import describe
 from simulations.reproduction import proofs
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.fits import power
@@ -52,7 +52,9 @@ def measure(context: Context) -> Measurement:
     tolerance = runs.tolerance(context.quick)
     sharper = max(1e-3 * tolerance, 1e-10)
     series = {
-        problem: increments(runs.observed(problem, tolerance), runs.population(problem, sharper))
+        problem: increments(
+            runs.observed_flow(problem, tolerance), runs.population(problem, sharper)
+        )
         for problem in context.track(problems, 0.1, 0.6)
     }
     scaled = theorem.paper_problems(context.quick)

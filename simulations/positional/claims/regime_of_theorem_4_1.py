@@ -12,7 +12,7 @@ from scipy import optimize
 from dynamics import Problem
 from dynamics.positional.labelling import label_error
 from simulations.figures import report_figure
-from simulations.positional import runs
+from simulations.positional import reference_runs as runs
 from simulations.positional import theorem_4_1 as theorem
 from simulations.positional.figures import theorem_regime
 from simulations.positional.theorem_4_1 import Conclusions

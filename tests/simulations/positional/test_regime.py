@@ -56,7 +56,7 @@ class TestHypotheses:
         assert theorem.hypotheses(good).broken == ()
 
     def test_the_named_problems_miss_some(self):
-        from simulations.positional import runs
+        from simulations.positional import reference_runs as runs
 
         for problem in (
             runs.FEW_FEATURES,
