@@ -1,26 +1,26 @@
-r"""Do similar patches lie side by side? Locality of encodings and of attention, with its nulls.
+r"""Locality of positional encodings and of attention maps, with permutation tests.
 
-Patches are those of a grid of rows x columns, row by row; neighbours are the up to eight around a
-patch (3 in a corner, 5 on an edge). For a D x D map M, whose diagonal never counts:
+Patches form a grid of rows x columns, numbered row by row. Neighbours are the up to eight patches
+around a patch (3 in a corner, 5 on an edge). The diagonal of a D x D map M is ignored. Measures:
 
 ``precision``
-    share of the k_i largest entries of row i that are neighbours of i, k_i its number of
-    neighbours, mean over rows: the finite form of Top_C(M_i) = S_l (Jelassi, Sander, Li 2022,
-    Definition 2.2). Equal entries share the places that are left.
+    share of the k_i largest entries of row i that are neighbours of i, where i has k_i neighbours,
+    averaged over rows: the finite form of Top_C(M_i) = S_l (Jelassi, Sander, Li 2022,
+    Definition 2.2). Tied entries share the remaining ranks equally.
 ``auc``
     probability that an entry of two neighbours exceeds one of two others, ties counted half.
 ``mantel``
     rank correlation of M with minus the Euclidean distance of the patches.
 ``lift``
-    of attention: mean weight on a neighbour / mean weight on another patch, after the weight of a
-    patch on itself is removed and rows are made to sum to 1 again.
+    of attention: mean weight on a neighbour / mean weight on another patch. The weight of a patch
+    on itself is removed and rows are normalised.
 ``distance``
-    of attention, likewise: mean distance that a patch looks / that of uniform attention.
+    of attention, normalised likewise: mean attended distance / mean distance of uniform attention.
 
-No value means anything by itself: each comes with a null, in which patches are put elsewhere on the
-grid at random, rows and columns together. The *permutation* null puts them anywhere. The *ring*
-null moves them around the centre only, each in its ring: what comes from all patches of the border
-being blank, as in images of digits, stays in that null.
+Each measure is compared with a null distribution: the rows and columns of the map are permuted
+together. The *permutation* null uses all permutations of the patches. The *ring* null permutes only
+patches at the same distance from the border, so that effects of a blank border, as in images of
+digits, are part of the null.
 """
 
 import math
@@ -32,28 +32,29 @@ from scipy.stats import rankdata
 
 from dynamics.core.checks import integer, require
 from dynamics.core.errors import ParameterError
-from dynamics.core.placed import BLOCK, ROUNDING, Form, against
+from dynamics.core.patch_grid import distances, neighbours, random_permutation
+from dynamics.core.permutation_test import BLOCK, ROUNDING, PairStatistic, permutation_test
 
 NULLS = ("permutation", "ring")
 
-#: How far the sum of a row of attention may be from 1: half precision is allowed.
+#: Tolerance of the row sums of attention, wide enough for half precision.
 ROW_SUM = 0.01
 
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure and its null; every entry has the shape of the leading axes of the maps.
+    """A measure and its null distribution; all arrays have the shape of the leading axes of maps.
 
     Attributes
     ----------
     value
         The measure; nan where it is not defined (a constant map has no rank correlation).
     null_mean, null_sd
-        Over the draws of the null.
+        Mean and standard deviation over the permutations.
     z
-        (value - null_mean) / null_sd; nan where the null does not vary.
+        (value - null_mean) / null_sd; nan where the null is constant.
     p
-        (1 + draws at least as local) / (1 + draws): one-sided, never 0.
+        (1 + permutations at least as local) / (1 + permutations): one-sided, never 0.
     """
 
     value: np.ndarray
@@ -65,7 +66,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Locality:
-    """Measures of locality (see the module); ``lift`` and ``distance`` of attention only."""
+    """Measures of locality (see the module); ``lift`` and ``distance`` are for attention only."""
 
     precision: Measure
     auc: Measure
@@ -75,15 +76,15 @@ class Locality:
 
 
 def similarity(encodings: Any, by: str = "cosine") -> np.ndarray:
-    """Return how similar the encodings of any two patches are, shape (D, D).
+    """Return the pairwise similarity of positional encodings, shape (D, D).
 
     Parameters
     ----------
     encodings
         Finite real numbers of shape (D, d): p_i for each patch, without class tokens.
     by
-        ``cosine`` of p_i and p_j minus the mean over patches; ``distance``: ``-|p_i - p_j|^2``,
-        so that encodings near the mean count too; ``product``: p_i . p_j.
+        ``cosine``: cosine similarity after subtraction of the mean over patches; ``distance``:
+        -|p_i - p_j|^2, defined also for encodings near the mean; ``product``: p_i . p_j.
 
     Raises
     ------
@@ -92,7 +93,7 @@ def similarity(encodings: Any, by: str = "cosine") -> np.ndarray:
     """
     table = np.asarray(encodings)
     good = table.dtype.kind in "fiu" and table.ndim == 2 and table.size > 0
-    require(good, "encodings", _told(table), "real numbers of shape (D, d)")
+    require(good, "encodings", _description(table), "real numbers of shape (D, d)")
     require(bool(np.isfinite(table).all()), "encodings", "array with nan or inf", "finite")
     require(
         by in ("cosine", "distance", "product"), "by", repr(by), "'cosine', 'distance' or 'product'"
@@ -116,9 +117,19 @@ def similarity(encodings: Any, by: str = "cosine") -> np.ndarray:
 
 
 def encoding_locality(encodings: Any, by: str = "cosine", **options: Any) -> Locality:
-    """Return the locality of a table of encodings, (D, d): that of :func:`similarity`.
+    """Return the locality of the similarity of positional encodings.
 
-    ``options`` are those of :func:`locality`; raises what both raise.
+    Parameters
+    ----------
+    encodings, by
+        Arguments of :func:`similarity`.
+    **options
+        Options of :func:`locality`.
+
+    Raises
+    ------
+    ParameterError
+        As :func:`similarity` and :func:`locality`.
     """
     return locality(similarity(encodings, by), **options)
 
@@ -131,18 +142,19 @@ def locality(
     draws: int = 199,
     seed: int = 0,
 ) -> Locality:
-    """Return precision, AUC and rank correlation of maps, with their null.
+    """Return precision, AUC and rank correlation of maps, with their null distribution.
 
     Parameters
     ----------
     maps
-        Finite real numbers of shape (..., D, D), larger for patches that belong together.
+        Finite real numbers of shape (..., D, D), larger for more similar patches.
     grid
-        Rows and columns, D = rows x columns; without it, a square grid.
+        Rows and columns, with D = rows x columns; by default a square grid.
     null
         ``permutation`` or ``ring`` (see the module).
     draws, seed
-        Of the null, 1 <= draws <= 100000; the same draws serve all maps and measures.
+        Number of random permutations (1 to 100000) and seed. All maps and measures share the same
+        permutations.
 
     Raises
     ------
@@ -160,80 +172,73 @@ def attention_locality(
     draws: int = 199,
     seed: int = 0,
 ) -> Locality:
-    """Return all measures of attention weights (..., queries, keys), with their null.
+    """Return all measures of attention weights, with their null distribution.
 
-    Heads are best measured one by one: their mean hides what few of them do. ``lift`` and
-    ``distance`` are nan for a map in which a patch looks at itself alone, ``lift`` is infinite
-    where all look at neighbours alone. Arguments as in :func:`locality`.
+    Pass the heads separately: the mean over heads hides the behaviour of a few of them.
+
+    Parameters
+    ----------
+    attention
+        Weights of shape (..., D, D); the last axis are the keys.
+    grid, null, draws, seed
+        As in :func:`locality`.
+
+    Returns
+    -------
+    Locality
+        ``lift`` and ``distance`` are nan for a map in which a patch attends only to itself;
+        ``lift`` is infinite if all patches attend only to neighbours.
 
     Raises
     ------
     ParameterError
-        As :func:`locality`; and if a weight is negative or a row does not sum to 1.
+        As :func:`locality`, or if a weight is negative or a row does not sum to 1.
     """
     weights = _weights(attention)
     return _measured(weights, grid, null, draws, seed, attention=True)
 
 
 def without_class_token(attention: Any, tokens: int = 1) -> np.ndarray:
-    """Return the attention among patches, rows made to sum to 1 again.
+    """Return the attention among patches, with normalised rows.
 
     Parameters
     ----------
     attention
         Weights of shape (..., D + tokens, D + tokens), the class (and other) tokens first.
     tokens
-        How many tokens are no patches; those of most models are 1, with registers more.
+        Number of tokens that are not patches: 1 for most models, more with registers.
 
     Raises
     ------
     ParameterError
-        As :func:`attention_locality`; and if a row has no weight on any patch.
+        As :func:`attention_locality`, or if a row has no weight on any patch.
     """
     weights = _weights(attention)
     tokens = integer("tokens", tokens, 0, weights.shape[-1] - 1)
-    kept = weights[..., tokens:, tokens:]
-    sums = kept.sum(axis=-1, keepdims=True)
+    patches = weights[..., tokens:, tokens:]
+    sums = patches.sum(axis=-1, keepdims=True)
     require(
         bool((sums > 0.0).all()),
         "attention",
-        "array with a patch that looks at no patch",
+        "array with a patch that attends to no patch",
         "positive on some patch in every row",
     )
-    return kept / sums
+    return patches / sums
 
 
-def neighbours(grid: tuple[int, int]) -> np.ndarray:
-    """Return which patches touch, corners included: bool of shape (D, D), False on the diagonal."""
-    rows, columns = _places(grid)
-    apart = np.maximum(abs(rows[:, None] - rows), abs(columns[:, None] - columns))
-    return np.asarray(apart == 1)
-
-
-def distances(grid: tuple[int, int]) -> np.ndarray:
-    """Return the Euclidean distances of the patches, shape (D, D), in units of patches."""
-    rows, columns = _places(grid)
-    return np.hypot(rows[:, None] - rows, columns[:, None] - columns)
-
-
-def _places(grid: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
-    """Return row and column of every patch."""
-    rows, columns = np.divmod(np.arange(grid[0] * grid[1]), grid[1])
-    return rows, columns
-
-
-def _told(array: np.ndarray) -> str:
+def _description(array: np.ndarray) -> str:
+    """Return shape and dtype for an error message."""
     return f"array of shape {array.shape} and type {array.dtype}"
 
 
 def _maps(name: str, maps: Any) -> np.ndarray:
-    """Return maps as an array of float64."""
+    """Return maps as a float64 array, or raise ParameterError."""
     array = np.asarray(maps)
     square = array.ndim >= 2 and array.shape[-1] == array.shape[-2] and array.size > 0
     require(
         array.dtype.kind in "fiu" and square,
         name,
-        _told(array),
+        _description(array),
         "real numbers of shape (..., D, D)",
     )
     require(bool(np.isfinite(array).all()), name, "array with nan or inf", "finite")
@@ -241,7 +246,7 @@ def _maps(name: str, maps: Any) -> np.ndarray:
 
 
 def _weights(attention: Any) -> np.ndarray:
-    """Return attention weights, checked."""
+    """Return attention weights as a float64 array, or raise ParameterError."""
     weights = _maps("attention", attention)
     require(
         bool((weights >= 0.0).all()),
@@ -261,13 +266,13 @@ def _weights(attention: Any) -> np.ndarray:
 
 
 def _checked_grid(patches: int, grid: tuple[int, int] | None) -> tuple[int, int]:
-    """Return rows and columns that fit the number of patches."""
+    """Return rows and columns, a square grid by default, or raise ParameterError."""
     if grid is None:
         side = math.isqrt(patches)
         if side * side != patches:
             raise ParameterError(
                 f"maps of {patches} patches are not allowed without grid: it must be given as "
-                "(rows, columns) where D is no square"
+                "(rows, columns) where D is not a square"
             )
         grid = (side, side)
     fits = len(grid) == 2 and all(isinstance(size, (int, np.integer)) for size in grid)
@@ -277,7 +282,7 @@ def _checked_grid(patches: int, grid: tuple[int, int] | None) -> tuple[int, int]
         grid,
         f"(rows, columns) with rows x columns = {patches}",
     )
-    require(max(grid) >= 3, "grid", grid, "3 patches long at least, so that some do not touch")
+    require(max(grid) >= 3, "grid", grid, "at least 3 patches long, so that some do not touch")
     return int(grid[0]), int(grid[1])
 
 
@@ -290,45 +295,32 @@ def _measured(
     *,
     attention: bool,
 ) -> Locality:
-    """Return the measures of checked maps."""
+    """Return the measures of validated maps."""
     grid = _checked_grid(maps.shape[-1], grid)
     require(null in NULLS, "null", repr(null), " or ".join(map(repr, NULLS)))
     draws = integer("draws", draws, 1, 100_000)
     rng = np.random.default_rng(integer("seed", seed, 0, 2**63 - 1))
-    places = np.array([_relabelled(grid, null, rng) for _ in range(draws)])
+    permutations = np.array([random_permutation(grid, null, rng) for _ in range(draws)])
     flat = maps.reshape(-1, *maps.shape[-2:])
-    found: list[dict[str, list[np.ndarray]]] = []
+    blocks: list[dict[str, list[np.ndarray]]] = []
     for block in np.array_split(flat, -(-flat.size // BLOCK)):
-        forms = _similarity_forms(block, grid)
+        statistics = _similarity_statistics(block, grid)
         if attention:
-            forms |= _attention_forms(block, grid)
-        found.append({name: against(form, places) for name, form in forms.items()})
-    return Locality(
-        **{
-            name: Measure(
-                *(
-                    np.concatenate(parts).reshape(maps.shape[:-2])
-                    for parts in zip(*(one[name] for one in found))
-                )
-            )
-            for name in found[0]
-        }
-    )
+            statistics |= _attention_statistics(block, grid)
+        blocks.append(
+            {
+                name: permutation_test(statistic, permutations)
+                for name, statistic in statistics.items()
+            }
+        )
+    measures = {}
+    for name in blocks[0]:
+        arrays = map(np.concatenate, zip(*(results[name] for results in blocks)))
+        measures[name] = Measure(*(array.reshape(maps.shape[:-2]) for array in arrays))
+    return Locality(**measures)
 
 
-def _relabelled(grid: tuple[int, int], null: str, rng: np.random.Generator) -> np.ndarray:
-    """Return a random place for each patch."""
-    if null == "permutation":
-        return rng.permutation(grid[0] * grid[1])
-    rows, columns = _places(grid)
-    ring = np.minimum.reduce([rows, columns, grid[0] - 1 - rows, grid[1] - 1 - columns])
-    place = np.arange(len(ring))
-    for one in range(int(ring.max()) + 1):
-        place[ring == one] = rng.permutation(place[ring == one])
-    return place
-
-
-def _similarity_forms(maps: np.ndarray, grid: tuple[int, int]) -> dict[str, Form]:
+def _similarity_statistics(maps: np.ndarray, grid: tuple[int, int]) -> dict[str, PairStatistic]:
     """Return precision, AUC and rank correlation of maps (n, D, D)."""
     near, apart = neighbours(grid), ~np.eye(maps.shape[-1], dtype=bool)
     count = near.sum(axis=1)
@@ -346,18 +338,18 @@ def _similarity_forms(maps: np.ndarray, grid: tuple[int, int]) -> dict[str, Form
     standard = np.zeros(maps.shape)
     standard[:, apart] = _unit(ranks[:, apart])
     return {
-        "precision": Form(tops, of_size, lambda total: total),
-        "auc": Form(
+        "precision": PairStatistic(tops, of_size, lambda total: total),
+        "auc": PairStatistic(
             ranks[None],
             near[None].astype(float),
             lambda total: (total - lowest) / (inside * outside),
         ),
-        "mantel": Form(standard[None], far[None], lambda total: total),
+        "mantel": PairStatistic(standard[None], far[None], lambda total: total),
     }
 
 
 def _unit(rows: np.ndarray) -> np.ndarray:
-    """Return rows minus their mean, of length 1; nan where a row is constant."""
+    """Return centred rows of length 1; nan where a row is constant."""
     centred = rows - rows.mean(axis=-1, keepdims=True)
     norms = np.linalg.norm(centred, axis=-1, keepdims=True)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -365,7 +357,10 @@ def _unit(rows: np.ndarray) -> np.ndarray:
 
 
 def _top(maps: np.ndarray, size: int) -> np.ndarray:
-    """Return the share of each entry in the ``size`` largest of its row, the diagonal left out."""
+    """Return the weights (0 to 1) of entries among the ``size`` largest of their row.
+
+    The diagonal is excluded, and tied entries share the remaining weight.
+    """
     patches = maps.shape[-1]
     values = np.where(np.eye(patches, dtype=bool), -np.inf, maps)
     last = np.partition(values, patches - size, axis=-1)[..., patches - size, None]
@@ -374,7 +369,7 @@ def _top(maps: np.ndarray, size: int) -> np.ndarray:
     return above + tied * left / tied.sum(axis=-1, keepdims=True)
 
 
-def _attention_forms(weights: np.ndarray, grid: tuple[int, int]) -> dict[str, Form]:
+def _attention_statistics(weights: np.ndarray, grid: tuple[int, int]) -> dict[str, PairStatistic]:
     """Return lift and distance of attention weights (n, D, D)."""
     patches = weights.shape[-1]
     near, apart = neighbours(grid), ~np.eye(patches, dtype=bool)
@@ -392,6 +387,8 @@ def _attention_forms(weights: np.ndarray, grid: tuple[int, int]) -> dict[str, Fo
     far = distances(grid)
     uniform = far.sum() / (patches - 1.0)
     return {
-        "lift": Form(others[None], near[None].astype(float), lift),
-        "distance": Form(others[None], far[None], lambda total: total / uniform, sign=-1.0),
+        "lift": PairStatistic(others[None], near[None].astype(float), lift),
+        "distance": PairStatistic(
+            others[None], far[None], lambda total: total / uniform, sign=-1.0
+        ),
     }

@@ -45,7 +45,7 @@ def allowed(parameter: Parameter, readable: bool = False) -> st.SearchStrategy[A
         raise ValueError(f"{parameter.name} declares no range of random values")
     if one.among:
         return st.sampled_from(one.among)
-    if parameter.kind is int:
+    if parameter.dtype is int:
         drawn: st.SearchStrategy[Any] = st.integers(int(one.low), int(one.high))
     elif one.log:
         powers = reals(math.log10(one.low), math.log10(one.high)).map(lambda x: 10.0**x)
@@ -54,7 +54,7 @@ def allowed(parameter: Parameter, readable: bool = False) -> st.SearchStrategy[A
     else:
         drawn = reals(one.low, one.high).map(lambda x: round(x, 3) if readable else x)
     if one.default:
-        drawn = st.just(parameter.usual) | drawn
+        drawn = st.just(parameter.default) | drawn
     return st.none() | drawn if parameter.optional else drawn
 
 
@@ -73,12 +73,12 @@ def fields(
 def invalid(draw: st.DrawFn, cls: type[Parameters]) -> tuple[str, Any]:
     """Draw a numerical field and a value that it does not allow, whatever the others are."""
     numbers = [one for name, one in declared(cls).items()
-               if name == one.field and one.kind is not str]  # fmt: skip
+               if name == one.field and one.dtype is not str]  # fmt: skip
     parameter = draw(st.sampled_from(sorted(numbers, key=lambda one: one.name)))
     junk = [x for x in _NOT_NUMBERS if x is not None or not parameter.optional]
     strategies: list[st.SearchStrategy[Any]] = [st.sampled_from(junk)]
-    strategies += [_beyond(bound, parameter.kind) for bound in parameter.bounds]
-    if parameter.kind is int:
+    strategies += [_beyond(bound, parameter.dtype) for bound in parameter.bounds]
+    if parameter.dtype is int:
         strategies.append(st.integers(-99, 99).map(lambda n: n + 0.5))
     return parameter.name, draw(st.one_of(strategies))
 

@@ -11,7 +11,7 @@ import numpy as np
 from dynamics import ParameterError
 from dynamics.core.annotations import Choices, Doc, above, as_text, at_least, below
 from dynamics.core.checks import require
-from dynamics.core.parameters import Parameters, one_of
+from dynamics.core.parameters import Parameters, single_name
 from dynamics.core.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Solver(Parameters):
             return {"horizon": end, "rtol": rtol, "atol": _ATOL * (rtol / _RTOL)}
         if "rtol" in given:
             raise ParameterError("rtol is not allowed with solver = gd: it is of the flow")
-        one_of(("steps", "horizon"), given)
+        single_name(("steps", "horizon"), given)
         rate, steps = self.learning_rate or self.descent[0], self.steps or self.descent[1]
         if self.horizon is not None and "horizon" in given:
             least = f"at least one step of {rate:g}"

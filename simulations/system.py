@@ -145,7 +145,7 @@ class System(ABC):
     def parameters(self) -> tuple[Parameter, ...]:
         """What may be set, in a configuration, a grid, a search and on the command line."""
         found = {**declared(self.problem), **declared(self.options), **declared(self.solver)}
-        return tuple(replace(x, usual=self.usual.get(n, x.usual)) for n, x in found.items())
+        return tuple(replace(x, default=self.usual.get(n, x.default)) for n, x in found.items())
 
     @cached_property
     def constants(self) -> tuple[Quantity, ...]:
@@ -224,7 +224,7 @@ class System(ABC):
 
     def option(self, case: Case, name: str) -> Any:
         """Return the value of an option that a case has; the default where it has none."""
-        return case.settings.get(name, declared(self.options)[name].usual)
+        return case.settings.get(name, declared(self.options)[name].default)
 
     def flags(self, case: Case) -> dict[str, Any]:
         """Return the options that reproduce this case: the problem, and what is no default."""
@@ -232,7 +232,7 @@ class System(ABC):
                   "solver": case.solver}  # fmt: skip
         options = {name: self.option(case, name) for name in declared(self.options)}
         changed = {name: value for name, value in options.items()
-                   if value != declared(self.options)[name].usual}  # fmt: skip
+                   if value != declared(self.options)[name].default}  # fmt: skip
         return {**case.problem.options(), **changed, **solver}
 
     @abstractmethod

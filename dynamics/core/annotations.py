@@ -1,4 +1,4 @@
-"""Markers of annotated fields: the facts about a parameter (see `dynamics.core.parameters`)."""
+"""Markers of annotated fields that describe a parameter (see `dynamics.core.parameters`)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 _COMPARE = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le}
-_WORDS = {">": "greater than", ">=": "at least", "<": "less than", "<=": "at most"}
+_TEXT = {">": "greater than", ">=": "at least", "<": "less than", "<=": "at most"}
 
 
 @dataclass(frozen=True)
 class Bound:
-    """A limit of the allowed values; ``sign`` is one of > >= < <=."""
+    """A limit of the allowed values; ``sign`` is ``">"``, ``">="``, ``"<"`` or ``"<="``."""
 
     sign: str
     limit: float
@@ -23,7 +23,7 @@ class Bound:
         return bool(_COMPARE[self.sign](value, self.limit))
 
     def __str__(self) -> str:
-        return f"{_WORDS[self.sign]} {_limit(self.limit)}"
+        return f"{_TEXT[self.sign]} {_limit(self.limit)}"
 
 
 def above(limit: float) -> Bound:
@@ -48,21 +48,27 @@ def at_most(limit: float) -> Bound:
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition other than a limit; ``words`` describes the allowed values."""
+    """A condition other than a limit; ``text`` describes the allowed values."""
 
     holds: Callable[[Any], bool]
-    words: str
+    text: str
 
     def __str__(self) -> str:
-        return self.words
+        return self.text
 
 
 @dataclass(frozen=True)
 class Doc:
     """Meaning of a parameter.
 
-    ``default`` describes the default that depends on other parameters; ``allowed`` the allowed
-    values in the help, where relations to other parameters belong to them.
+    Attributes
+    ----------
+    meaning
+        Description.
+    default
+        Description of a default that depends on other parameters.
+    allowed
+        Allowed values for the help, where they depend on other parameters.
     """
 
     meaning: str
@@ -72,12 +78,12 @@ class Doc:
 
 @dataclass(frozen=True)
 class Choices:
-    """The allowed words."""
+    """The allowed strings."""
 
-    words: tuple[str, ...]
+    values: tuple[str, ...]
 
-    def __init__(self, *words: str) -> None:
-        object.__setattr__(self, "words", words)
+    def __init__(self, *values: str) -> None:
+        object.__setattr__(self, "values", values)
 
 
 @dataclass(frozen=True)
@@ -99,11 +105,11 @@ class Draw:
     low, high
         Ends of the range.
     log
-        Whether the logarithm is uniform.
+        Whether the logarithm is uniformly distributed.
     among
         Values to choose from instead of a range, the simplest first.
     default
-        Whether every second draw is the default.
+        Whether every second value is the default.
     search
         Whether a search for counterexamples varies the parameter.
     """
@@ -118,19 +124,19 @@ class Draw:
 
 @dataclass(frozen=True)
 class Flag:
-    """Name of the option of the command line, where it differs from the field."""
+    """Name of the command-line option, where it differs from the field."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class Unreported:
-    """The parameter is not reported among the constants: it does not enter the dynamics."""
+    """Marks a parameter that does not affect the dynamics and is no reported constant."""
 
 
 @dataclass(frozen=True)
 class Text:
-    """How a value that is not a number is read from text and written, and the check of its type."""
+    """Conversion of a value that is not a number from and to text, and its type check."""
 
     read: Callable[[str], Any]
     write: Callable[[Any], str]
@@ -144,13 +150,14 @@ class Alias:
     Attributes
     ----------
     name, doc
-        The name and its meaning.
+        Name and meaning.
     to_field, from_field
-        Value of the field from that of the alias and the other fields, and back; ``None``: equal.
+        Functions of a value and of the other fields: convert the alias to the field and back.
+        ``None`` if both have the same value.
     constant
         Whether the field is reported under this name.
     ticks, draw
-        Slider values, and the range of random values; the field itself is then not drawn.
+        Slider values and range of random values, used instead of those of the field.
     """
 
     name: str
@@ -163,31 +170,31 @@ class Alias:
 
 
 def decades(low: float, high: float, each: int = 10) -> tuple[float, ...]:
-    """Return round numbers from 10^low to 10^high, ``each`` per decade: 1, 1.3, 1.6, 2, 2.5, ..."""
+    """Return rounded numbers from 10^low to 10^high, ``each`` per decade: 1, 1.3, 1.6, 2, ..."""
     powers = range(round(low * each), round(high * each) + 1)
     return tuple(float(f"{10.0 ** (power / each):.1e}") for power in powers)
 
 
 def evenly(low: float, high: float, step: float) -> tuple[float, ...]:
-    """Return low, low + step, ... up to high, without the rounding of the sums."""
+    """Return low, low + step, ... up to high, without accumulated rounding."""
     return tuple(round(low + i * step, 10) for i in range(round((high - low) / step) + 1))
 
 
-def words_of(bounds: Iterable[Bound | Condition], kind: type) -> str:
-    """Return the allowed values as in ``in (0, 1]`` or ``odd, at least 3 and at most 99``."""
+def bounds_text(bounds: Iterable[Bound | Condition], dtype: type) -> str:
+    """Describe allowed values, as in ``in (0, 1]`` or ``odd, at least 3 and at most 99``."""
     limits = [bound for bound in bounds if isinstance(bound, Bound)]
-    words = [bound.words for bound in bounds if isinstance(bound, Condition)]
-    if kind is float and len(limits) == 2:
+    parts = [bound.text for bound in bounds if isinstance(bound, Condition)]
+    if dtype is float and len(limits) == 2:
         low, high = limits
         left, right = "(["[low.sign == ">="], ")]"[high.sign == "<="]
-        words.append(f"in {left}{_limit(low.limit)}, {_limit(high.limit)}{right}")
+        parts.append(f"in {left}{_limit(low.limit)}, {_limit(high.limit)}{right}")
     elif limits:
-        words.append(" and ".join(map(str, limits)))
-    return ", ".join(words)
+        parts.append(" and ".join(map(str, limits)))
+    return ", ".join(parts)
 
 
 def _limit(limit: float) -> str:
-    """Return a limit as text, great powers of ten as in ``10^9``."""
+    """Return a limit as text, large powers of ten as in ``10^9``."""
     text = str(limit)
     if isinstance(limit, int) and limit >= 10**6 and text == "1" + "0" * (len(text) - 1):
         return f"10^{len(text) - 1}"
@@ -195,7 +202,7 @@ def _limit(limit: float) -> str:
 
 
 def as_text(value: Any) -> str:
-    """Return a value in as few digits as reproduce it: 1e6, 0.01; words as they are."""
+    """Return the shortest text that reproduces a number, such as 1e6; strings are unchanged."""
     if isinstance(value, str):
         return value
     exact = (f"{value:.{digits}g}" for digits in (6, 12, 17))

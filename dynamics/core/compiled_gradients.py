@@ -5,11 +5,11 @@ A theory registers a kernel for its class of plans::
 
     @gradient_of(StatePlan)
     @kernel
-    def gradient_within(plan, theta, out): ...
+    def gradient_within(state_plan, theta, out): ...
 
 The kernel writes the gradient at ``theta`` (n,) to ``out`` (n,) and returns whether the plan is
 accurate enough at that state. If it is not, the loop requests a new plan from
-:meth:`dynamics.core.risk.Risk.plan`.
+:meth:`dynamics.core.risk.Risk.gradient_plan`.
 """
 
 from collections.abc import Callable
@@ -18,16 +18,16 @@ from typing import Any
 _GRADIENTS: dict[type, Any] = {}
 
 
-def gradient_of(plan: type) -> Callable[[Any], Any]:
+def gradient_of(plan_class: type) -> Callable[[Any], Any]:
     """Register a kernel as the gradient of a class of plans (a decorator)."""
 
     def register(gradient: Any) -> Any:
-        _GRADIENTS[plan] = gradient
+        _GRADIENTS[plan_class] = gradient
         return gradient
 
     return register
 
 
-def compiled_gradient(plan: type | None) -> Any:
+def compiled_gradient(plan_class: type | None) -> Any:
     """Return the kernel registered for a class of plans, or ``None``."""
-    return None if plan is None else _GRADIENTS.get(plan)
+    return None if plan_class is None else _GRADIENTS.get(plan_class)

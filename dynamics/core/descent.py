@@ -26,19 +26,20 @@ _SECONDS_BETWEEN_REPORTS = 0.2
 MOST_STEPS, MOST_RECORDS = 10**15, 10**7
 
 
-def _gradient(plan, theta, out):
+def _gradient(gradient_plan, theta, out):
     """Write the gradient at theta to ``out``; return whether it is within tolerance."""
-    return plan.gradient_within(theta, out)
+    return gradient_plan.gradient_within(theta, out)
 
 
 @overload(_gradient)
-def _compiled_gradient(plan, theta, out):
-    gradient = compiled_gradient(getattr(plan, "instance_class", None))
+def _compiled_gradient(gradient_plan, theta, out):
+    """Return the registered kernel for compiled callers of `_gradient`."""
+    gradient = compiled_gradient(getattr(gradient_plan, "instance_class", None))
     if gradient is not None:
-        return lambda plan, theta, out: gradient(plan, theta, out)
+        return lambda gradient_plan, theta, out: gradient(gradient_plan, theta, out)
 
 
-def _descend(plan, theta, learning_rate, first, last, records, rows):
+def _descend(gradient_plan, theta, learning_rate, first, last, records, rows):
     """Iterate theta <- theta - learning_rate * g(theta) from step ``first`` to ``last``, in place.
 
     Write theta to ``rows[i]`` at step ``records[i]``. Return the step reached and the stop code.
@@ -49,7 +50,7 @@ def _descend(plan, theta, learning_rate, first, last, records, rows):
         if position < records.size and records[position] == step:
             rows[position, :] = theta
             position += 1
-        within = _gradient(plan, theta, gradient)
+        within = _gradient(gradient_plan, theta, gradient)
         if not math.isfinite(np.sum(gradient)):
             return step, _NOT_FINITE
         if not within:
@@ -61,14 +62,14 @@ def _descend(plan, theta, learning_rate, first, last, records, rows):
 
 
 @cache
-def descent_loop(plan: Any) -> Callable[..., tuple[int, int]]:
+def descent_loop(plan_class: Any) -> Callable[..., tuple[int, int]]:
     """Return the descent loop for a class of plans, compiled if its gradient is compiled.
 
     Each class has its own loop and its own cache entries, named after the source of both.
     """
-    if compiled_gradient(plan) is None:
+    if compiled_gradient(plan_class) is None:
         return _descend
-    return kernel(_descend, specialised_for=plan)
+    return kernel(_descend, specialised_for=plan_class)
 
 
 def gradient_descent(
@@ -155,16 +156,16 @@ class _Run:
 
     def to(self, steps: int, progress: Callable[[float], None] | None) -> Status:
         """Advance to a step and return the status."""
-        chunk, plan = 1, None
+        chunk, gradient_plan = 1, None
         while self.step < steps:
             began = perf_counter()
             try:
-                if plan is None:
-                    plan = self.population.plan(self.population.state(self.theta))
-                reason = self._advance(plan, min(steps, self.step + chunk))
+                if gradient_plan is None:
+                    gradient_plan = self._new_plan()
+                reason = self._advance(gradient_plan, min(steps, self.step + chunk))
                 if reason == _INACCURATE:  # outdated plan, or no plan is accurate enough
-                    plan = self.population.plan(self.population.state(self.theta))
-                    reason = self._advance(plan, self.step + 1)
+                    gradient_plan = self._new_plan()
+                    reason = self._advance(gradient_plan, self.step + 1)
                 if reason == _INACCURATE:
                     self.population.gradient(self.population.state(self.theta))
                     reason = self._advance(self.population, self.step + 1)
@@ -184,14 +185,24 @@ class _Run:
                 chunk //= 2
         return Status.COMPLETED
 
-    def _advance(self, plan: Any, last: int) -> int:
+    def _new_plan(self) -> Any:
+        """Return the gradient plan of the current state."""
+        return self.population.gradient_plan(self.population.state(self.theta))
+
+    def _advance(self, gradient_plan: Any, last: int) -> int:
         """Run the loop on a plan up to a step; return the stop code."""
         before = self.step
         with np.errstate(over="ignore", invalid="ignore"):  # the loop tests for these itself
-            self.step, reason = descent_loop(plan.__class__)(
-                plan, self.theta, self.learning_rate, self.step, last, self.schedule, self.rows
+            self.step, reason = descent_loop(gradient_plan.__class__)(
+                gradient_plan,
+                self.theta,
+                self.learning_rate,
+                self.step,
+                last,
+                self.schedule,
+                self.rows,
             )
-        if plan is not self.population:  # a risk counts its own evaluations
+        if gradient_plan is not self.population:  # a risk counts its own evaluations
             self.population.evaluations += self.step - before
         return reason
 

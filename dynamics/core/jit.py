@@ -1,10 +1,10 @@
-"""The one way in which this package compiles: ``@kernel``.
+"""Compilation with Numba: the decorator ``@kernel`` and a cache that tracks imported files.
 
-``error_model="numpy"`` lets a division by zero give an infinity that the finite checks see, and
-``fastmath`` stays off so that these checks survive. Compiled code is cached on disk. Numba
-invalidates a cache entry when the file of *that* function changes, which leaves a caller with a
-stale copy of a callee from another file; here the name of every entry carries a digest of that
-file and of all files of the package that it imports.
+Kernels use ``error_model="numpy"``, so that a division by zero gives an infinity that finite checks
+detect, and no ``fastmath``, so that these checks are not optimised away. Compiled code is cached on
+disk. Numba invalidates a cache entry only if the file of the function itself changes, and would
+use a stale copy of a callee from another file. Here, the name of each entry contains a digest of
+the file and of all files of the package that it imports.
 """
 
 import hashlib
@@ -29,13 +29,13 @@ from dynamics.core.boxing import safe_boxing
 
 safe_boxing()
 
-#: Fused multiply-adds and reordered sums; infinities and nan keep their meaning.
+#: Allow fused multiply-adds and reordered sums; infinities and nan are preserved.
 REORDER = frozenset({"contract", "reassoc", "nsz", "arcp"})
 
-#: Options of Numba that leave out the entry points for Python and C.
+#: Options of Numba that omit the entry points for Python and C.
 _NO_ENTRY = ("no_cpython_wrapper", "no_cfunc_wrapper")
 
-#: Whether this Numba can be told, by an option of its own, not to count references to arrays.
+#: Whether this version of Numba has an option that disables reference counting of arrays.
 _UNCOUNTED = hasattr(CPUTargetOptions, "_nrt")
 
 _PACKAGE = Path(__file__).parents[1]
@@ -44,9 +44,10 @@ _IMPORT = re.compile(rb"\bfrom[\s\\]+dynamics\.(\w[\w.]*)[\s\\]+import\b")
 
 @cache
 def _imports(path: Path) -> frozenset[Path]:
-    """Files of this package that a file imports by ``from dynamics... import``.
+    """Return the files of this package that a file imports by ``from dynamics... import``.
 
-    Found by their lines: to parse the files would be a tenth of what ``import dynamics`` takes.
+    A regular expression is used because parsing would add a tenth to the time of
+    ``import dynamics``.
     """
     modules = [name.decode().split(".") for name in _IMPORT.findall(path.read_bytes())]
     files = (_PACKAGE.joinpath(*parts).with_suffix(".py") for parts in modules)
@@ -55,7 +56,7 @@ def _imports(path: Path) -> frozenset[Path]:
 
 @cache
 def _digest(path: Path) -> str:
-    """Digest of a file and of everything in this package that it imports, directly or not."""
+    """Return the digest of a file and of all files of this package that it imports, recursively."""
     seen: set[Path] = set()
     pending: frozenset[Path] = frozenset({path})
     while pending:
@@ -68,7 +69,7 @@ def _digest(path: Path) -> str:
 
 
 class _PackageCache(FunctionCache):
-    """Numba's file cache, its entries named after the digest of all source they were made from."""
+    """Numba's file cache with entries named after the digest of all their source files."""
 
     def __init__(self, function: Callable[..., Any], argument: type | None) -> None:
         super().__init__(function)
@@ -91,24 +92,29 @@ def kernel(
     lane: bool = False,
     specialised_for: type | None = None,
 ) -> Any:
-    """Compile ``function`` on first call; ``function.py_func`` remains the Python function.
+    """Compile a function when it is first called, without the global interpreter lock.
 
-    ``@kernel(fastmath=REORDER)`` is for loops that vectorise only if sums may be reordered.
-    ``@kernel(inner=True)`` compiles faster, but only for calls from other kernels: it leaves out
-    the entry points for Python and C. Every kernel is compiled again inside each of its callers,
-    so the cost of a kernel grows with the depth of the calls above it. Other threads of Python run
-    meanwhile: one of them answers Ctrl-C.
-
-    ``@kernel(borrows=True)`` is an inner kernel that only works on arrays it is given: it makes
-    none (Numba would refuse), returns none, and calls nothing that does. References are not counted
-    in it: each row ``x[k]`` of a table is else counted up and down by atomic operations of the
-    processor, which took a sixth of a gradient by the Fourier method. ``lane=True`` is for the body
-    of a loop that must vectorise: it is put in place whatever its size, where LLVM would else keep
-    a call.
-
-    ``specialised_for=`` names the class of an argument whose own kernels the function calls, from a
-    file it does not import (the descent loop and a theory's gradient): the function gets cache
-    entries for that class alone, named after the source of both.
+    Parameters
+    ----------
+    function
+        The function; it remains available as ``py_func`` of the result. ``None`` returns a
+        decorator.
+    fastmath
+        LLVM flags: ``REORDER`` for loops that vectorise only if sums may be reordered.
+    inner
+        Omit the entry points for Python and C. Compilation is faster, but only other kernels can
+        call the function. (A kernel is compiled again inside each of its callers, so that its cost
+        grows with the depth of the calls above it.)
+    borrows
+        Disable reference counting in an inner kernel. It must not create or return arrays, nor call
+        functions that do. Otherwise each row ``x[k]`` of a table is counted by atomic operations,
+        which took a sixth of the time of a gradient by the Fourier method.
+    lane
+        Always inline the function, the body of a loop that must vectorise.
+    specialised_for
+        Class of an argument whose kernels the function calls although its file does not import
+        them, such as the gradient plan of the descent loop. The function has cache entries for this
+        class, named after the source of both.
     """
     if function is None:
         return partial(
@@ -121,7 +127,7 @@ def kernel(
         )
     entry: dict[str, Any] = dict.fromkeys(_NO_ENTRY, True) if inner or borrows else {}
     if _UNCOUNTED:
-        entry["_nrt"] = not borrows  # said to all: a kernel inherits what its first caller has
+        entry["_nrt"] = not borrows  # always set: a kernel inherits the option of its first caller
     if lane:
         entry["forceinline"] = True
     compiled: Any = numba.njit(error_model="numpy", fastmath=set(fastmath), nogil=True, **entry)(
@@ -131,21 +137,21 @@ def kernel(
     if hasattr(compiled, "py_func") and not interactive:  # NUMBA_DISABLE_JIT leaves plain Python
         try:
             compiled._cache = _PackageCache(function, specialised_for)
-        except (RuntimeError, OSError):  # how Numba tells that no folder can be written
-            _say_uncached()
+        except (RuntimeError, OSError):  # raised by Numba if no cache folder is writable
+            _warn_uncached()
     return compiled
 
 
-class _Emitted(CompileResultCacheImpl):
-    """Where the code of a function without a file is kept: beside that of a kernel that has one."""
+class _EmittedImpl(CompileResultCacheImpl):
+    """Numba's cache implementation for a function without a file, in an existing folder."""
 
     def __init__(self, function: Callable[..., Any], folder: str, stamp: str) -> None:
-        self._locator = _Beside(folder, stamp)
+        self._locator = _FolderLocator(folder, stamp)
         self._filename_base = self.get_filename_base(f"emitted.{function.__name__}", "")
 
 
-class _Beside(_CacheLocator):
-    """A folder that is there, and a digest that tells functions apart."""
+class _FolderLocator(_CacheLocator):
+    """Numba's cache locator for an existing folder; a digest distinguishes the functions."""
 
     def __init__(self, folder: str, stamp: str) -> None:
         self._folder, self._stamp = folder, stamp
@@ -161,11 +167,11 @@ class _Beside(_CacheLocator):
 
 
 class _EmittedCache(FunctionCache):
-    """Numba's file cache for a function of emitted source, named after the digest of that."""
+    """Numba's file cache for a function of emitted source, named after the digest of the source."""
 
     def __init__(self, function: Callable[..., Any], folder: str, stamp: str) -> None:
-        where: Any = partial(_Emitted, folder=folder, stamp=stamp)
-        self._impl_class = where
+        implementation: Any = partial(_EmittedImpl, folder=folder, stamp=stamp)
+        self._impl_class = implementation
         super().__init__(function)
 
 
@@ -173,43 +179,52 @@ def emitted_kernel(
     function: Callable[..., Any],
     source: str,
     *,
-    beside: Any,
+    callee: Any,
     fastmath: Collection[str] = REORDER,
 ) -> Any:
-    """Compile a function whose source is not in a file; ``beside`` is a kernel that it calls.
+    """Compile a function whose source is not in a file.
 
-    The compiled code is kept where that of ``beside`` is, under a digest of the source and of the
-    file of ``beside``; where that one is not kept, neither is this.
+    Parameters
+    ----------
+    function, source
+        The function and its source.
+    callee
+        A kernel that the function calls. The compiled code is cached in the folder of the callee,
+        under a digest of the source and of the callee's file; if the callee is not cached, neither
+        is the function.
+    fastmath
+        LLVM flags.
     """
     digest = hashlib.sha256(source.encode())
-    digest.update(_digest(Path(plain_python(beside).__code__.co_filename)).encode())
+    digest.update(_digest(Path(plain_python(callee).__code__.co_filename)).encode())
     stamp = digest.hexdigest()[:32]
-    # machine code is linked by these names, and loaded by a process that has the module
-    function.__module__ = plain_python(beside).__module__
+    # these names are the symbols of the machine code; the module must be importable on loading
+    function.__module__ = plain_python(callee).__module__
     function.__qualname__ = f"{function.__name__}_{stamp}"
     compiled: Any = numba.njit(error_model="numpy", nogil=True, fastmath=set(fastmath))(function)
-    folder = cache_folder(beside)
+    folder = cache_folder(callee)
     if folder is not None:
         compiled._cache = _EmittedCache(function, str(folder), stamp)
     return compiled
 
 
 def cache_folder(compiled: Any) -> Path | None:
-    """Return where the compiled code of a kernel is kept; ``None``: nowhere."""
+    """Return the cache folder of a kernel, or ``None`` if it is not cached."""
     folder = getattr(getattr(compiled, "_cache", None), "cache_path", None)
     return None if folder is None else Path(folder)
 
 
 class CacheWarning(UserWarning):
-    """Compiled code cannot be kept on disk: each process compiles anew, for up to a minute."""
+    """Compiled code cannot be cached on disk: each process compiles anew, for up to a minute."""
 
 
 @cache
-def _say_uncached() -> None:
+def _warn_uncached() -> None:
+    """Warn once that compiled code is not cached."""
     warnings.warn(
-        "compiled code cannot be kept, since neither the installation nor the user's cache can be "
-        "written: this process compiles anew, for up to a minute (NUMBA_CACHE_DIR names another "
-        "folder)",
+        "compiled code cannot be cached, because neither the installation nor the user's cache is "
+        "writable: this process compiles anew, for up to a minute (set NUMBA_CACHE_DIR to a "
+        "writable folder)",
         CacheWarning,
         stacklevel=2,
     )

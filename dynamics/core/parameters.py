@@ -1,4 +1,4 @@
-"""Parameters that are declared once, as annotated fields of a frozen dataclass.
+"""Parameters declared as annotated fields of a frozen dataclass.
 
 .. code-block:: python
 
@@ -6,10 +6,10 @@
     class ToyProblem(Parameters):
         s: Annotated[float, above(0), Doc("target"), Ticks(0.5, 1, 2), Draw(0.1, 2)] = 1.0
 
-From this line follow the check of a value and its sentence, the option of the command line and its
-help, the key of a configuration file, the values of a slider, valid and invalid Hypothesis draws,
-the constant that is reported and the option that reproduces a case. Relations between parameters
-are checked by the method ``check``.
+This line defines the validation and its message, the command-line option and its help, the key of a
+configuration file, the slider values, valid and invalid values for Hypothesis, the reported
+constant, and the option that reproduces a case. Relations between parameters are checked by the
+method ``check``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from dynamics.core.annotations import (
     Ticks,
     Unreported,
     as_text,
-    words_of,
+    bounds_text,
 )
 from dynamics.core.checks import finite, integer, require
 from dynamics.core.errors import ParameterError
@@ -42,21 +42,51 @@ from dynamics.core.errors import ParameterError
 
 @dataclass(frozen=True)
 class Parameter:
-    """A name that a configuration, a grid, a search or an option may set.
+    """A parameter that a configuration, a grid, a search or an option may set.
 
-    ``usual`` is the default, ``None`` where it depends on other parameters, which ``default`` then
-    describes; ``ticks`` are the values of a slider and ``choices`` the allowed words.
+    Attributes
+    ----------
+    name, meaning
+        Name and description.
+    dtype
+        ``int``, ``float`` or ``str``.
+    allowed
+        Description of the allowed values for the help of the option.
+    short
+        Name of the option, where it differs from ``name``.
+    default
+        Default value; ``None`` where it depends on other parameters.
+    ticks
+        Values of a slider.
+    choices
+        Allowed strings; empty if the parameter is not a choice.
+    default_text
+        Description of a default that depends on other parameters.
+    field
+        Field of the dataclass that the parameter sets.
+    optional
+        Whether the field may be ``None``.
+    bounds
+        Limits and conditions of the field.
+    draw
+        Range of random values; ``None`` if there are none.
+    constant
+        Name of the reported constant; empty if the field is not reported.
+    text
+        Conversion of a field that is not a number from and to text.
+    to_field, from_field
+        Conversion of an alias to the field and back; ``None`` if they are equal.
     """
 
     name: str
     meaning: str
-    kind: type = float  # int, float or str
+    dtype: type = float
     allowed: str = ""
     short: str = ""
-    usual: Any = None
+    default: Any = None
     ticks: tuple[float, ...] = ()
     choices: tuple[str, ...] = ()
-    default: str = ""
+    default_text: str = ""
     field: str = ""
     optional: bool = False
     bounds: tuple[Bound | Condition, ...] = ()
@@ -74,8 +104,8 @@ class Parameter:
     @property
     def description(self) -> str:
         """Meaning and default."""
-        default = self.default or ("" if self.usual is None else as_text(self.usual))
-        return f"{self.meaning} (default {default})" if default else self.meaning
+        text = self.default_text or ("" if self.default is None else as_text(self.default))
+        return f"{self.meaning} (default {text})" if text else self.meaning
 
     @property
     def help(self) -> str:
@@ -83,14 +113,13 @@ class Parameter:
         return f"{self.description}; {self.allowed}" if self.allowed else self.description
 
     def check_type(self, value: Any) -> None:
-        """Raise ParameterError for a value of another type than number, integer or word."""
-        if self.kind is str:
+        """Raise ParameterError if a value is not of the type ``dtype``."""
+        if self.dtype is str:
             require(isinstance(value, str), self.name, repr(value), self.allowed or "a word")
-        elif self.kind is int:
+        elif self.dtype is int:
             real = isinstance(value, numbers.Real) and not isinstance(value, bool)
             whole = real and finite(self.name, value).is_integer()
-            shown = value if real else repr(value)
-            require(whole, self.name, shown, self.allowed or "an integer")
+            require(whole, self.name, value if real else repr(value), self.allowed or "an integer")
         else:
             finite(self.name, value)
 
@@ -100,7 +129,7 @@ class Parameter:
         Raises
         ------
         ParameterError
-            One sentence with the name, the value and what is allowed.
+            If the value is not allowed.
         """
         if value is None and self.optional:
             return None
@@ -111,17 +140,17 @@ class Parameter:
         if self.choices:
             require(value in self.choices, self.name, repr(value), self.allowed)
             return value
-        number = (integer if self.kind is int else finite)(self.name, value)
+        number = (integer if self.dtype is int else finite)(self.name, value)
         if not all(bound.holds(number) for bound in self.bounds):
-            require(False, self.name, number, words_of(self.bounds, self.kind))
+            require(False, self.name, number, bounds_text(self.bounds, self.dtype))
         return number
 
     def write(self, value: Any) -> Any:
-        """Return what a user gives for a value of the field."""
+        """Return a value of the field in the form of the command line."""
         return value if self.text is None or value is None else self.text.write(value)
 
     def read(self, value: Any, other: Mapping[str, Any]) -> Any:
-        """Return the value of the field from what a user gives; ``other`` are the other fields."""
+        """Return the value of the field from a user's value; ``other`` are the other fields."""
         if self.choices:
             require(value in self.choices, self.name, repr(value), self.allowed)
         if self.text is not None:
@@ -132,90 +161,95 @@ class Parameter:
         limits = tuple(bound for bound in self.bounds if isinstance(bound, Bound))
         if limits and self.from_field is not None:
             own = tuple(replace(x, limit=self.from_field(x.limit, other)) for x in limits)
-            words = f"{words_of(own, float)}, so that {self.field} is {words_of(limits, float)}"
-            require(all(bound.holds(number) for bound in own), self.name, number, words)
+            allowed = (
+                f"{bounds_text(own, float)}, so that {self.field} is {bounds_text(limits, float)}"
+            )
+            require(all(bound.holds(number) for bound in own), self.name, number, allowed)
         number = self.to_field(number, other)
-        for bound in limits:  # a closed bound that is missed by rounding alone
+        for bound in limits:  # rounding may miss a closed bound
             if bound.sign in (">=", "<=") and not bound.holds(number):
                 number = bound.limit
         return number
 
 
-def _boolean(name: str, value: Any) -> None:
+def _check_boolean(name: str, value: Any) -> None:
+    """Raise ParameterError unless a value is True or False."""
     require(isinstance(value, bool), name, repr(value), "True or False")
 
 
-#: Truth values are the words yes and no on the command line and in configurations.
-YES_OR_NO = Text({"yes": True, "no": False}.__getitem__, lambda x: "yes" if x else "no", _boolean)
+#: Booleans are written as yes and no on the command line and in configurations.
+YES_OR_NO = Text(
+    {"yes": True, "no": False}.__getitem__, lambda x: "yes" if x else "no", _check_boolean
+)
 
 
 def declared(cls: type) -> Mapping[str, Parameter]:
-    """Return a mapping from name to parameter: fields of a class, each followed by its aliases."""
+    """Return the mapping from name to parameter: the fields of a class and their aliases."""
     return _declared(cls)
 
 
 @cache
 def _declared(cls: Any) -> Mapping[str, Parameter]:
     hints = get_type_hints(cls, include_extras=True)
-    found: dict[str, Parameter] = {}
+    parameters: dict[str, Parameter] = {}
     for field in fields(cls):
         default = None if field.default is MISSING else field.default
         for parameter in _of_field(field.name, default, hints[field.name]):
-            found[parameter.name] = parameter
-    return MappingProxyType(found)
+            parameters[parameter.name] = parameter
+    return MappingProxyType(parameters)
 
 
 def _of_field(name: str, default: Any, hint: Any) -> list[Parameter]:
     """Return the parameters that an annotated field declares."""
     annotation, *markers = get_args(hint)
-    types = [one for one in get_args(annotation) or (annotation,) if one is not type(None)]
+    arguments = get_args(annotation) or (annotation,)
+    dtype = next(argument for argument in arguments if argument is not type(None))
     optional = type(None) in get_args(annotation)
 
-    def marker(kind: type, other: Any = None) -> Any:
-        return next((found for found in markers if isinstance(found, kind)), other)
+    def marker(cls: type, other: Any = None) -> Any:
+        return next((marker for marker in markers if isinstance(marker, cls)), other)
 
-    doc, choices = marker(Doc), marker(Choices, Choices()).words
-    text, usual, kind = marker(Text), default, types[0]
-    if kind is bool:
-        text, choices, usual, kind = YES_OR_NO, ("yes", "no"), YES_OR_NO.write(default), str
+    doc, choices, text = marker(Doc), marker(Choices, Choices()).values, marker(Text)
+    if dtype is bool:
+        text, choices, default, dtype = YES_OR_NO, ("yes", "no"), YES_OR_NO.write(default), str
     elif text is not None:
-        kind = str
-    bounds = tuple(found for found in markers if isinstance(found, Bound | Condition))
-    aliases = [found for found in markers if isinstance(found, Alias)]
+        dtype = str
+    bounds = tuple(marker for marker in markers if isinstance(marker, Bound | Condition))
+    aliases = [marker for marker in markers if isinstance(marker, Alias)]
     constant = next((alias.name for alias in aliases if alias.constant), name)
     field = Parameter(
         name,
         doc.meaning,
-        kind,
-        allowed=doc.allowed or _allowed(bounds, choices, kind),
+        dtype,
+        allowed=doc.allowed or _allowed(bounds, choices, dtype),
         short=marker(Flag, Flag("")).name,
-        usual=usual,
+        default=default,
         ticks=marker(Ticks, Ticks()).values,
         choices=choices,
-        default=doc.default,
+        default_text=doc.default,
         field=name,
         optional=optional,
         bounds=bounds,
         draw=marker(Draw),
-        constant="" if kind is str or marker(Unreported) else constant,
+        constant="" if dtype is str or marker(Unreported) else constant,
         text=text,
     )
     return [field, *(_alias(alias, field) for alias in aliases)]
 
 
 def _alias(alias: Alias, field: Parameter) -> Parameter:
-    """Return the parameter that an alias declares; without conversion it is like its field."""
+    """Return the parameter that an alias declares; without conversion, a renamed field."""
     converted = alias.to_field is not None
     return replace(
         field,
         name=alias.name,
         meaning=alias.doc.meaning,
-        kind=float if converted else field.kind,
+        dtype=float if converted else field.dtype,
         allowed=alias.doc.allowed or ("" if converted else field.allowed),
         short="",
-        usual=None if converted else field.usual,
+        default=None if converted else field.default,
         ticks=alias.ticks.values,
-        default=alias.doc.default,
+        default_text=alias.doc.default,
         draw=alias.draw,
         constant="",
         to_field=alias.to_field,
@@ -223,17 +257,17 @@ def _alias(alias: Alias, field: Parameter) -> Parameter:
     )
 
 
-def _allowed(bounds: tuple[Bound | Condition, ...], choices: tuple[str, ...], kind: type) -> str:
+def _allowed(bounds: tuple[Bound | Condition, ...], choices: tuple[str, ...], dtype: type) -> str:
     """Return the allowed values for the help of an option."""
     if choices:
         return " or ".join(choices) if len(choices) == 2 else f"one of {', '.join(choices)}"
-    words = words_of(bounds, kind)
-    integers = kind is int and not any(isinstance(bound, Condition) for bound in bounds)
-    return ", ".join(part for part in ("an integer" if integers else "", words) if part)
+    text = bounds_text(bounds, dtype)
+    integers = dtype is int and not any(isinstance(bound, Condition) for bound in bounds)
+    return ", ".join(part for part in ("an integer" if integers else "", text) if part)
 
 
 def _names(cls: type) -> dict[str, list[str]]:
-    """Return the names of each field: its own and its aliases."""
+    """Return the mapping from field to its name and its aliases."""
     names: dict[str, list[str]] = {}
     for parameter in declared(cls).values():
         names.setdefault(parameter.field, []).append(parameter.name)
@@ -241,12 +275,12 @@ def _names(cls: type) -> dict[str, list[str]]:
 
 
 class Parameters:
-    """Base class of frozen dataclasses whose fields are parameters: they are validated.
+    """Base class of frozen dataclasses whose fields are validated parameters.
 
     Attributes
     ----------
     derived
-        Properties that are reported as constants after the fields.
+        Names of properties that are reported as constants after the fields.
     """
 
     __slots__ = ()
@@ -263,59 +297,72 @@ class Parameters:
 
     @classmethod
     def from_values(
-        cls, values: Mapping[str, Any], usual: Mapping[str, Any] = MappingProxyType({})
+        cls, values: Mapping[str, Any], defaults: Mapping[str, Any] = MappingProxyType({})
     ) -> Self:
-        """Build from names of fields and aliases, as in a configuration file.
+        """Build an instance from names of fields and aliases, as in a configuration file.
 
-        ``usual`` are values of what is not given, where they differ from the defaults of the
-        fields; names that are not of this class are ignored.
+        Parameters
+        ----------
+        values
+            Mapping from name to value. Names that are not of this class are ignored.
+        defaults
+            Values of fields that are not given, where they differ from the defaults of the class.
 
         Raises
         ------
         ParameterError
-            One sentence, for two names of one field, or a value that is not allowed.
+            If two names of the same field are given, or a value is not allowed.
         """
         known = declared(cls)
-        given = [one_of(names, values) for names in _names(cls).values()]
+        given = [single_name(names, values) for names in _names(cls).values()]
         chosen = {name: values[name] for name in given if name is not None}
         fields_given = {known[name].field for name in chosen}
-        chosen |= {name: usual[name] for name in known
-                   if name in usual and known[name].field not in fields_given}  # fmt: skip
-        found: dict[str, Any] = {}
-        defaults = {name: parameter.usual for name, parameter in known.items()}
+        for name in known:
+            if name in defaults and known[name].field not in fields_given:
+                chosen[name] = defaults[name]
+        arguments: dict[str, Any] = {}
+        own_defaults = {name: parameter.default for name, parameter in known.items()}
         for name in sorted(chosen, key=lambda name: known[name].to_field is not None):
-            found[known[name].field] = known[name].read(chosen[name], defaults | found)
-        return cls(**found)
+            field_values = own_defaults | arguments
+            arguments[known[name].field] = known[name].read(chosen[name], field_values)
+        return cls(**arguments)
 
     def options(self) -> dict[str, Any]:
-        """Return the values of the fields as the command line reads them."""
+        """Return the mapping from option to value, in the form of the command line."""
         known = declared(type(self))
         return {name: known[name].write(getattr(self, name)) for name in _names(type(self))}
 
     def constants(self) -> dict[str, float]:
         """Return the numerical fields (nan for None) and the derived constants."""
-        found = {
+        constants = {
             parameter.constant: getattr(self, parameter.field)
             for parameter in declared(type(self)).values()
             if parameter.constant
         }
-        found |= {name: getattr(self, name) for name in (*found, *self.derived)
-                  if hasattr(type(self), name)}  # fmt: skip
-        return {name: math.nan if x is None else float(x) for name, x in found.items()}
+        for name in (*constants, *self.derived):
+            if hasattr(type(self), name):
+                constants[name] = getattr(self, name)
+        return {name: math.nan if x is None else float(x) for name, x in constants.items()}
 
 
-def one_of(names: Iterable[str], given: Iterable[str]) -> str | None:
-    """Return which of several names is given; refuse two of them."""
-    both = [name for name in names if name in given]
-    if len(both) > 1:
+def single_name(names: Iterable[str], given: Iterable[str]) -> str | None:
+    """Return the name that is given, or None.
+
+    Raises
+    ------
+    ParameterError
+        If two of the names are given.
+    """
+    present = [name for name in names if name in given]
+    if len(present) > 1:
         raise ParameterError(
-            f"{both[0]} and {both[1]} are not allowed together: they set the same thing"
+            f"{present[0]} and {present[1]} are not allowed together: they set the same thing"
         )
-    return both[0] if both else None
+    return present[0] if present else None
 
 
 def check_names(values: Mapping[str, Any], parameters: Iterable[Parameter]) -> None:
-    """Refuse unknown names and values of a wrong type, each in one sentence."""
+    """Raise ParameterError for unknown names and for values of a wrong type."""
     known = {parameter.name: parameter for parameter in parameters}
     for name, value in values.items():
         if name not in known:
@@ -326,9 +373,11 @@ def check_names(values: Mapping[str, Any], parameters: Iterable[Parameter]) -> N
 
 
 def meanings_of_constants(cls: type[Parameters]) -> dict[str, str]:
-    """Return the constants of a class and their meaning, that of a property from its docstring."""
-    known = declared(cls)
-    found = {one.constant: one.meaning for one in known.values() if one.constant}
+    """Return the mapping from constant to meaning; properties are described by their docstring."""
+    parameters = declared(cls).values()
+    meanings = {
+        parameter.constant: parameter.meaning for parameter in parameters if parameter.constant
+    }
     for name in cls.derived:
-        found[name] = (getattr(cls, name).__doc__ or name).splitlines()[0].rstrip(".")
-    return found
+        meanings[name] = (getattr(cls, name).__doc__ or name).splitlines()[0].rstrip(".")
+    return meanings

@@ -160,7 +160,7 @@ class Risk(ABC):
             )
         return self.state(np.array([finite(*pair) for pair in zip(names, numbers)]))
 
-    def plan(self, state: Any) -> Any:
+    def gradient_plan(self, state: Any) -> Any:
         """Return the object whose gradient the descent loop evaluates near a state.
 
         By default the risk itself, in Python. A theory with a compiled gradient returns a plan:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Status(Enum):
-    """Exit status of a solver; the value is a message that says what to do."""
+    """Exit status of a solver; the value is a message with a remedy."""
 
     COMPLETED = "the run reached its end"
     DIVERGED = "the iterates grew without bound: lower the learning rate"

@@ -146,7 +146,7 @@ class MaskedPopulation(Risk):
             return found | {"samples": self.samples, "seed": self.seed}
         return found | {"nodes": self.nodes if self.nodes > 1 else None}
 
-    def plan(self, state: Any) -> ScenarioPlan:
+    def gradient_plan(self, state: Any) -> ScenarioPlan:
         """Return the scenarios, for a compiled loop: the same ones at every state."""
         return self._plan
 

@@ -68,7 +68,7 @@ class ShallowPopulation(Risk):
         """Number of samples of label +1 that differ by more than irrelevant names."""
         return len(self._plan.everything)
 
-    def plan(self, state: Any) -> ShallowPlan:
+    def gradient_plan(self, state: Any) -> ShallowPlan:
         """Return the samples and slots, for a compiled loop: the same ones at every state."""
         return self._plan
 

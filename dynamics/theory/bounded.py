@@ -54,7 +54,7 @@ def bounded(source: str, name: str) -> Callable[..., Any]:
     module = _run(text, name, lambda rule: rule)
     module["rows"] = _run(text, name, plain_python).get("rows")  # of arrays, not compiled
     found: Callable[..., Any] = emitted_kernel(
-        module["mean"], text, beside=rounding.softplus, fastmath=frozenset()
+        module["mean"], text, callee=rounding.softplus, fastmath=frozenset()
     )
     return found
 

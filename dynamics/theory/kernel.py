@@ -25,7 +25,7 @@ def mean_function(source: str, name: str) -> Callable[..., float]:
 def compiled(source: str, name: str) -> Callable[..., float]:
     """Return `mean_function` compiled; its machine code is stored on disk."""
     found: Callable[..., float] = emitted_kernel(
-        mean_function(source, name), source, beside=functions.softplus
+        mean_function(source, name), source, callee=functions.softplus
     )
     return found
 

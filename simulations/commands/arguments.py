@@ -108,7 +108,7 @@ def add_parameters(parser: argparse.ArgumentParser, parameters: Iterable[Paramet
             dest=_PREFIX + parameter.name,
             metavar="X",
             help=parameter.help,
-            type=str if parameter.kind is str else number,
+            type=str if parameter.dtype is str else number,
         )
 
 

@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_parameters(
         parser,
         (
-            replace(parameter, usual=_HORIZON) if parameter.name == "horizon" else parameter
+            replace(parameter, default=_HORIZON) if parameter.name == "horizon" else parameter
             for parameter in parameters
             if parameter.name not in _OMITTED
         ),

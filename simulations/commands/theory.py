@@ -153,7 +153,7 @@ def _run(args: argparse.Namespace) -> int:
             raise BadInput(
                 f"--run {text} is not allowed: it must be NAME=VALUE with one of {known}"
             )
-        values[name] = value if parameter.kind is str else _number("--run", text, value)
+        values[name] = value if parameter.dtype is str else _number("--run", text, value)
     return solve(theory, values, as_json=args.json)
 
 

@@ -92,7 +92,7 @@ def values(theory: System, texts: Mapping[str, str]) -> dict[str, Any]:
         if not text.strip():
             continue
         try:
-            found[name] = text.strip() if parameter.kind is str else number(text.strip())
+            found[name] = text.strip() if parameter.dtype is str else number(text.strip())
         except argparse.ArgumentTypeError as refusal:
             raise ParameterError(f"{name} = {refusal}") from None
     return found
@@ -120,13 +120,13 @@ def texts_of(theory: System, given: Mapping[str, Any]) -> dict[str, str]:
 
 def usual(theory: System, parameter: Parameter) -> str:
     """Return what holds where the field of a parameter is empty; empty where that depends."""
-    value = theory.sketch.get(parameter.name, parameter.usual)
+    value = theory.sketch.get(parameter.name, parameter.default)
     return "" if value is None else show(value)
 
 
 def ticks(parameter: Parameter) -> tuple[float, ...]:
     """Return the slider values of a parameter, its usual value among them."""
-    own = parameter.usual
+    own = parameter.default
     extra = () if own is None or isinstance(own, str) else (own,)
     return tuple(sorted({*parameter.ticks, *extra})) if parameter.ticks else ()
 

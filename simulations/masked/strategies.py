@@ -20,7 +20,7 @@ def sizes(draw: st.DrawFn, fixed: Mapping[str, Any]) -> dict[str, Any]:
     drawn = {name: fixed[name] if name in fixed else draw(allowed(known[name], readable=True))
              for name in _SIZES}  # fmt: skip
     if "z_high" in fixed:  # else it may be less than the least scale
-        drawn["z_low"] = fixed.get("z_low", known["z_low"].usual)
+        drawn["z_low"] = fixed.get("z_low", known["z_low"].default)
     if not set(_SIZES) <= set(fixed):
         assume(_fit(drawn))
     return drawn

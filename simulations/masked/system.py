@@ -25,7 +25,7 @@ from dynamics.core.annotations import (
     decades,
 )
 from dynamics.core.errors import ParameterError
-from dynamics.core.parameters import Parameters, one_of
+from dynamics.core.parameters import Parameters, single_name
 from dynamics.core.risk import Risk
 from dynamics.core.trajectory import Status, Trajectory
 from dynamics.masked import MaskedPopulation, MaskedProblem, MaskedTrajectory
@@ -144,7 +144,7 @@ class Masked(System):
 
     def read_problem(self, values: Mapping[str, Any]) -> MaskedProblem:
         """Return the problem; partitions give the number of patches and of clusters."""
-        one_of(("z", "z_high"), values)
+        single_name(("z", "z_high"), values)
         if "partitions" not in values:
             return MaskedProblem.from_values(values, self.usual)
         for name in _EXPONENTS:

@@ -133,20 +133,22 @@ class StatedSystem(System):
             allowed = f"a divisor of {size.divides}, at least" if size.divides else "at least"
             yield Parameter(
                 size.name, size.meaning or size.name, int, f"{allowed} {size.least}",
-                usual=defaults[size.name], ticks=_ticks_of_size(size, defaults),
+                default=defaults[size.name], ticks=_ticks_of_size(size, defaults),
             )  # fmt: skip
         for constant in self.stated.free_constants.values():
             value = defaults[constant.name]
             yield Parameter(
-                constant.name, f"constant {constant.name}", float, constant.allowed, usual=value,
+                constant.name, f"constant {constant.name}", float, constant.allowed, default=value,
                 ticks=_ticks_of_constant(constant, value),
             )  # fmt: skip
         for order in self.stated.orders:
             name = f"{self.words[order.name]}0"
-            yield Parameter(name, f"initial {order.name}", default=str(order.start))
+            yield Parameter(name, f"initial {order.name}", default_text=str(order.start))
         solver, tenth = dict(declared(Solver)), math.log10(self.horizon)
         ticks = decades(tenth - 4, tenth + 2, each=4)
-        solver["horizon"] = replace(solver["horizon"], usual=self.horizon, ticks=ticks, default="")
+        solver["horizon"] = replace(
+            solver["horizon"], default=self.horizon, ticks=ticks, default_text=""
+        )
         yield from solver.values()
 
     @property

@@ -231,9 +231,9 @@ class _Reader:
             parameter.check_type(value)
         except ParameterError as refusal:
             self.refuse(str(refusal), table, key, number)
-        if parameter.kind is str:
+        if parameter.dtype is str:
             return value
-        return int(value) if parameter.kind is int else float(value)
+        return int(value) if parameter.dtype is int else float(value)
 
     def _axes(self, fixed: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
         table = self._table("grid")
@@ -297,7 +297,7 @@ class _Reader:
             values = np.geomspace(low, high, number)
         else:
             values = np.linspace(low, high, number)
-        if self._parameter("grid", key).kind is int:
+        if self._parameter("grid", key).dtype is int:
             whole = values.round()
             return [
                 int(n) if abs(n - v) < 1e-9 * abs(n) else v for n, v in zip(whole, values.tolist())

@@ -24,8 +24,8 @@ def attention():
     return np.random.default_rng(5).dirichlet(np.ones(20), 20)
 
 
-def _values(found):
-    return {name: one.value for name, one in vars(found).items() if one is not None}
+def _values(result):
+    return {name: one.value for name, one in vars(result).items() if one is not None}
 
 
 def _by_loops(weights, grid):
@@ -66,8 +66,8 @@ def test_measures_equal_their_definitions(attention):
 
 def test_measures_of_symmetric_and_tied_maps_equal_their_definitions(attention):
     tied = np.rint(20.0 * (attention + attention.T))
-    found, expected = locality(tied, grid=GRID, draws=1), _by_loops(tied, GRID)
-    close([found.auc.value, found.mantel.value], [expected["auc"], expected["mantel"]], 1e-12)
+    result, expected = locality(tied, grid=GRID, draws=1), _by_loops(tied, GRID)
+    close([result.auc.value, result.mantel.value], [expected["auc"], expected["mantel"]], 1e-12)
 
 
 def test_equal_entries_share_the_places_that_are_left():
@@ -83,12 +83,12 @@ def test_equal_entries_share_the_places_that_are_left():
 
 
 def test_the_null_is_the_measures_of_relabelled_maps(attention):
-    found = attention_locality(attention, grid=GRID, draws=300, seed=2)
+    result = attention_locality(attention, grid=GRID, draws=300, seed=2)
     rng = np.random.default_rng(11)  # other draws: only the law is the same
     moved = [attention[np.ix_(order, order)] for order in (rng.permutation(20) for _ in range(300))]
     values = _values(attention_locality(np.array(moved), grid=GRID, draws=1))
     for name, drawn in values.items():
-        measure = getattr(found, name)
+        measure = getattr(result, name)
         error = measure.null_sd * np.sqrt(2.0 / 300)
         within(measure.null_mean, drawn.mean(), 4.0 * error)
         close(measure.null_sd, drawn.std(ddof=1), 0.25)
@@ -98,27 +98,27 @@ def test_the_null_is_the_measures_of_relabelled_maps(attention):
 @pytest.mark.parametrize("null", ["permutation", "ring"])
 def test_p_values_of_maps_without_structure_are_uniform(null):
     maps = np.random.default_rng(7).normal(size=(400, 20, 20))
-    found = locality(maps, grid=GRID, null=null, draws=99)
-    for one in (found.precision, found.auc, found.mantel):
+    result = locality(maps, grid=GRID, null=null, draws=99)
+    for one in (result.precision, result.auc, result.mantel):
         share = np.mean(one.p <= 0.1)
         within(share, 0.1, 4.0 * np.sqrt(0.09 / 400))
 
 
 def test_attention_to_neighbours_is_local():
     near = neighbours((6, 6)).astype(float)
-    found = attention_locality(near / near.sum(axis=1, keepdims=True))
-    close([found.precision.value, found.auc.value], [1.0, 1.0], 1e-12)
-    assert np.isinf(found.lift.value)
-    assert found.distance.value < 0.4
-    for one in (found.precision, found.auc, found.mantel, found.lift, found.distance):
+    result = attention_locality(near / near.sum(axis=1, keepdims=True))
+    close([result.precision.value, result.auc.value], [1.0, 1.0], 1e-12)
+    assert np.isinf(result.lift.value)
+    assert result.distance.value < 0.4
+    for one in (result.precision, result.auc, result.mantel, result.lift, result.distance):
         close(one.p, 1.0 / 200.0, 1e-12)
 
 
 def test_attention_to_neighbours_alone_has_infinite_lift_however_it_rounds():
     for grid in [(rows, columns) for rows in range(3, 13) for columns in range(rows, 13)]:
         near = neighbours(grid).astype(float)
-        found = attention_locality(near / near.sum(axis=1, keepdims=True), grid=grid, draws=9)
-        assert found.lift.value == np.inf
+        result = attention_locality(near / near.sum(axis=1, keepdims=True), grid=grid, draws=9)
+        assert result.lift.value == np.inf
 
 
 @pytest.mark.parametrize("elsewhere", [0.5, 1e-3, 1e-9])
@@ -133,19 +133,19 @@ def test_lift_of_a_share_elsewhere(elsewhere):
 
 def test_attention_elsewhere_is_anti_local():
     far = 1.0 - neighbours((6, 6)) - np.eye(36)
-    found = attention_locality(far / far.sum(axis=1, keepdims=True))
-    close([found.auc.value, found.distance.p], [0.0, 1.0], 1e-12)
-    assert found.lift.value == 0.0
-    assert found.mantel.value < 0.0
+    result = attention_locality(far / far.sum(axis=1, keepdims=True))
+    close([result.auc.value, result.distance.p], [0.0, 1.0], 1e-12)
+    assert result.lift.value == 0.0
+    assert result.mantel.value < 0.0
 
 
 def test_uniform_attention_is_as_its_null():
-    found = attention_locality(np.full((20, 20), 0.05), grid=GRID)
+    result = attention_locality(np.full((20, 20), 0.05), grid=GRID)
     near = neighbours(GRID).sum(axis=1)
-    close(found.precision.value, near.mean() / 19.0, 1e-12)
-    close([found.auc.value, found.lift.value, found.distance.value], [0.5, 1.0, 1.0], 1e-12)
-    assert np.isnan(found.mantel.value)
-    for one in (found.precision, found.auc, found.lift, found.distance):
+    close(result.precision.value, near.mean() / 19.0, 1e-12)
+    close([result.auc.value, result.lift.value, result.distance.value], [0.5, 1.0, 1.0], 1e-12)
+    assert np.isnan(result.mantel.value)
+    for one in (result.precision, result.auc, result.lift, result.distance):
         assert np.isnan(one.z)
         assert one.p == 1.0
 
@@ -153,10 +153,10 @@ def test_uniform_attention_is_as_its_null():
 def test_a_patch_that_looks_at_itself_alone_has_no_lift(attention):
     attention = attention.copy()
     attention[3] = np.eye(20)[3]
-    found = attention_locality(np.stack([attention, attention[::-1, ::-1]]), grid=GRID)
-    assert np.isnan(found.lift.value).all()
-    assert np.isnan(found.distance.p).all()
-    assert np.isfinite(found.auc.value).all()
+    result = attention_locality(np.stack([attention, attention[::-1, ::-1]]), grid=GRID)
+    assert np.isnan(result.lift.value).all()
+    assert np.isnan(result.distance.p).all()
+    assert np.isfinite(result.auc.value).all()
 
 
 def test_alike_rings_pass_the_permutation_null_but_not_the_ring_null():
@@ -171,9 +171,9 @@ def test_alike_rings_pass_the_permutation_null_but_not_the_ring_null():
 
 def test_leading_axes_are_kept_and_maps_measured_one_by_one(attention):
     stack = np.stack([attention, attention.T / attention.T.sum(1, keepdims=True)] * 3)
-    found = attention_locality(stack.reshape(3, 2, 20, 20), grid=GRID, draws=5)
+    result = attention_locality(stack.reshape(3, 2, 20, 20), grid=GRID, draws=5)
     alone = attention_locality(stack[1], grid=GRID, draws=5)
-    for name, one in vars(found).items():
+    for name, one in vars(result).items():
         for field, array in vars(one).items():
             assert array.shape == (3, 2)
             close(array[:, 1], getattr(getattr(alone, name), field), 1e-9)
@@ -274,5 +274,5 @@ def test_bad_encodings_are_one_sentence(encodings, by, sentence):
 def test_patches_without_weight_on_patches_are_refused():
     only_the_class = np.zeros((10, 10))
     only_the_class[:, 0] = 1.0
-    with pytest.raises(ParameterError, match="looks at no patch"):
+    with pytest.raises(ParameterError, match="attends to no patch"):
         without_class_token(only_the_class)

@@ -11,7 +11,7 @@ from hypothesis import find, given
 from hypothesis import strategies as st
 
 from dynamics import ParameterError
-from dynamics.core.annotations import Alias, Doc, Draw, Ticks, above, as_text, at_most, words_of
+from dynamics.core.annotations import Alias, Doc, Draw, Ticks, above, as_text, at_most, bounds_text
 from dynamics.core.parameters import Parameters, declared
 from dynamics.masked import MaskedProblem
 from dynamics.positional.problem import Problem
@@ -183,5 +183,5 @@ def test_text_reproduces_a_value(value):
         ((), float, ""),
     ],
 )
-def test_words_of_bounds(bounds, kind, words):
-    assert words_of(bounds, kind) == words
+def test_bounds_text_bounds(bounds, kind, words):
+    assert bounds_text(bounds, kind) == words

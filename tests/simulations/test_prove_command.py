@@ -42,7 +42,7 @@ def test_descent(capsys):
 
 def test_what_is_not_proved_exits_with_1(capsys):
     assert main(["prove", "--D", "256", "--C", "8", "--q", "0.5", "--horizon", "1"]) == 1
-    assert "not proved to time 1: at time 0: too little kept" in capsys.readouterr().out
+    assert "not proved to time 1: at time 0: no field is accurate enough" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

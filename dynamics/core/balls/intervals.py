@@ -1,9 +1,9 @@
-"""Intervals of floats, elementwise, with every end rounded outwards.
+"""Elementwise interval arithmetic on floats with ends rounded outwards.
 
-An infinite end means that there is no bound on that side. NumPy's operations and functions err by
-less than `ROUNDING` relative to their result; products, powers and functions that underflow also by
-less than `TINY`. Where a result is undefined for some number of an interval, nothing is known.
-Call them under ``np.errstate(all="ignore")`` where ends may be infinite.
+An infinite end means that there is no bound on that side. The error of NumPy's operations and
+functions is less than `ROUNDING` relative to their result, plus `TINY` for products, powers and
+functions that underflow. Where a result is undefined for some number of an interval, the result
+is `EVERYTHING`. Use ``np.errstate(all="ignore")`` where ends may be infinite.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 ROUNDING, TINY = 2.0**-49, 1e-300
-_UNDERFLOW = 1e-290  # results below it may have lost digits
+_UNDERFLOW = 1e-290  # smaller results may have lost digits
 _MAX = float(np.finfo(float).max)
 
 
@@ -58,7 +58,7 @@ class Interval:
         return result.where((other.low > 0.0) | (other.high < 0.0), EVERYTHING)
 
     def __pow__(self, other: Interval) -> Interval:
-        """Return a power: any sign of the base for exact integer exponents, else none negative."""
+        """Return a power; negative bases are allowed for exact integer exponents only."""
         low, high = _corners(np.power, self, other)
         whole = (other.low == other.high) & (np.floor(other.low) == other.low)
         across = (self.low < 0.0) & (self.high > 0.0)
@@ -70,18 +70,18 @@ class Interval:
         return _underflown(_outward(low, high)).where(~undefined, EVERYTHING)
 
     def map(self, function: Callable[[Any], Any]) -> Interval:
-        """Return an increasing function of the numbers."""
+        """Apply an increasing function."""
         return _underflown(_outward(function(self.low), function(self.high)))
 
     def log(self) -> Interval:
-        """Return the logarithm; no number at most 0 has one."""
+        """Return the logarithm of the positive numbers of the interval."""
         least = np.nextafter(0.0, 1.0)
         low, high = (np.log(np.maximum(end, least)) for end in (self.low, self.high))
         low = np.where(self.low > 0.0, low, -np.inf)
         return _outward(low, np.where(self.high > 0.0, high, np.inf))
 
     def sqrt(self) -> Interval:
-        """Return the square root; no negative number has one."""
+        """Return the square root of the nonnegative numbers of the interval."""
         low, high = (np.sqrt(np.maximum(end, 0.0)) for end in (self.low, self.high))
         return _outward(low, high).where(self.high >= 0.0, EVERYTHING)
 
@@ -108,14 +108,14 @@ def _corners(function: Any, left: Interval, right: Interval) -> tuple[Any, Any]:
 
 
 def _outward(low: Any, high: Any) -> Interval:
-    """Widen by the rounding of the ends; ends that are undefined or overflow are no bounds."""
+    """Round the ends outwards; undefined ends and overflow become infinite."""
     low = np.minimum(low - ROUNDING * _size(low), _MAX)
     high = np.maximum(high + ROUNDING * _size(high), -_MAX)
     return Interval(np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high))
 
 
 def _underflown(x: Interval) -> Interval:
-    """Widen ends so small that they may have lost all their digits."""
+    """Widen ends that are so small that they may have lost digits by underflow."""
     low = np.where(np.abs(x.low) < _UNDERFLOW, x.low - TINY, x.low)
     return Interval(low, np.where(np.abs(x.high) < _UNDERFLOW, x.high + TINY, x.high))
 

@@ -1,13 +1,15 @@
-r"""Taylor series of balls, many at a time: arrays (order + 1, lanes) of middles and of radii.
+r"""Vectorised Taylor arithmetic with ball coefficients.
 
-A series stands for every :math:`\sum_k x_k u^k` with each coefficient in its ball, one in each
-lane. Coefficient k of a result depends on the coefficients up to k of what it is made of, so that
-series of exact order n give n + 1 exact coefficients, and series whose j-th coefficients hold
-:math:`f^{(j)}(u)/j!` for *all* u of an interval give all Taylor coefficients there (Moore).
+Middles and radii are arrays of shape (order + 1, lanes). Each lane represents all series
+:math:`\sum_k x_k u^k` with coefficients in the balls; loops vectorise over the lanes. Coefficient k
+of a result depends on the coefficients of the operands up to k. Hence series that are exact up to
+order n give n + 1 exact coefficients, and series whose j-th coefficients enclose
+:math:`f^{(j)}(u)/j!` for *all* u in an interval give enclosures of the Taylor coefficients at all
+these u (Moore).
 
-Lanes are what loops vectorise over. The rounding of a sum of k products is charged with
-(k + 2) u times the sum of their moduli (Higham, *Accuracy and Stability of Numerical Algorithms*,
-section 3.1), on top of what the radii of the factors do.
+The rounding error of a sum of k products is bounded by (k + 2) u times the sum of their moduli
+(Higham, *Accuracy and Stability of Numerical Algorithms*, section 3.1), in addition to the
+contribution of the radii of the factors.
 """
 
 from __future__ import annotations
@@ -28,13 +30,13 @@ from dynamics.core.balls.scalars import (
 from dynamics.core.checks import require
 from dynamics.core.jit import kernel
 
-#: So many products at most in a coefficient: `INFLATE` covers the rounding of their radii.
+#: Largest number of products in a coefficient for which `INFLATE` covers the rounding of radii.
 LARGEST_ORDER = 60
 
 
 @kernel
 def add_product(a, ra, b, rb, out, rout, share):
-    """Add the product of two coefficients, (lanes,) each, to ``out``; ``share`` is its rounding."""
+    """Add the product of two coefficients (lanes,) to ``out``; ``share`` bounds its rounding."""
     for lane in range(out.size):
         product = a[lane] * b[lane]
         out[lane] += product
@@ -45,14 +47,14 @@ def add_product(a, ra, b, rb, out, rout, share):
 
 @kernel
 def settle(radius):
-    """Enlarge radii by the rounding of their own sums and by what underflowed."""
+    """Enlarge radii by the rounding of their sums and by possible underflow."""
     for lane in range(radius.size):
         radius[lane] = radius[lane] * INFLATE + TINY
 
 
 @kernel
 def multiply(a, ra, b, rb, out, rout):
-    """Write the product of two series to ``out``, which is neither of them."""
+    """Write the product of two series to ``out``, which must be a different array."""
     for k in range(out.shape[0]):
         out[k] = 0.0
         rout[k] = 0.0
@@ -63,7 +65,7 @@ def multiply(a, ra, b, rb, out, rout):
 
 @kernel
 def differentiate(a, ra, out, rout):
-    """Write the coefficients k a_k to ``out``: those of u times the derivative."""
+    """Write the coefficients k a_k of u a'(u) to ``out``."""
     for k in range(a.shape[0]):
         for lane in range(a.shape[1]):
             out[k, lane] = k * a[k, lane]
@@ -116,10 +118,10 @@ def invert(a, ra, out, rout):
 
 @kernel
 def logistic(a, ra, s, rs, w, rw, slope, rslope):
-    """Write s = 1/(1 + e^a) and w = s (1 - s) to arrays of that shape; ``slope`` is scratch.
+    """Write s = 1/(1 + e^a) and w = s (1 - s) to arrays of the same shape; ``slope`` is scratch.
 
-    s' = -a' w gives k s_k = -sum_j j a_j w_(k-j), and w_k = (1 - 2 s_0) s_k - sum s_j s_(k-j) over
-    0 < j < k keeps the digits of a small w.
+    The equation s' = -a' w gives k s_k = -sum_j j a_j w_(k-j). The form w_k = (1 - 2 s_0) s_k - sum
+    s_j s_(k-j), summed over 0 < j < k, preserves the relative accuracy of a small w.
     """
     differentiate(a, ra, slope, rslope)
     for lane in range(a.shape[1]):
@@ -151,12 +153,14 @@ def logistic(a, ra, s, rs, w, rw, slope, rslope):
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """Series of balls with the usual operators; lanes of 1 are repeated.
+    """Taylor series with ball coefficients and arithmetic operators.
 
-    Parameters
+    Operands with one lane are broadcast.
+
+    Attributes
     ----------
     mid, rad
-        Middles and radii (order + 1, lanes); the radii are at least 0.
+        Middles and radii, shape (order + 1, lanes); the radii are at least 0.
     """
 
     mid: np.ndarray
@@ -172,13 +176,13 @@ class Series:
 
     @classmethod
     def exact(cls, coefficients: np.ndarray) -> Series:
-        """Return the series with these floats (order + 1, lanes) as coefficients."""
+        """Return the series with exact coefficients (order + 1, lanes)."""
         mid = np.array(coefficients, float)
         return cls(mid, np.zeros_like(mid))
 
     @classmethod
     def constant(cls, mid: float, rad: float, order: int) -> Series:
-        """Return one lane that is a ball and does not depend on u."""
+        """Return a constant series with one lane: a ball."""
         middles, radii = np.zeros((order + 1, 1)), np.zeros((order + 1, 1))
         middles[0], radii[0] = mid, rad
         return cls(middles, radii)
@@ -189,11 +193,11 @@ class Series:
         return len(self.mid) - 1
 
     def lane(self, chosen: slice | np.ndarray) -> Series:
-        """Return some of the lanes."""
+        """Return the selected lanes."""
         return Series(self.mid[:, chosen], self.rad[:, chosen])
 
     def __add__(self, other: Series) -> Series:
-        with np.errstate(all="ignore"):  # what overflows is not finite: nothing is claimed of it
+        with np.errstate(all="ignore"):  # results that overflow are not finite: no bounds
             mid = self.mid + other.mid
             return Series(mid, (self.rad + other.rad + UNIT * np.abs(mid)) * INFLATE + TINY)
 
@@ -208,7 +212,7 @@ class Series:
         return self + Series.constant(constant, 0.0, self.order)
 
     def times(self, factor: np.ndarray | float) -> Series:
-        """Return the series times exact floats, one a lane."""
+        """Return the series times exact floats, one per lane."""
         with np.errstate(all="ignore"):
             mid = self.mid * factor
             return Series(mid, (self.rad * np.abs(factor) + UNIT * np.abs(mid)) * INFLATE + TINY)
@@ -236,15 +240,16 @@ class Series:
         return self._by(exponentiate)
 
     def inverse(self) -> Series:
-        """Return 1 over the series; not finite where its first coefficient may be 0."""
+        """Return the reciprocal; not finite where the first coefficient may be 0."""
         return self._by(invert)
 
     def _by(self, function: Callable[..., None]) -> Series:
+        """Apply a kernel that writes its result to arrays of the same shape."""
         out, rout = np.empty(self.mid.shape), np.empty(self.mid.shape)
         function(np.ascontiguousarray(self.mid), np.ascontiguousarray(self.rad), out, rout)
         return Series(out, rout)
 
     @property
     def is_finite(self) -> bool:
-        """Tell whether all that it says is finite: else it says nothing."""
+        """Whether all middles and radii are finite; otherwise the series bounds nothing."""
         return bool(np.isfinite(self.mid).all() and np.isfinite(self.rad).all())

@@ -1,4 +1,4 @@
-"""The curve that a tube is put around: collocation in floats. Nothing is claimed of it."""
+"""Approximate solution as the centre of a tube: collocation in floating point, without bounds."""
 
 from typing import Protocol
 
@@ -12,7 +12,7 @@ _CONVERGED = 1e-13
 
 
 class Velocity(Protocol):
-    """A velocity and its Jacobian in floats."""
+    """A velocity and its Jacobian in floating point."""
 
     def velocity_at(self, theta: np.ndarray) -> np.ndarray:
         """Return the velocity (n,)."""
@@ -22,7 +22,7 @@ class Velocity(Protocol):
 
 
 def radau_nodes(count: int) -> np.ndarray:
-    """Return the nodes of the right Radau rule on (-1, 1], the last of them 1."""
+    """Return the nodes of the right Radau rule on (-1, 1], including 1."""
     difference = np.zeros(count + 1)
     difference[count], difference[count - 1] = 1.0, -1.0
     nodes = np.sort(legendre.legroots(difference).real)
@@ -33,15 +33,34 @@ def radau_nodes(count: int) -> np.ndarray:
 def collocated(
     field: Velocity, clock: Clock, start: np.ndarray, length: float, degree: int, guess: np.ndarray
 ) -> np.ndarray | None:
-    """Return coefficients (degree + 1, n) of P with P(-1) = start and rate f(P) at the nodes.
+    """Return a polynomial P with P(-1) = start and rate f(P) at the collocation nodes.
 
-    ``guess`` holds the values at the nodes to begin with, (degree, n). Newton's method with the
-    Jacobians at the guess; None if it does not converge.
+    The equations are solved by Newton's method with Jacobians at the guess.
+
+    Parameters
+    ----------
+    field
+        The velocity f.
+    clock
+        Gradient flow or descent.
+    start
+        Initial state (n,).
+    length
+        Length of the piece.
+    degree
+        Degree of the polynomial.
+    guess
+        Initial values at the nodes, shape (degree, n).
+
+    Returns
+    -------
+    ndarray or None
+        Coefficients (degree + 1, n) of the powers of u in [-1, 1]; None without convergence.
     """
     n = start.size
     nodes, rates = clock.rates(radau_nodes(degree), degree, length)
-    places = np.concatenate([[-1.0], nodes])
-    to_powers = np.linalg.inv(places[:, None] ** np.arange(degree + 1))
+    points = np.concatenate([[-1.0], nodes])
+    to_powers = np.linalg.inv(points[:, None] ** np.arange(degree + 1))
     table = rates @ to_powers  # rates at the nodes from the values at -1 and the nodes
     values = guess.copy()
     try:
@@ -66,7 +85,7 @@ def collocated(
 
 
 def _newton_matrix(field: Velocity, table: np.ndarray, values: np.ndarray, n: int) -> np.ndarray:
-    """Return the derivative of rate - f at the nodes in their values."""
+    """Return the derivative of rate - f at the nodes with respect to the values there."""
     matrix = np.kron(table[:, 1:], np.eye(n))
     for i, value in enumerate(values):
         matrix[n * i : n * (i + 1), n * i : n * (i + 1)] -= field.jacobian_at(value)

@@ -1,4 +1,4 @@
-r"""The theorem behind a tube: componentwise a-posteriori comparison (Mueller, Kamke).
+r"""Componentwise a-posteriori comparison theorem for tubes (Mueller, Kamke).
 
 Let P be a curve and :math:`z = B^{-1} (\theta - P)` the distance of a solution from it in
 coordinates B. On a piece of length h let the matrix of z, :math:`B^{-1} J B`, have entries at most
@@ -17,7 +17,7 @@ curve and solution, :math:`|r_i| \le d_i`. Before the first time at which some
 :math:`|z_i| = bar_i`, :math:`D^+|z_i| \le M_{ii} |z_i| + b_i`, hence :math:`|z_i|` is at most a
 function that is monotone in time and at most :math:`during_i < bar_i`: there is no such time. A
 bounded solution continues to exist. For descent the same holds by induction over the steps. Once
-it is proved, during may take the place of bar, as often as needed.
+the bound is proved, the theorem may be applied again with *during* instead of *bar*.
 """
 
 from typing import NamedTuple
@@ -29,12 +29,22 @@ from dynamics.core.tube.clocks import Clock
 
 _TRIES = 30
 _REFINED = 3
-_ROOMY = 2.0  # times what is reached with it: the bar, where that holds too
-_LOOSER = 2  # times the defect and the coupling, in what is reached then
+_SLACK = 2.0  # factor between the final bar and the bound reached with it
+_LOOSER = 2  # factor of defect and coupling in the test of the final bar
 
 
 class Compared(NamedTuple):
-    """Bounds of the distance on a piece and at its end, floats; the matrix must hold up to bar."""
+    """Bounds of the distance from a polynomial piece.
+
+    Attributes
+    ----------
+    bar
+        A-priori bounds; the bounds of the matrix must be valid up to these distances.
+    during
+        Bounds on the piece.
+    after
+        Bounds at its end.
+    """
 
     bar: list[float]
     during: list[float]
@@ -49,15 +59,31 @@ def compare(
     length: arb,
     least: list[float] | None = None,
 ) -> Compared | None:
-    """Return bounds of the distance, or None if no ``bar`` is found.
+    """Apply the theorem: search for a-priori bounds ``bar`` and return the bounds of the distance.
 
-    ``matrix`` holds balls around the entries of B^-1 J B all over the piece; whether they hold for
-    |z| <= bar is left to the caller. ``start`` and ``defect`` are upper bounds. Where that holds
-    too, ``bar`` is at least ``least``, with slack for another computation of the same bounds.
+    Parameters
+    ----------
+    clock
+        Gradient flow or descent.
+    matrix
+        Balls that contain the entries of B^-1 J B on the whole piece. The caller must check that
+        they are valid for |z| <= bar.
+    start, defect
+        Upper bounds of |z| at the beginning and of the defect, per coordinate.
+    length
+        Length of the piece.
+    least
+        Lower bounds for ``bar``, used if the theorem applies with them. They leave slack for an
+        independent computation of the same bounds.
+
+    Returns
+    -------
+    Compared or None
+        None if no ``bar`` satisfies the theorem.
     """
     n = len(start)
     factors = [clock.growth(matrix[i][i], length) for i in range(n)]
-    beside = [
+    off_diagonal = [
         [exact(above(abs(entry))) if i != j else arb(0) for j, entry in enumerate(row)]
         for i, row in enumerate(matrix)
     ]
@@ -66,7 +92,7 @@ def compare(
     def outcome(bar: list[float], looser: int = 1) -> Compared:
         drive = [
             d + sum((m * exact(x) for m, x in zip(row, bar)), arb(0))
-            for d, row in zip(defect, beside)
+            for d, row in zip(defect, off_diagonal)
         ]
         after = [
             above(whole * x + part * looser * b) for (whole, part), x, b in zip(factors, v, drive)
@@ -75,20 +101,20 @@ def compare(
 
     bar = [1.01 * x + 1e-250 for x in start]
     for _ in range(_TRIES):
-        found = outcome(bar)
-        if all(x < y < float("inf") for x, y in zip(found.during, bar)):
+        result = outcome(bar)
+        if all(x < y < float("inf") for x, y in zip(result.during, bar)):
             break
-        bar = [max(y, 1.05 * x) for x, y in zip(found.during, bar)]
+        bar = [max(y, 1.05 * x) for x, y in zip(result.during, bar)]
         if not all(x < 1e10 for x in bar):
             return None
     else:
         return None
-    roomy, wider = found.bar, found
+    loose_bar, loose = result.bar, result
     for _ in range(_REFINED):
-        roomy = [max(_ROOMY * x, y) for x, y in zip(wider.during, least or found.during)]
-        wider = outcome(roomy, looser=_LOOSER)
-    if all(x < y for x, y in zip(wider.during, roomy)):  # another computation may be less tight
-        bar, found = roomy, wider
+        loose_bar = [max(_SLACK * x, y) for x, y in zip(loose.during, least or result.during)]
+        loose = outcome(loose_bar, looser=_LOOSER)
+    if all(x < y for x, y in zip(loose.during, loose_bar)):  # another computation may be looser
+        bar, result = loose_bar, loose
     for _ in range(_REFINED):
-        found = outcome(found.during)
-    return found._replace(bar=bar)
+        result = outcome(result.during)
+    return result._replace(bar=bar)

@@ -1,11 +1,12 @@
-r"""One piece of a tube: the defect of a polynomial, and how far the solution can be from it.
+r"""A piece of a tube: bounds of the defect of a polynomial and of its distance from the solution.
 
-The velocity along P is expanded at the middle of the piece in thin balls; the remainder is the next
-Taylor coefficient for all u of [-1, 1] at once (Lagrange, Moore). The Jacobian is enclosed in the
-same way along P + e for all |e| <= R: in u it is a polynomial with ball coefficients, far tighter
-than over the box that the piece sweeps. Each of 8 parts of a piece has its own coordinates: the
-eigenvectors B of the Jacobian in the metric of the flow, B^-1 enclosed. There the matrix is nearly
-diagonal, and from part to part only |B'^-1 B|, nearly a rotation by a small angle, is paid.
+The velocity along P is expanded at the middle of the piece in thin balls. The remainder is bounded
+by the next Taylor coefficient for all u in [-1, 1] (Lagrange, Moore). The Jacobian is enclosed in
+the same way along P + e for all |e| <= R: a polynomial in u with ball coefficients, much tighter
+than over the box that contains the piece. Each of the 8 parts of a piece has its own coordinates:
+the eigenvectors B of the Jacobian in the metric of the flow, with B^-1 enclosed. In these
+coordinates the matrix is nearly diagonal. From part to part the radii grow by |B'^-1 B|, where
+B'^-1 B is nearly a rotation by a small angle.
 """
 
 import math
@@ -24,12 +25,12 @@ from dynamics.core.tube.polynomials import around, hull, span
 
 BITS = 96
 _JACOBIAN_ORDER = 4
-_ROUNDING = 1e-13  # of the state
-_ENLARGED = 6  # times that the box of the Jacobian may be enlarged
+_ROUNDING = 1e-13  # relative to the state
+_ENLARGED = 6  # maximal number of enlargements of the box of the Jacobian
 
 
 class Field(Velocity, Protocol):
-    """A velocity in balls, up to a perturbation that is bounded on boxes."""
+    """A velocity in ball arithmetic, up to a perturbation that is bounded on boxes."""
 
     def velocity(self, theta: Series) -> Series:
         """Return the Taylor series of the velocity along a curve (n lanes)."""
@@ -38,11 +39,11 @@ class Field(Velocity, Protocol):
         """Return the Taylor series of the Jacobian, by rows (n^2 lanes)."""
 
     def neglected(self, box: Series) -> np.ndarray:
-        """Return bounds (n,) on a box (order 0) of what the velocity leaves out."""
+        """Return bounds (n,) of the neglected part of the velocity on a box (order 0)."""
 
 
 class Frame(NamedTuple):
-    """Coordinates z = B^-1 e and an upper bound of each |z_i|."""
+    """Coordinates z = B^-1 e of a distance e, with upper bounds of |z_i|."""
 
     basis: np.ndarray  # (n, n)
     radius: list[float]
@@ -66,15 +67,24 @@ class Piece:
 
     @property
     def length(self) -> arb:
-        """Return end - start, as an Arb ball."""
+        """The difference end - start as an Arb ball."""
         return exact(self.end) - exact(self.start)
 
 
 class Part(NamedTuple):
-    """What is proved on an eighth of a piece: |theta - P| <= reach, and more about one functional.
+    """Bounds proved on a part (an eighth) of a piece.
 
-    ``value`` and ``rate`` hold (low, high) of w theta and of its velocity (divided difference).
-    With ``basis`` and ``bar`` the comparison can be checked without being searched for.
+    Attributes
+    ----------
+    start
+        Count at the beginning of the part.
+    basis, bar
+        Coordinates (n, n) and a-priori bounds of the comparison, from which it can be verified
+        without a search.
+    reach
+        Bounds of |theta - P|, shape (n,).
+    value, rate
+        (low, high) of the functional w theta and of its velocity (divided difference for descent).
     """
 
     start: float
@@ -86,16 +96,28 @@ class Part(NamedTuple):
 
 
 class Proved(NamedTuple):
-    """What is proved on a piece."""
+    """Bounds proved on a piece.
+
+    Attributes
+    ----------
+    parts
+        Bounds on its parts.
+    frame
+        Bounds at its end, around P(1).
+    box_radius
+        Distance from P up to which the Jacobian is enclosed, shape (n,).
+    added
+        Distance added by the defect of this piece alone, in the metric.
+    """
 
     parts: list[Part]
-    frame: Frame  # at its end, around P(1)
-    room: list[float]  # distance from P up to which the Jacobian is enclosed
-    added: float  # by the defect of this piece alone, in the metric
+    frame: Frame
+    box_radius: list[float]
+    added: float
 
 
 class Unproved(NamedTuple):
-    """Why a piece could not be proved."""
+    """The reason why a piece was not proved."""
 
     reason: str
 
@@ -109,29 +131,41 @@ def prove_piece(
     joint: np.ndarray,
     functional: np.ndarray,
 ) -> Proved | Unproved:
-    """Enclose the solutions that enter a piece within ``entering`` of the end ``joint`` before it.
+    """Enclose all solutions that enter a piece.
 
-    ``joint`` (degree + 1, n) are the coefficients of the piece before; those of a constant, the
-    start, before the first. The jump between the two polynomials is charged. ``metric`` (n,) makes
-    the Jacobian self-adjoint.
+    Parameters
+    ----------
+    field, clock
+        Velocity in ball arithmetic; gradient flow or descent.
+    piece
+        The polynomial.
+    metric
+        Diagonal metric (n,) in which the Jacobian is self-adjoint.
+    entering
+        Distance from the end of the previous piece at which the solutions enter.
+    joint
+        Coefficients (degree + 1, n) of the previous piece, or of the constant start. The jump
+        between the two polynomials is added to the distance.
+    functional
+        Weights w (n,) of the functional that is bounded on each part.
     """
     with ctx.workprec(BITS):
         curve = _Curve(field, clock, piece)
         if not curve.is_known:
             return Unproved("the velocity cannot be enclosed on it: the piece is too long")
         jump = _jump(piece, joint)
-        room = [
+        box_radius = [
             2.3 * x + 4.0 * _ROUNDING * abs(m) + y
             for x, m, y in zip(entering.reach(), piece.coefficients[0], jump)
         ]
         for _ in range(_ENLARGED):
-            found = _through(curve, clock, metric, entering, jump, room, functional)
-            if isinstance(found, Unproved):
-                return found
-            needed = np.max([Frame(p.basis, p.bar).reach() for p in found.parts], axis=0)
-            if np.all(needed <= room):
-                return found
-            room = [float(max(x, 1.2 * y)) for x, y in zip(room, needed)]
+            result = _propagate(curve, clock, metric, entering, jump, box_radius, functional)
+            if isinstance(result, Unproved):
+                return result
+            needed = np.max([Frame(p.basis, p.bar).reach() for p in result.parts], axis=0)
+            if np.all(needed <= box_radius):
+                return result
+            box_radius = [float(max(x, 1.2 * y)) for x, y in zip(box_radius, needed)]
         return Unproved("the radius outgrows the box of the Jacobian")
 
 
@@ -142,15 +176,15 @@ class _Curve:
         self.field, self.piece, self.length = field, piece, piece.length
         self.n = piece.coefficients.shape[1]
         self.parts = clock.parts(piece.end - piece.start)
-        # a single step looks at the velocity at its beginning, nowhere else
+        # a single step of descent evaluates the velocity at its beginning only
         self.shape, self.slack = piece.coefficients, [0.0] * self.n
         if self.parts == 1:
             self.shape = piece.at(-1.0)[None, :]
             self.slack = _jump(piece, self.shape)
         order = len(self.shape)
-        found = field.velocity(_widened(_padded(self.shape, order), self.slack))
+        velocity = field.velocity(_widened(_padded(self.shape, order), self.slack))
         rest = field.velocity(_widened(hull(self.shape, order + 1), self.slack))
-        self.is_known = found.is_finite and bool(np.isfinite(rest.rad[-1] + rest.mid[-1]).all())
+        self.is_known = velocity.is_finite and bool(np.isfinite(rest.rad[-1] + rest.mid[-1]).all())
         if not self.is_known:
             return
         self.position = [[exact(x) for x in column] for column in piece.coefficients.T]
@@ -159,19 +193,19 @@ class _Curve:
             self.rate = [[around(rate, arb(-1))[0]] for rate in self.rate]
         self.defect = []
         for i in range(self.n):
-            terms = _balls(found, i)
+            terms = _balls(velocity, i)
             for k, rate in enumerate(self.rate[i]):
                 terms[k] -= rate
             self.defect.append((terms, abs(from_ball(rest.mid[-1, i], rest.rad[-1, i]))))
 
-    def jacobian(self, room: list[float]) -> tuple[list[arb_mat], arb_mat] | None:
-        """Return matrix coefficients along P + e, |e| <= room, and a bound of the remainder."""
-        room = [x + y for x, y in zip(room, self.slack)]
-        found = self.field.jacobian(_widened(_padded(self.shape, _JACOBIAN_ORDER), room))
-        rest = self.field.jacobian(_widened(hull(self.shape, _JACOBIAN_ORDER + 1), room))
-        if not (found.is_finite and np.isfinite(rest.rad[-1] + rest.mid[-1]).all()):
+    def jacobian(self, box_radius: list[float]) -> tuple[list[arb_mat], arb_mat] | None:
+        """Return matrix coefficients along P + e, |e| <= box_radius, and the remainder."""
+        radius = [x + y for x, y in zip(box_radius, self.slack)]
+        series = self.field.jacobian(_widened(_padded(self.shape, _JACOBIAN_ORDER), radius))
+        rest = self.field.jacobian(_widened(hull(self.shape, _JACOBIAN_ORDER + 1), radius))
+        if not (series.is_finite and np.isfinite(rest.rad[-1] + rest.mid[-1]).all()):
             return None
-        balls = [_balls(found, lane) for lane in range(self.n**2)]
+        balls = [_balls(series, lane) for lane in range(self.n**2)]
         matrices = [
             arb_mat(self.n, self.n, [entry[k] for entry in balls])
             for k in range(_JACOBIAN_ORDER + 1)
@@ -181,32 +215,28 @@ class _Curve:
         ]
         return matrices, arb_mat(self.n, self.n, last)
 
-    def neglected(self, room: list[float]) -> list[float]:
-        """Return what the velocity leaves out around the whole piece."""
-        return [
-            float(x)
-            for x in self.field.neglected(
-                _widened(hull(self.shape, 0), [x + y for x, y in zip(room, self.slack)])
-            )
-        ]
+    def neglected(self, box_radius: list[float]) -> list[float]:
+        """Return bounds of the neglected part of the velocity around the whole piece."""
+        radius = [x + y for x, y in zip(box_radius, self.slack)]
+        return [float(x) for x in self.field.neglected(_widened(hull(self.shape, 0), radius))]
 
 
-def _through(
+def _propagate(
     curve: _Curve,
     clock: Clock,
     metric: np.ndarray,
     frame: Frame,
     jump: list[float],
-    room: list[float],
+    box_radius: list[float],
     functional: np.ndarray,
 ) -> Proved | Unproved:
-    """Carry a frame through the parts of a piece, with the Jacobian of |e| <= room."""
-    jacobian = curve.jacobian(room)
+    """Propagate a frame through the parts of a piece, with the Jacobian for |e| <= box_radius."""
+    jacobian = curve.jacobian(box_radius)
     if jacobian is None:
         return Unproved("the Jacobian cannot be enclosed on it: it is too wide")
-    lost = curve.neglected(room)
+    lost = curve.neglected(box_radius)
     if not np.isfinite(lost).all():
-        return Unproved("what is neglected cannot be bounded on it")
+        return Unproved("the neglected part of the velocity cannot be bounded on it")
     matrices, rest = jacobian
     length, width = curve.length / curve.parts, arb(1) / curve.parts
     parts, added = [], 0.0
@@ -215,7 +245,7 @@ def _through(
         local = around(matrices, centre)
         basis = _eigenbasis(local[0], metric)
         inverse = _matrix(basis).inv()
-        frame = _turned(frame, basis, inverse, jump if k == 0 else [0.0] * curve.n)
+        frame = _changed_basis(frame, basis, inverse, jump if k == 0 else [0.0] * curve.n)
         rotated = [inverse * (m * _matrix(basis)) for m in local]
         remainder = inverse * (rest * _matrix(basis))
         matrix = [
@@ -238,10 +268,10 @@ def _through(
             return Unproved("the Jacobian cannot be enclosed on it: it is too wide")
         compared = compare(clock, matrix, frame.radius, defect, length, _least(inverse, curve))
         if compared is None:
-            return Unproved("no tube holds the solution: the Jacobian is too wide for its length")
+            return Unproved("no tube contains the solution: the Jacobian is too wide")
         added += _added(clock, matrix, own, length)
         during = Frame(basis, compared.during)
-        value, rate = _watched(curve, centre, during, local, rest, errors, rests, functional)
+        value, rate = _functional(curve, centre, during, local, rest, errors, rests, functional)
         start = above(exact(curve.piece.start) + curve.length * k / curve.parts)
         parts.append(
             Part(
@@ -249,17 +279,19 @@ def _through(
             )
         )
         frame = Frame(basis, compared.after)
-    return Proved(parts, frame, room, added)
+    return Proved(parts, frame, box_radius, added)
 
 
 def _least(inverse: arb_mat, curve: _Curve) -> list[float]:
-    """Return bars above the rounding of whoever computes in double precision."""
+    """Return a-priori bounds above the rounding of a check in double precision."""
     sizes = _ROUNDING * np.abs(curve.piece.coefficients[0])
-    return [above(sum((abs(inverse[i, j]) * exact(x) for j, x in enumerate(sizes)), arb(0)))
-            for i in range(curve.n)]  # fmt: skip
+    return [
+        above(sum((abs(inverse[i, j]) * exact(x) for j, x in enumerate(sizes)), arb(0)))
+        for i in range(curve.n)
+    ]
 
 
-def _watched(
+def _functional(
     curve: _Curve,
     centre: arb,
     during: Frame,
@@ -269,9 +301,9 @@ def _watched(
     rests: list[arb],
     functional: np.ndarray,
 ) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Return (low, high) of w theta and of w f(theta) on a part.
+    """Return (low, high) of the functional w theta and of w f(theta) on a part.
 
-    With theta = P + B z they are w P + w B z and w (rate + r + J B z).
+    With theta = P + B z these are w P + w B z and w (rate + r + J B z).
     """
     n, width = curve.n, arb(1) / curve.parts
     weights = [exact(w) for w in functional]
@@ -289,13 +321,13 @@ def _watched(
 
 
 def _added(clock: Clock, matrix: list[list[arb]], defect: list[arb], length: arb) -> float:
-    """Return the distance that the defect alone makes, in the metric."""
-    made = [clock.growth(matrix[i][i], length)[1] * d for i, d in enumerate(defect)]
-    return math.hypot(*map(above, made))
+    """Return the distance added by the defect alone, in the metric."""
+    distances = [clock.growth(matrix[i][i], length)[1] * d for i, d in enumerate(defect)]
+    return math.hypot(*map(above, distances))
 
 
-def _turned(frame: Frame, basis: np.ndarray, inverse: arb_mat, jump: list[float]) -> Frame:
-    """Return a frame in other coordinates, a jump of the curve included."""
+def _changed_basis(frame: Frame, basis: np.ndarray, inverse: arb_mat, jump: list[float]) -> Frame:
+    """Return a frame in another basis, enlarged by a jump of the curve."""
     turn = inverse * _matrix(frame.basis)
     n = len(jump)
     radius = [
@@ -318,7 +350,7 @@ def _jump(piece: Piece, joint: np.ndarray) -> list[float]:
 
 
 def _eigenbasis(jacobian: arb_mat, metric: np.ndarray) -> np.ndarray:
-    """Return the eigenvectors of the Jacobian in the metric, as columns, to six digits."""
+    """Return the eigenvectors of the Jacobian in the metric as columns, rounded to six digits."""
     n, root = metric.size, np.sqrt(metric)
     middle = np.array([[float(jacobian[i, j].mid()) for j in range(n)] for i in range(n)])
     symmetric = root[:, None] * middle / root
@@ -332,7 +364,7 @@ def _matrix(values: np.ndarray) -> arb_mat:
 
 
 def _times(matrix: np.ndarray, vector: list[float]) -> list[float]:
-    """Return a product of what is not negative, rounded up."""
+    """Return the product of a nonnegative matrix and vector, rounded up."""
     return [float(x) for x in (matrix @ np.array(vector)) * (1.0 + 1e-14) + 1e-300]
 
 
@@ -341,15 +373,15 @@ def _balls(series: Series, lane: int) -> list[arb]:
 
 
 def _padded(coefficients: np.ndarray, order: int) -> Series:
-    """Return the polynomial as a series, cut or filled with zeros at an order."""
+    """Return the polynomial as a series, truncated or padded with zeros to an order."""
     mid = np.zeros((order + 1, coefficients.shape[1]))
-    kept = min(len(coefficients), order + 1)
-    mid[:kept] = coefficients[:kept]
+    count = min(len(coefficients), order + 1)
+    mid[:count] = coefficients[:count]
     return Series.exact(mid)
 
 
-def _widened(series: Series, room: list[float]) -> Series:
-    """Return the series plus a constant of at most ``room`` in each lane."""
+def _widened(series: Series, radius: list[float]) -> Series:
+    """Return the series with the radius of its constant coefficients enlarged, lane by lane."""
     rad = series.rad.copy()
-    rad[0] = (rad[0] + np.array(room)) * (1.0 + 1e-14)
+    rad[0] = (rad[0] + np.array(radius)) * (1.0 + 1e-14)
     return Series(series.mid, rad)

@@ -1,4 +1,4 @@
-"""Polynomials on [-1, 1] with Arb coefficients, and the series that hold all their derivatives."""
+"""Polynomials on [-1, 1] with Arb coefficients, and enclosures of their derivatives."""
 
 import math
 from collections.abc import Sequence
@@ -12,9 +12,10 @@ from dynamics.core.balls.series import Series
 
 
 def hull(coefficients: np.ndarray, order: int) -> Series:
-    r"""Return the series whose j-th coefficient holds :math:`P^{(j)}(u)/j!` for all u in [-1, 1].
+    r"""Return a series with coefficients j that enclose :math:`P^{(j)}(u)/j!` for all u in [-1, 1].
 
-    ``coefficients`` (degree + 1, lanes) are floats; a term x u^m is in x [0, 1] for even m.
+    ``coefficients`` are floats of shape (degree + 1, lanes). A term x u^m lies in x [0, 1] for even
+    m and in x [-1, 1] for odd m.
     """
     degree, lanes = len(coefficients) - 1, coefficients.shape[1]
     mid, rad = np.zeros((order + 1, lanes)), np.zeros((order + 1, lanes))
@@ -32,7 +33,7 @@ def hull(coefficients: np.ndarray, order: int) -> Series:
 
 
 def around(coefficients: Sequence[Any], centre: arb) -> list[Any]:
-    """Return the coefficients in powers of u - centre; numbers or matrices."""
+    """Return the coefficients, numbers or matrices, in powers of u - centre."""
     shifted = list(coefficients)
     for j in range(len(shifted) - 1):
         for k in range(len(shifted) - 2, j - 1, -1):
@@ -41,7 +42,7 @@ def around(coefficients: Sequence[Any], centre: arb) -> list[Any]:
 
 
 def span(coefficients: Sequence[Any], width: arb) -> arb:
-    """Return a ball that holds the values at |u| <= width."""
+    """Return a ball that contains the values of a polynomial for |u| <= width."""
     reach = arb(0)
     for coefficient in reversed(coefficients[1:]):
         reach = (reach + abs(coefficient)) * width

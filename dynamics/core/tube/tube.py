@@ -1,4 +1,4 @@
-"""A tube from the start to a horizon: pieces as long as the tolerance allows, each proved."""
+"""Enclose a solution from its start to a horizon by a tube of adaptively chosen pieces."""
 
 from __future__ import annotations
 
@@ -27,34 +27,45 @@ from dynamics.core.tube.piece import (
 )
 
 _SHRINK, _GROW = 0.5, 2.5
-_PACE, _HOPELESS = 500, 1e6  # pieces that tell the pace, twice; pieces to go that are too many
-_ROUNDING = 1e-12  # of the state: below it a smaller piece is no better
-_LEAST_LENGTH = 1e-9  # of the time reached, and of the first step
+_WINDOW, _MOST_REMAINING = 500, 1e6  # window of the stall test; limit of the remaining pieces
+_ROUNDING = 1e-12  # relative to the state: errors below it do not shorten a piece
+_LEAST_LENGTH = 1e-9  # smallest length of a piece relative to the time reached
 
 
 class System(Protocol):
-    """A velocity that can be had as accurately as asked, and where it starts."""
+    """A velocity of selectable accuracy, its metric and its initial state."""
 
     metric: np.ndarray  # (n,)
     start: np.ndarray  # (n,)
     start_radius: np.ndarray  # (n,)
 
     def field(self, theta: np.ndarray, tolerance: float) -> Field:
-        """Return a field whose neglected part at a state is small against the velocity.
+        """Return a field with a neglected part that is small relative to the velocity at a state.
 
         Raises
         ------
         ToleranceError
-            If there is none.
+            If no field reaches the tolerance.
         """
 
 
 @dataclass
 class Tube:
-    """What is proved so far: solutions from the start lie within the parts' reach of the pieces.
+    """A proved enclosure: the solutions lie within the reach of the parts around the pieces.
 
-    ``reason`` is empty where the horizon was reached; else it says why the tube ends. ``length`` is
-    what the next piece is to be tried with.
+    Attributes
+    ----------
+    start, start_radius
+        Initial state and its uncertainty, shape (n,).
+    pieces, fields, parts, box_radii
+        For each piece: the polynomial, the velocity, the bounds on its parts, and the distance up
+        to which the Jacobian is enclosed.
+    frame
+        Bounds at the end.
+    reason
+        Why the tube ends before the horizon; empty if it does not.
+    length
+        Initial length of the next piece.
     """
 
     start: list[float] = field(default_factory=list)
@@ -62,30 +73,30 @@ class Tube:
     pieces: list[Piece] = field(default_factory=list)
     fields: list[Field] = field(default_factory=list)
     parts: list[list[Part]] = field(default_factory=list)
-    rooms: list[list[float]] = field(default_factory=list)
+    box_radii: list[list[float]] = field(default_factory=list)
     frame: Frame | None = None
     reason: str = ""
     length: float | None = None
 
     @classmethod
     def at_start(cls, system: System) -> Tube:
-        """Return the tube of no length at the start of a system."""
+        """Return the tube of length zero at the start of a system."""
         start, radius = system.start.tolist(), system.start_radius.tolist()
         return cls(start, radius, frame=Frame(np.eye(system.start.size), radius))
 
     @property
     def end(self) -> float:
-        """The time until which it is proved."""
+        """Count (time or steps) at the end."""
         return self.pieces[-1].end if self.pieces else 0.0
 
     @property
     def radius(self) -> np.ndarray:
-        """Bounds of the distance from the last polynomial at its end, (n,)."""
+        """Bounds of the distance from the last polynomial at its end, shape (n,)."""
         assert self.frame is not None
         return np.array(self.frame.reach())
 
     def at(self, count: Fraction) -> list[tuple[float, float]]:
-        """Return (low, high) of each coordinate at a time of the tube, steps of descent whole."""
+        """Return (low, high) of each coordinate at a time, or at a whole number of steps."""
         k = min(bisect_left([piece.end for piece in self.pieces], count), len(self.pieces) - 1)
         piece, parts = self.pieces[k], self.parts[k]
         begin, end = Fraction(piece.start), Fraction(piece.end)
@@ -93,11 +104,11 @@ class Tube:
         reach = parts[min(int(share * len(parts)), len(parts) - 1)].reach
         with ctx.workprec(BITS):
             u = 2 * arb(fmpq(*share.as_integer_ratio())) - 1
-            found = []
+            intervals = []
             for column, r in zip(piece.coefficients.T.tolist(), reach):
                 value = sum((exact(c) * u**j for j, c in enumerate(column)), arb(0))
-                found.append((below(value - exact(r)), above(value + exact(r))))
-            return found
+                intervals.append((below(value - exact(r)), above(value + exact(r))))
+            return intervals
 
 
 def enclose(
@@ -111,25 +122,31 @@ def enclose(
     begun: Tube | None = None,
     progress: Callable[[Tube], None] | None = None,
 ) -> Tube:
-    """Return a tube around the solution from the start to the horizon, or to where it fails.
+    """Enclose the solution of a system from its start to a horizon.
 
     Parameters
     ----------
     system, clock
-        What moves, and how time passes.
+        Velocity and initial state; gradient flow or descent.
     horizon
         Final count: a time for the flow, steps for descent.
     tolerance
-        Distance, relative to the way made, that a piece may add to the radius; only the length of
-        the pieces and the accuracy of the field follow it: what is proved does not.
+        Distance that a piece may add to the radius, relative to the distance travelled. It controls
+        the length of the pieces and the accuracy of the field, and does not affect the validity of
+        the proof.
     functional
-        (n,) The linear functional whose value and rate are bounded from below on each part.
+        Weights (n,) of a linear functional whose value and rate are bounded on each part.
     degree
-        Of the polynomials.
+        Degree of the polynomials.
     begun
-        A tube of the same arguments that came less far, and is continued.
+        A shorter tube of the same arguments, which is extended.
     progress
         Called with the tube after each piece.
+
+    Returns
+    -------
+    Tube
+        It ends at the horizon, or earlier with a ``reason``.
     """
     tube = Tube.at_start(system) if begun is None else begun
     guess = tube.pieces[-1] if tube.pieces else None
@@ -140,36 +157,36 @@ def enclose(
         try:
             chosen = system.field(theta, tolerance)
         except ArithmeticError as failure:
-            tube.reason = f"at time {now * clock.unit:.6g}: too little kept: {failure}"
+            tube.reason = f"at time {now * clock.unit:.6g}: no field is accurate enough: {failure}"
             return tube
         if length is None:
             curvature = clock.unit * float(np.max(np.abs(chosen.jacobian_at(theta))))
             length = max(0.1 / max(curvature, 1.0 / horizon), 2.0 * clock.least)
-        reason = "the curve is not found"
+        reason = "collocation did not converge"
         while True:
-            wished = min(length, horizon - now)
-            if wished <= _LEAST_LENGTH * now or wished < clock.least:
-                tube.reason = f"at time {now * clock.unit:.6g}: too thin: {reason}"
+            requested = min(length, horizon - now)
+            if requested <= _LEAST_LENGTH * now or requested < clock.least:
+                tube.reason = f"at time {now * clock.unit:.6g}: the pieces are too short: {reason}"
                 return tube
-            fitted = clock.fitted(wished, horizon - now)
+            fitted = clock.fitted(requested, horizon - now)
             end = now + fitted if fitted < horizon - now else horizon
-            piece, found, share = _tried(
+            piece, result, share = _try_piece(
                 system, chosen, clock, tube, theta, (now, end), degree, guess, tolerance, functional
             )
-            if isinstance(found, Proved) and (share <= 1.0 or clock.parts(fitted) == 1):
+            if isinstance(result, Proved) and (share <= 1.0 or clock.parts(fitted) == 1):
                 break
-            if isinstance(found, Unproved):
-                reason = found.reason
+            if isinstance(result, Unproved):
+                reason = result.reason
                 length *= _SHRINK
             else:
-                reason = "its defect stays above what the tolerance allows"
+                reason = "its defect exceeds the tolerance"
                 length *= max(0.2, 0.8 * share ** (-1.0 / (degree + 1)))
         assert piece is not None
         tube.pieces.append(piece)
         tube.fields.append(chosen)
-        tube.parts.append(found.parts)
-        tube.rooms.append(found.room)
-        tube.frame = found.frame
+        tube.parts.append(result.parts)
+        tube.box_radii.append(result.box_radius)
+        tube.frame = result.frame
         theta = piece.at(1.0)
         guess, length = (
             piece,
@@ -178,7 +195,7 @@ def enclose(
         tube.length = length
         if progress is not None:
             progress(tube)
-        if (needed := _pieces_to_go(tube, horizon)) > _HOPELESS:
+        if (needed := _remaining_pieces(tube, horizon)) > _MOST_REMAINING:
             tube.reason = (
                 f"at time {tube.end * clock.unit:.6g}: too slow: after {len(tube.pieces)} pieces, "
                 f"{needed:.1e} more are needed at this pace"
@@ -187,17 +204,17 @@ def enclose(
     return tube
 
 
-def _pieces_to_go(tube: Tube, horizon: float) -> float:
-    """Return how many pieces are left at the pace of the last ones (0: it grows, or is unknown)."""
+def _remaining_pieces(tube: Tube, horizon: float) -> float:
+    """Predict the number of remaining pieces; 0 if their length grows or is unknown."""
     count = len(tube.pieces)
-    if count % _PACE or count < 2 * _PACE:
+    if count % _WINDOW or count < 2 * _WINDOW:
         return 0.0
     ends = [0.0, *(piece.end for piece in tube.pieces)]
-    before, now = np.diff([ends[-1 - 2 * _PACE], ends[-1 - _PACE], ends[-1]]) / _PACE
+    before, now = np.diff([ends[-1 - 2 * _WINDOW], ends[-1 - _WINDOW], ends[-1]]) / _WINDOW
     return float((horizon - tube.end) / now) if now <= 1.1 * before else 0.0
 
 
-def _tried(
+def _try_piece(
     system: System,
     chosen: Field,
     clock: Clock,
@@ -209,7 +226,7 @@ def _tried(
     tolerance: float,
     functional: np.ndarray,
 ) -> tuple[Piece | None, Proved | Unproved, float]:
-    """Return a piece, what is proved on it, and its share of what it may add to the radius."""
+    """Return a piece, its proved bounds, and its added radius relative to the allowed one."""
     start, end = ends
     coefficients = None
     if clock.parts(end - start) == 1:
@@ -220,24 +237,24 @@ def _tried(
         if coefficients is not None:
             break
     if coefficients is None:
-        return None, Unproved("the curve is not found"), math.inf
+        return None, Unproved("collocation did not converge"), math.inf
     piece = Piece(start, end, coefficients)
     assert tube.frame is not None
     joint = tube.pieces[-1].coefficients if tube.pieces else system.start[None, :]
-    found = prove_piece(chosen, clock, piece, system.metric, tube.frame, joint, functional)
-    if isinstance(found, Unproved):
-        return piece, found, math.inf
+    result = prove_piece(chosen, clock, piece, system.metric, tube.frame, joint, functional)
+    if isinstance(result, Unproved):
+        return piece, result, math.inf
     root = np.sqrt(system.metric)
-    way = float(np.linalg.norm(root * (piece.at(1.0) - piece.at(-1.0))))
+    travelled = float(np.linalg.norm(root * (piece.at(1.0) - piece.at(-1.0))))
     size = float(np.linalg.norm(root * theta))
-    allowed = tolerance * (way + 1e-3 * size * (end - start) / end) + _ROUNDING * size
-    return piece, found, found.added / allowed
+    allowed = tolerance * (travelled + 1e-3 * size * (end - start) / end) + _ROUNDING * size
+    return piece, result, result.added / allowed
 
 
 def _guesses(
     theta: np.ndarray, before: Piece | None, length: float, degree: int
 ) -> list[np.ndarray]:
-    """Return values at the nodes to begin with: the piece before continued, and a constant."""
+    """Return initial values at the nodes: the previous piece extrapolated, and a constant."""
     constant = np.tile(theta, (degree, 1))
     if before is None:
         return [constant]

@@ -247,7 +247,7 @@ class Population(Risk):
         """Return the (3, 3) matrix d gradient_i / d state_k, the curvature seen by descent."""
         return self.expectation.jacobian(State(*state))
 
-    def plan(self, state: State) -> Any:
+    def gradient_plan(self, state: State) -> Any:
         """Return the table of states for a state, itself where the method has none."""
         if isinstance(self.expectation, FourierExpectation):
             return self

@@ -230,7 +230,7 @@ def prove(
             begun=None if kept is None else kept.tube(system, chosen), progress=finished,
         )  # fmt: skip
         tube = found if found.end >= tube.end else tube
-        if not found.reason or "too little kept" in found.reason:
+        if not found.reason or "no field is accurate enough" in found.reason:
             break
     return concluded(problem, clock, end, system, tube)
 

@@ -75,7 +75,7 @@ class Unfinished:
             tube.pieces.append(Piece(kept["start"], kept["end"], np.array(kept["coefficients"])))
             tube.fields.append(system.truncated(kept["K"]))
             tube.parts.append([_part(*values) for values in kept["parts"]])
-            tube.rooms.append(kept["room"])
+            tube.box_radii.append(kept["room"])
             basis, radius = kept["frame"]
             tube.frame, tube.length = Frame(np.array(basis), radius), kept["length"]
         return tube if tube.pieces else None
@@ -89,7 +89,7 @@ class Unfinished:
             {
                 "tolerance": tolerance, "start": piece.start, "end": piece.end,
                 "coefficients": piece.coefficients.tolist(), "K": field.K,
-                "room": tube.rooms[-1], "length": tube.length,
+                "room": tube.box_radii[-1], "length": tube.length,
                 "parts": [[part.basis.tolist() if name == "basis" else getattr(part, name)
                            for name in Part._fields] for part in tube.parts[-1]],
                 "frame": [frame.basis.tolist(), frame.radius],

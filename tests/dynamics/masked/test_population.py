@@ -137,7 +137,7 @@ class TestDerivatives:
     ) -> None:
         population, state = MaskedPopulation(problem), random_state(problem)
         jacobian = population.jacobian(state)
-        plain = plain_gradient(population.plan(state), state).real
+        plain = plain_gradient(population.gradient_plan(state), state).real
         assert plain == pytest.approx(population.gradient(state), rel=1e-10, abs=1e-18)
         found = np.stack([complex_step(population, state, s) for s in range(state.size)], axis=1)
         scale = np.abs(jacobian * problem.multiplicity[:, None]).max()
@@ -161,7 +161,7 @@ def complex_step(population: MaskedPopulation, state: np.ndarray, s: int) -> np.
     h = 1e-100
     moved = state.astype(complex)
     moved[s] += 1j * h
-    return plain_gradient(population.plan(state), moved).imag / h
+    return plain_gradient(population.gradient_plan(state), moved).imag / h
 
 
 def plain_gradient(plan, theta: np.ndarray) -> np.ndarray:

@@ -135,7 +135,7 @@ class TestRun:
         assert opened.address.startswith("?system=stated%3Ateacher")
         assert Opened(opened.address, system="masked").page.theory is theory
         for one in opened.page.controls.by_name.values():
-            assert not one.ticks or float(one.usual) in one.ticks
+            assert not one.ticks or float(one.default) in one.ticks
 
     def test_events_are_marked_where_they_happen(self):
         opened = Opened("D=16&horizon=1e4").run()

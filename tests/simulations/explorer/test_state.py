@@ -119,8 +119,8 @@ class TestStops:
         bare = theory.build({})
         checked = 0
         for one in theory.parameters:
-            if one.usual is not None:
-                case = theory.build({one.name: one.usual})
+            if one.default is not None:
+                case = theory.build({one.name: one.default})
                 assert (case.problem, case.solver) == (bare.problem, bare.solver), one.name
                 assert dict(case.settings) == dict(bare.settings), one.name
                 checked += 1
@@ -141,8 +141,8 @@ class TestStops:
             for place, stop in enumerate(ticks):
                 assert float(state.show(stop)) == stop
                 assert state.nearest(one, state.show(stop)) == place
-            if ticks and one.usual is not None:
-                assert ticks[state.nearest(one, state.usual(theory, one))] == one.usual
+            if ticks and one.default is not None:
+                assert ticks[state.nearest(one, state.usual(theory, one))] == one.default
 
     @pytest.mark.parametrize(
         ("text", "stop"), [("0.0095", 0.01), ("2e-9", 1e-5), ("1/50", 0.02), ("7", 1.0)]

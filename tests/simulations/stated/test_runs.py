@@ -46,7 +46,7 @@ def test_machine_code_is_kept_on_disk():
     text = "def mean(x):\n    return 2.0 * x\n"
     sources = [text, text, text.replace("2.0", "3.0")]
     kernels = [
-        emitted_kernel(mean_function(one, "it"), one, beside=functions.softplus) for one in sources
+        emitted_kernel(mean_function(one, "it"), one, callee=functions.softplus) for one in sources
     ]
     assert [kernel(1.5) for kernel in kernels] == [3.0, 3.0, 4.5]
     assert kernels[1].stats.cache_hits

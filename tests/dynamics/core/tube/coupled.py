@@ -64,7 +64,7 @@ class Coupled:
         """The iterates with perturbations ``signs[step]`` x ``lost``, in Arb, start included."""
         with precise():
             x = [number(value) for value in start]
-            found = [x]
+            result = [x]
             for step in range(steps):
                 f = [
                     sum((number(a) * y for a, y in zip(row, x)), number(c) * x[0] ** self.power)
@@ -74,8 +74,8 @@ class Coupled:
                     )
                 ]
                 x = [y + number(eta) * z for y, z in zip(x, f)]
-                found.append(x)
-            return found
+                result.append(x)
+            return result
 
 
 def joined(parts):

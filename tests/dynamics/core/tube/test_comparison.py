@@ -33,25 +33,25 @@ class TestFlow:
     @pytest.mark.parametrize("signs", [(1.0, 1.0, 1.0), (1.0, -1.0, 1.0)], ids=str)
     def test_the_worst_perturbation_stays_within(self, time, signs):
         """With two coordinates reflected entries are negative, and the distances the same."""
-        found = bounds(Flow(), np.outer(signs, signs) * NON_NORMAL, time)
+        result = bounds(Flow(), np.outer(signs, signs) * NON_NORMAL, time)
         exact = worst_of_flow(NON_NORMAL, time, START, DEFECT)
-        assert np.all(exact <= np.array(found.after) * (1.0 + 1e-12))
+        assert np.all(exact <= np.array(result.after) * (1.0 + 1e-12))
         for share in (0.25, 0.5, 0.75):
             here = worst_of_flow(NON_NORMAL, share * time, START, DEFECT)
-            assert np.all(here <= np.array(found.during) * (1.0 + 1e-12))
+            assert np.all(here <= np.array(result.during) * (1.0 + 1e-12))
 
     def test_what_is_driven_by_others_is_of_first_order_in_their_reach(self):
         """The first coordinate has no defect: all of it comes through the others."""
-        found = bounds(Flow(), NON_NORMAL, 0.01, start=np.zeros(3))
-        assert found.after[0] > 0.9 * worst_of_flow(NON_NORMAL, 0.01, np.zeros(3), DEFECT)[0] > 0.0
+        result = bounds(Flow(), NON_NORMAL, 0.01, start=np.zeros(3))
+        assert result.after[0] > 0.9 * worst_of_flow(NON_NORMAL, 0.01, np.zeros(3), DEFECT)[0] > 0.0
 
     def test_a_matrix_that_is_known_to_a_ball(self):
         """The signs of the entries are open: the worst have their moduli."""
         entries = [[arb(x, 0.5) for x in row] for row in NON_NORMAL.tolist()]
-        found = compare(Flow(), entries, START.tolist(), [arb(x) for x in DEFECT], arb(0.1))
+        result = compare(Flow(), entries, START.tolist(), [arb(x) for x in DEFECT], arb(0.1))
         largest = NON_NORMAL + 0.5
         exact = worst_of_flow(largest, 0.1, START, DEFECT)
-        assert np.all(exact <= np.array(found.after) * (1.0 + 1e-12))
+        assert np.all(exact <= np.array(result.after) * (1.0 + 1e-12))
 
 
 class TestDescent:
@@ -59,18 +59,18 @@ class TestDescent:
     def test_a_step_that_overshoots(self, rate):
         """1 + eta M may be below -1: distances grow, and their signs alternate."""
         eta, steps, v, d = 0.1, 8, 1e-6, 1e-5
-        found = bounds(Descent(eta), np.array([[rate]]), steps, np.array([v]), np.array([d]))
+        result = bounds(Descent(eta), np.array([[rate]]), steps, np.array([v]), np.array([d]))
         z = v
         for _ in range(steps):
             z = abs(1.0 + eta * rate) * z + eta * d
-        assert z <= found.after[0] * (1.0 + 1e-12)
-        assert found.after[0] <= 1.01 * z
+        assert z <= result.after[0] * (1.0 + 1e-12)
+        assert result.after[0] <= 1.01 * z
 
     def test_coupled_and_overshooting(self):
         """Greedy perturbations of every sign pattern stay within."""
         eta, steps = 0.1, 8
         matrix = np.array([[-22.0, 3.0, 0.0], [0.0, -0.5, 4.0], [0.1, 0.0, -14.0]])
-        found = bounds(Descent(eta), matrix, steps)
+        result = bounds(Descent(eta), matrix, steps)
         largest = np.zeros(3)
         for signs in itertools.product((-1.0, 1.0), repeat=3):
             z = START * signs
@@ -78,5 +78,5 @@ class TestDescent:
                 z = z + eta * matrix @ z
                 z = z + eta * DEFECT * np.where(z == 0.0, signs, np.sign(z))
             largest = np.maximum(largest, np.abs(z))
-        assert np.all(largest <= np.array(found.after) * (1.0 + 1e-12))
-        assert np.all(largest[2] > 0.3 * found.after[2])
+        assert np.all(largest <= np.array(result.after) * (1.0 + 1e-12))
+        assert np.all(largest[2] > 0.3 * result.after[2])

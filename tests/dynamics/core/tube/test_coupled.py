@@ -49,51 +49,51 @@ class TestComparison:
         n, steps, eta = int(rng.integers(1, 4)), int(rng.integers(1, 6)), 0.1
         M = rng.normal(size=(n, n)) * 2.0 - np.diag(rng.uniform(0.0, 19.0, n))
         v, d = rng.uniform(0.0, 1e-3, n), rng.uniform(0.0, 1e-3, n)
-        found = compare(Descent(eta), balls(M), v.tolist(), [arb(x) for x in d], arb(steps))
-        if found is None:  # growth that no bar holds
+        result = compare(Descent(eta), balls(M), v.tolist(), [arb(x) for x in d], arb(steps))
+        if result is None:  # growth that no bar holds
             assert np.max(np.abs(np.linalg.eigvals(np.eye(n) + eta * np.abs(M)))) > 1.0
             return
         most = worst(M, v, d, steps, eta)
-        assert np.all(most <= np.array(found.after) * (1.0 + 1e-12))
+        assert np.all(most <= np.array(result.after) * (1.0 + 1e-12))
         for count in range(steps + 1):
             here = worst(M, v, d, count, eta)
-            assert np.all(here <= np.array(found.during) * (1.0 + 1e-12))
+            assert np.all(here <= np.array(result.during) * (1.0 + 1e-12))
 
     @pytest.mark.parametrize("factor", [-0.9, -0.2, 0.0, 0.7, 1.0, 1.3])
     def test_a_factor_of_either_sign(self, factor):
         """One coordinate: |factor|^n v + eta d (|factor|^n - 1)/(|factor| - 1), nothing less."""
         v, d, eta, steps = 1.0, 0.5, 0.25, 5
-        found = compare(Descent(eta), [[arb((factor - 1) / eta)]], [v], [arb(d)], arb(steps))
+        result = compare(Descent(eta), [[arb((factor - 1) / eta)]], [v], [arb(d)], arb(steps))
         most = abs(factor) ** steps * v + eta * d * sum(abs(factor) ** k for k in range(steps))
-        assert most * (1 - 1e-12) <= found.after[0] <= most * (1 + 1e-9)
+        assert most * (1 - 1e-12) <= result.after[0] <= most * (1 + 1e-9)
 
     @pytest.mark.parametrize("coupling", [0.1, 1.0, 2.0])
     def test_flow(self, coupling):
         """z_1' = m z_2, z_2' = m z_1 from equal v grows by e^{mh}: the other's bar counts."""
         h, v = 0.3, 1e-3
-        found = compare(
+        result = compare(
             Flow(), balls(np.array([[0.0, coupling], [coupling, 0.0]])), [v, v],
             [arb(0), arb(0)], arb(h),
         )  # fmt: skip
-        assert min(found.after) >= v * np.exp(coupling * h)
-        assert max(found.after) <= v * np.exp(3.0 * coupling * h)
+        assert min(result.after) >= v * np.exp(coupling * h)
+        assert max(result.after) <= v * np.exp(3.0 * coupling * h)
 
     def test_the_bar_holds_twice_what_is_reached_with_it(self):
         """So that a checker with a matrix half as wide again does not reject it."""
         M = np.array([[-21.0, 1.6e-4], [1e-6, 1e-3]])
-        found = compare(Flow(), balls(M), [5e-10, 2.9e-5], [arb(2e-10), arb(2e-12)], arb(0.07))
-        b, decay = 2e-10 + 1.5 * 1.6e-4 * found.bar[1], np.exp(-21.0 * 0.07)
-        assert 5e-10 * decay + b * (1.0 - decay) / 21.0 < found.bar[0]
+        result = compare(Flow(), balls(M), [5e-10, 2.9e-5], [arb(2e-10), arb(2e-12)], arb(0.07))
+        b, decay = 2e-10 + 1.5 * 1.6e-4 * result.bar[1], np.exp(-21.0 * 0.07)
+        assert 5e-10 * decay + b * (1.0 - decay) / 21.0 < result.bar[0]
 
 
 def balls(M):
     return [[arb(x) for x in row] for row in M.tolist()]
 
 
-def ends(found, count):
+def ends(result, count):
     """(low, high) in Arb at the end of the piece that ends there."""
-    k = [piece.end for piece in found.pieces].index(count)
-    piece, reach = found.pieces[k], found.parts[k][-1].reach
+    k = [piece.end for piece in result.pieces].index(count)
+    piece, reach = result.pieces[k], result.parts[k][-1].reach
     at = [sum((number(c) for c in column), number(0)) for column in piece.coefficients.T]
     return [(x - number(r), x + number(r)) for x, r in zip(at, reach)]
 
@@ -107,9 +107,9 @@ class TestDescent:
             A, bend=(0.1, -0.2), lost=(1e-6, 2e-6), start_radius=np.array([1e-6, 2e-6])
         )
         steps = 40
-        found = enclose(system, Descent(eta), steps, tolerance=1e-5, functional=FUNCTIONAL)
-        assert found.reason == ""
-        counts = [int(piece.end) for piece in found.pieces]
+        result = enclose(system, Descent(eta), steps, tolerance=1e-5, functional=FUNCTIONAL)
+        assert result.reason == ""
+        counts = [int(piece.end) for piece in result.pieces]
         used = 0.0
         every = list(itertools.product((-1, 1), repeat=2))
         for corner, first, second in itertools.product(every, repeat=3):
@@ -118,7 +118,7 @@ class TestDescent:
             with precise():
                 iterates = system.descent(start, signs, eta, steps)
                 for count in counts:
-                    for x, (low, high) in zip(iterates[count], ends(found, count)):
+                    for x, (low, high) in zip(iterates[count], ends(result, count)):
                         assert low <= x <= high
                         used = max(used, float(abs(2 * x - low - high) / (high - low)))
         assert used > 0.3  # of the radius: the bounds are not idle
@@ -152,13 +152,13 @@ class TestEachTerm:
 
     def test_what_is_left_out_is_in_the_rate(self):
         """Both signs of the perturbation are possible velocities of the functional."""
-        found = prove_piece(
+        result = prove_piece(
             system := Coupled(SPIRAL, lost=(1e-3, 2e-3), start=np.zeros(2)), Flow(),
             self.piece(0.125, 1e-3), system.metric, Frame(np.eye(2), [1e-3, 0.0]),
             np.zeros((1, 2)), FUNCTIONAL,
         )  # fmt: skip
-        assert isinstance(found, Proved)
-        for k, part in enumerate(found.parts):
+        assert isinstance(result, Proved)
+        for k, part in enumerate(result.parts):
             theta = self.piece(0.125, 1e-3).at((2 * k + 1) / 8 - 1)
             rate = float(FUNCTIONAL @ system.velocity_at(theta))
             assert part.rate[0] <= rate - 5e-3
@@ -169,12 +169,12 @@ class TestEachTerm:
         start, length = np.array([0.5, 0.25]), 0.125
         curve = Piece(0.0, length, np.array([start, [0.0, 0.0]]))
         system = Coupled(np.zeros((2, 2)), lost=(0.0, 1e-3), beyond=0.5 + 1e-6)
-        found = prove_piece(
+        result = prove_piece(
             system, Flow(), curve, system.metric, Frame(np.eye(2), [2e-6, 0.0]), start[None],
             FUNCTIONAL,
         )  # fmt: skip
-        assert isinstance(found, Proved)
-        assert found.frame.reach()[1] >= 1e-3 * length
+        assert isinstance(result, Proved)
+        assert result.frame.reach()[1] >= 1e-3 * length
 
     def test_value_and_rate_hold_off_the_curve(self):
         """At the corners of the start, in coordinates that the eigenbasis turns."""
@@ -183,11 +183,11 @@ class TestEachTerm:
             np.array([1e-3, 2e-3]),
         )
         curve = self.piece(0.01, 1e-3)
-        found = prove_piece(
+        result = prove_piece(
             system, Flow(), curve, system.metric, Frame(np.eye(2), radius.tolist()),
             curve.at(-1.0)[None], FUNCTIONAL,
         )  # fmt: skip
-        value, rate = found.parts[0].value, found.parts[0].rate
+        value, rate = result.parts[0].value, result.parts[0].rate
         for signs in itertools.product((-1.0, 1.0), repeat=2):
             theta = curve.at(-1.0) + radius * signs
             assert value[0] <= FUNCTIONAL @ theta <= value[1]

@@ -24,10 +24,10 @@ def tube(system=None, horizon=8.0, tolerance=1e-8, **options):
     )
 
 
-def misses(found, exact):
+def misses(result, exact):
     """How often a solution is outside: at the middle of every part, and at the ends."""
     count = 0
-    for piece, parts in zip(found.pieces, found.parts):
+    for piece, parts in zip(result.pieces, result.parts):
         for k, part in enumerate(parts):
             u = (2 * k + 1) / 8 - 1
             with precise():
@@ -46,30 +46,30 @@ def misses(found, exact):
 class TestFlow:
     @pytest.fixture(scope="class")
     @staticmethod
-    def found():
+    def result():
         return tube()
 
-    def test_reaches_the_horizon(self, found):
-        assert found.reason == ""
-        assert found.end == 8.0
-        assert np.all(found.radius < 1e-6)
+    def test_reaches_the_horizon(self, result):
+        assert result.reason == ""
+        assert result.end == 8.0
+        assert np.all(result.radius < 1e-6)
 
-    def test_holds_the_solution(self, found):
-        assert misses(found, flow_at_number) == 0
+    def test_holds_the_solution(self, result):
+        assert misses(result, flow_at_number) == 0
 
     def test_a_perturbed_solution_uses_the_radius_up(self):
         """y' = y (1 - y) + 1e-4 is one of the perturbed systems: half the radius does not hold."""
         rate, horizon, steps = 1e-4, 0.02, 2000
-        found = tube(Toy(lost=rate), horizon=horizon)
+        result = tube(Toy(lost=rate), horizon=horizon)
         y, h = 0.1, horizon / steps
         for _ in range(steps):
             middle = y + 0.5 * h * (y * (1 - y) + rate)
             y += h * (middle * (1 - middle) + rate)
-        distance = abs(y - found.pieces[-1].at(1.0)[0])
-        assert 0.9 * found.radius[0] < distance <= found.radius[0]
+        distance = abs(y - result.pieces[-1].at(1.0)[0])
+        assert 0.9 * result.radius[0] < distance <= result.radius[0]
 
-    def test_value_and_rate_of_the_functional(self, found):
-        for piece, parts in zip(found.pieces, found.parts):
+    def test_value_and_rate_of_the_functional(self, result):
+        for piece, parts in zip(result.pieces, result.parts):
             for k, part in enumerate(parts):
                 time = piece.start + (piece.end - piece.start) * (2 * k + 1) / 16
                 y = float(flow_at(time)[0])
@@ -78,8 +78,8 @@ class TestFlow:
                 assert part.rate[1] - part.rate[0] < 0.1
 
     def test_an_uncertain_start_shrinks_where_the_flow_contracts(self):
-        found = tube(Toy(start_radius=np.array([0.0, 1e-3])), tolerance=1e-6)
-        assert found.radius[1] < 1e-9
+        result = tube(Toy(start_radius=np.array([0.0, 1e-3])), tolerance=1e-6)
+        assert result.radius[1] < 1e-9
 
 
 def flow_at_number(time):
@@ -98,11 +98,11 @@ def test_a_tube_that_would_take_for_ever_is_told_by_its_pace(monkeypatch):
     """Pieces that may not grow: where few are left, they are made."""
     monkeypatch.setattr(enclosing, "_GROW", 1.0)
     monkeypatch.setattr(enclosing, "_PACE", 20)
-    monkeypatch.setattr(enclosing, "_HOPELESS", 1e3)
-    found = tube(horizon=1e6)
-    assert "too slow: after" in found.reason
-    assert len(found.pieces) == 40
-    assert tube(horizon=found.end).reason == ""
+    monkeypatch.setattr(enclosing, "_MOST_REMAINING", 1e3)
+    result = tube(horizon=1e6)
+    assert "too slow: after" in result.reason
+    assert len(result.pieces) == 40
+    assert tube(horizon=result.end).reason == ""
 
 
 class TestWrongCurves:
@@ -112,25 +112,25 @@ class TestWrongCurves:
         return tube(horizon=0.05).pieces[0]
 
     def test_the_right_one_is_close(self, piece):
-        found = proved(piece)
-        assert isinstance(found, Proved)
-        assert max(found.frame.reach()) < 1e-7
+        result = proved(piece)
+        assert isinstance(result, Proved)
+        assert max(result.frame.reach()) < 1e-7
 
     def test_a_shifted_one_is_charged(self, piece):
         moved = piece.coefficients.copy()
         moved[0] += 1e-3
-        found = proved(Piece(piece.start, piece.end, moved))
-        assert isinstance(found, Proved)
-        assert found.parts[0].reach[0] >= 1e-3
+        result = proved(Piece(piece.start, piece.end, moved))
+        assert isinstance(result, Proved)
+        assert result.parts[0].reach[0] >= 1e-3
 
     def test_a_jump_at_a_joint_is_charged(self, piece):
         joint = np.array([[0.1 + 1e-6, 0.5]])
         assert proved(piece, joint=joint).frame.reach()[0] >= 1e-6
 
     def test_a_wrong_sign_in_the_field_is_charged(self, piece):
-        found = proved(piece, Toy(side=-1.0))
+        result = proved(piece, Toy(side=-1.0))
         way = abs(piece.at(1.0)[0] - piece.at(-1.0)[0])
-        assert isinstance(found, Unproved) or found.frame.reach()[0] > way
+        assert isinstance(result, Unproved) or result.frame.reach()[0] > way
 
     def test_what_is_left_out_is_charged(self, piece):
         length = piece.end - piece.start
@@ -139,13 +139,13 @@ class TestWrongCurves:
 
     def test_a_tube_that_cannot_stay_thin_is_refused(self):
         """A perturbation as large as the velocity: no tube of any length, and it says so."""
-        found = tube(Toy(lost=10.0, start_radius=np.array([1e-3, 0.0])), horizon=1e6)
-        assert found.end < 1e6
-        assert "at time" in found.reason
+        result = tube(Toy(lost=10.0, start_radius=np.array([1e-3, 0.0])), horizon=1e6)
+        assert result.end < 1e6
+        assert "at time" in result.reason
 
     def test_too_long_a_piece_is_not_proved(self):
-        found = proved(Piece(0.0, 1e4, np.array([[0.5, 0.2], [0.4, -0.3]])))
-        assert isinstance(found, Unproved)
+        result = proved(Piece(0.0, 1e4, np.array([[0.5, 0.2], [0.4, -0.3]])))
+        assert isinstance(result, Unproved)
 
 
 class TestDescent:
@@ -155,31 +155,31 @@ class TestDescent:
 
     @pytest.fixture(scope="class")
     @classmethod
-    def found(cls):
+    def result(cls):
         return enclose(Toy(), Descent(cls.eta), 603, tolerance=1e-7, functional=FUNCTIONAL)
 
-    def test_single_steps_first_and_polynomials_later(self, found):
-        lengths = [piece.end - piece.start for piece in found.pieces]
-        assert found.reason == ""
+    def test_single_steps_first_and_polynomials_later(self, result):
+        lengths = [piece.end - piece.start for piece in result.pieces]
+        assert result.reason == ""
         assert sum(lengths) == 603
         assert lengths[0] == 1
         assert max(lengths) >= 16
         assert all(length == 1 or length % 8 == 0 for length in lengths)
 
-    def test_holds_the_iterates(self, found):
-        for piece, parts in zip(found.pieces, found.parts):
+    def test_holds_the_iterates(self, result):
+        for piece, parts in zip(result.pieces, result.parts):
             exact = descent_at(int(piece.start), self.eta)
             with precise():
                 for x, column, r in zip(exact, piece.coefficients.T, parts[0].reach):
                     there = sum((number(c) * (-1) ** k for k, c in enumerate(column)), number(0))
                     assert abs(x - there) <= number(r)
-        assert np.all(found.radius < 1e-5)
+        assert np.all(result.radius < 1e-5)
 
-    def test_the_flow_is_not_in_it(self, found):
+    def test_the_flow_is_not_in_it(self, result):
         flow = float(flow_at(603 * self.eta)[0])
-        assert abs(flow - found.pieces[-1].at(1.0)[0]) > found.radius[0]
+        assert abs(flow - result.pieces[-1].at(1.0)[0]) > result.radius[0]
 
     def test_a_learning_rate_that_diverges_is_refused(self):
-        found = enclose(Toy(), Descent(0.05), 10_000, tolerance=1e-7, functional=FUNCTIONAL)
-        assert found.end < 10_000
-        assert found.reason != ""
+        result = enclose(Toy(), Descent(0.05), 10_000, tolerance=1e-7, functional=FUNCTIONAL)
+        assert result.end < 10_000
+        assert result.reason != ""

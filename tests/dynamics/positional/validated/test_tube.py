@@ -106,5 +106,5 @@ def test_more_images_than_are_kept_are_asked_for():
     with pytest.raises(ToleranceError, match="features"):
         system.field(system.start, 1e-6)
     found = enclose(system, Flow(), 1.0, tolerance=1e-6, functional=GAP)
-    assert "too little kept" in found.reason
+    assert "no field is accurate enough" in found.reason
     assert found.end == 0.0

@@ -235,7 +235,7 @@ class TestRefusals:
     def test_too_many_features_to_keep(self):
         proof = prove(Problem(D=256, C=8, q=0.5), horizon=1.0)
         assert not proof.proved
-        assert "too little kept" in proof.reason
+        assert "no field is accurate enough" in proof.reason
         assert proof.time == 0.0
         assert proof.gap_positive_from == math.inf
         assert not proof.forever
