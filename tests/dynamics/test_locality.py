@@ -1,4 +1,4 @@
-"""Measures of locality, held against plain loops and SciPy; nulls against what must be random."""
+"""Measures of locality against plain loops and SciPy, and properties of their null distributions."""
 
 import numpy as np
 import pytest
@@ -25,16 +25,17 @@ def attention():
 
 
 def _values(result):
-    return {name: one.value for name, one in vars(result).items() if one is not None}
+    measures = vars(result).items()
+    return {name: measure.value for name, measure in measures if measure is not None}
 
 
 def _by_loops(weights, grid):
-    """Return the measures of one map as their definitions say them, place by place."""
-    places = [(row, column) for row in range(grid[0]) for column in range(grid[1])]
+    """Return the measures of one map by their definitions, patch by patch."""
+    patches = [(row, column) for row in range(grid[0]) for column in range(grid[1])]
     shares, near, far, close_by, gaps, looked, all_gaps = [], [], [], [], [], [], []
-    for i, here in enumerate(places):
-        others = [j for j in range(len(places)) if j != i]
-        gap = {j: np.hypot(here[0] - places[j][0], here[1] - places[j][1]) for j in others}
+    for i, here in enumerate(patches):
+        others = [j for j in range(len(patches)) if j != i]
+        gap = {j: np.hypot(here[0] - patches[j][0], here[1] - patches[j][1]) for j in others}
         mine = [j for j in others if gap[j] < 1.5]
         best = sorted(others, key=lambda j: -weights[i, j])[: len(mine)]
         shares.append(len(set(best) & set(mine)) / len(mine))
@@ -45,7 +46,7 @@ def _by_loops(weights, grid):
             gaps.append(-gap[j])
         looked.append(sum(weights[i, j] * gap[j] for j in others) / total)
         all_gaps.append(np.mean(list(gap.values())))
-    entries = [weights[i, j] for i in range(len(places)) for j in range(len(places)) if i != j]
+    entries = [weights[i, j] for i in range(len(patches)) for j in range(len(patches)) if i != j]
     lift = np.mean([w for is_near, w in close_by if is_near])
     return {
         "precision": np.mean(shares),
@@ -70,8 +71,8 @@ def test_measures_of_symmetric_and_tied_maps_equal_their_definitions(attention):
     close([result.auc.value, result.mantel.value], [expected["auc"], expected["mantel"]], 1e-12)
 
 
-def test_equal_entries_share_the_places_that_are_left():
-    """The mean over all orders of the ties, here drawn by adding noise far below the gaps."""
+def test_tied_entries_share_the_remaining_ranks():
+    """Compare with the mean over random orders of the ties, sampled by adding small noise."""
     rng = np.random.default_rng(0)
     tied = rng.integers(0, 3, (20, 20)).astype(float)
     drawn = [
@@ -82,9 +83,9 @@ def test_equal_entries_share_the_places_that_are_left():
     within(locality(tied, grid=GRID, draws=1).precision.value, np.mean(drawn), 4.0 * error)
 
 
-def test_the_null_is_the_measures_of_relabelled_maps(attention):
+def test_null_equals_the_measures_of_permuted_maps(attention):
     result = attention_locality(attention, grid=GRID, draws=300, seed=2)
-    rng = np.random.default_rng(11)  # other draws: only the law is the same
+    rng = np.random.default_rng(11)  # other permutations from the same distribution
     moved = [attention[np.ix_(order, order)] for order in (rng.permutation(20) for _ in range(300))]
     values = _values(attention_locality(np.array(moved), grid=GRID, draws=1))
     for name, drawn in values.items():
@@ -99,8 +100,8 @@ def test_the_null_is_the_measures_of_relabelled_maps(attention):
 def test_p_values_of_maps_without_structure_are_uniform(null):
     maps = np.random.default_rng(7).normal(size=(400, 20, 20))
     result = locality(maps, grid=GRID, null=null, draws=99)
-    for one in (result.precision, result.auc, result.mantel):
-        share = np.mean(one.p <= 0.1)
+    for measure in (result.precision, result.auc, result.mantel):
+        share = np.mean(measure.p <= 0.1)
         within(share, 0.1, 4.0 * np.sqrt(0.09 / 400))
 
 
@@ -110,8 +111,8 @@ def test_attention_to_neighbours_is_local():
     close([result.precision.value, result.auc.value], [1.0, 1.0], 1e-12)
     assert np.isinf(result.lift.value)
     assert result.distance.value < 0.4
-    for one in (result.precision, result.auc, result.mantel, result.lift, result.distance):
-        close(one.p, 1.0 / 200.0, 1e-12)
+    for measure in (result.precision, result.auc, result.mantel, result.lift, result.distance):
+        close(measure.p, 1.0 / 200.0, 1e-12)
 
 
 def test_attention_to_neighbours_alone_has_infinite_lift_however_it_rounds():
@@ -145,12 +146,12 @@ def test_uniform_attention_is_as_its_null():
     close(result.precision.value, near.mean() / 19.0, 1e-12)
     close([result.auc.value, result.lift.value, result.distance.value], [0.5, 1.0, 1.0], 1e-12)
     assert np.isnan(result.mantel.value)
-    for one in (result.precision, result.auc, result.lift, result.distance):
-        assert np.isnan(one.z)
-        assert one.p == 1.0
+    for measure in (result.precision, result.auc, result.lift, result.distance):
+        assert np.isnan(measure.z)
+        assert measure.p == 1.0
 
 
-def test_a_patch_that_looks_at_itself_alone_has_no_lift(attention):
+def test_patch_that_attends_to_itself_alone_has_no_lift(attention):
     attention = attention.copy()
     attention[3] = np.eye(20)[3]
     result = attention_locality(np.stack([attention, attention[::-1, ::-1]]), grid=GRID)
@@ -159,7 +160,7 @@ def test_a_patch_that_looks_at_itself_alone_has_no_lift(attention):
     assert np.isfinite(result.auc.value).all()
 
 
-def test_alike_rings_pass_the_permutation_null_but_not_the_ring_null():
+def test_similar_rings_are_local_under_the_permutation_null_only():
     rows, columns = np.divmod(np.arange(64), 8)
     ring = np.minimum.reduce([rows, columns, 7 - rows, 7 - columns])
     noise = 0.01 * np.random.default_rng(0).normal(size=(64, 64))
@@ -169,12 +170,12 @@ def test_alike_rings_pass_the_permutation_null_but_not_the_ring_null():
         assert getattr(locality(alike, null="ring"), name).p > 0.05
 
 
-def test_leading_axes_are_kept_and_maps_measured_one_by_one(attention):
+def test_leading_axes_are_preserved_and_maps_are_independent(attention):
     stack = np.stack([attention, attention.T / attention.T.sum(1, keepdims=True)] * 3)
     result = attention_locality(stack.reshape(3, 2, 20, 20), grid=GRID, draws=5)
     alone = attention_locality(stack[1], grid=GRID, draws=5)
-    for name, one in vars(result).items():
-        for field, array in vars(one).items():
+    for name, measure in vars(result).items():
+        for field, array in vars(measure).items():
             assert array.shape == (3, 2)
             close(array[:, 1], getattr(getattr(alone, name), field), 1e-9)
 
@@ -182,23 +183,25 @@ def test_leading_axes_are_kept_and_maps_measured_one_by_one(attention):
 def test_blocks_of_maps_change_nothing(attention, monkeypatch):
     stack = np.stack([np.roll(attention, k, axis=0) for k in range(5)])
     whole = attention_locality(stack, grid=GRID, draws=20)
-    for room in ("dynamics.locality", "dynamics.core.placed"):
-        monkeypatch.setattr(f"{room}.BLOCK", 900)
-    for name, one in vars(attention_locality(stack, grid=GRID, draws=20)).items():
-        close(one.z, getattr(whole, name).z, 1e-9)
+    for module in ("dynamics.locality", "dynamics.core.permutation_test"):
+        monkeypatch.setattr(f"{module}.BLOCK", 900)
+    for name, measure in vars(attention_locality(stack, grid=GRID, draws=20)).items():
+        close(measure.z, getattr(whole, name).z, 1e-9)
 
 
-def test_encodings_that_are_the_grid_draw_it():
+def test_coordinates_as_encodings_are_local():
     grid = np.stack(np.divmod(np.arange(36.0), 6), axis=1)
     by_distance = encoding_locality(grid, "distance")
     close(
         [by_distance.precision.value, by_distance.auc.value, by_distance.mantel.value], 1.0, 1e-12
     )
     by_cosine = encoding_locality(grid)
-    assert 0.4 < by_cosine.precision.value < 0.9  # blind where encodings are near their mean
+    assert (
+        0.4 < by_cosine.precision.value < 0.9
+    )  # the cosine is uninformative near the mean encoding
 
 
-def test_similarity_of_encodings_sees_neither_rotation_nor_shift():
+def test_similarity_is_invariant_under_rotation_and_shift():
     rng = np.random.default_rng(0)
     table = rng.normal(size=(12, 5))
     rotation, _ = np.linalg.qr(rng.normal(size=(5, 5)))
@@ -216,12 +219,12 @@ def test_neighbours_and_distances():
     assert np.array_equal(near, (distances((4, 4)) < 1.5) & ~np.eye(16, dtype=bool))
 
 
-def test_class_tokens_are_left_out():
+def test_class_tokens_are_removed():
     attention = np.random.default_rng(0).dirichlet(np.ones(21), (3, 21))
-    kept = without_class_token(attention)
-    assert kept.shape == (3, 20, 20)
-    close(kept.sum(axis=-1), 1.0, 1e-12)
-    close(kept[1, 2, 3] / kept[1, 2, 4], attention[1, 3, 4] / attention[1, 3, 5], 1e-12)
+    patches = without_class_token(attention)
+    assert patches.shape == (3, 20, 20)
+    close(patches.sum(axis=-1), 1.0, 1e-12)
+    close(patches[1, 2, 3] / patches[1, 2, 4], attention[1, 3, 4] / attention[1, 3, 5], 1e-12)
     with_registers = without_class_token(attention[0], tokens=5)
     close(with_registers, attention[0, 5:, 5:] / attention[0, 5:, 5:].sum(1, keepdims=True), 1e-12)
 
@@ -251,10 +254,10 @@ def _changed(index, value):
         (_changed(0, 0.05), {"seed": -1}, "seed = -1"),
     ],
 )
-def test_bad_attention_is_one_sentence(attention, options, sentence):
-    with pytest.raises(ParameterError, match=sentence) as refusal:
+def test_message_for_bad_attention(attention, options, sentence):
+    with pytest.raises(ParameterError, match=sentence) as error:
         attention_locality(attention, **({"grid": GRID} | options))
-    assert "\n" not in str(refusal.value)
+    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -266,12 +269,12 @@ def test_bad_attention_is_one_sentence(attention, options, sentence):
         (np.ones((9, 2)), "angle", "'cosine', 'distance' or 'product'"),
     ],
 )
-def test_bad_encodings_are_one_sentence(encodings, by, sentence):
+def test_message_for_bad_encodings(encodings, by, sentence):
     with pytest.raises(ParameterError, match=sentence):
         encoding_locality(encodings, by)
 
 
-def test_patches_without_weight_on_patches_are_refused():
+def test_attention_to_class_tokens_alone_is_rejected():
     only_the_class = np.zeros((10, 10))
     only_the_class[:, 0] = 1.0
     with pytest.raises(ParameterError, match="attends to no patch"):

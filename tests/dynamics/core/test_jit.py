@@ -55,8 +55,8 @@ def test_the_next_process_compiles_nothing_until_a_callee_changes(tmp_path):
     assert run(cache, copy) == ["0", "1"]
 
 
-def test_imports_are_found_without_parsing():
-    """What the parser finds in any file here, and in spellings that no file here has."""
+def test_import_pattern_agrees_with_the_parser():
+    """Compare in all files of the package, and for unusual spellings."""
     odd = b"if 1: from dynamics.core.flow import a; x\nfrom \\\n dynamics.full \\\n import b\n"
     files = Path(dynamics.__file__).parent.rglob("*.py")
     for source in (odd, *map(Path.read_bytes, files)):

@@ -1,4 +1,4 @@
-"""What balls must hold, in Arb at 2600 bits: numbers inside arguments, and functions of them."""
+"""Reference for balls in Arb at 2600 bits: numbers inside arguments, and functions of them."""
 
 from contextlib import contextmanager
 from fractions import Fraction
@@ -20,23 +20,23 @@ def precise():
 
 
 def number(value):
-    """The exact value of a float or a fraction."""
+    """Return the exact value of a float or a fraction."""
     value = Fraction(value)
     return arb(fmpq(value.numerator, value.denominator))
 
 
-def inside(mid, rad, place):
-    """The number at ``place`` (-1 to 1) of a ball, exactly."""
-    return Fraction(float(mid)) + Fraction(float(rad)) * Fraction(place)
+def inside(mid, rad, position):
+    """Return the number at a position (-1 to 1) of a ball, exactly."""
+    return Fraction(float(mid)) + Fraction(float(rad)) * Fraction(position)
 
 
-def series(mids, rads, places):
-    """A series whose coefficients lie at these places of their balls."""
-    return arb_series([number(inside(*ends)) for ends in zip(mids, rads, places)])
+def series(mids, rads, positions):
+    """Return a series whose coefficients are at these positions of their balls."""
+    return arb_series([number(inside(*ends)) for ends in zip(mids, rads, positions)])
 
 
 def holds(mid, rad, exact):
-    """Tell whether a ball holds a number that is known far better than the ball is wide."""
+    """Return whether a ball contains a number that is known to much higher precision."""
     if not exact.is_finite():
         raise ValueError("the reference itself is not finite")
     return bool(abs(exact - number(mid)) <= number(rad))

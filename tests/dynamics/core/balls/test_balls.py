@@ -1,4 +1,4 @@
-"""Every operation on balls holds what Arb says, to the last bit of its radius."""
+"""Every operation on balls contains the result of Arb."""
 
 import math
 
@@ -15,7 +15,7 @@ from dynamics.core.balls.series import Series, logistic
 from tests.dynamics.core.balls.reference import holds, inside, number, precise, series
 
 EDGES = (0.0, -0.0, 5e-324, 2.0**-1022, 2.0**-53, 1.0, -1.0, math.log(2), 0.5 * math.log(2), 1e300)
-PLACES = st.sampled_from([-1.0, 1.0, 0.0]) | st.floats(-1.0, 1.0)
+POSITIONS = st.sampled_from([-1.0, 1.0, 0.0]) | st.floats(-1.0, 1.0)
 
 
 def middles(most):
@@ -36,27 +36,27 @@ class TestScalars:
         with precise():
             exact = number(x).exp()
             assert holds(value, error, exact)
-            if x >= -690.0:  # and it is as good as its analysis says
+            if x >= -690.0:  # the bound of the analysis
                 assert abs(exact - number(value)) <= 4 * scalars.UNIT * exact
 
     @settings(max_examples=150)
-    @given(m=middles(600.0), r=RADII | st.floats(0.0, 60.0), place=PLACES)
-    def test_exponential_and_inverse(self, m, r, place):
+    @given(m=middles(600.0), r=RADII | st.floats(0.0, 60.0), position=POSITIONS)
+    def test_exponential_and_inverse(self, m, r, position):
         with precise():
-            x = number(inside(m, r, place))
+            x = number(inside(m, r, position))
             assert holds(*exp_ball(m, r), x.exp())
             value, error = inverse_ball(m, r)
             if math.isfinite(value):
                 assert holds(value, error, 1 / x)
 
     @settings(max_examples=150)
-    @given(m=middles(900.0), r=RADII | st.floats(0.0, 300.0), place=PLACES)
-    @example(m=800.0, r=200.0, place=-1.0)
-    @example(m=-800.0, r=200.0, place=1.0)
-    def test_logistic(self, m, r, place):
+    @given(m=middles(900.0), r=RADII | st.floats(0.0, 300.0), position=POSITIONS)
+    @example(m=800.0, r=200.0, position=-1.0)
+    @example(m=-800.0, r=200.0, position=1.0)
+    def test_logistic(self, m, r, position):
         s, rs, w, rw = logistic_ball(m, r)
         with precise():
-            x = number(inside(m, r, place))
+            x = number(inside(m, r, position))
             sigmoid = 1 / (1 + x.exp())
             assert holds(s, rs, sigmoid)
             assert holds(w, rw, sigmoid / (1 + (-x).exp()))
@@ -74,7 +74,7 @@ class TestScalars:
 
 def drawn_series(order, most=3.0, radius=0.3):
     return st.lists(
-        st.tuples(middles(most), RADII.map(lambda r: min(r, radius)), PLACES),
+        st.tuples(middles(most), RADII.map(lambda r: min(r, radius)), POSITIONS),
         min_size=order + 1,
         max_size=order + 1,
     )
@@ -108,9 +108,9 @@ class TestSeries:
     @settings(max_examples=30)
     @given(a=drawn_series(7), b=drawn_series(7))
     def test_operations(self, name, a, b):
-        found, exact = OPERATIONS[name](ball_series(a), ball_series(b))
+        computed, exact = OPERATIONS[name](ball_series(a), ball_series(b))
         with precise():
-            assert_holds(found, exact(series(*zip(*a)), series(*zip(*b))))
+            assert_holds(computed, exact(series(*zip(*a)), series(*zip(*b))))
 
     @settings(max_examples=40)
     @given(a=drawn_series(7), start=st.floats(0.31, 1e6), side=st.sampled_from([-1.0, 1.0]))
@@ -125,8 +125,8 @@ class TestSeries:
     @example(a=[(-40.0, 0.0, 0.0), *[(1.0, 0.0, 0.0)] * 8])
     def test_logistic(self, a):
         F = ball_series(a)
-        s, rs, w, rw, one, two = (np.empty_like(F.mid) for _ in range(6))
-        logistic(F.mid, F.rad, s, rs, w, rw, one, two)
+        s, rs, w, rw, slope, rslope = (np.empty_like(F.mid) for _ in range(6))
+        logistic(F.mid, F.rad, s, rs, w, rw, slope, rslope)
         with precise():
             exact = 1 / (1 + series(*zip(*a)).exp())
             assert_holds(Series(s, rs), exact)
@@ -135,8 +135,8 @@ class TestSeries:
     def test_small_slopes_keep_their_digits(self):
         """s (1 - s) where s is nearly 1, where s - s^2 would have no digit left."""
         F = Series.exact(np.array([[-60.0], [1.0], [0.5]]))
-        s, rs, w, rw, one, two = (np.empty_like(F.mid) for _ in range(6))
-        logistic(F.mid, F.rad, s, rs, w, rw, one, two)
+        s, rs, w, rw, slope, rslope = (np.empty_like(F.mid) for _ in range(6))
+        logistic(F.mid, F.rad, s, rs, w, rw, slope, rslope)
         assert np.all(rw < 1e-10 * np.abs(w))
 
     @settings(max_examples=30)
@@ -151,24 +151,24 @@ class TestSeries:
             np.array([[a], [b], [c], [0.0]]),
             np.array([[abs(b) + abs(c)], [2 * abs(c)], [0.0], [0.0]]) * (1 + 1e-12),
         )
-        found = (wide.exp().plus(1.0)).inverse()
+        computed = (wide.exp().plus(1.0)).inverse()
         with precise():
             x = number(u)
             P = [number(a) + number(b) * x + number(c) * x * x, number(b) + 2 * number(c) * x]
             exact = 1 / (1 + arb_series([*P, number(c), arb(0)]).exp())
-            assume(found.is_finite)
-            assert_holds(found, exact)
+            assume(computed.is_finite)
+            assert_holds(computed, exact)
 
     def test_lanes_are_independent(self):
         random = np.random.default_rng(0)
         mid, rad = random.normal(size=(6, 5)), random.uniform(0, 0.1, (6, 5))
         together = (Series(mid, rad) * Series(mid, rad)).exp()
         for lane in range(5):
-            one = Series(mid[:, [lane]], rad[:, [lane]])
-            alone = (one * one).exp()
+            single = Series(mid[:, [lane]], rad[:, [lane]])
+            alone = (single * single).exp()
             assert np.array_equal(together.mid[:, [lane]], alone.mid)
             assert np.array_equal(together.rad[:, [lane]], alone.rad)
 
-    def test_a_series_too_long_for_its_rounding_is_refused(self):
+    def test_series_of_too_high_an_order_is_rejected(self):
         with pytest.raises(ParameterError, match="order = 61"):
             Series.exact(np.zeros((62, 1)))

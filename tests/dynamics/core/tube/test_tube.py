@@ -1,4 +1,4 @@
-"""Tubes hold the solution wherever it is looked at, and what is wrong is not proved."""
+"""Tubes contain the exact solution, and wrong curves are not proved."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def tube(system=None, horizon=8.0, tolerance=1e-8, **options):
 
 
 def misses(result, exact):
-    """How often a solution is outside: at the middle of every part, and at the ends."""
+    """Count the parts at whose middle the exact solution is outside the tube."""
     count = 0
     for piece, parts in zip(result.pieces, result.parts):
         for k, part in enumerate(parts):
@@ -94,10 +94,10 @@ def proved(piece, system=None, radius=1e-9, joint=None):
     return prove_piece(system, Flow(), piece, system.metric, frame, joint, FUNCTIONAL)
 
 
-def test_a_tube_that_would_take_for_ever_is_told_by_its_pace(monkeypatch):
-    """Pieces that may not grow: where few are left, they are made."""
+def test_slow_tube_ends_early(monkeypatch):
+    """Pieces may not grow; a tube with few remaining pieces is completed."""
     monkeypatch.setattr(enclosing, "_GROW", 1.0)
-    monkeypatch.setattr(enclosing, "_PACE", 20)
+    monkeypatch.setattr(enclosing, "_WINDOW", 20)
     monkeypatch.setattr(enclosing, "_MOST_REMAINING", 1e3)
     result = tube(horizon=1e6)
     assert "too slow: after" in result.reason
@@ -137,8 +137,8 @@ class TestWrongCurves:
         lost = proved(piece, Toy(lost=1e-2)).frame.reach()[0]
         assert lost >= 0.9e-2 * length
 
-    def test_a_tube_that_cannot_stay_thin_is_refused(self):
-        """A perturbation as large as the velocity: no tube of any length, and it says so."""
+    def test_tube_that_widens_ends_with_a_reason(self):
+        """The perturbation is as large as the velocity."""
         result = tube(Toy(lost=10.0, start_radius=np.array([1e-3, 0.0])), horizon=1e6)
         assert result.end < 1e6
         assert "at time" in result.reason
@@ -179,7 +179,7 @@ class TestDescent:
         flow = float(flow_at(603 * self.eta)[0])
         assert abs(flow - result.pieces[-1].at(1.0)[0]) > result.radius[0]
 
-    def test_a_learning_rate_that_diverges_is_refused(self):
+    def test_diverging_learning_rate_ends_with_a_reason(self):
         result = enclose(Toy(), Descent(0.05), 10_000, tolerance=1e-7, functional=FUNCTIONAL)
         assert result.end < 10_000
         assert result.reason != ""
