@@ -121,7 +121,7 @@ def satisfies(where: str, problem: Any, system: str) -> bool:
     from simulations.system import Case
 
     settings = {"initial": problem.initial_state, "horizon": math.inf}
-    return _filter(where, system).keeps(Case(system, {}, problem, "flow", settings))
+    return _filter(where, system).accepts(Case(system, {}, problem, "flow", settings))
 
 
 @cache

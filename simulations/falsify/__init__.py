@@ -1,11 +1,11 @@
-"""Conjectures about the dynamics: read, searched for counterexamples, checked in tests.
+"""Conjectures about the dynamics: parse, search for counterexamples, check in tests.
 
 .. code-block:: python
 
     report = falsify("gamma >= rho", where="q*D <= C", budget=60)
     report.counterexample                     # the problem, the time, the violation and its error
 
-    @given(problems(where="q*D <= C"))        # of simulations.strategies, in a test of one's own
+    @given(problems(where="q*D <= C"))        # from simulations.strategies, in your own test
     def test_gamma_stays_above_rho(problem):
         run = gradient_flow(Population(problem), horizon=1e3)
         assert_holds("gamma >= rho", run)

@@ -1,9 +1,9 @@
-"""Numbers with error bounds: a value, and an interval that contains the true one.
+"""Numbers with error bounds: a value, and an interval that contains the exact value.
 
-The intervals are rounded outwards, so rounding never passes for a violation. These are arrays over
-the times of a run, for a search; a certificate (``--certify``) is made in Arb. What is undefined
-(0/0, the logarithm of a negative number) has the value nan and the interval of all numbers: nothing
-is decided by it.
+The intervals are rounded outwards, so that rounding is never reported as a violation. The numbers
+are scalars or arrays over the times of a run. Undefined results (0/0, the logarithm of a negative
+number) have the value nan and the interval of all numbers, which decides nothing. Certificates
+(``--certify``) use Arb instead.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Bounded:
         return Bounded.of(value, self.interval / other.interval)
 
     def __pow__(self, other: Bounded) -> Bounded:
-        """Return a power: any sign of the base for exact integer exponents, else none negative."""
+        """Return a power; negative bases are allowed for exact integer exponents only."""
         return Bounded.of(np.power(self.value, other.value), self.interval**other.interval)
 
     def exp(self) -> Bounded:
@@ -84,13 +84,13 @@ class Bounded:
         return Bounded.of(np.abs(self.value), self.interval.abs())
 
     def positive_at_zero(self) -> Bounded:
-        """Return the number with exact zeros replaced by the least positive one (a strict tie)."""
+        """Replace exact zeros by the smallest positive number, for strict inequalities."""
         return Bounded(
             *(np.where(part == 0.0, _TINY, part) for part in (self.value, self.low, self.high))
         )
 
     def along(self, which: str) -> Bounded:
-        """Return the greatest or least over time (``"max"`` or ``"min"``)."""
+        """Return the maximum or minimum over time (``"max"`` or ``"min"``)."""
         over, ignoring = (np.max, np.fmax) if which == "max" else (np.min, np.fmin)
         values = np.atleast_1d(self.value)
         return Bounded(ignoring.reduce(values), over(self.low), over(self.high))
@@ -101,20 +101,21 @@ class Bounded:
 
 
 def pick(which: str, numbers: list[Bounded]) -> Bounded:
-    """Return the greatest or least of several numbers, time by time; nan where one is undefined."""
+    """Return the pointwise maximum or minimum of numbers; nan where one of them is undefined."""
     ends = np.maximum if which == "max" else np.minimum
-    parts = [(one.value, one.low, one.high) for one in numbers]
+    parts = [(number.value, number.low, number.high) for number in numbers]
     return Bounded(*(ends.reduce(np.broadcast_arrays(*part)) for part in zip(*parts)))
 
 
 def joined(which: str, violations: list[Bounded]) -> Bounded:
-    """Return the violation of all (``"max"``) or of any (``"min"``) of several statements.
+    """Return the violation of a conjunction (``"max"``) or of a disjunction (``"min"``).
 
-    Where one is undefined the others decide if they can: all are violated if one is, any holds if
-    one does; else nothing is decided (nan).
+    Where a statement is undefined, the result is that of the others if they decide it: a
+    conjunction is false if one of them is, a disjunction is true if one of them is. Otherwise the
+    result is nan.
     """
-    found = pick(which, violations)
+    picked = pick(which, violations)
     middle = np.fmax if which == "max" else np.fmin
-    known = middle.reduce(np.broadcast_arrays(*(one.value for one in violations)))
+    known = middle.reduce(np.broadcast_arrays(*(violation.value for violation in violations)))
     decided = known > 0.0 if which == "max" else known <= 0.0
-    return Bounded(np.where(decided, known, found.value), found.low, found.high)
+    return Bounded(np.where(decided, known, picked.value), picked.low, picked.high)

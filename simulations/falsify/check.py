@@ -1,4 +1,4 @@
-"""A conjecture on a run at hand, for tests of one's own."""
+"""Check a conjecture on a given trajectory, for use in tests."""
 
 from dynamics import Risk, Trajectory
 from simulations.falsify.trial import Conjecture, Result, Trial
@@ -12,15 +12,23 @@ def check(
     system: str | System = DEFAULT,
     population: Risk | None = None,
 ) -> Trial:
-    """Return what a run of the solvers says about a conjecture.
+    """Evaluate a conjecture on a trajectory.
 
-    ``population`` is the risk that it descended: by default an equal one, made from the problem
-    and the settings of the run.
+    Parameters
+    ----------
+    conjecture
+        A statement in the language of :mod:`simulations.falsify.grammar`.
+    trajectory
+        A run of `gradient_flow` or `gradient_descent`.
+    system
+        The theory or its name.
+    population
+        The risk of the run; by default it is built from the problem and the settings of the run.
     """
     theory = load(system) if isinstance(system, str) else system
     case = case_of(trajectory, theory)
     risk = population or theory.population(case)
-    return Conjecture(conjecture, theory).judge(case, trajectory, risk)
+    return Conjecture(conjecture, theory).evaluate(case, trajectory, risk)
 
 
 def assert_holds(
@@ -29,10 +37,12 @@ def assert_holds(
     system: str | System = DEFAULT,
     population: Risk | None = None,
 ) -> None:
-    """Raise AssertionError, with the numbers, if a run violates a conjecture.
+    """Raise AssertionError if a trajectory violates a conjecture; arguments as in :func:`check`.
 
-    A violation within the numerical error raises nothing; a run that did not complete raises, since
-    it says nothing.
+    Raises
+    ------
+    AssertionError
+        If the conjecture is violated beyond the numerical error, or the run did not complete.
     """
     trial = check(conjecture, trajectory, system, population)
     if trial.result in (Result.VIOLATED, Result.INCOMPLETE):
@@ -40,7 +50,7 @@ def assert_holds(
 
 
 def describe(conjecture: str, trial: Trial) -> str:
-    """Return one paragraph on a trial."""
+    """Return a sentence with the numbers of a trial."""
     if trial.result is Result.INCOMPLETE:
         return f"{conjecture}: undecided, the run did not complete ({trial.message})"
     when = "" if trial.time is None else f" at time {trial.time:.6g}"
@@ -56,7 +66,8 @@ def case_of(trajectory: Trajectory, system: System) -> Case:
     solver = "gd" if "learning_rate" in trajectory.settings else "flow"
     settings = {
         **trajectory.settings,
-        "initial": trajectory.at(0.0), "method": trajectory.settings.get("expectation", "auto"),
+        "initial": trajectory.at(0.0),
+        "method": trajectory.settings.get("expectation", "auto"),
         "tolerance": trajectory.settings.get("population_tolerance"),
-    }  # fmt: skip
+    }
     return Case(system.name, {}, trajectory.problem, solver, settings)

@@ -1,9 +1,9 @@
-"""The language of conjectures: text to a checked syntax tree, with errors at the character.
+"""Parser of the language of conjectures.
 
-Python's own parser reads the text; nothing is compiled or evaluated. Every node must be one that
-:class:`_Check` lists: arithmetic with ``+ - * / ^`` (or ``**``), chains of comparisons, ``and``,
-``or``, ``not``, and calls of :data:`FUNCTIONS`. Each part is a number or a statement; mixing them
-is an error.
+The text is parsed by Python's parser into a syntax tree; it is not compiled or evaluated. Allowed
+are arithmetic with ``+ - * / ^`` (or ``**``), chains of comparisons, ``and``, ``or``, ``not``, and
+calls of :data:`FUNCTIONS`. Each part is a number or a statement, and a part of the wrong type is an
+error. Errors mark the position of the character.
 """
 
 import ast
@@ -27,16 +27,16 @@ _WORDS = ("and", "or", "not")
 
 
 class ConjectureError(ParameterError):
-    """A conjecture that cannot be read: one sentence, the text, and a caret under the character."""
+    """A conjecture is not valid: a sentence, the text, and a caret under the character."""
 
     def __init__(self, sentence: str, text: str, at: int) -> None:
         self.sentence, self.text, self.at = sentence, text, at
-        shown = "".join(" " if c.isspace() else c for c in text)
-        super().__init__(f"{sentence}\n  {shown}\n  {' ' * at}^")
+        line = "".join(" " if c.isspace() else c for c in text)
+        super().__init__(f"{sentence}\n  {line}\n  {' ' * at}^")
 
 
 class Token(NamedTuple):
-    """A piece of text: its type is ``number``, ``name``, ``word``, ``sign`` or ``end``."""
+    """A token of type ``number``, ``name``, ``word``, ``sign`` or ``end`` at a position."""
 
     type: str
     text: str
@@ -49,7 +49,7 @@ class Token(NamedTuple):
 
     @property
     def begins_value(self) -> bool:
-        """Whether it can be the first token of a value, and of nothing else."""
+        """Whether it can only be the first token of a value."""
         return self.type in ("number", "name") or self.text in ("(", "not")
 
     @property
@@ -69,14 +69,17 @@ _TOKEN = re.compile(
 
 
 def parse(text: str, names: Collection[str]) -> ast.expr:
-    """Return the tree of a statement over the given names.
+    """Parse a statement over the given names.
 
-    Its nodes are those of :mod:`ast`; their ``col_offset`` is the position in ``text``.
+    Returns
+    -------
+    ast.expr
+        Syntax tree with nodes of :mod:`ast`; their ``col_offset`` is the position in ``text``.
 
     Raises
     ------
     ConjectureError
-        If it cannot be read, uses an unknown name, or is a number instead of a statement.
+        If the text is not valid, uses an unknown name, or is a number instead of a statement.
     """
     if not isinstance(text, str):
         raise ParameterError(f"conjecture = {text!r} is not allowed: it must be text")
@@ -115,9 +118,10 @@ def _tokens(text: str) -> Iterator[Token]:
 
 
 def _checked_tokens(text: str) -> list[Token]:
-    """Return tokens in which values and operators alternate, nested and joined within the limits.
+    """Return the tokens if values and operators alternate, within the limits of size and nesting.
 
-    Only then does Python's parser read them: where its errors point depends on the version.
+    These checks come before Python's parser, because the positions of its errors depend on the
+    version of Python.
     """
     tokens: list[Token] = []
     opened: list[Token] = []
@@ -165,13 +169,13 @@ def _misplaced(token: Token, before: list[Token], opened: list[Token]) -> str | 
 
 
 class _Check:
-    """Reads the type of each node, and gives the names and positions of the text back to it."""
+    """Type checker that also restores the names and positions of the text in each node."""
 
     def __init__(self, text: str, names: Collection[str], tokens: Mapping[int, Token]) -> None:
         self.text, self.names, self.tokens = text, names, tokens
 
     def require(self, node: ast.expr, wanted: str) -> None:
-        """Raise unless a node has the wanted type."""
+        """Raise ConjectureError unless a node has a type."""
         if (actual := self.type_of(node)) != wanted:
             hint = " such as gamma >= rho" if wanted == "statement" else ""
             sentence = f"a {wanted} is needed here{hint}, this is a {actual}"

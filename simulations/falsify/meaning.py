@@ -1,8 +1,8 @@
-"""What a conjecture means: how much it is violated, with an interval around the number.
+"""Semantics of conjectures: the violation of a statement, with an interval that contains it.
 
-A comparison a <= b is violated by a - b; ``and`` takes the larger violation, ``or`` the smaller;
-``not`` is pushed down to the comparisons. Positive means false, at most 0 means true, and a number
-whose interval holds 0 means that the numerical error does not let one tell.
+The violation of a <= b is a - b. That of a conjunction is the larger one, that of a disjunction the
+smaller one; negations are moved to the comparisons. A positive violation means false, a violation
+of at most 0 means true. If the interval contains 0, the numerical error does not allow a decision.
 """
 
 import ast
@@ -22,7 +22,7 @@ _OPPOSITE = {
 
 
 def violation(node: ast.expr, known: Environment, negated: bool = False) -> Bounded:
-    """Return by how much a statement (or its negation) is violated, over time or as a scalar."""
+    """Return the violation of a statement (or of its negation), over time or as a scalar."""
     match node:
         case ast.Compare(left=left, ops=operators, comparators=others):
             numbers = [number(operand, known) for operand in (left, *others)]
@@ -41,12 +41,12 @@ def violation(node: ast.expr, known: Environment, negated: bool = False) -> Boun
 
 
 def holds(node: ast.expr, known: Environment) -> bool:
-    """Return whether a statement about exact numbers is true; one that is undefined is not."""
+    """Return whether a statement about exact numbers is true; an undefined one is not."""
     return bool(violation(node, known).value <= 0.0)
 
 
 def number(node: ast.expr, known: Environment) -> Bounded:
-    """Return a number over time or as a scalar."""
+    """Evaluate an arithmetic expression, over time or as a scalar."""
     match node:
         case ast.Constant(value=float(value)):
             return Bounded.exact(value)
@@ -64,7 +64,7 @@ def number(node: ast.expr, known: Environment) -> Bounded:
 
 
 def depends_on_the_whole_run(node: ast.AST, whole: Collection[str]) -> bool:
-    """Return whether truth at one time needs the rest of the run: events, ends, extremes."""
+    """Return whether a statement depends on the whole run: on events, its ends or extremes."""
     parts: list[ast.expr]
     match node:
         case ast.Name(id=name):

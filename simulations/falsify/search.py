@@ -1,6 +1,5 @@
-"""The search for a counterexample: Hypothesis draws problems, steers by the violation, shrinks."""
+"""Search for counterexamples with Hypothesis: random problems, targeting, shrinking."""
 
-import ast
 import math
 import time
 from collections import Counter
@@ -12,45 +11,62 @@ from dynamics import ParameterError
 from dynamics.core.checks import finite, integer, require
 from dynamics.core.parameters import check_names
 from simulations.falsify.trial import Conjecture, Filter, Result, Trial, attempt, confirm
+from simulations.seeds import seed_at
 from simulations.system import Case, System
 from simulations.theories import DEFAULT, command, load
 
-#: Time up to which runs are followed unless the case says otherwise.
+#: Default horizon of the runs.
 HORIZON = 1e5
-#: Error of the expectation along them; the runs that confirm a violation have a hundredth of it.
+#: Tolerance of the expectation; runs that confirm a violation use a hundredth of it.
 TOLERANCE = 1e-8
-#: A run may take this part of the budget (and at least so many seconds); then it is undecided.
+#: Time limit of a run: a share of the budget, and at least some seconds. Longer runs are undecided.
 _SHARE_OF_A_RUN, _LEAST_OF_A_RUN = 0.1, 2.0
-#: Part of the budget that is kept for the runs that confirm what was found.
-_KEPT = 0.1
-#: Part of the horizon that is tried first where a violation at any time decides.
+#: Share of the budget that is reserved for the confirmation of violations.
+_RESERVED = 0.1
+#: Share of the horizon that is run first if a violation at any time is a counterexample.
 _BEGINNING = 1e-3
-#: So many problems in a row that do not satisfy the filter end the search.
+#: The search ends after this many problems if none satisfies the filter.
 _MISSES = 1000
+#: Numbers of problems in the first and in the largest round.
 _FIRST_ROUND, _LARGEST_ROUND = 40, 640
-_SHRINKS = 400  # runs spent on simplifying
+#: Largest number of runs for shrinking.
+_SHRINKS = 400
 
 
 class OutOfTime(BaseException):
-    """The budget is spent: leaves Hypothesis without being taken for a failure."""
+    """The budget is spent. A BaseException, which Hypothesis does not treat as a failing test."""
 
 
 class RunTooLong(Exception):
-    """One run took more than its share of the budget."""
+    """A run took more than its share of the budget."""
 
 
-class _Found(Exception):
-    """A violation, told to Hypothesis as a failure."""
+class _Violation(Exception):
+    """A violation, reported to Hypothesis as a failing test."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """What a search found.
+    """Result of a search.
 
-    ``counterexample`` is a confirmed trial, the simplest that was reached, or ``None``;
-    ``unconfirmed`` counts violations which no more precise run showed within the budget.
-    ``results`` counts distinct problems by what their run said; ``ranges`` holds the least and
-    greatest value of each constant among them. ``interrupted`` tells of Ctrl-C.
+    Attributes
+    ----------
+    conjecture, where, system
+        The conjecture, the filter and the theory.
+    counterexample
+        The simplest confirmed violation, or ``None``.
+    results
+        Number of distinct problems by the result of their run.
+    ranges
+        Smallest and largest value of each constant among these problems.
+    unconfirmed
+        Number of violations that were not confirmed by a more precise run within the budget.
+    shrinks
+        Number of runs spent on shrinking.
+    seconds, seed
+        Duration and seed of the search.
+    interrupted
+        Whether the search was interrupted by Ctrl-C.
     """
 
     conjecture: str
@@ -72,17 +88,18 @@ class Report:
 
     @property
     def tried(self) -> int:
-        """How many distinct problems were run."""
+        """Number of distinct problems that were run."""
         return sum(self.results.values())
 
     @property
     def undecided(self) -> int:
-        """How many of them say nothing: the run did not complete, or its numbers are undefined."""
-        return sum(self.results.get(one, 0) for one in (Result.INCOMPLETE, Result.UNDEFINED))
+        """Number of problems whose run did not complete or has undefined numbers."""
+        undecided = (Result.INCOMPLETE, Result.UNDEFINED)
+        return sum(self.results.get(result, 0) for result in undecided)
 
     @property
     def command(self) -> str | None:
-        """The shell command that reruns the counterexample."""
+        """Shell command that reruns the counterexample, or ``None``."""
         return command(self.counterexample.case, self.system) if self.counterexample else None
 
 
@@ -98,35 +115,42 @@ def falsify(
     most: int | None = None,
     progress: Callable[[float, str], None] | None = None,
 ) -> Report:
-    """Search for a problem whose run violates a conjecture, and simplify it.
+    """Search for a counterexample to a conjecture, and simplify it.
 
     Parameters
     ----------
     conjecture
-        A statement of :mod:`simulations.falsify.grammar` about a run from its initial state.
+        A statement about a run, in the language of :mod:`simulations.falsify.grammar`, such as
+        ``"gamma >= rho"``.
     where
-        A statement over the constants of the problem; only problems that satisfy it are run.
-        Equalities such as ``D == 64`` fix a parameter instead of waiting for it to be drawn.
+        A statement about the constants of the problem; only problems that satisfy it are run.
+        Equalities such as ``D == 64`` fix a parameter.
     system
-        The theory, by name.
+        The theory or its name.
     budget
-        Seconds, shrinking and confirmation included.
+        Time limit in seconds, including shrinking and confirmation.
     seed
-        The same seed and enough time give the same search.
+        Seed of the random problems. The same seed gives the same search if the budget suffices.
     fixed
-        Values of parameters that are not drawn (``{"solver": "gd", "steps": 500}``).
+        Mapping from the name of a parameter to a fixed value, such as ``{"solver": "gd", "steps":
+        500}``.
     horizon
-        Final time of the runs, 1e5 unless given here or in ``fixed``.
+        Final time of the runs; 1e5 unless given here or in ``fixed``.
     most
-        Ends the search after so many problems, ``None``: at the end of the budget.
+        Largest number of problems; ``None`` searches until the budget is spent.
     progress
         Called with the fraction of the budget spent and a line of text.
+
+    Returns
+    -------
+    Report
+        The counterexample, or ``None``, and the counts of results.
 
     Raises
     ------
     ParameterError
-        One sentence, for a conjecture or filter that cannot be read (with a caret under the
-        character) or that no problem satisfies.
+        If the conjecture or the filter is not valid (the message marks the character with a caret),
+        or if no problem satisfies the filter.
     """
     require(finite("budget", budget) > 0.0, "budget", budget, "greater than 0 seconds")
     theory = load(system) if isinstance(system, str) else system
@@ -140,14 +164,18 @@ def falsify(
     search = _Search(
         Conjecture(conjecture, theory),
         Filter(where, theory) if where is not None else None,
-        chosen, budget, integer("seed", seed, 0, 2**63), most, progress,
-    )  # fmt: skip
+        chosen,
+        budget,
+        integer("seed", seed, 0, 2**63),
+        most,
+        progress,
+    )
     return search.run()
 
 
 @dataclass
 class _Search:
-    """One search under way."""
+    """State of a search in progress."""
 
     conjecture: Conjecture
     filter: Filter | None
@@ -158,105 +186,111 @@ class _Search:
     progress: Callable[[float, str], None] | None
     began: float = field(default_factory=time.monotonic)
     trials: dict[str, Trial] = field(default_factory=dict)
-    found: list[Trial] = field(default_factory=list)  # violations, the simplest so far last
-    confirmed: Trial | None = None  # the first of them, as a more precise run has it
-    kept: int = 0  # problems drawn that satisfy the filter, and those that do not
-    misses: int = 0
+    violations: list[Trial] = field(default_factory=list)  # the simplest is the last
+    confirmed: Trial | None = None  # the first violation, with its numerical error
+    accepted: int = 0  # problems that satisfy the filter
+    misses: int = 0  # problems that do not
     unconfirmed: int = 0
     shrinks: int = 0
 
     def run(self) -> Report:
-        """Search in rounds of Hypothesis until something is found or the time is up."""
+        """Search in rounds of Hypothesis until a violation is found or the budget is spent."""
         if self.filter is not None:
-            self.fixed = dict(_equalities(self.filter.tree, self.conjecture.system)) | self.fixed
+            self.fixed = dict(self.filter.equalities()) | self.fixed
         check_names(self.fixed, self.conjecture.system.parameters)
         interrupted, counterexample = False, None
         try:
             try:
                 for number, size in enumerate(_rounds()):
                     before = len(self.trials)
-                    self._round(size, self.seed + number)
-                    if self.found or (len(self.trials) == before > 0):
+                    self._round(size, seed_at(self.seed, number))
+                    if self.violations or (len(self.trials) == before > 0):
                         break
             except OutOfTime:
                 pass
-            if self.misses and not self.kept:
-                self._nothing_satisfies()
-            counterexample = self._confirmed()
-        except KeyboardInterrupt:  # Interrupted, with the trajectory of the run, is one too
+            if self.misses and not self.accepted:
+                self._raise_unsatisfied()
+            counterexample = self._simplest_confirmed()
+        except KeyboardInterrupt:  # includes its subclass Interrupted
             interrupted, counterexample = True, self.confirmed
         return self._report(counterexample, interrupted)
 
     def _round(self, size: int, seed: int) -> None:
-        """Let Hypothesis draw at most ``size`` problems, and shrink what it finds."""
+        """Run Hypothesis on at most ``size`` random problems, and shrink a violation."""
         import hypothesis
         from hypothesis import HealthCheck, Phase
 
         @hypothesis.seed(seed)
         @hypothesis.settings(
-            max_examples=size, deadline=None, database=None, derandomize=False,
-            phases=(Phase.generate, Phase.target, Phase.shrink), report_multiple_bugs=False,
-            suppress_health_check=list(HealthCheck), verbosity=hypothesis.Verbosity.quiet,
-        )  # fmt: skip
+            max_examples=size,
+            deadline=None,
+            database=None,
+            derandomize=False,
+            phases=(Phase.generate, Phase.target, Phase.shrink),
+            report_multiple_bugs=False,
+            suppress_health_check=list(HealthCheck),
+            verbosity=hypothesis.Verbosity.quiet,
+        )
         @hypothesis.given(self.conjecture.system.cases(**self.fixed))
         def search(values: dict[str, Any]) -> None:
             self._example(values)
 
         try:
             search()
-        except _Found:
+        except _Violation:
             pass
-        except hypothesis.errors.Unsatisfiable:  # so far; the next round draws more
+        except hypothesis.errors.Unsatisfiable:  # the next round tries more problems
             pass
         except hypothesis.errors.InvalidArgument:
             given = ", ".join(f"{name} = {value}" for name, value in self.fixed.items())
             raise ParameterError(f"no problem of this system has {given}") from None
-        except hypothesis.errors.Flaky:  # a run that was cut short, told again: nothing new
+        except hypothesis.errors.Flaky:  # the repetition of a run hit its time limit
             pass
 
     def _example(self, values: dict[str, Any]) -> None:
+        """Test one problem; raise `_Violation` for a counterexample."""
         import hypothesis
 
         self._check_time()
         case = self.conjecture.system.build(values)
-        if self.filter is not None and not self.filter.keeps(case):
+        if self.filter is not None and not self.filter.accepts(case):
             self.misses += 1
-            if self.misses >= _MISSES and not self.kept:
-                self._nothing_satisfies()
+            if self.misses >= _MISSES and not self.accepted:
+                self._raise_unsatisfied()
             hypothesis.reject()
-        self.kept += 1
+        self.accepted += 1
         trial = self._trial(case)
-        if math.isfinite(trial.violation) and not self.found:
+        if math.isfinite(trial.violation) and not self.violations:
             hypothesis.target(trial.violation, label="violation")
         if trial.result is not Result.VIOLATED:
             return
-        if not self.found:
+        if not self.violations:
             self.confirmed = self._confirm(trial)
             if self.confirmed is None:
                 self.trials[repr(case)] = Trial(case, Result.NOISE, message="not confirmed")
                 return
-        self.found.append(trial)
-        raise _Found
+        self.violations.append(trial)
+        raise _Violation
 
     def _trial(self, case: Case) -> Trial:
-        """Run a case once; Hypothesis asks for some again."""
+        """Return the trial of a case; cases that Hypothesis repeats are not run again."""
         if (known := self.trials.get(repr(case))) is not None:
             return known
-        if self.most is not None and len(self.trials) >= self.most and not self.found:
+        if self.most is not None and len(self.trials) >= self.most and not self.violations:
             raise OutOfTime
-        if self.found:
+        if self.violations:
             self.shrinks += 1
             if self.shrinks > _SHRINKS:
                 raise OutOfTime
         trial = self._attempt(case)
         self.trials[repr(case)] = trial
         if self.progress is not None:
-            doing = f"simplifying, {self.shrinks} runs" if self.found else "searching"
-            self.progress(self._spent(), f"{doing}, {len(self.trials)} problems")
+            phase = f"simplifying, {self.shrinks} runs" if self.violations else "searching"
+            self.progress(self._spent(), f"{phase}, {len(self.trials)} problems")
         return trial
 
     def _attempt(self, case: Case) -> Trial:
-        """Run a case, first its beginning if a violation there decides."""
+        """Run a case, first its beginning if a violation there is a counterexample."""
         conjecture, trial = self.conjecture, None
         if (
             not conjecture.of_runs
@@ -265,52 +299,55 @@ class _Search:
         ):
             short = {"horizon": _BEGINNING * case.values["horizon"]}
             begun = conjecture.system.build({**case.values, **short})
-            if self.filter is None or self.filter.keeps(begun):
+            if self.filter is None or self.filter.accepts(begun):
                 trial = self._run(begun)
         if trial is not None and trial.result is Result.VIOLATED:
             return trial
         return self._run(case)
 
     def _run(self, case: Case) -> Trial:
+        """Run a case within its time limit."""
         share = max(_LEAST_OF_A_RUN, _SHARE_OF_A_RUN * self.budget)
         try:
             return attempt(self.conjecture, case, self._watch(share))
         except RunTooLong as stop:
             return Trial(case, Result.INCOMPLETE, message=str(stop))
 
-    def _watch(self, share: float, kept: float = _KEPT) -> Callable[[float], None]:
-        """Return what a run reports to, which stops it when its time is up."""
+    def _watch(self, share: float, reserved: float = _RESERVED) -> Callable[[float], None]:
+        """Return a progress callback that ends a run when its time limit is reached."""
         first: list[float] = []
 
         def watch(_: float) -> None:
             now = time.monotonic()
             first.append(now) if not first else None
-            self._check_time(kept)
+            self._check_time(reserved)
             if now - first[0] > share:
                 raise RunTooLong(f"took more than {share:.3g} s")
 
         return watch
 
-    def _check_time(self, kept: float = _KEPT) -> None:
-        if self._spent() > 1.0 - kept:
+    def _check_time(self, reserved: float = _RESERVED) -> None:
+        """Raise `OutOfTime` if the budget is spent up to a reserved share."""
+        if self._spent() > 1.0 - reserved:
             raise OutOfTime
 
     def _spent(self) -> float:
+        """Return the spent share of the budget."""
         return (time.monotonic() - self.began) / self.budget
 
     def _confirm(self, trial: Trial) -> Trial | None:
-        """Return the trial with its error, ``None`` if a more precise run does not show it."""
+        """Return the trial with its error, or ``None`` if it is not confirmed."""
         try:
-            found = confirm(self.conjecture, trial, self._watch(math.inf, kept=0.0))
+            confirmed = confirm(self.conjecture, trial, self._watch(math.inf, reserved=0.0))
         except OutOfTime:
             self.unconfirmed += not self.confirmed
             raise
-        self.unconfirmed += found is None
-        return found
+        self.unconfirmed += confirmed is None
+        return confirmed
 
-    def _confirmed(self) -> Trial | None:
-        """Return the simplest violation that a more precise run shows too."""
-        for trial in self.found[::-1]:
+    def _simplest_confirmed(self) -> Trial | None:
+        """Return the simplest violation that a more precise run confirms."""
+        for trial in self.violations[::-1]:
             try:
                 checked = self._confirm(trial)
             except OutOfTime:
@@ -319,10 +356,11 @@ class _Search:
                 return checked
         return self.confirmed
 
-    def _nothing_satisfies(self) -> None:
+    def _raise_unsatisfied(self) -> None:
+        """Raise the error of a filter that no problem satisfies."""
         assert self.filter is not None
         raise ParameterError(
-            f"where = {self.filter.text} is not allowed: none of {self.misses} problems drawn "
+            f"where = {self.filter.text} is not allowed: none of {self.misses} random problems "
             f"satisfies it; fix parameters by equalities such as D == 64"
         )
 
@@ -346,33 +384,8 @@ class _Search:
 
 
 def _rounds() -> Iterator[int]:
-    """Yield how many problems each round draws: ever more."""
+    """Yield the number of problems of each round, doubled up to a limit."""
     size = _FIRST_ROUND
     while True:
         yield size
         size = min(2 * size, _LARGEST_ROUND)
-
-
-def _equalities(tree: ast.expr, system: System) -> Iterator[tuple[str, float | int]]:
-    """Yield the parameters that a filter fixes to a number."""
-    parts = [tree]
-    match tree:
-        case ast.BoolOp(op=ast.And(), values=statements):
-            parts = statements
-    for part in parts:
-        match part:
-            case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
-                for side, value in ((left, right), (right, left)):
-                    name, literal = getattr(side, "id", None), _literal(value)
-                    if name is not None and literal is not None and system.parameter(name):
-                        yield name, int(literal) if literal.is_integer() else literal
-
-
-def _literal(node: ast.expr) -> float | None:
-    match node:
-        case ast.Constant(value=float(value)):
-            return value
-        case ast.UnaryOp(op=ast.UAdd() | ast.USub() as sign, operand=operand):
-            inner = _literal(operand)
-            return -inner if inner is not None and isinstance(sign, ast.USub) else inner
-    return None

@@ -69,7 +69,7 @@ def known_system(solve):
 def judge(conjecture, gamma, **options):
     case = POSITIONAL.build({"D": 8, "C": 2, "horizon": 1.0})
     run = run_of(case, gamma, **options)
-    return Conjecture(conjecture, POSITIONAL).judge(case, run, Stub(case.problem))
+    return Conjecture(conjecture, POSITIONAL).evaluate(case, run, Stub(case.problem))
 
 
 class TestJudgement:
@@ -131,7 +131,7 @@ class TestJudgement:
         outcomes = {"T0": math.nan, "T1": T1, "rise": math.nan}
         system = changed(POSITIONAL, summarize=lambda case, *_: outcomes)
         case = system.build({"D": 8, "C": 2, "horizon": 1.0})
-        trial = Conjecture(text, system).judge(case, run_of(case, abs), Stub(case.problem))
+        trial = Conjecture(text, system).evaluate(case, run_of(case, abs), Stub(case.problem))
         assert trial.result is result
 
 
@@ -141,7 +141,7 @@ class TestConfirmation:
         system = known_system(lambda case: run_of(case, lambda t: error(case.settings["rtol"]) * t))
         conjecture = Conjecture("gamma >= -1e-3", system)
         case = system.build({"D": 8, "C": 2, "horizon": 1.0, "rtol": 1e-8, "tolerance": 1e-8})
-        trial = conjecture.judge(case, system.solve(case), system.population(case))
+        trial = conjecture.evaluate(case, system.solve(case), system.population(case))
         return confirm(conjecture, trial)
 
     def test_what_a_tighter_run_lacks_is_dismissed(self):
@@ -187,7 +187,7 @@ class TestSearch:
     @pytest.mark.parametrize(
         ("options", "words"),
         [
-            ({"where": "D < 3"}, "none of .* problems drawn satisfies it"),
+            ({"where": "D < 3"}, "none of .* random problems satisfies it"),
             ({"where": "gamma > 0"}, "unknown name 'gamma'"),
             ({"where": "D == 7"}, "D = 7 is not allowed: D must have a divisor"),
             ({"system": "magic"}, "system = 'magic' is not allowed"),
@@ -366,4 +366,4 @@ def test_filters_compare_exactly():
         "D != 8": False,
         "log(-C) < 0": False,
     }.items():
-        assert Filter(text, POSITIONAL).keeps(case) == truth, text
+        assert Filter(text, POSITIONAL).accepts(case) == truth, text

@@ -1,6 +1,6 @@
-"""What a search reports: the simplest violation, and nothing that a more precise run does not show.
+"""A search reports the simplest violation that a more precise run confirms.
 
-Runs are known in closed form and cost nothing, so that these tests are fast.
+The runs have a closed form, so that these tests are fast.
 """
 
 from types import SimpleNamespace
@@ -10,24 +10,24 @@ from simulations.falsify import search as searching
 from tests.simulations.test_falsify import known_system, run_of
 
 
-def search_of(*found):
-    """Return a search that has found these violations, the simplest last."""
-    one = object.__new__(searching._Search)
-    one.found, one.confirmed = list(found), found[0]
-    return one
+def search_of(*violations):
+    """Return a search with these violations, the simplest last."""
+    search = object.__new__(searching._Search)
+    search.violations, search.confirmed = list(violations), violations[0]
+    return search
 
 
 def test_the_simplest_violation_is_reported():
     large, small = SimpleNamespace(name="large"), SimpleNamespace(name="small")
     search = search_of(large, small)
     search._confirm = lambda trial: trial
-    assert search._confirmed() is small
+    assert search._simplest_confirmed() is small
     search._confirm = lambda trial: None if trial is small else trial
-    assert search._confirmed() is large
+    assert search._simplest_confirmed() is large
 
 
-def test_a_violation_that_a_tighter_run_does_not_show_is_noise():
-    """gamma - rho = -1e7 times the tolerance of the run: below -1e-3 at the usual one alone."""
+def test_unconfirmed_violation_is_noise():
+    """gamma - rho is -1e7 times the tolerance: below -1e-3 at the default tolerance only."""
     system = known_system(lambda case: run_of(case, lambda t: -1e7 * case.settings["rtol"] * t))
     report = falsify("gamma >= -1e-3", system=system, budget=60, most=5)
     assert not report.falsified
@@ -35,7 +35,7 @@ def test_a_violation_that_a_tighter_run_does_not_show_is_noise():
     assert report.unconfirmed == 5
 
 
-def test_the_first_violation_is_simplified_before_it_is_reported():
+def test_first_violation_is_simplified_before_it_is_reported():
     violations = []
 
     def solve(case):
@@ -48,5 +48,5 @@ def test_the_first_violation_is_simplified_before_it_is_reported():
     problem = report.counterexample.case.problem
     assert report.shrinks > 0
     assert problem != violations[0]
-    assert problem.D == min(one.D for one in violations) == 6
+    assert problem.D == min(violation.D for violation in violations) == 6
     assert (problem.p, problem.tau) == (3, 1.0)
