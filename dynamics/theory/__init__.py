@@ -1,4 +1,5 @@
-"""A stated theory in numbers: its data up to symmetry, its compiled kernel, and the full model.
+"""Numerics of user-defined theories: data orbits, compiled risk, certified bounds, dense oracle.
 
-What is stated comes in as plain arrays and names; this room knows neither the language nor SymPy.
+The input is plain arrays and names. This package depends neither on SymPy nor on the language of
+`symbolic.theory`.
 """

@@ -1,8 +1,8 @@
-"""The emitted function of a stated theory on pairs (value, bound of its error).
+"""The emitted function of a user-defined theory on pairs (value, bound of its error).
 
-Made from the same source as the kernel: every operation becomes the rule of
-`dynamics.theory.rounding` for it. The compiled function rounds as IEEE arithmetic does and in the
-order that is written; the fast kernel, whose sums may be reordered, is compared with it.
+The source of the kernel is transformed: each operation is replaced by its rule in
+`dynamics.theory.rounding`. The compiled function uses IEEE arithmetic in the order of the source.
+The fast kernel, whose sums may be reordered, is compared with it.
 """
 
 import ast
@@ -47,27 +47,28 @@ _PAIRED = re.compile(r"_rows\d+|_table\d+")
 def bounded(source: str, name: str) -> Callable[..., Any]:
     """Return the compiled function ``mean`` of an emitted module on pairs.
 
-    It takes the columns of :func:`columns` and writes the gradient to ``_out`` and its bounds to
-    ``_bound``, before `rounding.final`; it returns risk and bound.
+    Its arguments are the columns of :func:`columns`. It writes the gradient to ``_out`` and its
+    bounds, before `rounding.final`, to the last argument; it returns risk and bound.
     """
     text = paired(source)
     module = _run(text, name, lambda rule: rule)
-    module["rows"] = _run(text, name, plain_python).get("rows")  # of arrays, not compiled
-    found: Callable[..., Any] = emitted_kernel(
+    module["rows"] = _run(text, name, plain_python).get("rows")  # works on arrays, not compiled
+    kernel: Callable[..., Any] = emitted_kernel(
         module["mean"], text, callee=rounding.softplus, fastmath=frozenset()
     )
-    return found
+    return kernel
 
 
-def _run(text: str, name: str, of: Callable[[Any], Any]) -> dict[str, Any]:
-    module: dict[str, Any] = {f"_{rule}": of(getattr(rounding, rule)) for rule in _RULES}
-    module |= {"_inf": math.inf, "_empty": of(functions.empty), "_total": rounding.total}
+def _run(text: str, name: str, convert: Callable[[Any], Any]) -> dict[str, Any]:
+    """Execute a transformed module with converted rules, and return its names."""
+    module: dict[str, Any] = {f"_{rule}": convert(getattr(rounding, rule)) for rule in _RULES}
+    module |= {"_inf": math.inf, "_empty": convert(functions.empty), "_total": rounding.total}
     exec(compile(text, f"<bounds of {name}>", "exec"), module)
     return module
 
 
 def columns(function: Callable[..., Any], data: Orbits) -> tuple[np.ndarray, ...]:
-    """Return the data as the function takes them: also the relative errors that they carry."""
+    """Return the data arguments of a function of :func:`bounded`, with their relative errors."""
     given = [x for first, arrays in zip(data.first, data.arrays) for x in (first, *arrays)]
     errors = np.array(data.errors or (0.0,) * (1 + sum(map(len, data.arrays))))
     rows = plain_python(function).__globals__.get("rows")
@@ -76,7 +77,7 @@ def columns(function: Callable[..., Any], data: Orbits) -> tuple[np.ndarray, ...
 
 
 def _distinct(pairs: Sequence[tuple[Array, Array]]) -> tuple[np.ndarray, ...]:
-    """Return the row of each family, the rows, and the largest error of each of their numbers."""
+    """Return the row index of each family, the distinct rows, and the errors of their entries."""
     row, values = distinct([x for x, _ in pairs])
     errors = np.zeros(values.shape)
     for k, (_, error) in enumerate(pairs):
@@ -86,15 +87,15 @@ def _distinct(pairs: Sequence[tuple[Array, Array]]) -> tuple[np.ndarray, ...]:
 
 @cache
 def paired(source: str) -> str:
-    """Return an emitted module whose functions compute with pairs."""
+    """Return the source of an emitted module, transformed to compute with pairs."""
     tree = ast.parse(source)
-    kept = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
-    tree.body = [_Pairs().visit(node) for node in kept]
+    definitions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    tree.body = [_Pairs().visit(node) for node in definitions]
     return ast.unparse(ast.fix_missing_locations(tree))
 
 
 class _Pairs(ast.NodeTransformer):
-    """Names of numbers become names of pairs; indices, loops and arrays stay what they are."""
+    """Transform names of numbers to names of pairs; indices, loops and arrays are unchanged."""
 
     def __init__(self) -> None:
         self._data: dict[str, int] = {}
@@ -103,7 +104,7 @@ class _Pairs(ast.NodeTransformer):
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         names = [x.arg for x in node.args.args]
         data = [x for x in names if not re.fullmatch(r"_(first_|rows?\d|theta|constants|out).*", x)]
-        if "_weight" not in data:  # of ``rows``, which takes the data alone
+        if "_weight" not in data:  # the function ``rows``, whose arguments are data only
             data = ["_weight", *data]
         self._data = {name: k for k, name in enumerate(data)}
         taken = [y for x in names for y in ([x, f"{x}_error"] if _PAIRED.fullmatch(x) else [x])]
@@ -175,7 +176,7 @@ class _Pairs(ast.NodeTransformer):
         return _call("_negate", self.visit(node.operand))
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
-        """Choose by a value, or by whether two families are the same."""
+        """Transform the branches; the condition is a value or the identity of two families."""
         if isinstance(node.test, ast.Compare) and _name(node.test.left) == "_n":
             node.test.left = _expression("_n[0]")
         node.body, node.orelse = self.visit(node.body), self.visit(node.orelse)
@@ -192,7 +193,7 @@ class _Pairs(ast.NodeTransformer):
 
 
 class _Exponent(ast.NodeTransformer):
-    """In an exponent sums and products of whole numbers are exact: of them a sign may depend."""
+    """Treat sums and products of integers in an exponent as exact: a sign may depend on them."""
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         if _name(node.func) not in ("_add", "_subtract", "_multiply"):
@@ -218,6 +219,6 @@ def _expression(text: str) -> ast.expr:
 
 
 def _both(node: ast.expr) -> str:
-    """Return an entry of an array and that of the array of its errors."""
+    """Return the source of a pair: an entry of an array, and the entry of the array of errors."""
     text = ast.unparse(node)
     return f"({text}, {text.replace('[', '_error[', 1)})"

@@ -1,7 +1,9 @@
-"""What the gradient alone says: which entries stay equal, what closes, is conserved, repels.
+"""Properties of a gradient flow discovered from its gradient at random states.
 
-Decided at states drawn at random, by the singular values, or the differences, of what should
-vanish. Nothing here knows of a group: it is held against the one that was stated.
+Entries that remain equal, the affine space that the flow stays in, conserved linear and quadratic
+forms, and the stability of an invariant manifold. Decisions use singular values or differences of
+quantities that should vanish. The symmetry group of the theory is not used, so that the results can
+be compared with it.
 """
 
 from collections.abc import Callable
@@ -16,20 +18,26 @@ Integers = NDArray[np.int64]
 Gradient = Callable[[Array], Array]
 #: Singular values below this share of the largest are rounding.
 ROUNDING = 1e-10
-#: Slopes of two entries closer than this share of the largest are the same.
+#: Slopes whose difference is below this share of the largest are equal.
 SAME = 1e-9
 #: Half the step of a difference of gradients, relative to the size of the state.
 STEP = 1e-5
-#: How far from the start states are drawn.
+#: Standard deviation of the random states around the start.
 SPREAD = 0.4
 
 
 @dataclass(frozen=True)
 class Partition:
-    """Entries that stay equal, up to sign: ``label`` and ``sign`` (entries,).
+    """Partition of entries into blocks that remain equal up to sign.
 
-    Entries of one label have one value, times their sign; ``moves`` (labels,) says which of these
-    values change at all. Label -1: entries that stay at 0, whose sign is 0.
+    Attributes
+    ----------
+    label
+        Block of each entry, shape (entries,); -1 for entries that remain 0.
+    sign
+        Sign of each entry relative to the value of its block; 0 for label -1.
+    moves
+        Whether the value of each block changes, shape (labels,).
     """
 
     label: Integers
@@ -37,24 +45,26 @@ class Partition:
     moves: NDArray[np.bool_]
 
     def refined_by(self, orbits: Integers) -> bool:
-        """Tell whether entries of one orbit, (entries,) numbers, always have one label."""
+        """Return whether all entries of an orbit have the same label, for all orbits."""
         return all(len(set(self.label[orbits == orbit].tolist())) == 1 for orbit in set(orbits))
 
 
 def discover(gradient: Gradient, start: ArrayLike, *, draws: int = 4, seed: int = 0) -> Partition:
-    """Return the coarsest partition of entries, with signs, that gradient flow from a start keeps.
+    """Return the coarsest signed partition of entries that gradient flow preserves.
 
-    Entries that are equal at the start are one block, and those that are 0 are 0. At states drawn
-    on the blocks, each is split by the slopes of its entries and those of the zeros that are pulled
-    away leave them, until ``draws`` states in a row split nothing. Colour refinement: no group is
-    asked for, so that what is found may be coarser than the orbits of the one that was stated.
+    Colour refinement: initially, entries that are equal at the start form a block, and zeros have
+    label -1. At random states that are constant on the blocks, blocks are split by the slopes of
+    their entries, and zeros with a nonzero slope form new blocks, until ``draws`` consecutive
+    states split nothing. The result may be coarser than the orbits of the symmetry group.
 
     Parameters
     ----------
     gradient
-        Of the loss in the entries that are trained, (entries,).
+        Gradient of the loss in the trained entries; maps (entries,) to (entries,).
     start
-        Where they begin, (entries,).
+        Initial values, shape (entries,).
+    draws, seed
+        Number of consecutive states without a split, and seed of the random states.
     """
     start = np.asarray(start, float)
     rng = np.random.default_rng(seed)
@@ -69,9 +79,9 @@ def discover(gradient: Gradient, start: ArrayLike, *, draws: int = 4, seed: int 
         largest = np.maximum(largest, np.abs(slope))
         rounding = SAME * float(np.abs(slope).max(initial=0.0))
         leaves = (label < 0) & (np.abs(slope) > rounding)
-        turned = np.where(label < 0, np.abs(slope), sign * slope)
-        finer = _split(label, turned, rounding)
-        sign = np.where(leaves, -np.sign(slope), sign)  # where descent takes it
+        signed_slope = np.where(label < 0, np.abs(slope), sign * slope)
+        finer = _split(label, signed_slope, rounding)
+        sign = np.where(leaves, -np.sign(slope), sign)  # the direction of descent
         quiet = quiet + 1 if np.array_equal(finer, label) else 0
         label = finer
     moving = largest > SAME * float(largest.max(initial=0.0))
@@ -80,10 +90,15 @@ def discover(gradient: Gradient, start: ArrayLike, *, draws: int = 4, seed: int 
 
 
 def closure(gradient: Gradient, start: ArrayLike, *, seed: int = 0) -> Array:
-    """Return a basis of the smallest affine space through a start that gradient flow stays in.
+    """Return the smallest affine space through a start that is invariant under gradient flow.
 
-    (dimensions, n), orthonormal; what is added to the start. Use coordinates whose slopes are of
-    one size, such as order parameters: what grows too little to be told from rounding is lost.
+    Use coordinates with slopes of similar size, such as order parameters: directions with slopes
+    near rounding are not detected.
+
+    Returns
+    -------
+    ndarray
+        Orthonormal basis (dimensions, n) of the directions.
     """
     start = np.asarray(start, float)
     rng = np.random.default_rng(seed)
@@ -94,7 +109,7 @@ def closure(gradient: Gradient, start: ArrayLike, *, seed: int = 0) -> Array:
         for _ in range(2 * start.size + 4):
             slope = gradient(start + SPREAD * rng.normal(size=len(basis)) @ basis)
             rest = slope - (slope @ basis.T) @ basis
-            rest = rest - (rest @ basis.T) @ basis  # once more, for the digits
+            rest = rest - (rest @ basis.T) @ basis  # orthogonalise twice for accuracy
             if np.linalg.norm(rest) > SAME * np.linalg.norm(slope):
                 basis = np.vstack([basis, rest / np.linalg.norm(rest)])
                 grown = True
@@ -102,19 +117,24 @@ def closure(gradient: Gradient, start: ArrayLike, *, seed: int = 0) -> Array:
 
 
 def linear(gradients: Array) -> Array:
-    """Return the linear forms that gradient flow conserves, (forms, n).
+    """Return the linear forms that gradient flow conserves, shape (forms, n), in echelon form.
 
-    ``gradients`` (samples, n), more samples than n: c x is conserved if c vanishes on every one. A
-    form has one entry 1 that the others lack.
+    The form c x is conserved if c is orthogonal to every gradient. ``gradients`` has shape
+    (samples, n), with more samples than n.
     """
     return _echelon(_null_space(np.asarray(gradients, float)))
 
 
 def quadratic(states: Array, gradients: Array) -> Array:
-    """Return the quadratic forms that gradient flow conserves, (forms, n, n), symmetric.
+    """Return the quadratic forms that gradient flow conserves, as symmetric (forms, n, n).
 
-    Those that are functions of a conserved linear form are left out. Needs more samples than there
-    are products of two order parameters.
+    Products of conserved linear forms are excluded.
+
+    Parameters
+    ----------
+    states, gradients
+        Random states and the gradients there, shape (samples, n), with more samples than products
+        of two coordinates.
     """
     x, g = np.asarray(states, float), np.asarray(gradients, float)
     n = x.shape[1]
@@ -127,19 +147,19 @@ def quadratic(states: Array, gradients: Array) -> Array:
         basis = np.linalg.qr(trivial.T)[0]
         forms = forms - (forms @ basis) @ basis.T
         forms = _row_space(forms)
-    found = np.zeros((len(forms), n, n))
-    for form, entries in zip(found, _echelon(forms)):
-        form[i, j] += 0.5 * entries
-        form[j, i] += 0.5 * entries
-    return found
+    matrices = np.zeros((len(forms), n, n))
+    for matrix, entries in zip(matrices, _echelon(forms)):
+        matrix[i, j] += 0.5 * entries
+        matrix[j, i] += 0.5 * entries
+    return matrices
 
 
 def growth(gradient: Gradient, at: Array, manifold: Array) -> float:
-    """Return the fastest rate at which what lies across a manifold grows, in gradient flow.
+    """Return the largest growth rate of perturbations normal to a manifold in gradient flow.
 
-    The largest eigenvalue of minus the Hessian, by differences of the gradient, on what is
-    orthogonal to the columns of ``manifold`` (entries, dimensions); -inf if nothing is. Where it is
-    greater than 0 the manifold repels.
+    It is the largest eigenvalue of minus the Hessian (by differences of the gradient) on the
+    orthogonal complement of the columns of ``manifold`` (entries, dimensions); -inf if the
+    complement is trivial. A positive rate means that the manifold is unstable.
     """
     at = np.asarray(at, float)
     basis = np.linalg.qr(manifold)[0] if manifold.size else np.zeros((at.size, 0))
@@ -157,27 +177,27 @@ def growth(gradient: Gradient, at: Array, manifold: Array) -> float:
 
 
 def _split(label: Integers, values: Array, rounding: float) -> Integers:
-    """Return labels that differ where labels or values do, in order of appearance.
+    """Refine labels by values, and number them in order of appearance.
 
-    What is labelled -1 stays so where its value is 0.
+    Entries with label -1 retain it if their value is 0.
     """
     finer = np.full(label.shape, -1, np.int64)
     known = 0
     for old in np.unique(label):
-        members = np.flatnonzero(label == old)
-        ordered = members[np.argsort(values[members], kind="stable")]
+        entries = np.flatnonzero(label == old)
+        ordered = entries[np.argsort(values[entries], kind="stable")]
         ends = np.flatnonzero(np.diff(values[ordered]) > rounding) + 1
         for chunk in np.split(ordered, ends):
             if old >= 0 or np.abs(values[chunk]).max() > rounding:
                 finer[chunk] = known
                 known += 1
     seen = dict.fromkeys(int(name) for name in finer if name >= 0)
-    place = {name: i for i, name in enumerate(seen)} | {-1: -1}
-    return np.array([place[int(name)] for name in finer], np.int64)
+    number = {name: i for i, name in enumerate(seen)} | {-1: -1}
+    return np.array([number[int(name)] for name in finer], np.int64)
 
 
 def _null_space(rows: Array) -> Array:
-    """Return what vanishes on every row, (k, n), columns scaled to their largest entry."""
+    """Return a basis (k, n) of the null space, computed with scaled columns."""
     scale = np.abs(rows).max(axis=0, initial=0.0)
     scale = np.where(scale > 0.0, scale, 1.0)
     _, values, directions = np.linalg.svd(rows / scale)
@@ -187,6 +207,7 @@ def _null_space(rows: Array) -> Array:
 
 
 def _row_space(rows: Array) -> Array:
+    """Return an orthonormal basis of the space of the rows."""
     if not len(rows):
         return rows
     _, values, directions = np.linalg.svd(rows, full_matrices=False)
@@ -194,7 +215,7 @@ def _row_space(rows: Array) -> Array:
 
 
 def _echelon(rows: Array) -> Array:
-    """Return the same space by rows each of which has a 1 where the others have 0."""
+    """Return the reduced echelon form, with pivoting."""
     left = np.array(rows, float)
     done: list[Array] = []
     for column in range(left.shape[1]):
@@ -208,5 +229,5 @@ def _echelon(rows: Array) -> Array:
         left = np.delete(left, largest, axis=0)
         left = left - np.multiply.outer(left[:, column], pivot)
         done = [row - row[column] * pivot for row in done] + [pivot]
-    found = np.array(done).reshape(-1, rows.shape[1])
-    return np.where(np.abs(found) < 1e-7 * np.abs(found).max(initial=0.0), 0.0, found)
+    reduced = np.array(done).reshape(-1, rows.shape[1])
+    return np.where(np.abs(reduced) < 1e-7 * np.abs(reduced).max(initial=0.0), 0.0, reduced)

@@ -1,4 +1,4 @@
-"""Every configuration of the data of a stated theory, one after another, with its chance."""
+"""Enumeration of all configurations of the data of a theory, with their probabilities."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,13 +13,23 @@ from dynamics.core.errors import ParameterError
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
-#: Numbers in one array over all configurations, at most.
+#: Largest size of an array over all configurations.
 MOST_NUMBERS = 2**21
 
 
 @dataclass(frozen=True)
 class Elements:
-    """The elements of an index set, (n,) each: set, larger element, number inside (-1: none)."""
+    """Elements of an index set, as arrays of shape (n,).
+
+    Attributes
+    ----------
+    part
+        Part that each element belongs to.
+    larger
+        The larger element that contains it.
+    own
+        Its number inside the larger element; -1 for larger elements themselves.
+    """
 
     part: Integers
     larger: Integers
@@ -30,12 +40,23 @@ class Elements:
 
 
 class Values(NamedTuple):
-    """Data on a set: a subset of ``size`` elements, or independent values with their chances.
+    """A data source: random values on the elements of index sets.
 
-    ``given`` holds (source, value): elements inside what that source has chosen have the value.
-    Values on several sets have an entry for each tuple of elements; ``deviation`` multiplies the
-    law, part by part of one of the sets: (place of the set, deviation by part). ``one_each``: each
-    element of the first set is 1 at one of the second, whose chances by number are the law.
+    Attributes
+    ----------
+    name, over
+        Name, and names of the index sets; the values have one axis for each.
+    size
+        Number of elements of a random subset; ``None`` for independent values.
+    law
+        Mapping from value to probability.
+    given
+        Pairs (source, value): elements inside the elements chosen by that source have the value.
+    deviation
+        (axis, mapping from part to factor): factors of the values, by part of one of the sets.
+    one_each
+        Each element of the first set is 1 at exactly one element of the second; ``law`` maps the
+        number of that element to its probability.
     """
 
     name: str
@@ -50,23 +71,29 @@ class Values(NamedTuple):
 def configurations(
     sources: Sequence[Values], sets: Mapping[str, Elements]
 ) -> tuple[Array, dict[str, Array]]:
-    """Return the chance of every configuration, (n,), and the values of each source, (n, size)."""
+    """Return the probabilities (n,) of all configurations, and the values (n, ...) of each source.
+
+    Raises
+    ------
+    ParameterError
+        If there are too many configurations.
+    """
     rows: list[tuple[float, dict[str, tuple[float, ...]]]] = [(1.0, {})]
     _require_few(sources, sets)
     for source in sources:
         number = prod(len(sets[name]) for name in source.over)
         grown: list[tuple[float, dict[str, tuple[float, ...]]]] = []
         own = None if source.given else list(_one_source(source, number, sets, sources, {}))
-        for chance, known in rows:
+        for probability, known in rows:
             for p, values in own or _one_source(source, number, sets, sources, known):
-                grown.append((chance * p, known | {source.name: values}))
+                grown.append((probability * p, known | {source.name: values}))
                 if len(grown) * number > MOST_NUMBERS:
                     raise ParameterError(
                         f"more than {len(grown):.2g} configurations of the data are too many for "
                         "the full model: choose smaller sizes"
                     )
         rows = grown
-    weight = np.array([chance for chance, _ in rows])
+    weight = np.array([probability for probability, _ in rows])
     shapes = {s.name: tuple(len(sets[name]) for name in s.over) for s in sources}
     return weight, {
         name: np.array([known[name] for _, known in rows]).reshape(-1, *shape)
@@ -75,7 +102,7 @@ def configurations(
 
 
 def _require_few(sources: Sequence[Values], sets: Mapping[str, Elements]) -> None:
-    """Refuse what would be too many before any is written."""
+    """Raise ParameterError if there are too many configurations, before any is generated."""
     digits = 0.0
     for source in sources:
         number = prod(len(sets[name]) for name in source.over)
@@ -99,17 +126,17 @@ def _one_source(
     sources: Sequence[Values],
     known: Mapping[str, tuple[float, ...]],
 ) -> Iterator[tuple[float, tuple[float, ...]]]:
-    """Yield chance and values of one source, given those before it."""
+    """Yield probability and values of a source, conditional on the previous sources."""
     if source.one_each:
         tokens, words = (len(sets[name]) for name in source.over)
-        for found in product(range(words), repeat=tokens):
-            chance = prod(source.law[i] for i in found)
-            yield chance, tuple(float(k == i) for i in found for k in range(words))
+        for positions in product(range(words), repeat=tokens):
+            probability = prod(source.law[i] for i in positions)
+            yield probability, tuple(float(k == i) for i in positions for k in range(words))
         return
     if source.size is not None:
-        chance = 1.0 / comb(size, source.size)
+        probability = 1.0 / comb(size, source.size)
         for chosen in combinations(range(size), source.size):
-            yield chance, tuple(float(i in chosen) for i in range(size))
+            yield probability, tuple(float(i in chosen) for i in range(size))
         return
     forced: dict[int, float] = {}
     for name, value in source.given:
@@ -117,7 +144,7 @@ def _one_source(
         elements = sets[source.over[0]]
         hits = {there for there, hit in zip(over.larger.tolist(), known[name]) if hit}
         own = {i: value for i, there in enumerate(elements.larger.tolist()) if there in hits}
-        forced = own | forced  # an element inside what two sources have chosen: the first counts
+        forced = own | forced  # if two sources apply, the first one determines the value
     free = [
         [(x, p) for x, p in source.law.items() if p > 0.0]
         if i not in forced
@@ -130,7 +157,7 @@ def _one_source(
 
 
 def _deviations(source: Values, sets: Mapping[str, Elements]) -> list[float]:
-    """Return what multiplies the value of each tuple of elements."""
+    """Return the factor of the value of each tuple of elements."""
     shape = [len(sets[name]) for name in source.over]
     scale = np.ones(shape)
     if source.deviation is not None:

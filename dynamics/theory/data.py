@@ -1,10 +1,11 @@
-"""The data of a stated theory: every configuration, or every one up to symmetry with its chance.
+"""Orbits of the data of a theory: configurations up to symmetry with their probabilities.
 
-Data are values on the elements of a few sets. Larger elements are of a *root kind* (one value for
-each source on them), the elements inside of a *kind*. Values are independent but for *subsets*,
-which have a given number of elements in all. Up to symmetry a larger element is of a type: its root
-kind and how many elements of each kind it holds; N larger elements are a multiset of types, with
-chance N! prod w^k / k!, w the chance of a type and k how often it occurs.
+Data are values on the elements of a few sets. Each larger element has a *root class* (the values of
+the sources on it) and contains inner elements, each with its own *class*. Values are independent,
+except for *subsets* of prescribed size. Up to symmetry, a larger element is described by its
+*type*: its root class and the number of inner elements of each class. N larger elements are a
+multiset of types with probability N! prod w^k / k!, where a type has probability w and multiplicity
+k.
 """
 
 import math
@@ -21,25 +22,36 @@ from dynamics.core.balls.exact import above, below
 from dynamics.core.errors import ParameterError
 
 Array = NDArray[np.float64]
-#: Configurations up to symmetry, and numbers in all configurations one by one, at most.
+#: Largest number of orbits, and of numbers in all their arrays.
 MOST_ORBITS, MOST_NUMBERS = 10**6, 2**24
-#: Steps in which they are counted, at most: some seconds.
+#: Largest number of steps for counting orbits: some seconds.
 MOST_STEPS = 10**7
-#: Types of one set, which are nested in turn.
+#: Largest number of types of a set.
 MOST_TYPES = 600
 UNIT = 2.0**-53
-#: Products of chances below are taken in balls: floats lose digits below 2.2e-308.
+#: Smaller products of probabilities are computed in balls: floats lose digits below 2.2e-308.
 LEAST_FACTOR = 1e-290
 
 
 @dataclass(frozen=True)
 class Inner:
-    """Elements inside a larger one.
+    """Elements inside a larger element.
 
-    ``size`` of them; ``values`` (kinds, sources), ``weight`` (root kinds, kinds) their chances,
-    ``uses`` (kinds, subsets) 1 where a kind is in a subset. ``random_subset``: ``size`` is how many
-    there are in all, each in any of the larger elements, and they are a subset of their own;
-    ``mean`` of them in each of these.
+    Attributes
+    ----------
+    size
+        Number of elements in each larger element, or in all of them (``random_subset``).
+    values
+        Values of the sources for each class, shape (classes, sources).
+    weight
+        Probabilities of the classes for each root class, shape (root classes, classes).
+    uses
+        1 where a class belongs to a subset, shape (classes, subsets).
+    random_subset
+        Whether the elements are distributed at random among the larger elements; they then form a
+        subset of their own.
+    mean
+        Mean number of elements in a larger element (``random_subset``).
     """
 
     size: int
@@ -51,7 +63,7 @@ class Inner:
 
     @property
     def choices(self) -> int:
-        """In how many ways one larger element can be filled."""
+        """Number of possible contents of a larger element, up to symmetry."""
         if self.random_subset:
             return self.size + 1
         return math.comb(self.size + len(self.values) - 1, len(self.values) - 1)
@@ -59,7 +71,7 @@ class Inner:
 
 @dataclass(frozen=True)
 class Larger:
-    """A set of ``size`` larger elements: values, weight and uses of root kinds as in `Inner`."""
+    """A set of ``size`` larger elements; values, weight and uses of root classes as in `Inner`."""
 
     size: int
     values: Array
@@ -69,13 +81,23 @@ class Larger:
 
     @property
     def types(self) -> int:
-        """How many types its elements may be of."""
+        """Number of types of its elements."""
         return len(self.weight) * math.prod(inner.choices for inner in self.inner)
 
 
 @dataclass(frozen=True)
 class Law:
-    """All data: the sets, how many elements each subset has, what chances are divided by for it."""
+    """Distribution of all data.
+
+    Attributes
+    ----------
+    larger
+        The sets of larger elements.
+    subset_size
+        Number of elements of each subset.
+    subset_ways
+        Normalising constant of each subset.
+    """
 
     larger: tuple[Larger, ...]
     subset_size: tuple[int, ...]
@@ -83,12 +105,12 @@ class Law:
 
     @property
     def normaliser(self) -> float:
-        """What the product of the chances of types is divided by."""
+        """Normalising constant of the product of the probabilities of types."""
         return math.prod(self.subset_ways)
 
     @property
     def in_balls(self) -> bool:
-        """Whether chances are balls; where one is, all are taken to be."""
+        """Whether any probability is a ball; then all are treated as balls."""
         weights = [x.weight for x in self.larger]
         weights += [inner.weight for x in self.larger for inner in x.inner]
         return any(weight.dtype == object for weight in weights) or any(
@@ -98,7 +120,7 @@ class Law:
 
 @dataclass(frozen=True)
 class Type:
-    """A larger element up to symmetry: root kind, numbers of each kind inside, chance, uses."""
+    """A larger element up to symmetry: root class, numbers of inner classes, probability, uses."""
 
     root: int
     numbers: tuple[tuple[int, ...], ...]
@@ -108,13 +130,23 @@ class Type:
 
 @dataclass(frozen=True)
 class Orbits:
-    """Configurations up to symmetry: ``weight`` (n,), and one block of families for each set.
+    """Configurations up to symmetry. A family is a type with its multiplicity.
 
-    Families of set s in configuration b are rows ``first[s][b]`` to ``first[s][b + 1]`` of its
-    arrays: ``arrays[s]`` holds count (families,), values of each source, numbers (families, kinds)
-    of each inner set. ``remainder`` bounds the chance of configurations that were left out.
-    ``errors`` holds relative errors of the weight and of each array, set after set, that is not
-    ``first`` (`relative_errors`); empty: all are exact.
+    Attributes
+    ----------
+    weight
+        Probability of each configuration, shape (n,).
+    first
+        For each set s, the families of configuration b are the rows ``first[s][b]`` to
+        ``first[s][b + 1]`` of its arrays.
+    arrays
+        For each set: counts (families,), values of each source (families,), and numbers (families,
+        classes) of each inner set.
+    remainder
+        Bound of the probability of omitted configurations.
+    errors
+        Relative errors of the weight and of each array, set by set (see `relative_errors`); empty
+        if all are exact.
     """
 
     weight: Array
@@ -125,71 +157,73 @@ class Orbits:
 
 
 def types_of(larger: Larger) -> list[Type]:
-    """Return every type that has a chance."""
-    found = []
+    """Return all types of positive probability."""
+    results = []
     for root, weight in enumerate(larger.weight.tolist()):
         choices = [list(_fillings(inner)) for inner in larger.inner]
         for numbers in product(*choices):
-            chance, uses = weight, larger.uses[root].copy()
+            probability, uses = weight, larger.uses[root].copy()
             for inner, held in zip(larger.inner, numbers):
                 if inner.random_subset:
-                    chance *= poisson(held[0], inner.mean)
+                    probability *= poisson(held[0], inner.mean)
                     uses = uses + np.array(held) @ inner.uses
                     continue
-                chance *= _multinomial(held) * math.prod(
+                probability *= _multinomial(held) * math.prod(
                     w**k for w, k in zip(inner.weight[root].tolist(), held) if k
                 )
                 uses = uses + np.array(held) @ inner.uses
-            if chance > 0.0:
-                found.append(Type(root, numbers, chance, tuple(int(u) for u in uses)))
-    return found
+            if probability > 0.0:
+                results.append(Type(root, numbers, probability, tuple(int(u) for u in uses)))
+    return results
 
 
 def orbits(law: Law) -> Orbits:
-    """Return every configuration up to symmetry.
+    """Return all configurations up to symmetry.
 
     Raises
     ------
     ParameterError
         If there are more than `MOST_ORBITS`.
     """
-    number = how_many(law)
+    number = count_orbits(law)
     if number > MOST_ORBITS:
         raise ParameterError(
             f"{number:.2g} data orbits are too many (most {MOST_ORBITS:g}): choose smaller sizes"
         )
     types = [types_of(larger) for larger in law.larger]
-    found = list(_configurations(law, types, 0, law.subset_size))
-    weights = [chance / law.normaliser for chance, _ in found]
-    return collected(law, weights, [families for _, families in found])
+    results = list(_configurations(law, types, 0, law.subset_size))
+    weights = [probability / law.normaliser for probability, _ in results]
+    return collected(law, weights, [families for _, families in results])
 
 
 def relative_errors(law: Law, exact: Law) -> tuple[float, ...]:
-    """Return relative errors of the orbits of a law in floats: see `Orbits`.
+    """Return the relative errors of the orbits of a law in floats (`Orbits.errors`).
 
-    A chance is a product over at most so many families as there are types. Each of these has 16 u:
-    8 u of its power by the C library, u of each of four operations, and what is left for balls.
+    A probability is a product over families, at most one per type. Each factor contributes 16 u:
+    8 u for its power by the C library, u for each of four operations, and slack for balls.
 
     Parameters
     ----------
+    law
+        Distribution in floats.
     exact
-        The same law, its numbers balls.
+        The same distribution in balls.
     """
-    chance, values = _error(law.normaliser, exact.normaliser) + 8.0 * UNIT, []
+    probability, values = _error(law.normaliser, exact.normaliser) + 8.0 * UNIT, []
     for larger, balls in zip(law.larger, exact.larger):
         floats = {(x.root, x.numbers): x.weight for x in types_of(larger)}
         weights = {(x.root, x.numbers): x.weight for x in types_of(balls)}
         own = [_error(floats.get(key, 0.0), x) for key, x in weights.items()]
         families = min(len(own), larger.size)
-        chance += larger.size * max(own, default=0.0) + 16.0 * UNIT * (families + 1)
+        probability += larger.size * max(own, default=0.0) + 16.0 * UNIT * (families + 1)
         columns = zip(larger.values.T.tolist(), balls.values.T.tolist())
         inner = sum(len(x.values) > 1 or x.random_subset for x in larger.inner)
         values += [0.0, *(max(map(_error, *pair)) for pair in columns), *[0.0] * inner]
-    return math.expm1(1.001 * chance) if chance < 1.0 else math.inf, *values
+    return math.expm1(1.001 * probability) if probability < 1.0 else math.inf, *values
 
 
 def _error(number: float, ball: Any) -> float:
-    """Return a bound of the relative error of a float."""
+    """Return a bound of the relative error of a float, given a ball around the exact value."""
     if ball == 0:
         return 0.0 if number == 0.0 else math.inf
     ball = arb(ball)
@@ -203,12 +237,12 @@ def collected(
     rows: Sequence[Sequence[list[tuple[int, Type]]]],
     remainder: float = 0.0,
 ) -> Orbits:
-    """Return configurations, each given by its chance and the families of every set, as arrays."""
+    """Convert configurations, given by probability and families of each set, to arrays."""
     by_set = [[families[s] for families in rows] for s in range(len(law.larger))]
-    first = tuple(np.cumsum([0, *map(len, found)], dtype=np.int64) for found in by_set)
-    arrays = tuple(_columns(larger, found) for larger, found in zip(law.larger, by_set))
-    chances = weights if law.in_balls else [float(weight) for weight in weights]
-    return Orbits(np.array(chances), first, arrays, remainder)
+    first = tuple(np.cumsum([0, *map(len, results)], dtype=np.int64) for results in by_set)
+    arrays = tuple(_columns(larger, results) for larger, results in zip(law.larger, by_set))
+    probabilities = weights if law.in_balls else [float(weight) for weight in weights]
+    return Orbits(np.array(probabilities), first, arrays, remainder)
 
 
 def _columns(larger: Larger, rows: list[list[tuple[int, Type]]]) -> tuple[Array, ...]:
@@ -228,57 +262,58 @@ def _columns(larger: Larger, rows: list[list[tuple[int, Type]]]) -> tuple[Array,
 def _configurations(
     law: Law, types: Sequence[list[Type]], s: int, left: tuple[int, ...]
 ) -> Iterator[tuple[float, list[list[tuple[int, Type]]]]]:
-    """Yield chance and families of the sets from ``s`` on, with so many of each subset left."""
+    """Yield probability and families of the sets from ``s`` on, for the remaining subset sizes."""
     if s == len(law.larger):
         if not any(left):
             yield 1.0, []
         return
-    for chance, own, unused in _multisets(types[s], 0, law.larger[s].size, left):
+    for probability, own, unused in _multisets(types[s], 0, law.larger[s].size, left):
         for others, rest in _configurations(law, types, s + 1, unused):
-            yield times(chance, others), [own, *rest]
+            yield times(probability, others), [own, *rest]
 
 
 def _multisets(
     types: list[Type], at: int, size: int, left: tuple[int, ...]
 ) -> Iterator[tuple[float, list[tuple[int, Type]], tuple[int, ...]]]:
-    """Yield chance, (count, type) pairs and what is left, of types from ``at`` on."""
+    """Yield probability, (count, type) pairs and remaining subset sizes, for types from ``at``."""
     if size == 0:
         yield 1.0, [], left
         return
     if at == len(types):
         return
-    kind = types[at]
+    element_type = types[at]
     for count in range(size + 1):
-        unused = tuple(have - count * use for have, use in zip(left, kind.uses))
+        unused = tuple(have - count * use for have, use in zip(left, element_type.uses))
         if min(unused, default=0) < 0:
             break
-        chance = ways(size, count, kind.weight)
-        own = [(count, kind)] if count else []
+        probability = ways(size, count, element_type.weight)
+        own = [(count, element_type)] if count else []
         for others, rest, last in _multisets(types, at + 1, size - count, unused):
-            yield times(chance, others), own + rest, last
+            yield times(probability, others), own + rest, last
 
 
 def ways(size: int, count: int, weight: Any) -> Any:
-    """Return binomial(size, count) weight^count: a ball where a float would overflow or underflow.
+    """Return binomial(size, count) weight^count, as a ball where a float is out of range.
 
-    So that the relative error of a chance has a bound, however small its factors.
+    The relative error of a probability is therefore bounded however small its factors are.
     """
-    number, chance = math.comb(size, count), weight**count
-    if not isinstance(chance, float):
-        return number * chance
-    if chance < LEAST_FACTOR or number > 2**1000:
+    number, probability = math.comb(size, count), weight**count
+    if not isinstance(probability, float):
+        return number * probability
+    if probability < LEAST_FACTOR or number > 2**1000:
         return arb(number) * arb(weight) ** count
-    return number * chance
+    return number * probability
 
 
-def times(one: Any, other: Any) -> Any:
-    """Return the product of two chances: a ball where a float would underflow."""
-    found = one * other
-    return arb(one) * arb(other) if isinstance(found, float) and found < LEAST_FACTOR else found
+def times(x: Any, y: Any) -> Any:
+    """Return the product of two probabilities, as a ball where a float would underflow."""
+    result = x * y
+    underflows = isinstance(result, float) and result < LEAST_FACTOR
+    return arb(x) * arb(y) if underflows else result
 
 
 def require_few_types(law: Law) -> None:
-    """Refuse sets whose elements are of more types than can be nested."""
+    """Raise ParameterError if a set has more types than can be enumerated."""
     for larger in law.larger:
         if larger.types > MOST_TYPES:
             raise ParameterError(
@@ -287,13 +322,13 @@ def require_few_types(law: Law) -> None:
             )
 
 
-def how_many(law: Law) -> int:
-    """Count the configurations up to symmetry without listing them.
+def count_orbits(law: Law) -> int:
+    """Return the number of configurations up to symmetry without enumerating them.
 
     Raises
     ------
     ParameterError
-        If there are so many larger elements, or types of them, that this alone is too much.
+        If there are too many larger elements or types to count.
     """
     require_few_types(law)
     for larger in law.larger:
@@ -308,11 +343,11 @@ def how_many(law: Law) -> int:
     total = {law.subset_size: 1}
     for larger, own in zip(law.larger, types):
         table = {(larger.size, left): ways for left, ways in total.items()}
-        for kind in own:
+        for element_type in own:
             grown: dict[tuple[int, tuple[int, ...]], int] = {}
             for (size, left), ways in table.items():
                 for count in range(size + 1):
-                    unused = tuple(have - count * use for have, use in zip(left, kind.uses))
+                    unused = tuple(have - count * use for have, use in zip(left, element_type.uses))
                     if min(unused, default=0) < 0:
                         break
                     key = size - count, unused
@@ -323,7 +358,7 @@ def how_many(law: Law) -> int:
 
 
 def poisson(number: int, mean: Any) -> Any:
-    """Return the chance of a number that has a Poisson law, of the kind of its mean."""
+    """Return the Poisson probability of a number, as a ball if the mean is one."""
     if mean == 0.0:
         return float(number == 0)
     if not isinstance(mean, float):  # a ball
@@ -332,7 +367,7 @@ def poisson(number: int, mean: Any) -> Any:
 
 
 def _fillings(inner: Inner) -> Iterator[tuple[int, ...]]:
-    """Yield how many elements of each kind one larger element may hold."""
+    """Yield the possible numbers of elements of each class in a larger element."""
     if inner.random_subset:
         yield from ((held,) for held in range(inner.size + 1))
     else:

@@ -1,8 +1,8 @@
-"""The dense reading of a stated theory: every entry, every configuration, its own reverse mode.
+"""Dense oracle of user-defined theories: all entries and all data configurations.
 
-The oracle of the lifted reading, with which it shares no code: arrays with one axis for each index,
-data written out one configuration after another, and the gradient by going back through the steps
-of the expression. What is symmetric is found from the group's generators, entry by entry.
+It shares no code with the reduced risk: arrays have one axis for each index, all configurations of
+the data are enumerated, and the gradient is computed by reverse-mode differentiation of the
+expression. Orbits of entries are computed from the generators of the symmetry group.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,11 +25,20 @@ from dynamics.theory.configurations import (
 
 
 class Step(NamedTuple):
-    """One step of an expression: kind, steps it uses, its free indices, and what else it needs.
+    """An operation of an expression.
 
-    ``entry`` has the name of an array and its indices; ``part`` the name of a set, its index and a
-    number for each part; ``same`` and ``inside`` two names of sets
-    and two indices; ``constant`` and ``power`` a number; ``sum`` and ``softmax`` an index.
+    Attributes
+    ----------
+    op
+        Name of the operation.
+    arguments
+        Numbers of the steps that are its arguments.
+    axes
+        Its free indices.
+    detail
+        ``entry``: name of an array and its indices; ``part``: name of a set, its index and a number
+        for each part; ``same`` and ``inside``: two names of sets and two indices; ``constant`` and
+        ``power``: a number; ``sum`` and ``softmax``: an index.
     """
 
     op: str
@@ -39,27 +48,27 @@ class Step(NamedTuple):
 
 
 class DenseModel:
-    """A theory with all its entries at concrete sizes.
+    """A theory with all its entries at given sizes.
 
     Parameters
     ----------
     steps
         The expression of the loss; the last step is the loss of one configuration.
     sets
-        The elements of every index set by name.
+        Mapping from the name of an index set to its elements.
     tensors
-        The names of the sets of each parameter's axes.
+        Mapping from the name of a parameter to the sets of its axes.
     sources
-        The data, in an order in which what is given comes first.
+        Data sources; sources that others depend on come first.
     sizes
-        For each index of the expression the name of the set it runs over.
+        Mappings from the indices of an expression to the sets that they run over.
     signed
-        Numbers of the parts whose elements may be flipped.
+        Numbers of the parts whose elements may change sign.
 
     Raises
     ------
     ParameterError
-        If the data have too many configurations to be written out.
+        If the data have too many configurations.
     """
 
     def __init__(
@@ -73,7 +82,7 @@ class DenseModel:
     ) -> None:
         self.steps, self.sets, self.tensors = tuple(steps), dict(sets), dict(tensors)
         self._sizes, self._signed = tuple(sizes), signed
-        self._places: dict[Any, tuple[Any, ...]] = {}
+        self._index_arrays: dict[Any, tuple[Any, ...]] = {}
         self._over = {source.name: source.over for source in sources}
         self.weight, self.data = configurations(sources, self.sets)
         largest = max(prod(len(sets[s]) for s in own.values()) for own in sizes)
@@ -104,8 +113,8 @@ class DenseModel:
                 continue
             if step.op == "entry" and step.detail[0] in gradient:
                 name, indices = step.detail
-                place = self._place(indices, step.axes, self.tensors[name])
-                np.add.at(gradient[name], place, pull.sum(axis=0))
+                index_arrays = self._index(indices, step.axes, self.tensors[name])
+                np.add.at(gradient[name], index_arrays, pull.sum(axis=0))
             for argument, share in zip(step.arguments, self._backward(number, values, pull)):
                 share = _reduced(share, step, self.steps[argument], len(values[argument]))
                 known = pulls[argument]
@@ -113,7 +122,7 @@ class DenseModel:
         return loss, gradient
 
     def magnitude(self, tensors: Mapping[str, Array]) -> float:
-        """Return the mean modulus of the loss of a configuration: where they cancel, the scale."""
+        """Return the mean modulus of the loss, the scale of rounding if the losses cancel."""
         return float(np.sum(self.weight * np.abs(self._values(tensors)[-1])))
 
     def _values(self, tensors: Mapping[str, Array]) -> list[Array]:
@@ -129,16 +138,16 @@ class DenseModel:
         if step.op == "entry":
             name, indices = step.detail
             if name in self.tensors:
-                found = np.asarray(tensors[name], float)
-                return found[self._place(indices, step.axes, self.tensors[name])][None]
-            place = self._place(indices, step.axes, self._over[name])
-            return np.asarray(self.data[name][(slice(None), *place)])
+                tensor = np.asarray(tensors[name], float)
+                return tensor[self._index(indices, step.axes, self.tensors[name])][None]
+            index_arrays = self._index(indices, step.axes, self._over[name])
+            return np.asarray(self.data[name][(slice(None), *index_arrays)])
         if step.op in ("same", "inside"):
             return self._relation(step)
         if step.op == "part":
             own, index, values = step.detail
             table = np.array([values[part] for part in self.sets[own].part.tolist()])
-            return np.asarray(table[self._place((index,), step.axes, (own,))][None], float)
+            return np.asarray(table[self._index((index,), step.axes, (own,))][None], float)
         x = [_aligned(values[i], self.steps[i].axes, step) for i in step.arguments]
         if step.op == "add":
             return np.asarray(x[0] + x[1])
@@ -156,14 +165,14 @@ class DenseModel:
         return np.asarray(_FUNCTIONS[step.op](x[0]))
 
     def _backward(self, number: int, values: list[Array], pull: Array) -> list[Array]:
-        """Return what each argument of a step is pulled by, in the step's own axes."""
+        """Return the gradient with respect to each argument of a step, on the axes of the step."""
         step = self.steps[number]
         x = [values[i] for i in step.arguments]
         if step.op == "add":
             return [pull, pull]
         if step.op == "multiply":
-            one, other = (_aligned(v, self.steps[i].axes, step) for v, i in zip(x, step.arguments))
-            return [pull * other, pull * one]
+            left, right = (_aligned(v, self.steps[i].axes, step) for v, i in zip(x, step.arguments))
+            return [pull * right, pull * left]
         if step.op == "sum":
             axis = self._axis(step.arguments[0], step.detail)
             return [np.broadcast_to(np.expand_dims(pull, axis), (len(pull), *x[0].shape[1:]))]
@@ -180,39 +189,39 @@ class DenseModel:
     def _axis(self, argument: int, index: str) -> int:
         return 1 + self.steps[argument].axes.index(index)
 
-    def _place(
+    def _index(
         self, indices: Sequence[str], axes: Sequence[str], sets: Sequence[str]
     ) -> tuple[Any, ...]:
-        """Return the positions in an array whose indices may repeat, as arrays over the axes."""
+        """Return index arrays over the axes, for an array whose indices may repeat (cached)."""
         key = tuple(indices), tuple(axes), tuple(sets)
-        if key not in self._places:
-            self._places[key] = self._positions(*key)
-        return self._places[key]
+        if key not in self._index_arrays:
+            self._index_arrays[key] = self._positions(*key)
+        return self._index_arrays[key]
 
     def _positions(
         self, indices: Sequence[str], axes: Sequence[str], sets: Sequence[str]
     ) -> tuple[Any, ...]:
-        found = []
+        arrays = []
         for index, name in zip(indices, sets):
             shape = [1] * len(axes)
             shape[axes.index(index)] = -1
-            found.append(np.arange(len(self.sets[name])).reshape(shape))
-        return tuple(np.broadcast_arrays(*found)) if found else ()
+            arrays.append(np.arange(len(self.sets[name])).reshape(shape))
+        return tuple(np.broadcast_arrays(*arrays)) if arrays else ()
 
     def _relation(self, step: Step) -> Array:
-        (one, other), indices = step.detail
-        a, b = self.sets[one], self.sets[other]
+        names, indices = step.detail
+        a, b = (self.sets[name] for name in names)
         table = a.larger[:, None] == b.larger[None, :]
         if step.op == "same":
             table = np.eye(len(a), dtype=bool)
         else:
             table &= (a.own >= 0)[:, None] & (b.own < 0)[None, :]
-        return np.asarray(table[self._place(indices, step.axes, (one, other))][None], float)
+        return np.asarray(table[self._index(indices, step.axes, names)][None], float)
 
     def orbits(self, tensor: str) -> Integers:
-        """Return a number for each entry, the same for entries that the group exchanges.
+        """Return an orbit number for each entry: equal for entries that the group permutes.
 
-        -1 where a flip changes the sign of an entry, which therefore vanishes.
+        The number is -1 for entries whose sign is changed by a group element; they vanish.
         """
         names = self.tensors[tensor]
         shape = self.shape(tensor)
@@ -222,8 +231,8 @@ class DenseModel:
         moved = [np.ix_(*(move[name] for name in names)) for move in self.moves()]
         while True:
             before = labels.copy()
-            for place in moved:
-                labels = np.minimum(labels, labels[place])
+            for index_arrays in moved:
+                labels = np.minimum(labels, labels[index_arrays])
             if np.array_equal(labels, before):
                 break
         for flips in self.flips():
@@ -234,9 +243,9 @@ class DenseModel:
         return labels
 
     def moves(self) -> list[dict[str, Integers]]:
-        """Return the exchanges of neighbours that generate the group, for each index set by name.
+        """Return generators of the group: transpositions of neighbouring elements.
 
-        Each is where the elements of the set go, (n,).
+        Each is a mapping from the name of an index set to the permutation of its elements, (n,).
         """
         known = {element for elements in self.sets.values() for element in _named(elements)}
         swaps: list[dict[Any, Any]] = []
@@ -262,7 +271,7 @@ class DenseModel:
         ]
 
     def flips(self) -> list[dict[str, Integers]]:
-        """Return, for each coordinate that may be flipped, 1 at it and 0 elsewhere."""
+        """Return the sign changes: for each coordinate, 1 at it and 0 elsewhere, by index set."""
         known = {x for elements in self.sets.values() for x in _named(elements)}
         signed = sorted(x for x in known if x[0] in self._signed)
         return [
@@ -279,23 +288,23 @@ def _named(elements: Elements) -> list[tuple[int, int, int]]:
 
 
 def _aligned(value: Array, axes: Sequence[str], step: Step) -> Array:
-    """Return an array with the axes of a step, those that it lacks of length 1."""
-    order, places = _alignment(tuple(axes), step.axes)
-    return value.transpose(order)[places] if order else value
+    """Return an array with the axes of a step; missing axes have length 1."""
+    order, index = _alignment(tuple(axes), step.axes)
+    return value.transpose(order)[index] if order else value
 
 
 @lru_cache(maxsize=4096)
-def _alignment(axes: tuple[str, ...], wanted: tuple[str, ...]) -> tuple[Any, Any]:
-    """Return the order of an array's axes and where new ones go; nothing if it may stay."""
-    kept = [axis for axis in wanted if axis in axes]
-    if len(kept) < len(axes) or wanted == axes:  # a sum: its own axes stay
+def _alignment(axes: tuple[str, ...], target: tuple[str, ...]) -> tuple[Any, Any]:
+    """Return the transposition of the axes and the index that inserts new ones, or Nones."""
+    common = [axis for axis in target if axis in axes]
+    if len(common) < len(axes) or target == axes:  # a sum has its own axes
         return None, None
-    order = (0, *(1 + axes.index(axis) for axis in kept))
-    return order, (slice(None), *(slice(None) if axis in axes else None for axis in wanted))
+    order = (0, *(1 + axes.index(axis) for axis in common))
+    return order, (slice(None), *(slice(None) if axis in axes else None for axis in target))
 
 
 def _reduced(share: Array, step: Step, argument: Step, batch: int) -> Array:
-    """Return what an argument is pulled by, in its own axes: the others are summed over."""
+    """Sum a gradient over the axes that an argument does not have."""
     gone, order = _reduction(argument.axes if step.op == "sum" else step.axes, argument.axes)
     if gone:
         share = share.sum(axis=gone)
@@ -305,15 +314,16 @@ def _reduced(share: Array, step: Step, argument: Step, batch: int) -> Array:
 
 
 @lru_cache(maxsize=4096)
-def _reduction(axes: tuple[str, ...], kept: tuple[str, ...]) -> tuple[Any, Any]:
-    """Return the axes to sum over, and the order of those left; nothing where nothing is done."""
-    gone = tuple(1 + i for i, axis in enumerate(axes) if axis not in kept)
-    left = [axis for axis in axes if axis in kept]
-    order = (0, *(1 + left.index(axis) for axis in kept))
+def _reduction(axes: tuple[str, ...], target: tuple[str, ...]) -> tuple[Any, Any]:
+    """Return the axes to sum over, and the transposition of the others; None where not needed."""
+    gone = tuple(1 + i for i, axis in enumerate(axes) if axis not in target)
+    left = [axis for axis in axes if axis in target]
+    order = (0, *(1 + left.index(axis) for axis in target))
     return gone, order if order != tuple(range(len(order))) else None
 
 
 def _sigmoid(x: Array) -> Array:
+    """Return 1 / (1 + e^-x) without overflow."""
     small = np.exp(-np.abs(x))
     return np.asarray(np.where(x >= 0.0, 1.0, small) / (1.0 + small))
 

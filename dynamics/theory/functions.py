@@ -1,4 +1,4 @@
-"""The functions that an emitted kernel calls, without overflow."""
+"""Functions called by emitted kernels, evaluated without overflow."""
 
 import math
 
@@ -9,7 +9,7 @@ from dynamics.core.jit import kernel
 
 @kernel
 def empty(rows: int, columns: int) -> np.ndarray:
-    """Return a table that is still to be filled."""
+    """Return an uninitialised table."""
     return np.empty((rows, columns))
 
 
@@ -28,9 +28,9 @@ def softplus(x: float) -> float:
 
 @kernel
 def raised(score: float, top: float) -> float:
-    """Return e^(score - top), ``top`` the largest score of an element that there is; nan of nan.
+    """Return e^(score - top), clipped at 1, with ``top`` the largest score of an existing element.
 
-    At most 1: a score that no element has may be larger, and is counted 0 times.
+    The score of a class without elements may be larger; its multiplicity is 0. nan is preserved.
     """
     excess = score - top
     return math.exp(0.0 if excess > 0.0 else excess)
@@ -38,7 +38,7 @@ def raised(score: float, top: float) -> float:
 
 @kernel
 def highest(number: float, score: float, others: float) -> float:
-    """Return the larger of a score, if there are elements that have it, and of others."""
+    """Return max(score, others) if ``number``, the elements with the score, is positive."""
     return others if score <= others or not number > 0.0 else score
 
 
@@ -47,19 +47,19 @@ def _general_power(x: float, exponent: float) -> float:
     whole = int(exponent)
     if whole != exponent or abs(whole) > 64:
         return math.pow(x, exponent)
-    found, base, left = 1.0, x, abs(whole)
+    result, base, left = 1.0, x, abs(whole)
     while left:
         if left & 1:
-            found *= base
+            result *= base
         base *= base
         left >>= 1
-    return found if whole >= 0 else 1.0 / found
+    return result if whole >= 0 else 1.0 / result
 
 
 @kernel
 def power(x: float, exponent: float) -> float:
-    """Return x^exponent, by multiplication where the exponent is a small whole number."""
-    if exponent == 2.0:  # the usual ones first: inlined, and decided outside of loops
+    """Return x^exponent, by multiplication if the exponent is a small integer."""
+    if exponent == 2.0:  # common cases are inlined and decided outside of loops
         return x * x
     if exponent == 3.0:
         return x * x * x

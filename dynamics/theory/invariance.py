@@ -1,7 +1,7 @@
-"""Whether a loss has the symmetry that is stated of it: for a loss that is given as a function.
+"""Checks of the symmetry of a loss that is given as a Python function.
 
-What is written in the language of `symbolic.theory` is invariant by construction; a function may be
-anything. Each question is decided at one state, to rounding, and refused with one sentence.
+Losses in the language of `symbolic.theory` are invariant by construction. For a function, each
+property is tested at one state, up to rounding.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,38 +13,39 @@ from dynamics.theory.closure import Integers, Partition
 from dynamics.theory.data import Array
 
 Tensors = Mapping[str, Array]
-#: Numbers whose difference is below this share of the larger are the same.
+#: Numbers whose relative difference is below this are equal.
 SAME = 1e-9
 
 
 def require_invariant(
-    loss: Callable[[Tensors], float], state: Tensors, words: str, moved: Tensors
+    loss: Callable[[Tensors], float], state: Tensors, description: str, moved: Tensors
 ) -> None:
-    """Refuse a loss that a move of the group changes.
+    """Raise ParameterError if a group element changes the loss.
 
     Parameters
     ----------
     loss
-        Of tensors by name.
+        Function of a mapping from names to tensors.
     state, moved
-        A state, off the manifold, and where the move takes it.
-    words
-        What the move is called, such as ``features (0 1)``.
+        A state off the invariant manifold, and its image under the group element.
+    description
+        Description of the group element, such as ``features (0 1)``.
     """
     before, after = float(loss(state)), float(loss(moved))
     if not abs(before - after) <= SAME * max(abs(before), abs(after)):
         raise ParameterError(
-            f"the loss is not invariant under {words}: {before:.9g} becomes {after:.9g}"
+            f"the loss is not invariant under {description}: {before:.9g} becomes {after:.9g}"
         )
 
 
 def require_closed(gradient: Tensors, orbits: Mapping[str, Integers]) -> None:
-    """Refuse a gradient, at a state on the manifold, that leads away from it.
+    """Raise ParameterError if the gradient at a symmetric state leads away from the manifold.
 
     Parameters
     ----------
     gradient, orbits
-        Slope and number of the orbit of every entry, by tensor; -1: entries that stay 0.
+        Mappings from the name of a tensor to the slopes and to the orbit numbers of its entries; -1
+        marks entries that remain 0.
     """
     largest = max((float(np.abs(slope).max(initial=0.0)) for slope in gradient.values()), default=0)
     for name, slope in gradient.items():
@@ -60,16 +61,16 @@ def require_closed(gradient: Tensors, orbits: Mapping[str, Integers]) -> None:
                         "entry is 0 under the group"
                     )
             elif not values[high] - values[low] <= SAME * largest:
-                one, other = sorted((low, high))
+                first, second = sorted((low, high))
                 raise ParameterError(
-                    f"not closed: dL/d{_entry(name, own[one])} = {values[one]:.3g} but "
-                    f"dL/d{_entry(name, own[other])} = {values[other]:.3g}, and both belong to one "
-                    "order parameter"
+                    f"not closed: dL/d{_entry(name, own[first])} = {values[first]:.3g} but "
+                    f"dL/d{_entry(name, own[second])} = {values[second]:.3g}, and both belong to "
+                    "one order parameter"
                 )
 
 
 def require_symmetric(start: Tensors, orbits: Mapping[str, Integers]) -> None:
-    """Refuse a start that the group moves."""
+    """Raise ParameterError if the group changes the initial state."""
     for name, values in start.items():
         for orbit in sorted(set(orbits[name].ravel().tolist())):
             chosen = orbits[name] == orbit
@@ -84,14 +85,15 @@ def require_symmetric(start: Tensors, orbits: Mapping[str, Integers]) -> None:
                 )
 
 
-def too_small(found: Partition, orbits: int) -> str:
-    """Return a sentence if fewer values move than there are orbits that are trained, else ""."""
-    moving = int(found.moves.sum())
+def too_small(partition: Partition, orbits: int) -> str:
+    """Return a message if a larger group exists: fewer values move than orbits are trained."""
+    moving = int(partition.moves.sum())
     if moving >= orbits:
         return ""
     return f"the group is smaller than it could be: {orbits} orbits, but {moving} suffice"
 
 
-def _entry(name: str, place: Array) -> str:
-    indices = ",".join(map(str, place.tolist()))
+def _entry(name: str, index: Array) -> str:
+    """Return the name of an entry, such as ``A[0,1]``."""
+    indices = ",".join(map(str, index.tolist()))
     return f"{name}[{indices}]" if indices else name

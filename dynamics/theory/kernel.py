@@ -1,4 +1,4 @@
-"""The emitted function of a stated theory: as plain Python, and compiled."""
+"""The emitted function of a user-defined theory, as plain Python and compiled."""
 
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -23,27 +23,28 @@ def mean_function(source: str, name: str) -> Callable[..., float]:
 
 @cache
 def compiled(source: str, name: str) -> Callable[..., float]:
-    """Return `mean_function` compiled; its machine code is stored on disk."""
-    found: Callable[..., float] = emitted_kernel(
+    """Return `mean_function` compiled; the machine code is cached on disk."""
+    kernel: Callable[..., float] = emitted_kernel(
         mean_function(source, name), source, callee=functions.softplus
     )
-    return found
+    return kernel
 
 
 def columns(
     function: Callable[..., Any], data: Orbits, exactly: Callable[[float], Any] | None = None
 ) -> tuple[np.ndarray, ...]:
-    """Return the data as an emitted function takes them, and the rows that families share.
+    """Return the data arguments of an emitted function, and the rows that families share.
 
     Parameters
     ----------
     function
-        What `mean_function` or `compiled` returns; ``rows`` of its module tells what the rows are.
+        Result of `mean_function` or `compiled`; the function ``rows`` of its module defines the
+        rows.
     data
         Configurations up to symmetry.
     exactly
-        Returns a float as a number of another kind. Of these no two rows are taken to be the same,
-        so that what is computed with them does not depend on what is shared.
+        Converts floats to another type of numbers, such as balls. Rows of such numbers are never
+        merged.
     """
 
     def numbers(x: np.ndarray) -> np.ndarray:
@@ -66,9 +67,11 @@ def mean(
     Parameters
     ----------
     function
-        What `mean_function` or `compiled` returns.
+        Result of `mean_function` or `compiled`.
+    data
+        Configurations up to symmetry.
     state, constants
-        The order parameters (n,), and sizes and constants in the order of the theory.
+        Order parameters (n,), and sizes and constants in the order of the theory.
     """
     theta, numbers = np.array(state, float), np.array(constants, float)
     out = np.empty(theta.size)

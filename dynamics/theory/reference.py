@@ -1,9 +1,8 @@
-"""The emitted function of a stated theory in ball arithmetic: what the digits of a float are worth.
+"""The emitted function of a user-defined theory in ball arithmetic: proved digits of floats.
 
-The same source, run as plain Python on numbers of Arb: no second derivation that could differ from
-the first. Its numbers are read as the rationals that they are written as, its functions are those
-of `dynamics.theory.functions`, defined by their formula. A ball holds the exact value whatever
-precision it is computed in; too little precision makes it wide, never wrong.
+The source of the kernel is executed as Python on numbers of Arb, so that there is no second
+derivation. Literals are exact rationals, and the functions of `dynamics.theory.functions` are
+replaced by their definitions. A ball contains the exact value at any working precision.
 """
 
 import ast
@@ -21,24 +20,24 @@ from dynamics.core.balls.exact import above, below, exact
 from dynamics.theory.data import Orbits
 from dynamics.theory.kernel import columns
 
-#: Precision in bits, doubled from the least until every ball is narrow, or to the most.
+#: First and largest working precision in bits; it is doubled until every ball is narrow.
 LEAST_BITS, MOST_BITS = 128, 4096
-#: Relative width of a ball that is narrow: far below the spacing of floats.
+#: Relative width of a narrow ball, far below the spacing of floats.
 _NARROW = 2.0**-70
 _MOST_POWER = 2**16
-#: Digits that a float can have.
+#: Largest number of significant digits of a float.
 ALL = 16
 
 
 class Proved(NamedTuple):
-    """A float and a bound of its relative error that is proved; inf where nothing is."""
+    """A float with a proved bound of its relative error; inf if none is proved."""
 
     value: float
     bound: float
 
     @property
     def digits(self) -> int:
-        """How many significant decimal digits are proved to be right; 0: none."""
+        """Number of significant decimal digits that are proved to be correct."""
         if self.bound == 0.0:
             return ALL
         return min(ALL, max(0, math.floor(-math.log10(self.bound)))) if self.bound < 1.0 else 0
@@ -47,32 +46,32 @@ class Proved(NamedTuple):
 def proved(
     source: str,
     name: str,
-    found: tuple[float, ArrayLike],
+    computed: tuple[float, ArrayLike],
     data: Callable[[], Orbits],
     state: ArrayLike,
     constants: Sequence[float],
 ) -> tuple[Proved, ...]:
-    """Return risk and gradient of a float kernel with bounds of their relative errors.
+    """Bound the relative errors of risk and gradient computed in floating point.
 
     Parameters
     ----------
     source, name
-        What the kernel was compiled from.
-    found
-        Risk and gradient at the state, whatever computed them.
+        Source and name of the theory's module.
+    computed
+        Risk and gradient at the state.
     data
-        Returns data orbits whose chances and values hold the exact ones, in the precision that is
-        set: balls, or floats that are exact.
+        Returns data orbits at the current precision, with probabilities and values that are exact
+        floats or balls around the exact numbers.
     state, constants
-        Floats, taken as the numbers that they are.
+        Exact floats.
 
     Returns
     -------
     tuple of Proved
-        For the risk and each entry of the gradient. Nothing is proved of a value that is not told
-        from 0 at `MOST_BITS` bits, unless it is 0 exactly and so is the float.
+        For the risk and each entry of the gradient. The bound is infinite if a value cannot be
+        distinguished from 0 at `MOST_BITS` bits, unless both it and the float are exactly 0.
     """
-    floats = [float(found[0]), *np.asarray(found[1], float).tolist()]
+    floats = [float(computed[0]), *np.asarray(computed[1], float).tolist()]
     bits = LEAST_BITS
     while True:
         with ctx.workprec(bits):
@@ -85,7 +84,7 @@ def proved(
 def enclosed(
     source: str, name: str, data: Orbits, state: ArrayLike, constants: Sequence[float]
 ) -> tuple[arb, ...]:
-    """Return balls around risk and gradient, in the precision that is set."""
+    """Return balls around risk and gradient at the current precision."""
     numbers = [exact(x) for x in constants]
     theta = [exact(x) for x in np.asarray(state, float)]
     function, out = _function(source, name), [arb(0)] * len(theta)
@@ -96,19 +95,19 @@ def _is_narrow(ball: arb) -> bool:
     return ball == 0 or bool(ball.rad() < abs(ball) * _NARROW)
 
 
-def _error(found: float, ball: arb) -> float:
+def _error(value: float, ball: arb) -> float:
     """Return a bound of the relative error of a float; inf if nothing is known."""
-    if not (math.isfinite(found) and ball.is_finite()):
+    if not (math.isfinite(value) and ball.is_finite()):
         return math.inf
     if ball == 0:
-        return 0.0 if found == 0.0 else math.inf
+        return 0.0 if value == 0.0 else math.inf
     least = exact(below(abs(ball)))
-    return above(abs(exact(found) - ball) / least) if least > 0 else math.inf
+    return above(abs(exact(value) - ball) / least) if least > 0 else math.inf
 
 
 @cache
 def _function(source: str, name: str) -> Callable[..., arb]:
-    """Return the function ``mean`` of an emitted module, its numbers and functions those of Arb."""
+    """Return the function ``mean`` of an emitted module with numbers and functions of Arb."""
     tree = ast.fix_missing_locations(_Exactly().visit(ast.parse(source)))
     module: dict[str, Any] = {}
     exec(compile(tree, f"<derived from {name}, in balls>", "exec"), module)
@@ -118,7 +117,7 @@ def _function(source: str, name: str) -> Callable[..., arb]:
 
 
 class _Exactly(ast.NodeTransformer):
-    """Numbers with a point become balls, so that 1.0 / 3.0 is a third."""
+    """Replace float literals by balls, so that 1.0 / 3.0 encloses one third."""
 
     def visit_Constant(self, node: ast.Constant) -> ast.AST:
         if not isinstance(node.value, float):
@@ -128,19 +127,19 @@ class _Exactly(ast.NodeTransformer):
 
 
 def power(x: Any, exponent: Any) -> arb:
-    """Return x^exponent; of a number that may be 0 or less for whole exponents alone.
+    """Return x^exponent; the base may contain 0 or negative numbers for integer exponents only.
 
-    Those are by multiplication: Arb's own power knows nothing of a ball around 0.
+    Integer powers use multiplication, because Arb's power is undefined for a ball around 0.
     """
     x, exponent = arb(x), arb(exponent)
     whole = exponent.unique_fmpz() if exponent.is_exact() else None
     if whole is None or abs(whole) > _MOST_POWER:
         return x**exponent
-    found, left = arb(1), abs(int(whole))
+    result, left = arb(1), abs(int(whole))
     while left:
-        found = found * x if left & 1 else found
+        result = result * x if left & 1 else result
         x, left = x * x, left >> 1
-    return found if whole >= 0 else 1 / found
+    return result if whole >= 0 else 1 / result
 
 
 def sigmoid(x: arb) -> arb:
@@ -154,15 +153,15 @@ def softplus(x: arb) -> arb:
 
 
 def raised(score: Any, top: arb) -> arb:
-    """Return e^(score - top), whatever ``top``."""
+    """Return e^(score - top)."""
     return (arb(score) - top).exp()
 
 
 def highest(number: Any, score: Any, others: arb) -> arb:
-    """Return a number near the largest score of an element that there is.
+    """Return an exact number near the largest score of an existing element.
 
-    A softmax is the same whatever is taken from all scores, so that any exact number will do; near
-    the largest it takes the least precision.
+    A softmax does not depend on the number that is subtracted from all scores. A number near the
+    largest score needs the least precision.
     """
     score = arb(score).mid()
     return score if number > 0 and score > others else others

@@ -1,4 +1,4 @@
-"""The risk of a stated theory, as the solvers descend it."""
+"""Population risk of a user-defined theory."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -14,17 +14,27 @@ from dynamics.theory.data import Array, Orbits
 from dynamics.theory.kernel import columns
 from dynamics.theory.rounding import final
 
-#: Rounding that is allowed for, in units of the last place of the risk: some operations deep.
+#: Default tolerance: the rounding of some tens of operations.
 ROUNDING = 64 * 2.0**-52
-#: Step of central differences of the gradient, relative to max(1, |x|): the cube root of rounding.
+#: Step of central differences of the gradient, relative to max(1, |x|): cube root of the rounding.
 _STEP = 6e-6
-#: What order parameters may move by rounding, and relative to their size along the run.
+#: Allowed motion of order parameters by rounding: absolute, and relative to their size.
 _ABSOLUTE, _RELATIVE = 1e-10, 1e-7
 
 
 @dataclass(frozen=True)
-class StatedProblem:
-    """Sizes, constants and start of a stated theory."""
+class TheoryProblem:
+    """Constants of a user-defined theory.
+
+    Attributes
+    ----------
+    theory
+        Name of the theory.
+    values
+        Mapping from the names of sizes and constants to their values.
+    start
+        Mapping from the names of order parameters to their initial values.
+    """
 
     theory: str
     values: Mapping[str, float]
@@ -32,15 +42,16 @@ class StatedProblem:
 
     @property
     def initial_state(self) -> Array:
-        """The order parameters at time 0, (n,)."""
+        """Order parameters at time 0, shape (n,)."""
         return np.array(list(self.start.values()), float)
 
 
 class Value(NamedTuple):
-    """The risk and its slopes, (n,), each with a certified bound of its absolute error.
+    """Risk and gradient (n,), each with a certified bound of its absolute error.
 
-    It bounds rounding, of data and their chances too, and what is left out of the data; sizes,
-    constants and state are taken as the floats that they are. Infinite where nothing is known.
+    The bounds include the rounding of all operations, of the data and of their probabilities, and
+    the omitted data orbits. Sizes, constants and state are exact floats. A bound is infinite if
+    nothing is known.
     """
 
     loss: float
@@ -50,64 +61,68 @@ class Value(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class StatedTrajectory(Trajectory):
-    """A run of a stated theory.
+class TheoryTrajectory(Trajectory):
+    """Trajectory of a user-defined theory.
 
     Attributes
     ----------
     bound
-        Certified error of the loss, (n,).
+        Certified error of the loss, shape (n,).
     """
 
     observables: ClassVar[tuple[str, ...]] = ("gradient_bound",)
 
     @property
     def gradient_bound(self) -> Array:
-        """Certified errors of the slopes at the records, (n, len(order_parameters))."""
+        """Certified errors of the gradient at the records, shape (n, len(order_parameters))."""
         return self.observation("gradient_bound").reshape(self.states.shape)
 
     @property
     def largest_gradient_bound(self) -> Array:
-        """The largest of them at each record, (n,)."""
+        """Largest certified error of a gradient entry at each record, shape (n,)."""
         return np.max(self.gradient_bound, axis=1, initial=0.0)
 
     def columns(self) -> dict[str, tuple[np.ndarray, str]]:
-        """Return what a dataset holds."""
+        """Return the dataset variables: name -> (array of shape (n,), long name)."""
         largest = self.largest_gradient_bound, "largest absolute error of a gradient entry"
         loss = self.bound, "absolute error of the loss"
         return {**super().columns(), "bound": loss, "gradient_bound": largest}
 
 
-class StatedRisk(Risk):
-    """The mean loss of a stated theory over its data orbits, every one of them.
+class TheoryRisk(Risk):
+    """Mean loss of a user-defined theory over its data orbits.
 
     Parameters
     ----------
     problem
         Sizes, constants and start.
     function
-        What `dynamics.theory.kernel.compiled` returns.
+        Compiled kernel (`dynamics.theory.kernel.compiled`).
     data
-        Every configuration of the data up to symmetry, or all but unlikely ones.
+        Data orbits, all of them or the most probable ones.
     largest
-        Returns bounds of |loss| and of each slope, of any datum, at a state; needed where
-        configurations are left out.
+        Function of a state that returns bounds of |loss| and of each gradient entry for a single
+        datum; required if orbits are omitted.
     bounds
-        What `dynamics.theory.bounded.bounded` returns; without it no error has a bound.
+        Compiled function with error bounds (`dynamics.theory.bounded.bounded`); without it, the
+        bounds of the results are infinite.
 
-    Nothing is neglected but what the data leave out: that is at most ``remainder``, a bound of its
-    chance, times these bounds (:meth:`left_out`). What remains is rounding, of which
-    :meth:`evaluate` returns a running bound. :meth:`jacobian` is by central differences of the
-    gradient: it steers a flow and gives a stable learning rate, to about ten digits.
+    Notes
+    -----
+    The contribution of omitted orbits is at most their probability ``remainder`` times the bounds
+    for a single datum (:meth:`left_out`). The only other error is rounding, for which
+    :meth:`evaluate` returns a running bound. :meth:`jacobian` uses central differences of the
+    gradient, with about ten accurate digits: enough for implicit integrators and for the stability
+    limit of the learning rate.
     """
 
     tolerance = ROUNDING
     method = "data orbits"
-    trajectory = StatedTrajectory
+    trajectory = TheoryTrajectory
 
     def __init__(
         self,
-        problem: StatedProblem,
+        problem: TheoryProblem,
         function: Callable[..., float],
         data: Orbits,
         largest: Callable[[Array], tuple[float, Array]] | None = None,
@@ -119,7 +134,7 @@ class StatedRisk(Risk):
         self.remainder = data.remainder
         self.reason = f"{self.method}: all {number} of them" if number > 1 else "closed form"
         if data.remainder:
-            self.reason = f"{self.method}: {number}, all but a chance of {data.remainder:.1e}"
+            self.reason = f"{self.method}: {number}, all but a probability of {data.remainder:.1e}"
         self.evaluations = 0
         self._function, self._columns = function, columns(function, data)
         self._with_errors = () if bounds is None else bounded.columns(bounds, data)
@@ -167,10 +182,10 @@ class StatedRisk(Risk):
         return found
 
     def evaluate(self, state: Any) -> Value:
-        """Return risk and gradient, each with a bound of rounding and of what is left out.
+        """Return risk and gradient with certified bounds of rounding and of omitted orbits.
 
-        The bounds are those of IEEE arithmetic in the order that is written, and how far the fast
-        kernel is from that: its sums may be reordered.
+        The bounds are those of IEEE arithmetic in the order of the source, plus the distance to the
+        fast kernel, whose sums may be reordered.
         """
         loss, gradient = self._evaluate(state)
         if not math.isfinite(loss):
@@ -189,9 +204,9 @@ class StatedRisk(Risk):
     def reliable_records(self, run: Trajectory) -> tuple[int, str]:
         """Return the number of records before a run is driven by rounding, and the reason.
 
-        A slope within its bound may be 0, or have the other sign. What an order parameter moves
-        between two such records is added up; the flow at its default tolerances may be off by so
-        much that less does not count.
+        The sign of a gradient entry below its error bound is unknown. The motion of an order
+        parameter between records with unknown sign is accumulated, and must stay below the errors
+        of the flow at its default tolerances.
         """
         slopes = np.array([self._evaluate(row)[1] for row in run.states]).reshape(run.states.shape)
         bounds = run.observation("gradient_bound").reshape(run.states.shape)
@@ -205,5 +220,5 @@ class StatedRisk(Risk):
         return last + 1, (
             f"the gradient in {run.order_parameters[k]} is below the bound of its rounding error "
             f"from time {run.time[last]:.6g} on ({abs(slopes[last, k]):.3g} <= "
-            f"{bounds[last, k]:.3g}): what moves after that is not known"
+            f"{bounds[last, k]:.3g}): the motion after that time is unknown"
         )

@@ -8,7 +8,7 @@ import numpy as np
 
 from dynamics import ParameterError, gradient_flow
 from dynamics.theory import reference
-from dynamics.theory.data import how_many, orbits
+from dynamics.theory.data import count_orbits, orbits
 from simulations.stated import runs
 from simulations.stated.law import Balls, law
 from symbolic.theory import Theory
@@ -81,7 +81,7 @@ def digits(theory: Theory, values: Mapping[str, float], state: Any, time: float 
     names = [order.name for order in theory.orders]
     at = dict(zip(names, np.asarray(state, float).tolist()))
     try:
-        if how_many(law(theory, values)) > MOST_ORBITS:
+        if count_orbits(law(theory, values)) > MOST_ORBITS:
             raise ParameterError(f"more than {MOST_ORBITS} data orbits are too many in balls")
         risk = runs.risk_of(theory, runs.problem(theory, dict(values)))
         found = risk.evaluate(state).loss, risk.gradient(state)

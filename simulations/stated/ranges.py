@@ -38,7 +38,7 @@ def bounds(
 ) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
     """Return a function of the state: a bound of |loss| of any datum, and of each slope, (n,).
 
-    A slope is per entry, as that of `dynamics.theory.risk.StatedRisk`. Infinite where the loss of a
+    A slope is per entry, as that of `dynamics.theory.risk.TheoryRisk`. Infinite where the loss of a
     datum has no bound that interval arithmetic finds.
     """
     loss = theory.mean.loss

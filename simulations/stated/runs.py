@@ -11,7 +11,7 @@ from dynamics.core.errors import ParameterError
 from dynamics.theory.bounded import bounded
 from dynamics.theory.data import Law, orbits, relative_errors
 from dynamics.theory.kernel import compiled
-from dynamics.theory.risk import StatedProblem, StatedRisk
+from dynamics.theory.risk import TheoryProblem, TheoryRisk
 from dynamics.theory.truncated import truncated
 from simulations.stated.check import require_agreement
 from simulations.stated.law import Balls, Numbers, law
@@ -23,7 +23,7 @@ from symbolic.theory.source import source
 _BITS = 128
 
 
-def risk(theory: Theory, *, remainder: float = 0.0, **values: Any) -> StatedRisk:
+def risk(theory: Theory, *, remainder: float = 0.0, **values: Any) -> TheoryRisk:
     """Return the risk of a theory at given sizes and constants, for `dynamics.gradient_flow`.
 
     Parameters
@@ -48,21 +48,21 @@ def risk(theory: Theory, *, remainder: float = 0.0, **values: Any) -> StatedRisk
     return risk_of(theory, problem(theory, checked), remainder)
 
 
-def problem(theory: Theory, values: dict[str, float]) -> StatedProblem:
+def problem(theory: Theory, values: dict[str, float]) -> TheoryProblem:
     """Return the problem at checked sizes and constants, with the start that is stated."""
     numbers = Numbers(values)
     start = {order.name: numbers.real(order.start) for order in theory.orders}
-    return StatedProblem(theory.name, values, start)
+    return TheoryProblem(theory.name, values, start)
 
 
-def risk_of(theory: Theory, problem: StatedProblem, remainder: float = 0.0) -> StatedRisk:
+def risk_of(theory: Theory, problem: TheoryProblem, remainder: float = 0.0) -> TheoryRisk:
     """Return the risk of a problem of a theory that passes its check."""
     require_agreement(theory)
     known = law(theory, problem.values)
     function = compiled(source_of(theory), theory.name)
     found = truncated(known, remainder) if remainder else orbits(known)
     data = replace(found, errors=_errors(theory, problem, known))
-    return StatedRisk(
+    return TheoryRisk(
         problem,
         function,
         data,
@@ -71,7 +71,7 @@ def risk_of(theory: Theory, problem: StatedProblem, remainder: float = 0.0) -> S
     )
 
 
-def _errors(theory: Theory, problem: StatedProblem, known: Law) -> tuple[float, ...]:
+def _errors(theory: Theory, problem: TheoryProblem, known: Law) -> tuple[float, ...]:
     """Return relative errors of chances and values of the data; infinite where none is known."""
     with ctx.workprec(_BITS):
         try:

@@ -23,8 +23,8 @@ from dynamics import ParameterError, Risk, Trajectory
 from dynamics.core.annotations import decades, evenly
 from dynamics.core.checks import finite
 from dynamics.core.parameters import Parameter, check_names, declared
-from dynamics.theory.data import how_many
-from dynamics.theory.risk import ROUNDING, StatedProblem, StatedRisk
+from dynamics.theory.data import count_orbits
+from dynamics.theory.risk import ROUNDING, TheoryProblem, TheoryRisk
 from simulations.draws import reals
 from simulations.running import Solver, error_of_states, horizon_of
 from simulations.stated import runs
@@ -201,11 +201,11 @@ class StatedSystem(System):
             for name, word in self.words.items()
         }
         solver = Solver.from_values(values)
-        stated = StatedProblem(self.stated.name, checked, start)
+        stated = TheoryProblem(self.stated.name, checked, start)
         settings = solver.settings(values, self.horizon)
         return Case(self.name, dict(values), stated, solver.solver, settings)
 
-    def population(self, case: Case) -> StatedRisk:
+    def population(self, case: Case) -> TheoryRisk:
         """Return the risk over every data orbit."""
         return runs.risk_of(self.stated, case.problem)
 
@@ -277,7 +277,7 @@ class StatedSystem(System):
             seen.add(tuple(left.items()))
             try:
                 values = self.stated.checked(self.defaults | left | own)
-                if self._has_all(values) and how_many(law(self.stated, values)) <= _MOST_DRAWN:
+                if self._has_all(values) and count_orbits(law(self.stated, values)) <= _MOST_DRAWN:
                     yield left
             except (TheoryError, ParameterError):
                 continue

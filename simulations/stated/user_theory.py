@@ -15,7 +15,7 @@ from symbolic.theory import load_theory as read
 if TYPE_CHECKING:
     import sympy
 
-    from dynamics.theory.risk import StatedRisk
+    from dynamics.theory.risk import TheoryRisk
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class UserTheory:
         """
         return agreement(self.statement)
 
-    def risk(self, *, remainder: float = 0.0, **values: Any) -> StatedRisk:
+    def risk(self, *, remainder: float = 0.0, **values: Any) -> TheoryRisk:
         """Return the risk at given sizes and constants, for the solvers.
 
         Parameters

@@ -1,4 +1,4 @@
-"""Measures of locality against plain loops and SciPy, and properties of their null distributions."""
+"""Measures of locality against plain loops and SciPy, and their null distributions."""
 
 import numpy as np
 import pytest

@@ -11,7 +11,7 @@ import pytest
 import symbolic
 from dynamics.core.errors import ParameterError
 from dynamics.theory import truncated as module
-from dynamics.theory.data import how_many, orbits
+from dynamics.theory.data import count_orbits, orbits
 from dynamics.theory.kernel import mean, mean_function
 from dynamics.theory.truncated import truncated
 from simulations.stated import examples
@@ -77,7 +77,7 @@ def test_sizes_beyond_enumeration():
     theory = load_theory(POSITIONAL)
     values = {"D": 64, "C": 4, "q": 1 / 32, "nu": 0.01, "beta": 1.0, "p": 3, "kappa": 1, "tau": 1}
     known = law(theory, theory.checked(values))
-    assert how_many(known) > 5e7
+    assert count_orbits(known) > 5e7
     some = truncated(known, 1e-6)
     assert len(some.weight) < 3000
     assert 1e-8 < 1.0 - some.weight.sum() <= some.remainder <= 1e-6
@@ -98,7 +98,7 @@ def test_what_is_refused(laws, monkeypatch):
         with pytest.raises(ParameterError, match=r"is not allowed: it must be in \(0, 1\)"):
             truncated(laws[0], wrong)
     monkeypatch.setattr(module, "MOST_ORBITS", 20)
-    with pytest.raises(ParameterError, match="more than 20 data orbits are likely at remainder"):
+    with pytest.raises(ParameterError, match="more than 20 data orbits are needed at remainder"):
         truncated(laws[1], 1e-6)
     theory = load_theory(LOOK_UP)
     for read in (orbits, lambda known: truncated(known, 1e-3)):

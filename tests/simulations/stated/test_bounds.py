@@ -17,7 +17,7 @@ from dynamics import Status, gradient_descent, gradient_flow
 from dynamics.core.balls.exact import exact
 from dynamics.theory import reference
 from dynamics.theory.data import Larger, Law, orbits, relative_errors, ways
-from dynamics.theory.risk import StatedRisk
+from dynamics.theory.risk import TheoryRisk
 from simulations.cli import main
 from simulations.commands import FAILED
 from simulations.stated import examples, runs
@@ -152,7 +152,7 @@ def test_errors_of_data_count(part):
     else:
         arrays = (*data.arrays[0][:-1], data.arrays[0][-1] * (1.0 + 1e-9))
         changed = replace(data, arrays=(arrays,), errors=tuple(known))
-    other = StatedRisk(problem, risk._function, changed, bounds=risk._bounds)
+    other = TheoryRisk(problem, risk._function, changed, bounds=risk._bounds)
     state = [0.4, 0.6, -0.3]
     right, off = risk.evaluate(state), other.evaluate(state)
     moved = abs(off.loss - right.loss)
@@ -172,7 +172,7 @@ def test_a_fast_kernel_that_is_off_has_a_bound():
 
     off.__globals__.pop("rows", None)
     known = law(theory, problem.values)
-    other = StatedRisk(problem, off, orbits(known), bounds=risk._bounds)
+    other = TheoryRisk(problem, off, orbits(known), bounds=risk._bounds)
     value = other.evaluate([0.3, -0.2])
     close(value.bound, 1e-7, rel=1e-5)
     close(value.gradient_bound, np.full(2, 1e-6), rel=1e-5)

@@ -178,7 +178,7 @@ def test_too_many_prompts_are_refused_before_they_are_written():
 def test_a_risk_without_unlikely_prompts_says_so():
     theory = load_theory(look_up.FILE)
     some, every = risk(theory, K=6, N=14, remainder=1e-3), risk(theory, K=6, N=14)
-    assert "all but a chance of" in some.reason
+    assert "all but a probability of" in some.reason
     assert "all but" not in every.reason
     missed = every.evaluate([1.0, 0.0]).loss - some.evaluate([1.0, 0.0]).loss
     assert 0.0 < missed <= some.remainder <= 1e-3

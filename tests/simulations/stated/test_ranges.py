@@ -13,7 +13,7 @@ import symbolic
 from dynamics.core.balls.intervals import Interval
 from dynamics.theory.data import Orbits, orbits
 from dynamics.theory.kernel import mean, mean_function
-from dynamics.theory.risk import StatedRisk
+from dynamics.theory.risk import TheoryRisk
 from simulations.stated import examples, ranges
 from simulations.stated.law import law
 from simulations.stated.ranges import bounds
@@ -107,7 +107,7 @@ def test_without_a_bound_nothing_is_claimed(tmp_path):
     assert loss == math.inf
     assert np.all(slopes == math.inf)
     known = risk(load_theory(CASES["look_up"][0]), K=4, N=5, remainder=1e-2)
-    blind = StatedRisk(known.problem, known._function, known_data(known))
+    blind = TheoryRisk(known.problem, known._function, known_data(known))
     assert blind.left_out([0.0, 0.0])[0] == math.inf
     assert blind.evaluate([0.0, 0.0]).bound == math.inf
 
