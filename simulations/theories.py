@@ -96,7 +96,7 @@ def from_file(path: str | Path) -> System:
     TheoryError
         If the file states no theory, or cannot be read.
     """
-    theory: System = import_module(f"{_FILES}.system").StatedSystem(path)
+    theory: System = import_module(f"{_FILES}.system").UserTheorySystem(path)
     _STATED[theory.name] = theory
     return theory
 

@@ -1,7 +1,8 @@
-"""The check of a theory: the derived reduction against the full model, at small sizes.
+"""Check of a user-defined theory: compare the derived reduction with the full model.
 
-No number is computed with a theory that fails it (`require_agreement`). That a file has passed is
-kept next to the compiled code, under a digest of the file and of all code that reads it.
+The comparison uses small sizes. A theory that fails the check is never run (`require_agreement`).
+Passed checks are recorded next to the compiled code, under a digest of the file and of all code
+that the check depends on.
 """
 
 import hashlib
@@ -28,23 +29,35 @@ from simulations.stated.sizes import few_least
 from symbolic.theory import Theory, TheoryError
 from symbolic.theory.source import source
 
-#: Largest difference of loss and gradient entries from the full model, of the largest of each.
+#: Tolerance of loss and gradient entries, relative to the largest of each.
 AGREES = 1e-11
-#: Sizes tried in search of small ones, and entries of the full model at most: where it is only
-#: evaluated once, and where its manifold is examined, too.
+#: Number of sizes tried; largest number of entries of a full model that is evaluated once, and of
+#: one whose manifold is examined.
 MOST_TRIED, MOST_EVALUATED, MOST_ENTRIES = 2000, 20_000, 120
-#: Smallest scale of the gradient, relative to the loss: what should cancel leaves rounding.
+#: Smallest scale of the gradient relative to the loss, because cancelling terms leave rounding.
 _LEAST_SCALE = 1e-3
 
 
 @dataclass(frozen=True)
 class Check:
-    """The reduced model against the full one at one state of small sizes.
+    """Comparison of the reduced with the full model at one state and small sizes.
 
-    ``difference`` is the largest, of loss and gradient entries, relative to the largest entry;
-    ``spread`` that between entries of one orbit. ``miscounted`` names orbits whose number of
-    entries is not the derived one. ``derived`` holds the slope of each order parameter per entry,
-    ``slopes`` those of its entries in the full model.
+    Attributes
+    ----------
+    at
+        Sizes and constants.
+    entries, configurations, data_orbits
+        Numbers of entries, of data configurations and of data orbits.
+    difference
+        Largest difference of loss and gradient entries, relative to the largest entry.
+    spread
+        Largest relative difference between gradient entries of an orbit.
+    miscounted
+        Messages for orbits whose derived number of entries is wrong.
+    derived
+        Derived gradient per entry, by order parameter.
+    slopes
+        Gradient entries of the full model, by order parameter.
     """
 
     at: dict[str, float]
@@ -59,24 +72,24 @@ class Check:
 
     @property
     def agrees(self) -> bool:
-        """Whether the reduction is that of the full model."""
+        """Whether the reduction agrees with the full model."""
         return not self.miscounted and max(self.difference, self.spread) <= AGREES
 
 
 def require_agreement(theory: Theory) -> None:
-    """Raise unless the reduction of a theory is that of its full model, at small sizes.
+    """Raise unless the reduction of a theory agrees with its full model at small sizes.
 
     Raises
     ------
     TheoryError
-        If it is not, or if no sizes are small enough for the full model.
+        If it does not agree, or if no sizes are small enough for the full model.
     """
     _require_agreement(theory, _mark(theory))
 
 
 @cache
 def _require_agreement(theory: Theory, mark: Path | None) -> None:
-    """Check a theory; not again in this process, nor where the file ``mark`` exists."""
+    """Check a theory once per process, unless the file ``mark`` exists."""
     if mark is not None and mark.exists():
         return
     try:
@@ -92,12 +105,12 @@ def _require_agreement(theory: Theory, mark: Path | None) -> None:
             theory.location,
         )
     if mark is not None:
-        with suppress(OSError):  # where nothing can be written each process checks anew
+        with suppress(OSError):  # without a writable cache, each process repeats the check
             mark.touch()
 
 
 def _mark(theory: Theory) -> Path | None:
-    """Return the file that exists if a theory has passed; ``None`` if that is kept nowhere."""
+    """Return the file that records a passed check; ``None`` without a writable cache."""
     folder = cache_folder(functions.softplus)
     if folder is None or theory.digest is None:
         return None
@@ -117,17 +130,18 @@ def _digest() -> str:
 
 
 def agreement(theory: Theory) -> Check:
-    """Hold a theory against its full model at small sizes, at one state.
+    """Compare a theory with its full model at small sizes and one state.
 
     Raises
     ------
     TheoryError, ParameterError
-        If it cannot be derived, if no sizes are small enough, or if it is finite at no state.
+        If the theory cannot be derived, if no sizes are small enough, or if it is not finite at any
+        state.
     """
     text = source(theory)
     try:
         values, full, data = small(theory, most=MOST_EVALUATED)
-    except ParameterError:  # at the sizes at which every orbit has entries
+    except ParameterError:  # the sizes at which every orbit has entries are too large
         values, full, data = small(theory, most=MOST_EVALUATED, every=False)
     function, constants = mean_function(text, theory.name), list(values.values())
     evaluate = finite(lambda state: mean(function, data, state, constants), values)
@@ -149,7 +163,7 @@ def agreement(theory: Theory) -> Check:
 def finite(
     evaluate: Callable[[np.ndarray], tuple[float, np.ndarray]], values: Mapping[str, float]
 ) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
-    """Return loss and gradient as a function that raises ParameterError where one is not finite."""
+    """Wrap a function so that it raises ParameterError if loss or gradient is not finite."""
 
     def checked(state: np.ndarray) -> tuple[float, np.ndarray]:
         try:
@@ -176,7 +190,7 @@ def compared(
     state: np.ndarray,
     reduced: tuple[float, np.ndarray],
 ) -> Check:
-    """Return what loss and gradient of the reduction and of the full model are at a state."""
+    """Compare loss and gradient of the reduction with those of the full model at a state."""
     names = [order.name for order in theory.orders]
     tensors = full.embed(dict(zip(names, state.tolist())))
     loss, gradient = full.dense.evaluate(tensors)
@@ -216,13 +230,13 @@ def small(
     Parameters
     ----------
     theory
-        What is stated.
+        The theory.
     given
-        Sizes and constants that are fixed.
+        Fixed sizes and constants.
     most
-        Entries of the full model, at most.
+        Largest number of entries of the full model.
     every
-        Whether every orbit must have entries where no size is given.
+        Whether every orbit must have entries if no size is given.
 
     Raises
     ------
@@ -238,12 +252,12 @@ def small(
     for number, sizes in enumerate(_sizes(theory, given)):
         if number == MOST_TRIED:
             break
-        found = constants | sizes | given
-        has_all, entries = number_of_entries(found)
+        candidate = constants | sizes | given
+        has_all, entries = number_of_entries(candidate)
         if every and not given and not has_all:
             continue
         try:
-            values = theory.checked(found)
+            values = theory.checked(candidate)
             if entries > most:
                 raise ParameterError(
                     f"{entries:g} entries are too many to check against the full model (most "
@@ -256,24 +270,24 @@ def small(
 
 
 def _entries(theory: Theory) -> Callable[[Mapping[str, float]], tuple[bool, float]]:
-    """Return a function of sizes: whether all orbits have entries, and how many there are."""
+    """Return a function of sizes: whether all orbits have entries, and the total number."""
     of_all = sp.Add(*(sp.Mul(*(where.count for where in x.axes)) for x in theory.parameters))
     counts = [order.count for order in theory.orders]
     names = [size.name for size in theory.sizes] + list(theory.free_constants)
     function = sp.lambdify([sp.Symbol(name) for name in names], [*counts, of_all], "math")
 
-    def numbers(values: Mapping[str, float]) -> tuple[bool, float]:
+    def count(values: Mapping[str, float]) -> tuple[bool, float]:
         try:
-            *found, total = function(*(values.get(name, math.nan) for name in names))
+            *numbers, total = function(*(values.get(name, math.nan) for name in names))
         except ArithmeticError:
             return False, math.inf
-        return all(round(x) >= 1 for x in found if math.isfinite(x)), total
+        return all(round(x) >= 1 for x in numbers if math.isfinite(x)), total
 
-    return numbers
+    return count
 
 
 def _examples(theory: Theory) -> dict[str, float]:
-    """Return values of the constants, no two of one domain alike: that might be a symmetry."""
+    """Return values of the constants, distinct within each domain to avoid accidental symmetry."""
     alike: dict[str, list[str]] = {}
     for name, constant in theory.free_constants.items():
         alike.setdefault(constant.allowed, []).append(name)
@@ -285,8 +299,8 @@ def _examples(theory: Theory) -> dict[str, float]:
 
 
 def _sizes(theory: Theory, given: Mapping[str, float]) -> Iterator[dict[str, float]]:
-    """Yield sizes, the smallest first, but as few as can be at their least, which is special."""
+    """Yield sizes, smallest first, preferring sizes above their special minimum."""
     free = [size for size in theory.sizes if size.name not in given]
     ranges = [range(size.least, min(size.most, size.least + 6) + 1) for size in free]
-    for found in few_least(ranges):
-        yield {size.name: x for size, x in zip(free, found)}
+    for row in few_least(ranges):
+        yield {size.name: x for size, x in zip(free, row)}

@@ -1,4 +1,4 @@
-"""How many digits of a derived risk and gradient are proved, at the start and late in training."""
+"""Proved digits of a derived risk and gradient, at the start and late in training."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,34 +13,41 @@ from simulations.stated import runs
 from simulations.stated.law import Balls, law
 from symbolic.theory import Theory
 
-#: Data orbits at most: some seconds in balls.
+#: Largest number of data orbits: some seconds in ball arithmetic.
 MOST_ORBITS = 2000
 _NAMED = 3
-#: Final time of the flow whose end is late in training, where the file gives none.
+#: Default final time of the flow.
 HORIZON = 1e3
 
 
 @dataclass(frozen=True)
 class Digits:
-    """What is proved at one state, ``state`` by order parameter, reached at a ``time``.
+    """Digits proved at one state.
 
-    ``proved`` holds the digits of the ``risk`` and of the slope of each order parameter, ``bound``
-    those of their relative errors, infinite where nothing is. ``refused`` says why nothing is known
-    of any, else "".
+    Attributes
+    ----------
+    time, state
+        Time, and mapping from order parameter to value.
+    proved
+        Number of proved digits of ``risk`` and of the slope of each order parameter.
+    bound
+        Bounds of their relative errors; infinite where none is proved.
+    failure
+        Why nothing is proved; else empty.
     """
 
     time: float
     state: dict[str, float]
     proved: dict[str, int]
     bound: dict[str, float]
-    refused: str = ""
+    failure: str = ""
 
     @property
     def sentence(self) -> str:
-        """What is proved, in words."""
+        """Summary in one sentence."""
         where = f"at time {self.time:g}"
-        if self.refused:
-            return f"digits proved {where}: none, {self.refused}"
+        if self.failure:
+            return f"digits proved {where}: none, {self.failure}"
         least = min(self.proved.values())
         lost = [name for name, digits in self.proved.items() if digits == 0]
         if lost:
@@ -55,28 +62,27 @@ class Digits:
 
 
 def digits(theory: Theory, values: Mapping[str, float], state: Any, time: float = 0.0) -> Digits:
-    """Prove how many digits of the compiled risk and gradient of a theory are right at a state.
+    """Prove the number of correct digits of the compiled risk and gradient at a state.
 
-    The derived source is evaluated once more in ball arithmetic, the chances of the data too, and
-    the floats are held against the balls: sizes, constants and state are taken as the floats that
-    they are, all rounding after that is bounded.
+    The derived source and the probabilities of the data are evaluated in ball arithmetic, and the
+    floats are compared with the balls. Sizes, constants and state are exact floats.
 
     Parameters
     ----------
     theory
-        What is stated.
+        The theory.
     values
-        Sizes and constants, as ``theory.checked`` returns them.
+        Sizes and constants, as returned by ``theory.checked``.
     state
-        The order parameters, (n,), in the order of the theory.
+        Order parameters (n,) in the order of the theory.
     time
-        When it was reached, for the words.
+        Time of the state, for the summary.
 
     Returns
     -------
     Digits
-        Significant decimal digits of the risk and of each slope; ``refused`` where there are too
-        many data orbits, or numbers that balls do not know.
+        With a ``failure`` if there are too many data orbits, or expressions that are not supported
+        in ball arithmetic.
     """
     names = [order.name for order in theory.orders]
     at = dict(zip(names, np.asarray(state, float).tolist()))
@@ -84,31 +90,31 @@ def digits(theory: Theory, values: Mapping[str, float], state: Any, time: float 
         if count_orbits(law(theory, values)) > MOST_ORBITS:
             raise ParameterError(f"more than {MOST_ORBITS} data orbits are too many in balls")
         risk = runs.risk_of(theory, runs.problem(theory, dict(values)))
-        found = risk.evaluate(state).loss, risk.gradient(state)
+        computed = risk.evaluate(state).loss, risk.gradient(state)
         rows = reference.proved(
             runs.source_of(theory),
             theory.name,
-            found,
+            computed,
             lambda: orbits(law(theory, values, Balls(values))),
             state,
             list(values.values()),
         )
     except (ParameterError, OverflowError) as error:
         return Digits(time, at, {}, {}, str(error))
-    words = ["risk", *names]
+    labels = ["risk", *names]
     return Digits(
         time,
         at,
-        {name: row.digits for name, row in zip(words, rows)},
-        {name: row.bound for name, row in zip(words, rows)},
+        {name: row.digits for name, row in zip(labels, rows)},
+        {name: row.bound for name, row in zip(labels, rows)},
     )
 
 
 def along_flow(theory: Theory, values: Mapping[str, float]) -> tuple[Digits, ...]:
-    """Return what is proved at the start and at the end of the flow from it."""
+    """Return the digits proved at the start and at the end of gradient flow."""
     problem = runs.problem(theory, dict(values))
     start = digits(theory, values, problem.initial_state)
-    if start.refused:
+    if start.failure:
         return (start,)
     horizon = float(theory.defaults.get("horizon", HORIZON))
     run = gradient_flow(runs.risk_of(theory, problem), horizon=horizon)

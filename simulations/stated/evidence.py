@@ -18,7 +18,7 @@ from symbolic.theory import Theory
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Places that the figure shows.
+#: Number of problems shown in the figure.
 PANELS = 2
 #: Largest entry of one space of forms outside the other.
 SAME_FORMS = 1e-6
@@ -26,15 +26,25 @@ SAME_FORMS = 1e-6
 
 @dataclass(frozen=True)
 class Evidence:
-    """A theory with some ``sizes`` at several problems, and what its paper states.
+    """Findings on a theory at several problems, compared with its paper.
 
-    ``orders`` is whether names and numbers of entries are the paper's, for all sizes; ``forms`` for
-    each problem whether the linear forms that are conserved are those expected; ``values`` how many
-    values the gradient alone should find there.
+    Attributes
+    ----------
+    sizes
+        Names of the sizes.
+    findings
+        Findings for each problem.
+    orders
+        Whether names and numbers of entries of the order parameters are those of the paper, for
+        all sizes.
+    forms
+        For each problem, whether the conserved linear forms are those expected.
+    values
+        For each problem, the expected number of values that move.
     """
 
     sizes: tuple[str, ...]
-    found: tuple[Findings, ...]
+    findings: tuple[Findings, ...]
     orders: bool
     forms: tuple[bool, ...]
     values: tuple[int, ...]
@@ -59,7 +69,7 @@ class Evidence:
                 "dimension": each.dimension,
                 "growth": each.manifold.growth,
             }
-            for each, forms, number in zip(self.found, self.forms, self.values)
+            for each, forms, number in zip(self.findings, self.forms, self.values)
         ]
         return {
             "all sizes": layout["all sizes"].frame([{"orders_as_stated": self.orders}]),
@@ -123,82 +133,88 @@ def _as_stated(t: pd.DataFrame) -> pd.Series[bool]:
     return t.orders_as_stated
 
 
-def gather(
+def collect(
     theory: Theory,
-    places: Sequence[Mapping[str, float]],
+    problems: Sequence[Mapping[str, float]],
     orders: Callable[..., Mapping[str, Any]],
     conserved: Callable[..., Sequence[Mapping[str, Any]]],
     values: Callable[..., int] | None = None,
 ) -> Evidence:
-    """Return what is found at several problems, and what is expected.
+    """Examine a theory at several problems and compare with expectations.
 
     Parameters
     ----------
     theory
-        What is stated.
-    places
-        Sizes and constants.
+        The theory.
+    problems
+        Sizes and constants of each problem.
     orders, conserved
-        Functions of the sizes, which may be symbols: number of entries by order parameter; linear
-        forms that the flow conserves, coefficients by order parameter.
+        Functions of the sizes (numbers or symbols). They return a mapping from order parameter to
+        its number of entries, and the expected conserved linear forms as mappings from order
+        parameter to coefficient.
     values
-        How many values should move, a function of the sizes; ``None``: as many as there are orbits.
+        Function of the sizes that returns the expected number of values that move; by default the
+        number of orbits.
     """
     derived, sizes = theory.order_parameters, [size.name for size in theory.sizes]
     entries = orders(*map(sp.Symbol, sizes))
     same = set(derived) == set(entries) and all(
         sp.expand(derived[name] - count) == 0 for name, count in entries.items()
     )
-    found = tuple(examine(theory, place) for place in places)
+    results = tuple(examine(theory, problem) for problem in problems)
     names, forms = list(derived), []
-    for one in found:
+    for result in results:
         expected = [
             [float(form.get(name, 0.0)) for name in names]
-            for form in conserved(*(one.check.at[size] for size in sizes))
+            for form in conserved(*(result.check.at[size] for size in sizes))
         ]
-        seen = [[form[name] for name in names] for form in one.linear]
-        forms.append(_one_space(np.array(expected), np.array(seen), len(names)))
+        discovered = [[form[name] for name in names] for form in result.linear]
+        forms.append(_same_span(np.array(expected), np.array(discovered), len(names)))
     number = [
-        values(*(one.check.at[size] for size in sizes)) if values else one.manifold.orbits
-        for one in found
+        values(*(result.check.at[size] for size in sizes)) if values else result.manifold.orbits
+        for result in results
     ]
-    return Evidence(tuple(sizes), found, same, tuple(forms), tuple(number))
+    return Evidence(tuple(sizes), results, same, tuple(forms), tuple(number))
 
 
-def _one_space(one: np.ndarray, other: np.ndarray, n: int) -> bool:
-    one, other = one.reshape(-1, n), other.reshape(-1, n)
-    if len(one) != len(other):
+def _same_span(first: np.ndarray, second: np.ndarray, n: int) -> bool:
+    """Return whether the rows of two arrays (k, n) span the same space."""
+    first, second = first.reshape(-1, n), second.reshape(-1, n)
+    if len(first) != len(second):
         return False
-    basis = np.linalg.qr(one.T)[0]
-    rest = other - (other @ basis) @ basis.T
-    return bool(np.abs(rest).max(initial=0.0) <= SAME_FORMS * np.abs(other).max(initial=1.0))
+    basis = np.linalg.qr(first.T)[0]
+    rest = second - (second @ basis) @ basis.T
+    return bool(np.abs(rest).max(initial=0.0) <= SAME_FORMS * np.abs(second).max(initial=1.0))
 
 
 def slopes(evidence: Evidence) -> xarray.Dataset:
-    """Return what the figure draws at the first places: slopes of entries, and those derived."""
-    shown = evidence.found[:PANELS]
+    """Return the data of the figure: slopes of entries and derived slopes at the first problems."""
+    shown = evidence.findings[:PANELS]
     slope: list[float] = []
     order: list[int] = []
-    place: list[int] = []
+    problem: list[int] = []
     derived = []
-    words = [", ".join(f"{name}={x}" for name, x in _sizes(evidence, one).items()) for one in shown]
-    for number, one in enumerate(shown):
-        names = [x.name for x in one.order_parameters]
-        derived.append([one.check.derived[name] for name in names])
-        for name, values in one.check.slopes.items():
+    labels = [
+        ", ".join(f"{name}={x}" for name, x in _sizes(evidence, result).items()) for result in shown
+    ]
+    for number, result in enumerate(shown):
+        names = [x.name for x in result.order_parameters]
+        derived.append([result.check.derived[name] for name in names])
+        for name, values in result.check.slopes.items():
             slope += values
             order += [names.index(name)] * len(values)
-            place += [number] * len(values)
+            problem += [number] * len(values)
     return xarray.Dataset(
         {
             "slope": ("entry", np.array(slope)),
             "order": ("entry", np.array(order)),
-            "place": ("entry", np.array(place)),
+            "place": ("entry", np.array(problem)),
             "derived": (("place_number", "name"), derived),
         },
-        coords={"name": names, "at": ("place_number", words)},
+        coords={"name": names, "at": ("place_number", labels)},
     )
 
 
-def _sizes(evidence: Evidence, one: Findings) -> dict[str, int]:
-    return {name: int(one.check.at[name]) for name in evidence.sizes}
+def _sizes(evidence: Evidence, findings: Findings) -> dict[str, int]:
+    """Return the sizes of a problem."""
+    return {name: int(findings.check.at[name]) for name in evidence.sizes}

@@ -1,4 +1,4 @@
-"""What a stated theory is found to be: its order parameters, held against the full model."""
+"""Findings on a user-defined theory: order parameters, conserved forms, stability."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ from simulations.stated.digits import Digits
 from symbolic.theory import Theory
 from symbolic.theory.source import source
 
-_SPREAD = 0.4  # of the states that are drawn, about the start
+_SPREAD = 0.4  # standard deviation of random states around the start
 
 
 @dataclass(frozen=True)
-class OrderParameterFound:
-    """An order parameter: names of the paper and as derived, entries and start as formulas."""
+class OrderParameterSummary:
+    """An order parameter: its name, its orbit, and formulas of its entries and start."""
 
     name: str
     orbit: str
@@ -29,17 +29,29 @@ class OrderParameterFound:
 
 @dataclass(frozen=True)
 class Findings:
-    """What is derived for all sizes, and what is seen at the small sizes of the check.
+    """Results derived for all sizes, and measured at the small sizes of the check.
 
-    ``conserved`` are formulas in order parameters at those sizes, ``linear`` the coefficients of
-    those that are linear; ``dimension`` that of the
-    smallest affine space through the start which the flow stays in; ``digits`` what is proved of
-    the compiled gradient along that flow, if it was asked for.
+    Attributes
+    ----------
+    theory, paper, order_parameters, steps
+        Name, paper, order parameters, and number of steps of the derived gradient.
+    check, agrees
+        Comparison with the full model, and whether it agrees.
+    manifold
+        Results from the gradient of the full model.
+    conserved, linear
+        Formulas of conserved forms, and the coefficients of the linear ones.
+    dimension
+        Dimension of the smallest affine space through the start that is invariant under the flow.
+    derivation_seconds, gradient_seconds
+        Processor time of the derivation, and time of a gradient in plain Python.
+    digits
+        Proved digits of the compiled gradient along the flow, if requested.
     """
 
     theory: str
     paper: str
-    order_parameters: tuple[OrderParameterFound, ...]
+    order_parameters: tuple[OrderParameterSummary, ...]
     steps: int
     check: Check
     agrees: bool
@@ -53,19 +65,19 @@ class Findings:
 
 
 def examine(theory: Theory, given: Mapping[str, float] | None = None) -> Findings:
-    """Derive a theory and hold it against its full model.
+    """Derive a theory and compare it with its full model.
 
     Parameters
     ----------
     theory
-        What is stated.
+        The theory.
     given
-        Sizes and constants of the check; what is not given is chosen small.
+        Sizes and constants of the check; the others are chosen small.
 
     Raises
     ------
     TheoryError, ParameterError
-        If it cannot be derived, if a value is not allowed, or if no sizes are small enough.
+        If the theory cannot be derived, if a value is not allowed, or if no sizes are small enough.
     """
     before = process_time()
     text = source(theory)
@@ -79,10 +91,10 @@ def examine(theory: Theory, given: Mapping[str, float] | None = None) -> Finding
     evaluate = finite(lambda state: mean(function, data, state, constants), values)
     evaluate(start)
     before = perf_counter()
-    found = [evaluate(state) for state in states]
+    results = [evaluate(state) for state in states]
     seconds = (perf_counter() - before) / len(states)
-    gradients = np.array([gradient for _, gradient in found])
-    check = compared(theory, values, full, data, states[0], found[0])
+    gradients = np.array([gradient for _, gradient in results])
+    check = compared(theory, values, full, data, states[0], results[0])
     closing = closure.closure(lambda state: evaluate(state)[1], start)
     names = [order.name for order in theory.orders]
     linear = closure.linear(gradients)
@@ -93,7 +105,7 @@ def examine(theory: Theory, given: Mapping[str, float] | None = None) -> Finding
         theory=theory.name,
         paper=theory.paper,
         order_parameters=tuple(
-            OrderParameterFound(order.name, order.orbit, str(order.count), str(order.start))
+            OrderParameterSummary(order.name, order.orbit, str(order.count), str(order.start))
             for order in theory.orders
         ),
         steps=len(theory.reduced.steps),
@@ -126,7 +138,7 @@ def _quadratic_forms(forms: np.ndarray, names: list[str]) -> list[str]:
 
 
 def _formula(terms: Mapping[str, float]) -> str:
-    """Return a sum in words, such as ``A + 2 B - C``."""
+    """Return a sum as text, such as ``A + 2 B - C``."""
     text = ""
     for name, weight in terms.items():
         sign = "-" if weight < 0 else "+"
@@ -158,9 +170,9 @@ def described(findings: Findings) -> str:
         f"({check.entries} entries, {check.configurations} configurations)",
         f"  largest difference {check.difference:.1e}, within an orbit {check.spread:.1e} "
         f"(allowed {AGREES:g})",
-        *(f"  {words}" for words in check.miscounted),
+        *(f"  {message}" for message in check.miscounted),
         f"  one gradient {findings.gradient_seconds:.2g} s in plain Python",
-        *(f"  {one.sentence}" for one in findings.digits),
+        *(f"  {digits.sentence}" for digits in findings.digits),
         "",
     ]
     lines += [
@@ -172,20 +184,20 @@ def described(findings: Findings) -> str:
     return "\n".join([*lines, "", *_around(findings.manifold)])
 
 
-def _around(found: manifold.Manifold) -> list[str]:
-    """Return what the full model says of the manifold, line by line."""
-    told = "each orbit has one value" if found.agrees else "AN ORBIT HAS MORE THAN ONE VALUE"
+def _around(result: manifold.Manifold) -> list[str]:
+    """Return the lines of text on the manifold."""
+    verdict = "each orbit has one value" if result.agrees else "AN ORBIT HAS MORE THAN ONE VALUE"
     lines = [
-        f"from the gradient in every entry alone: {found.discovered} values move, and there "
-        f"are {found.orbits} orbits; {told}"
+        f"from the gradient in every entry alone: {result.discovered} values move, and there "
+        f"are {result.orbits} orbits; {verdict}"
     ]
-    if found.remark:
-        lines += [found.remark]
-    if found.growth == -np.inf:
-        return [*lines, "the manifold is all there is: no entry lies outside"]
-    repels = "repels" if found.growth > 1e-9 else "does not repel"
+    if result.remark:
+        lines += [result.remark]
+    if result.growth == -np.inf:
+        return [*lines, "the manifold contains every entry"]
+    repels = "repels" if result.growth > 1e-9 else "does not repel"
     return [
         *lines,
         f"the manifold {repels} there at the start: a deviation grows at a rate of "
-        f"{found.growth:.3g} at most",
+        f"{result.growth:.3g} at most",
     ]

@@ -1,4 +1,4 @@
-"""The full model of a stated theory: every entry, held against the derived reduction."""
+"""Full model of a user-defined theory with all its entries, to check the derived reduction."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,29 +17,29 @@ from symbolic.theory.sets import IndexSet, Signed
 from symbolic.theory.tensors import Colouring, Gaussian, Sequence, Subset, Tensor
 from symbolic.theory.theory import Theory
 
-#: Elements of one index set in the full model, at most.
+#: Largest number of elements of an index set in the full model.
 MOST_ELEMENTS = 10_000
 
 
 @dataclass(frozen=True)
 class Entries:
-    """The entries of a tensor: the number of each one's orbit (shape), the key of each orbit."""
+    """Orbits of the entries of a tensor: number for each entry, and key for each number."""
 
     label: Integers
     key: dict[int, Key]
 
 
 class FullModel:
-    """A theory at concrete sizes with every entry free.
+    """A theory at given sizes with all its entries.
 
     Parameters
     ----------
     theory
-        What is stated.
+        The theory.
     values
-        Sizes and constants, as ``theory.checked`` returns them.
+        Sizes and constants, as returned by ``theory.checked``.
     integrated
-        Read the exact mean over Gaussian data instead of a rule for them, for larger sizes.
+        Use the exact mean over Gaussian data instead of a quadrature rule, for larger sizes.
 
     Raises
     ------
@@ -67,35 +67,35 @@ class FullModel:
         self.entries = {tensor.name: self._entries(tensor) for tensor in theory.parameters}
 
     def embed(self, state: Mapping[str, float]) -> dict[str, Array]:
-        """Return every tensor whose entries have the values of the order parameters."""
-        found = {}
+        """Return the tensors whose entries are the values of the order parameters."""
+        tensors = {}
         for tensor in self.theory.parameters:
             entries = self.entries[tensor.name]
             value = {-1: 0.0} | {
                 label: self._value(tensor, key, state) for label, key in entries.key.items()
             }
-            found[tensor.name] = np.vectorize(value.__getitem__, [float])(entries.label)
-        return found
+            tensors[tensor.name] = np.vectorize(value.__getitem__, [float])(entries.label)
+        return tensors
 
     def by_order(self, tensors: Mapping[str, Array]) -> dict[str, Array]:
         """Return the entries (n,) of each order parameter."""
-        found = {}
+        by_order = {}
         for order in self.theory.orders:
             entries = self.entries[order.tensor.name]
             labels = [i for i, key in entries.key.items() if key == order.key]
             chosen = np.isin(entries.label, labels)
-            found[order.name] = np.asarray(tensors[order.tensor.name])[chosen]
-        return found
+            by_order[order.name] = np.asarray(tensors[order.tensor.name])[chosen]
+        return by_order
 
     def mean(self, tensors: Mapping[str, Array]) -> dict[str, tuple[float, float, int]]:
-        """Return for each order parameter the mean, the spread and the number of its entries."""
+        """Return mean, spread and number of the entries of each order parameter."""
         return {
             name: (float(x.mean()), float(np.ptp(x)), x.size) if x.size else (0.0, 0.0, 0)
             for name, x in self.by_order(tensors).items()
         }
 
     def free(self, tensor: str) -> NDArray[np.bool_]:
-        """Return which entries of a tensor are trained, (shape) of truth values."""
+        """Return whether each entry of a tensor is trained."""
         entries = self.entries[tensor]
         moving = {(order.tensor.name, order.key) for order in self.theory.orders}
         fixed = [i for i, key in entries.key.items() if (tensor, key) not in moving]
@@ -110,9 +110,9 @@ class FullModel:
         label = self.dense.orbits(tensor.name)
         keys = {}
         for number in sorted(set(label.ravel().tolist()) - {-1}):
-            place = np.argwhere(label == number)[0]
+            index = np.argwhere(label == number)[0]
             spots = []
-            for axis, i in zip(tensor.axes, place):
+            for axis, i in zip(tensor.axes, index):
                 elements = self.dense.sets[self._name[axis]]
                 part = self.theory.sets[elements.part[i]]
                 own = int(elements.own[i])
@@ -183,7 +183,7 @@ class FullModel:
         return [*chosen, *coloured]
 
     def _words(self, source: Sequence) -> dict[float, float]:
-        """Return the chance of each element of a vocabulary, by number."""
+        """Return the probability of each element of a vocabulary, by number."""
         parts = [
             part for part in source.vocabulary.parts for _ in range(self.numbers.whole(part.size))
         ]
@@ -193,7 +193,7 @@ class FullModel:
         }
 
     def _gaussian(self, source: Gaussian, over: tuple[str, ...]) -> Values:
-        """Return a rule with few points that is exact for the loss, a polynomial."""
+        """Return a Gauss-Hermite rule that is exact for the loss, a polynomial."""
         real, degree = self.numbers.real, self.theory.mean.degree.get(source, 0)
         points, weights = np.polynomial.hermite_e.hermegauss(degree // 2 + 1)
         law = dict(zip(points.tolist(), (weights / weights.sum()).tolist()))
@@ -207,8 +207,8 @@ class FullModel:
 
 
 def _names(theory: Theory) -> dict[IndexSet, str]:
-    """Return a name for every index set that occurs."""
-    found: dict[IndexSet, str] = {}
+    """Return a unique name for each index set of a theory."""
+    names: dict[IndexSet, str] = {}
     sets = [where for x in (*theory.parameters, *theory.data) for where in x.axes]
     sets += [
         where
@@ -217,5 +217,5 @@ def _names(theory: Theory) -> dict[IndexSet, str]:
         if isinstance(where, IndexSet)
     ]
     for where in sets:
-        found.setdefault(where, f"{where.name} {len(found)}")
-    return found
+        names.setdefault(where, f"{where.name} {len(names)}")
+    return names

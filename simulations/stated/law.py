@@ -1,4 +1,4 @@
-"""What a theory states about its data, as numbers."""
+"""Numerical distribution of the data of a user-defined theory."""
 
 from collections.abc import Mapping
 from collections.abc import Sequence as List
@@ -19,7 +19,7 @@ from symbolic.theory.theory import Theory
 
 
 class Numbers:
-    """Expressions in sizes and constants, at given values of them."""
+    """Evaluation of expressions in sizes and constants at given values."""
 
     def __init__(self, values: Mapping[str, float]) -> None:
         self._values = {
@@ -28,31 +28,31 @@ class Numbers:
         }
 
     def real(self, expression: sp.Expr) -> float:
-        """Return its value."""
+        """Return the value of an expression."""
         return float(self._at(expression))
 
     def whole(self, expression: sp.Expr) -> int:
-        """Return its value, which is a whole number."""
+        """Return the value of an integer expression."""
         return int(self._at(expression))
 
     def _at(self, expression: sp.Expr) -> sp.Expr:
-        asked = expression.free_symbols & self._values.keys()
-        return expression.subs({x: self._values[x] for x in asked})
+        symbols = expression.free_symbols & self._values.keys()
+        return expression.subs({x: self._values[x] for x in symbols})
 
     def of(self, number: int) -> float:
-        """Return a whole number as one of those that ``real`` returns."""
+        """Convert an integer to the type of number that ``real`` returns."""
         return float(number)
 
 
 class Balls(Numbers):
-    """Expressions in sizes and constants as balls, in the precision that is set."""
+    """Evaluation of expressions in sizes and constants as balls, at the current precision."""
 
     def __init__(self, values: Mapping[str, float]) -> None:
         super().__init__(values)
         self._balls = {name: exact(x) for name, x in values.items()}
 
     def real(self, expression: sp.Expr) -> Any:
-        """Return a ball that holds its value."""
+        """Return a ball that contains the value of an expression."""
         x = sp.sympify(expression, strict=True)
         if x.is_Symbol:
             return self._balls[x.name]
@@ -62,23 +62,28 @@ class Balls(Numbers):
         if x.is_Add:
             return sum(arguments[1:], arguments[0])
         if x.is_Mul:
-            found = arguments[0]
+            result = arguments[0]
             for y in arguments[1:]:
-                found = found * y
-            return found
+                result = result * y
+            return result
         if x.is_Pow:
             return power(*arguments)
-        raise ParameterError(f"{x} is no number that balls know")
+        raise ParameterError(f"{x} is not supported in ball arithmetic")
 
     def of(self, number: int) -> Any:
-        """Return a whole number as a ball."""
+        """Convert an integer to a ball."""
         return arb(number)
 
 
 def law(theory: Theory, values: Mapping[str, float], numbers: Numbers | None = None) -> Law:
-    """Return the law of the data at checked values, for the sets whose elements can differ.
+    """Return the distribution of the data, for the sets whose elements can differ.
 
-    With other ``numbers``, chances and values of data are of their kind.
+    Parameters
+    ----------
+    theory, values
+        The theory, with sizes and constants as returned by ``theory.checked``.
+    numbers
+        Evaluator that determines the type of probabilities and values; by default floats.
     """
     numbers = numbers or Numbers(values)
     outer_sets = [outer_set for outer_set in theory.outer_sets if outer_set.has_data]
@@ -95,9 +100,10 @@ def law(theory: Theory, values: Mapping[str, float], numbers: Numbers | None = N
 
 
 def _ways(subset: Source, numbers: Numbers) -> float:
-    """Return in how many ways a subset is chosen; of a sequence the chance of its length.
+    """Return the number of choices of a subset, or the probability of the length of a sequence.
 
-    Counts of words are Poisson with the mean that they have, given that they sum to the length.
+    Counts of words are Poisson variables with the given means, conditional on their sum, the
+    length of the sequence.
     """
     if isinstance(subset, Sequence):
         size = numbers.whole(subset.size)
@@ -108,14 +114,16 @@ def _ways(subset: Source, numbers: Numbers) -> float:
 
 
 def _larger(outer_set: OuterSet, subsets: List[Source], numbers: Numbers) -> Larger:
-    kinds = InnerSet(outer_set.inner[0].part, outer_set.sources).types
+    types = InnerSet(outer_set.inner[0].part, outer_set.sources).types
     return Larger(
         numbers.whole(outer_set.size),
-        _values(kinds, numbers),
-        np.array([_chance(outer_set.sources, kind, {}, numbers) for kind in kinds]),
-        _uses(outer_set.sources, kinds, subsets),
+        _values(types, numbers),
+        np.array(
+            [_probability(outer_set.sources, element_type, {}, numbers) for element_type in types]
+        ),
+        _uses(outer_set.sources, types, subsets),
         tuple(
-            _inner(outer_set, kinds, inner_set, subsets, numbers) for inner_set in outer_set.inner
+            _inner(outer_set, types, inner_set, subsets, numbers) for inner_set in outer_set.inner
         ),
     )
 
@@ -129,15 +137,17 @@ def _inner(
 ) -> Inner:
     weight = [
         [
-            _chance(inner_set.sources, kind, dict(zip(outer_set.sources, root)), numbers)
-            for kind in inner_set.types
+            _probability(
+                inner_set.sources, element_type, dict(zip(outer_set.sources, root)), numbers
+            )
+            for element_type in inner_set.types
         ]
         for root in roots
     ]
     size, mean = numbers.whole(inner_set.part.size), 0.0
     if inner_set.sequence is not None and outer_set.root is not None:
-        chance = numbers.real(inner_set.sequence.probabilities[outer_set.root])
-        mean = size * chance / numbers.whole(outer_set.size)
+        probability = numbers.real(inner_set.sequence.probabilities[outer_set.root])
+        mean = size * probability / numbers.whole(outer_set.size)
     return Inner(
         size,
         _values(inner_set.types, numbers),
@@ -148,33 +158,39 @@ def _inner(
     )
 
 
-def _values(kinds: List[ElementType], numbers: Numbers) -> Array:
-    return np.array([[numbers.real(x) for x in kind] for kind in kinds]).reshape(len(kinds), -1)
+def _values(types: List[ElementType], numbers: Numbers) -> Array:
+    return np.array([[numbers.real(x) for x in element_type] for element_type in types]).reshape(
+        len(types), -1
+    )
 
 
 def _uses(
-    sources: List[Source | None], kinds: List[ElementType], subsets: List[Source]
+    sources: List[Source | None], types: List[ElementType], subsets: List[Source]
 ) -> np.ndarray:
-    """Return which subsets an element of each kind is in; a token is in its sequence."""
+    """Return 1 for the subsets that contain an element of each type; a sequence has all tokens."""
 
-    def uses(kind: ElementType, subset: Source) -> bool:
+    def uses(element_type: ElementType, subset: Source) -> bool:
         if subset not in sources:
             return False
-        return isinstance(subset, Sequence) or kind[sources.index(subset)] == 1
+        return isinstance(subset, Sequence) or element_type[sources.index(subset)] == 1
 
     return np.array(
-        [[int(uses(kind, subset)) for subset in subsets] for kind in kinds], dtype=np.int64
-    ).reshape(len(kinds), len(subsets))
+        [[int(uses(element_type, subset)) for subset in subsets] for element_type in types],
+        dtype=np.int64,
+    ).reshape(len(types), len(subsets))
 
 
-def _chance(
-    sources: List[Source], kind: ElementType, root: Mapping[Source, sp.Expr], numbers: Numbers
+def _probability(
+    sources: List[Source],
+    element_type: ElementType,
+    root: Mapping[Source, sp.Expr],
+    numbers: Numbers,
 ) -> float:
-    """Return the chance of a kind; the choice of subsets is counted elsewhere."""
-    chance = 1.0
-    for source, value in zip(sources, kind):
+    """Return the probability of a type of element, except for the choice of subsets."""
+    probability = 1.0
+    for source, value in zip(sources, element_type):
         if isinstance(source, Colouring):
             forced = [x for choice, x in source.given.items() if root.get(choice) == 1]
             given = float(value == forced[0]) if forced else numbers.real(source.law[value])
-            chance *= given
-    return chance
+            probability *= given
+    return probability

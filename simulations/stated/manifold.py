@@ -1,4 +1,4 @@
-"""What the full model's gradient says of the manifold that is stated, at small sizes."""
+"""Compare the invariant manifold of a theory with the gradient of its full model."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,18 +10,26 @@ from dynamics.theory import closure, invariance
 from dynamics.theory.data import Array
 from simulations.stated.full import FullModel
 
-#: Largest slope that is looked into: its square is finite.
+#: Largest slope whose square is finite.
 _LARGEST = 1e150
 
 
 @dataclass(frozen=True)
 class Manifold:
-    """What is found from the gradient in every trained entry, and what was stated.
+    """The manifold of a theory, compared with the gradient in all trained entries.
 
-    ``orbits`` of the group that are trained and have entries; ``discovered`` values that move, from
-    the gradient alone; ``agrees`` if entries of one orbit always share such a value; ``remark`` a
-    sentence where fewer suffice. ``growth`` is the fastest rate at which a deviation grows at the
-    start, -inf where no entry lies outside.
+    Attributes
+    ----------
+    orbits
+        Number of trained orbits of the group that have entries.
+    discovered
+        Number of values that move, from the gradient alone.
+    agrees
+        Whether the entries of each orbit have the same value.
+    remark
+        A message if fewer values suffice; else empty.
+    growth
+        Largest growth rate of a deviation at the start; -inf if the manifold contains every entry.
     """
 
     orbits: int
@@ -32,37 +40,37 @@ class Manifold:
 
 
 def examine(full: FullModel, start: Mapping[str, float]) -> Manifold:
-    """Discover the order parameters of a full model and hold them against its orbits.
+    """Discover the order parameters of a full model and compare them with its orbits.
 
     Parameters
     ----------
     full
         The model at small sizes.
     start
-        The order parameters at the start.
+        Initial values of the order parameters.
 
     Raises
     ------
     ParameterError
-        If the full model lacks the symmetry that is stated, or does not close.
+        If the full model does not have the symmetry of the theory, or does not close.
     """
     entries = _Entries(full, start)
     _require_symmetry(full, start)
-    found = closure.discover(entries.gradient, entries.start)
+    partition = closure.discover(entries.gradient, entries.start)
     orbits = entries.orbits
     number = len(set(orbits.tolist()) - {-1})
-    zero = bool(np.all(found.label[orbits == -1] == -1))
+    zero = bool(np.all(partition.label[orbits == -1] == -1))
     return Manifold(
         orbits=number,
-        discovered=int(found.moves.sum()),
-        agrees=zero and found.refined_by(orbits),
-        remark=invariance.too_small(found, number),
+        discovered=int(partition.moves.sum()),
+        agrees=zero and partition.refined_by(orbits),
+        remark=invariance.too_small(partition, number),
         growth=closure.growth(entries.gradient, entries.start, entries.lift),
     )
 
 
 class _Entries:
-    """The trained entries of a full model in a row: start, gradient, orbits."""
+    """Trained entries of a full model as a vector: start, gradient and orbits."""
 
     def __init__(self, full: FullModel, start: Mapping[str, float]) -> None:
         self._full, self._at = full, full.embed(start)
@@ -78,12 +86,12 @@ class _Entries:
 
     def gradient(self, vector: Array) -> Array:
         """Return the slope in every trained entry."""
-        moved, place = {}, 0
+        moved, first = {}, 0
         for name, values in self._at.items():
             moved[name] = np.array(values, float)
             size = int(self._free[name].sum())
-            moved[name][self._free[name]] = vector[place : place + size]
-            place += size
+            moved[name][self._free[name]] = vector[first : first + size]
+            first += size
         slopes = self._joined(self._full.dense.evaluate(moved)[1])
         if not np.isfinite(slopes).all() or np.abs(slopes).max(initial=0.0) > _LARGEST:
             raise ParameterError(
@@ -96,7 +104,7 @@ class _Entries:
         return np.concatenate([np.asarray(arrays[name])[self._free[name]] for name in self._at])
 
     def _numbered(self) -> np.ndarray:
-        """Return the number of each entry's orbit, -1 where the group asks for 0."""
+        """Return the orbit number of each entry, -1 for entries that the group sets to 0."""
         rows, first = [], 0
         for name in self._at:
             label = self._full.entries[name].label
@@ -106,16 +114,16 @@ class _Entries:
 
 
 def _require_symmetry(full: FullModel, start: Mapping[str, float]) -> None:
-    """Refuse a full model without its stated symmetry: off the manifold, on it, at the start."""
+    """Raise ParameterError unless loss, gradient and start have the symmetry of the theory."""
     rng = np.random.default_rng(0)
     orbits = {name: entries.label for name, entries in full.entries.items()}
     off = {
         name: closure.SPREAD * rng.normal(size=full.dense.shape(name)) + values
         for name, values in full.embed(start).items()
     }
-    for words, moved in _moved(full, off):
+    for description, moved in _moved(full, off):
         invariance.require_invariant(
-            lambda tensors: full.dense.evaluate(tensors)[0], off, words, moved
+            lambda tensors: full.dense.evaluate(tensors)[0], off, description, moved
         )
     on = full.embed({name: x + closure.SPREAD * rng.normal() for name, x in start.items()})
     slopes = full.dense.evaluate(on)[1]
@@ -125,13 +133,13 @@ def _require_symmetry(full: FullModel, start: Mapping[str, float]) -> None:
 
 
 def _moved(full: FullModel, state: Mapping[str, Array]) -> Iterator[tuple[str, dict[str, Array]]]:
-    """Yield where each generator of the group takes a state, with what it is called."""
+    """Yield the description and the image of a state for each generator of the group."""
     axes = full.dense.tensors
     for number, move in enumerate(full.dense.moves()):
-        places = {name: np.ix_(*(move[own] for own in axes[name])) for name in state if axes[name]}
+        index = {name: np.ix_(*(move[own] for own in axes[name])) for name in state if axes[name]}
         yield (
             f"exchange {number}",
-            {name: x[places[name]] if name in places else x for name, x in state.items()},
+            {name: x[index[name]] if name in index else x for name, x in state.items()},
         )
     for number, flip in enumerate(full.dense.flips()):
         signs = {name: np.ix_(*(1.0 - 2.0 * flip[own] for own in axes[name])) for name in state}

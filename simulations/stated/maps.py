@@ -1,8 +1,8 @@
-"""Regime maps of a stated theory: where each order parameter ends, and the risk."""
+"""Regime maps of a user-defined theory: final order parameters and final risk."""
 
 from simulations.maps import Map, Sweep, outcome_map
 
-#: Outcomes that tell of a run rather than of the theory.
+#: Outcomes that describe the run rather than the theory.
 _OF_THE_RUN = {
     "time",
     "bound",

@@ -2,9 +2,9 @@
 
 import sys
 
-from simulations.stated.system import StatedSystem
+from simulations.stated.system import UserTheorySystem
 
 if __name__ == "__main__":
-    theory = StatedSystem(sys.argv[1])
+    theory = UserTheorySystem(sys.argv[1])
     case = theory.build({"solver": "gd", "steps": 1})
     theory.solve(case)

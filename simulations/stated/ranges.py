@@ -1,9 +1,9 @@
-"""How large the loss of one datum can be at a state, and its slopes: a bound for all data.
+"""Bounds of the loss of a single datum and of its gradient, valid for all data.
 
-Interval arithmetic on the statement itself, every end rounded outwards. Softmax weights are within
-[0, 1] and their means within what they are the mean of; a derivative of such a mean is a covariance
-under the weights, at most a quarter of the product of both widths (Popoviciu). What is left out of
-a mean over data, a chance of at most r, is at most r times the bound.
+The expression of the theory is evaluated in interval arithmetic with ends rounded outwards. Softmax
+weights are in [0, 1], and weighted means are in the range of the averaged quantity. The derivative
+of such a mean is a covariance under the weights, at most a quarter of the product of both widths
+(Popoviciu). Omitted data of probability at most r change a mean by at most r times the bound.
 """
 
 import operator
@@ -36,10 +36,10 @@ FUNCTIONS: Mapping[str, Callable[[Interval], Interval]] = {
 def bounds(
     theory: Theory, values: Mapping[str, float]
 ) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
-    """Return a function of the state: a bound of |loss| of any datum, and of each slope, (n,).
+    """Return a function of the state that bounds |loss| and each slope (n,) for any datum.
 
-    A slope is per entry, as that of `dynamics.theory.risk.TheoryRisk`. Infinite where the loss of a
-    datum has no bound that interval arithmetic finds.
+    A slope is per entry, as in `dynamics.theory.risk.TheoryRisk`. The bound is infinite if interval
+    arithmetic gives none.
     """
     loss = theory.mean.loss
     slopes = [Tangent(order.tensor, order.key).of(loss) for order in theory.orders]
@@ -49,7 +49,7 @@ def bounds(
     def at(state: np.ndarray) -> tuple[float, np.ndarray]:
         named = {order.name: float(x) for order, x in zip(theory.orders, state)}
         reading = _Reading(theory, balls, named)
-        with np.errstate(all="ignore"):  # what overflows has no bound
+        with np.errstate(all="ignore"):  # overflow gives an infinite bound
             steep = [
                 0.0 if slope is None else (reading.of(slope) / _point(count)).largest
                 for slope, count in zip(slopes, counts)
@@ -60,7 +60,7 @@ def bounds(
 
 
 class _Reading:
-    """The ranges of expressions at one state."""
+    """Ranges of expressions at one state."""
 
     def __init__(self, theory: Theory, balls: Balls, state: Mapping[str, float]) -> None:
         self._theory, self._balls, self._state = theory, balls, state
@@ -105,7 +105,7 @@ class _Reading:
         return self._hull(x.detail.law) if isinstance(x.detail, Colouring) else UNIT
 
     def _hull(self, values: Iterable[Any]) -> Interval:
-        """Return the least interval with these values in it."""
+        """Return the smallest interval that contains these values."""
         lows, highs = [], []
         for value in values:
             if str(value) in self._state:
@@ -136,7 +136,7 @@ def _point(x: float) -> Interval:
     return Interval(x, x)
 
 
-def _covariance(one: Interval, other: Interval) -> Interval:
-    """Return the covariances of two numbers in these intervals, under any weights."""
-    most = _point(one.width) * _point(other.width) * _point(0.25)
+def _covariance(x: Interval, y: Interval) -> Interval:
+    """Return bounds of the covariance of two numbers in these intervals, under any weights."""
+    most = _point(x.width) * _point(y.width) * _point(0.25)
     return Interval(-most.high, most.high)

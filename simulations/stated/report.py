@@ -1,4 +1,4 @@
-"""What a file states, as claims of a report: its reduction, and each of its conjectures."""
+"""Claims of a theory file for the report: its reduction and its conjectures."""
 
 import math
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from simulations.figures import report_figure, single_run
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement, Paper
 from simulations.reproduction.predicates import CheckedTable, Column, Table
 from simulations.stated.findings import AGREES, examine
-from simulations.stated.system import StatedSystem
+from simulations.stated.system import UserTheorySystem
 from simulations.system import System
 
 #: Seconds of the search for a counterexample.
@@ -20,10 +20,10 @@ BUDGET, QUICK_BUDGET = 30.0, 10.0
 
 
 def claims_of(theory: System) -> tuple[Claim, ...]:
-    """Return the claims of a file: that the reduction is exact, and the conjectures it states."""
-    assert isinstance(theory, StatedSystem)
-    name = theory.stated.name
-    paper = Paper(theory.stated.paper, f"{name}, as {theory.path.name} states it", "")
+    """Return the claims of a file: exactness of the reduction, and its conjectures."""
+    assert isinstance(theory, UserTheorySystem)
+    name = theory.theory.name
+    paper = Paper(theory.theory.paper, f"{name}, as {theory.path.name} states it", "")
     reduction = Claim(
         id=f"{name}-reduction",
         place="the whole statement",
@@ -56,7 +56,7 @@ def claims_of(theory: System) -> tuple[Claim, ...]:
             quick_note=f"{QUICK_BUDGET:g} seconds instead of {BUDGET:g}",
             paper=paper,
         )
-        for number, text in enumerate(theory.stated.claims, start=1)
+        for number, text in enumerate(theory.theory.claims, start=1)
     )
     return reduction, *conjectures
 
@@ -94,15 +94,15 @@ def _sizes(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
 
 def _searched(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
     row = tables["search"].data.iloc[0]
-    found = row.violation == row.violation
+    violated = row.violation == row.violation
     return {
         "tried": row.tried,
-        "result": f"violated by {row.violation:.3g}" if found else "none violates it",
+        "result": f"violated by {row.violation:.3g}" if violated else "none violates it",
     }
 
 
-def _reduction(theory: StatedSystem, context: Context) -> Measurement:
-    findings = examine(theory.stated)
+def _reduction(theory: UserTheorySystem, context: Context) -> Measurement:
+    findings = examine(theory.theory)
     row = {
         "order_parameters": len(findings.order_parameters),
         "difference": max(findings.check.difference, findings.check.spread),
@@ -115,7 +115,7 @@ def _reduction(theory: StatedSystem, context: Context) -> Measurement:
     return Measurement({"reduction": REDUCTION.frame([row])}, settings, (_one_run(theory),))
 
 
-def _one_run(theory: StatedSystem) -> Figure:
+def _one_run(theory: UserTheorySystem) -> Figure:
     case = theory.build({})
     run = theory.solve(case)
     data = xarray.Dataset(
@@ -124,13 +124,13 @@ def _one_run(theory: StatedSystem) -> Figure:
     )
     at = ", ".join(f"{name} = {x:g}" for name, x in case.problem.values.items())
     return report_figure(
-        f"{theory.stated.name}-run", f"{theory.stated.name}: one flow",
+        f"{theory.theory.name}-run", f"{theory.theory.name}: one flow",
         f"Order parameters and population risk against flow time at {at}.",
         single_run.draw, data, (7.0, 6.0),
     )  # fmt: skip
 
 
-def _conjecture(theory: StatedSystem, text: str, context: Context) -> Measurement:
+def _conjecture(theory: UserTheorySystem, text: str, context: Context) -> Measurement:
     budget = QUICK_BUDGET if context.quick else BUDGET
     report = falsify(
         text,

@@ -1,4 +1,4 @@
-"""A stated theory made ready to run: derived, compiled, its data laid out."""
+"""Risks of user-defined theories: derivation, compilation and data orbits."""
 
 import math
 from dataclasses import replace
@@ -19,7 +19,7 @@ from simulations.stated.ranges import bounds
 from symbolic.theory import Theory
 from symbolic.theory.source import source
 
-#: Precision of balls around chances, in bits.
+#: Precision of balls around probabilities, in bits.
 _BITS = 128
 
 
@@ -29,10 +29,10 @@ def risk(theory: Theory, *, remainder: float = 0.0, **values: Any) -> TheoryRisk
     Parameters
     ----------
     theory
-        What is stated.
+        The theory.
     remainder
-        Chance of data orbits that may be left out, the least likely ones; 0: none. What they would
-        add to risk and gradient has a certified bound (``left_out``), infinite if the loss of a
+        Probability of data orbits that may be omitted, the least probable first; 0 omits none. The
+        error in risk and gradient has a certified bound (``left_out``), infinite if the loss of a
         datum has none.
     values
         Sizes and constants.
@@ -49,19 +49,19 @@ def risk(theory: Theory, *, remainder: float = 0.0, **values: Any) -> TheoryRisk
 
 
 def problem(theory: Theory, values: dict[str, float]) -> TheoryProblem:
-    """Return the problem at checked sizes and constants, with the start that is stated."""
+    """Return the problem at checked sizes and constants, with the start of the theory."""
     numbers = Numbers(values)
     start = {order.name: numbers.real(order.start) for order in theory.orders}
     return TheoryProblem(theory.name, values, start)
 
 
 def risk_of(theory: Theory, problem: TheoryProblem, remainder: float = 0.0) -> TheoryRisk:
-    """Return the risk of a problem of a theory that passes its check."""
+    """Return the risk of a problem; raise TheoryError if the theory fails its check."""
     require_agreement(theory)
     known = law(theory, problem.values)
     function = compiled(source_of(theory), theory.name)
-    found = truncated(known, remainder) if remainder else orbits(known)
-    data = replace(found, errors=_errors(theory, problem, known))
+    data = truncated(known, remainder) if remainder else orbits(known)
+    data = replace(data, errors=_errors(theory, problem, known))
     return TheoryRisk(
         problem,
         function,
@@ -72,7 +72,7 @@ def risk_of(theory: Theory, problem: TheoryProblem, remainder: float = 0.0) -> T
 
 
 def _errors(theory: Theory, problem: TheoryProblem, known: Law) -> tuple[float, ...]:
-    """Return relative errors of chances and values of the data; infinite where none is known."""
+    """Return relative errors of probabilities and values of the data; infinite if unknown."""
     with ctx.workprec(_BITS):
         try:
             return relative_errors(known, law(theory, problem.values, Balls(problem.values)))
@@ -83,5 +83,5 @@ def _errors(theory: Theory, problem: TheoryProblem, known: Law) -> tuple[float, 
 
 @cache
 def source_of(theory: Theory) -> str:
-    """Return the emitted source of a theory, made once."""
+    """Return the emitted source of a theory (cached)."""
     return source(theory)

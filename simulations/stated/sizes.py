@@ -1,4 +1,4 @@
-"""Small sizes of a theory in order, one after the other: of nine sizes there are millions."""
+"""Lazy enumeration of small sizes of a theory; nine sizes have millions of combinations."""
 
 from collections.abc import Iterator, Sequence
 from heapq import merge
@@ -8,26 +8,27 @@ Row = tuple[int, ...]
 
 
 def by_sum(ranges: Sequence[range]) -> Iterator[Row]:
-    """Yield a number of each range, in order of their sum, then of the numbers."""
+    """Yield combinations of numbers of the ranges, ordered by sum, then lexicographically."""
     if all(ranges):
         for total in range(sum(x[0] for x in ranges), sum(x[-1] for x in ranges) + 1):
             yield from _of_sum(ranges, total)
 
 
 def few_least(ranges: Sequence[range]) -> Iterator[Row]:
-    """Yield the same rows, those first in which the fewest numbers are the least of their range."""
-    places = range(len(ranges))
+    """Yield the same rows, ordered by how many numbers are the minimum of their range."""
+    positions = range(len(ranges))
     for number in range(len(ranges) + 1):
         yield from merge(
             *(
-                by_sum([ranges[i][:1] if i in least else ranges[i][1:] for i in places])
-                for least in combinations(places, number)
+                by_sum([ranges[i][:1] if i in least else ranges[i][1:] for i in positions])
+                for least in combinations(positions, number)
             ),
             key=lambda row: (sum(row), row),
         )
 
 
 def _of_sum(ranges: Sequence[range], total: int) -> Iterator[Row]:
+    """Yield the combinations with a given sum."""
     if not ranges:
         if total == 0:
             yield ()

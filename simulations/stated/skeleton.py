@@ -1,4 +1,4 @@
-"""A small theory to begin from: softmax attention that learns to look at a marked token."""
+"""Template of a theory file: softmax attention that learns to attend to a marked token."""
 
 SKELETON = '''\
 """NAME: what is learned, from which paper, and what is assumed.

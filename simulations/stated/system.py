@@ -1,7 +1,7 @@
-"""A theory stated in one file as the tools see it: run, swept, mapped, falsified without more code.
+"""The `System` of a user-defined theory, for runs, sweeps, maps, the explorer and `falsify`.
 
-Parameters are its sizes, its constants and the start of each order parameter (its name and ``0``).
-Names of orbits that are no identifiers become words: ``Upsilon[global to local]`` is
+Its parameters are sizes, constants and the initial value of each order parameter (the name followed
+by ``0``). Names of orbits are converted to identifiers: ``Upsilon[global to local]`` becomes
 ``Upsilon_global_to_local``.
 """
 
@@ -36,34 +36,34 @@ from symbolic.theory import Constant, Size, Theory, TheoryError, load_theory
 from symbolic.theory.load import content
 
 HORIZON = 1e3
-#: Sizes tried in search of small ones; sizes drawn in a search have so many data orbits at most.
+#: Number of sizes tried; number of sizes of random cases, and their largest number of data orbits.
 _TRIED, _DRAWN, _MOST_DRAWN = 2000, 24, 2000
-#: Largest divisor on a slider.
+#: Largest divisor among the slider values.
 _LARGEST_TICK = 100
-#: Names that mean something else to the tools.
+#: Names that are reserved by the tools.
 _TAKEN = {"system", "theory", "json", "out", "plot", "force", "help", "time", "loss", "bound",
           "gradient_bound", "largest_bound", "largest_gradient_bound", "status", "message",
           "evaluations", "seconds", "solver", "horizon", "learning_rate", "steps",
           "rtol"}  # fmt: skip
 
 
-class StatedSystem(System):
-    """A theory in a file of the user's; see the module.
+class UserTheorySystem(System):
+    """A user-defined theory in a file.
 
     Parameters
     ----------
     path
         The file.
     digest
-        What the file must be, where it was read before; ``None``: whatever it is.
+        Expected fingerprint of the file; ``None`` accepts any content.
 
     Raises
     ------
     TheoryError
-        As of `symbolic.theory.load_theory`, if a name means something else to the tools, or if the
-        derived reduction is not that of the full model.
+        As `symbolic.theory.load_theory`, if a name is reserved by the tools, or if the derived
+        reduction does not agree with the full model.
     ParameterError
-        If the file is another than before.
+        If the file does not have the expected fingerprint.
     """
 
     tolerance = ROUNDING
@@ -72,24 +72,26 @@ class StatedSystem(System):
         self.path = Path(path)
         self.fingerprint = hashlib.sha256(content(self.path)).hexdigest()[:16]
         if digest not in (None, self.fingerprint):
-            raise ParameterError(f"{self.path} is not what it was: begin anew")
-        self.stated: Theory = load_theory(self.path)
-        self.name = f"stated:{self.stated.name}"
-        self.title = f"{self.stated.name}, as {self.path.name} states it ({self.stated.paper})"
-        self.words = {order.name: _word(order.name) for order in self.stated.orders}
-        self._check_words()
+            raise ParameterError(f"{self.path} was changed since it was read: restart the command")
+        self.theory: Theory = load_theory(self.path)
+        self.name = f"stated:{self.theory.name}"
+        self.title = f"{self.theory.name}, as {self.path.name} states it ({self.theory.paper})"
+        self.identifiers = {order.name: _identifier(order.name) for order in self.theory.orders}
+        self._check_identifiers()
         if digest is None:
-            require_agreement(self.stated)
+            require_agreement(self.theory)
         self.parameters = tuple(self._parameters())
-        columns = [Quantity(self.words[order.name], f"order parameter {order.orbit}")
-                   for order in self.stated.orders]  # fmt: skip
+        columns = [
+            Quantity(self.identifiers[order.name], f"order parameter {order.orbit}")
+            for order in self.theory.orders
+        ]
         loss = Quantity("loss", "population risk")
         self.outcomes = (
             Quantity("time", "flow time reached", "time"),
-            *(Quantity(one.name, f"final {one.meaning}") for one in columns),
+            *(Quantity(column.name, f"final {column.meaning}") for column in columns),
             Quantity("initial_loss", "population risk at time 0"),
             Quantity("loss", "final population risk"),
-            Quantity("bound", "error of it (certified)"),
+            Quantity("bound", "error of the final population risk (certified)"),
             Quantity("largest_bound", "largest error of the loss along the run (certified)"),
             Quantity("largest_gradient_bound", "largest error of a gradient entry (certified)"),
             Quantity("evaluations", "of the gradient along the run"),
@@ -100,49 +102,51 @@ class StatedSystem(System):
             Quantity("bound", "absolute error of the loss"),
             Quantity("gradient_bound", "largest absolute error of a gradient entry"),
         )  # fmt: skip
-        named = [one for one in self.parameters if one.name not in _TAKEN]
+        constants = [parameter for parameter in self.parameters if parameter.name not in _TAKEN]
         self.constants = (
-            *(Quantity(one.name, one.meaning) for one in named),
-            Quantity("horizon", "final time asked for", "time"),
+            *(Quantity(constant.name, constant.meaning) for constant in constants),
+            Quantity("horizon", "requested final time", "time"),
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Send the name of the file and what it must be."""
-        return StatedSystem, (str(self.path), self.fingerprint)
+        """Pickle the path and the fingerprint of the file."""
+        return UserTheorySystem, (str(self.path), self.fingerprint)
 
     @property
     def precompile(self) -> tuple[str, ...]:  # type: ignore[override]
-        """What Python is given to compile the derived risk."""
+        """Arguments of Python that compile the derived risk."""
         return "-m", "simulations.stated.precompile", str(self.path)
 
-    def _check_words(self) -> None:
-        names = [size.name for size in self.stated.sizes] + list(self.stated.free_constants)
-        for word in self.words.values():
-            names += [word, f"{word}0"]
-        twice = sorted({name for name in names if names.count(name) > 1 or name in _TAKEN})
-        if twice:
+    def _check_identifiers(self) -> None:
+        """Raise TheoryError if a name is reserved or occurs twice."""
+        names = [size.name for size in self.theory.sizes] + list(self.theory.free_constants)
+        for identifier in self.identifiers.values():
+            names += [identifier, f"{identifier}0"]
+        conflicts = sorted({name for name in names if names.count(name) > 1 or name in _TAKEN})
+        if conflicts:
             raise TheoryError(
-                f"{', '.join(twice)}: it means something else where the theory is run; choose "
+                f"{', '.join(conflicts)}: it means something else where the theory is run; choose "
                 "another name",
-                self.stated.location,
+                self.theory.location,
             )
 
     def _parameters(self) -> Iterator[Parameter]:
+        """Yield sizes, constants, initial values and the parameters of the solver."""
         defaults = self.defaults
-        for size in self.stated.sizes:
+        for size in self.theory.sizes:
             allowed = f"a divisor of {size.divides}, at least" if size.divides else "at least"
             yield Parameter(
                 size.name, size.meaning or size.name, int, f"{allowed} {size.least}",
                 default=defaults[size.name], ticks=_ticks_of_size(size, defaults),
             )  # fmt: skip
-        for constant in self.stated.free_constants.values():
+        for constant in self.theory.free_constants.values():
             value = defaults[constant.name]
             yield Parameter(
                 constant.name, f"constant {constant.name}", float, constant.allowed, default=value,
                 ticks=_ticks_of_constant(constant, value),
             )  # fmt: skip
-        for order in self.stated.orders:
-            name = f"{self.words[order.name]}0"
+        for order in self.theory.orders:
+            name = f"{self.identifiers[order.name]}0"
             yield Parameter(name, f"initial {order.name}", default_text=str(order.start))
         solver, tenth = dict(declared(Solver)), math.log10(self.horizon)
         ticks = decades(tenth - 4, tenth + 2, each=4)
@@ -153,73 +157,76 @@ class StatedSystem(System):
 
     @property
     def chosen_by(self) -> str:
-        """The words that choose this theory on the command line."""
+        """Command-line options that select this theory."""
         return f"--theory {shlex.quote(str(self.path))}"
 
     @cached_property
     def defaults(self) -> dict[str, float]:
-        """Sizes and constants where none are given: those of the file, else small ones."""
-        told = {k: x for k, x in self.stated.defaults.items() if k != "horizon"}
-        constants = {name: x.example for name, x in self.stated.free_constants.items()}
+        """Default sizes and constants: those of the file, else small ones."""
+        given = {k: x for k, x in self.theory.defaults.items() if k != "horizon"}
+        constants = {name: x.example for name, x in self.theory.free_constants.items()}
         for sizes in self._sizes():
             try:
-                return self.stated.checked({**constants, **sizes, **told})
+                return self.theory.checked({**constants, **sizes, **given})
             except TheoryError as error:
-                refusal = error
-        raise refusal
+                failure = error
+        raise failure
 
     @property
     def horizon(self) -> float:
-        """Final time where none is given."""
-        return float(self.stated.defaults.get("horizon", HORIZON))
+        """Default final time."""
+        return float(self.theory.defaults.get("horizon", HORIZON))
 
     def _sizes(self) -> Iterator[dict[str, int]]:
-        """Yield sizes, smallest first, those at which an order parameter has no entry left out."""
-        sizes = self.stated.sizes
+        """Yield sizes at which every order parameter has an entry, smallest first."""
+        sizes = self.theory.sizes
         ranges = [range(size.least, min(size.most, size.least + 6) + 1) for size in sizes]
         for row in islice(by_sum(ranges), _TRIED):
-            found = {size.name: x for size, x in zip(sizes, row)}
-            if self._has_all(found):
-                yield found
+            values = {size.name: x for size, x in zip(sizes, row)}
+            if self._has_all(values):
+                yield values
 
     def _has_all(self, sizes: Mapping[str, float]) -> bool:
-        """Tell whether every order parameter has an entry at these sizes."""
+        """Return whether every order parameter has an entry at these sizes."""
         numbers = Numbers(sizes)
-        return all(numbers.real(order.count) >= 1 for order in self.stated.orders)
+        return all(numbers.real(order.count) >= 1 for order in self.theory.orders)
 
     def build(self, values: Mapping[str, Any]) -> Case:
-        """Return the case that these values describe."""
+        """Return the case with these parameter values."""
         check_names(values, self.parameters)
         given = {name: values[name] for name in self.defaults if name in values}
         try:
-            checked = self.stated.checked(self.defaults | given)
-        except TheoryError as refusal:
-            raise ParameterError(refusal.sentence) from None
-        problem = runs.problem(self.stated, checked)
+            checked = self.theory.checked(self.defaults | given)
+        except TheoryError as error:
+            raise ParameterError(error.sentence) from None
+        problem = runs.problem(self.theory, checked)
         start = {
-            name: finite(f"{word}0", values.get(f"{word}0", problem.start[name]))
-            for name, word in self.words.items()
+            name: finite(f"{identifier}0", values.get(f"{identifier}0", problem.start[name]))
+            for name, identifier in self.identifiers.items()
         }
         solver = Solver.from_values(values)
-        stated = TheoryProblem(self.stated.name, checked, start)
+        problem = TheoryProblem(self.theory.name, checked, start)
         settings = solver.settings(values, self.horizon)
-        return Case(self.name, dict(values), stated, solver.solver, settings)
+        return Case(self.name, dict(values), problem, solver.solver, settings)
 
     def population(self, case: Case) -> TheoryRisk:
-        """Return the risk over every data orbit."""
-        return runs.risk_of(self.stated, case.problem)
+        """Return the risk over all data orbits."""
+        return runs.risk_of(self.theory, case.problem)
 
     def summary(self, case: Case, trajectory: Trajectory, population: Risk) -> dict[str, Any]:
-        """Return what is reached."""
-        found: dict[str, Any] = {
+        """Return the outcomes of a run."""
+        outcomes: dict[str, Any] = {
             "status": trajectory.status.name.lower(),
             "message": trajectory.message,
             "evaluations": float(trajectory.stats["evaluations"]),
         }
         if trajectory.time.size == 0:
-            return found
-        ends = {word: float(trajectory.column(name)[-1]) for name, word in self.words.items()}
-        return found | ends | {
+            return outcomes
+        ends = {
+            identifier: float(trajectory.column(name)[-1])
+            for name, identifier in self.identifiers.items()
+        }
+        return outcomes | ends | {
             "time": float(trajectory.time[-1]),
             "initial_loss": float(trajectory.loss[0]),
             "loss": float(trajectory.loss[-1]),
@@ -230,25 +237,29 @@ class StatedSystem(System):
 
     def observe(self, case: Case, trajectory: Trajectory) -> dict[str, np.ndarray]:
         """Return time, order parameters, risk and its bound at the records of a run."""
-        states = {word: trajectory.column(name) for name, word in self.words.items()}
+        states = {
+            identifier: trajectory.column(name) for name, identifier in self.identifiers.items()
+        }
         bounds = {"bound": trajectory.bound, "gradient_bound": trajectory.largest_gradient_bound}
         return {"time": trajectory.time, **states, "loss": trajectory.loss, **bounds}
 
     def errors(self, case: Case, trajectory: Trajectory) -> Mapping[str, np.ndarray | float]:
-        """Return the numerical error of each of these, to first order."""
-        found = {name: error_of_states(trajectory, values)
-                 for name, values in self.observe(case, trajectory).items()}  # fmt: skip
-        return {**found, "time": 0.0, "bound": 0.0, "gradient_bound": 0.0,
-                "loss": found["loss"] + trajectory.bound}  # fmt: skip
+        """Return the numerical error of each observable, to first order."""
+        errors = {
+            name: error_of_states(trajectory, values)
+            for name, values in self.observe(case, trajectory).items()
+        }
+        loss = errors["loss"] + trajectory.bound
+        return {**errors, "time": 0.0, "bound": 0.0, "gradient_bound": 0.0, "loss": loss}
 
     def describe(self, case: Case) -> dict[str, float]:
         """Return sizes, constants, start and horizon."""
-        start = {f"{self.words[name]}0": x for name, x in case.problem.start.items()}
+        start = {f"{self.identifiers[name]}0": x for name, x in case.problem.start.items()}
         return {**case.problem.values, **start, "horizon": horizon_of(case)}
 
     def flags(self, case: Case) -> dict[str, Any]:
-        """Return sizes and constants, what is given of the start, and the solver."""
-        given = {f"{word}0" for word in self.words.values()} & set(case.values)
+        """Return the options of sizes, constants, given initial values and the solver."""
+        given = {f"{name}0" for name in self.identifiers.values()} & set(case.values)
         start = {name: x for name, x in self.describe(case).items() if name in given}
         solver = {"solver": case.solver, **case.settings}
         return {**case.problem.values, **start, **solver}
@@ -260,14 +271,14 @@ class StatedSystem(System):
             return st.nothing()
         constants = {
             name: st.just(constant.example) | _within(constant)
-            for name, constant in self.stated.free_constants.items()
+            for name, constant in self.theory.free_constants.items()
             if name not in fixed
         }
-        drawn = st.tuples(st.sampled_from(rows), st.fixed_dictionaries(constants))
-        return drawn.map(lambda pair: {**pair[0], **pair[1], **fixed})
+        pairs = st.tuples(st.sampled_from(rows), st.fixed_dictionaries(constants))
+        return pairs.map(lambda pair: {**pair[0], **pair[1], **fixed})
 
     def _feasible(self, fixed: Mapping[str, Any]) -> Iterator[dict[str, int]]:
-        """Yield small sizes that agree with what is fixed and have few data orbits."""
+        """Yield small sizes that agree with the fixed values and have few data orbits."""
         own = {name: fixed[name] for name in self.defaults if name in fixed}
         seen = set()
         for sizes in self._sizes():
@@ -276,25 +287,25 @@ class StatedSystem(System):
                 continue
             seen.add(tuple(left.items()))
             try:
-                values = self.stated.checked(self.defaults | left | own)
-                if self._has_all(values) and count_orbits(law(self.stated, values)) <= _MOST_DRAWN:
+                values = self.theory.checked(self.defaults | left | own)
+                if self._has_all(values) and count_orbits(law(self.theory, values)) <= _MOST_DRAWN:
                     yield left
             except (TheoryError, ParameterError):
                 continue
 
 
-def _ticks_of_size(size: Size, usual: Mapping[str, float]) -> tuple[float, ...]:
-    """Return sizes worth trying: divisors of what it must divide, or half, twice and so on."""
-    value = int(usual[size.name])
+def _ticks_of_size(size: Size, defaults: Mapping[str, float]) -> tuple[float, ...]:
+    """Return slider values of a size: divisors, or powers of two times the default."""
+    value = int(defaults[size.name])
     if size.divides is None:
-        found = [value * 2**power // 4 for power in range(5)]
+        ticks = [value * 2**power // 4 for power in range(5)]
     else:
-        found = [x for x in range(1, _LARGEST_TICK + 1) if usual[size.divides] % x == 0]
-    return tuple(sorted({x for x in found if size.least <= x <= size.most}))
+        ticks = [x for x in range(1, _LARGEST_TICK + 1) if defaults[size.divides] % x == 0]
+    return tuple(sorted({x for x in ticks if size.least <= x <= size.most}))
 
 
 def _ticks_of_constant(constant: Constant, value: float) -> tuple[float, ...]:
-    """Return values worth trying of a constant: within its ends, else a decade around a value."""
+    """Return slider values of a constant: its range, or a decade around a value."""
     if math.isfinite(constant.low) and math.isfinite(constant.high):
         step = (constant.high - constant.low) / 20
         tried = evenly(constant.low, constant.high, step)
@@ -306,7 +317,7 @@ def _ticks_of_constant(constant: Constant, value: float) -> tuple[float, ...]:
 
 
 def _within(constant: Constant) -> st.SearchStrategy[float]:
-    """Draw values of a constant, those with few digits, within its domain and not far from 0."""
+    """Return a strategy of values of a constant with few digits, in its domain and near 0."""
     low, high = max(constant.low, -3.0), min(constant.high, 3.0)
     if low > high:
         low, high = constant.low, constant.high
@@ -315,6 +326,7 @@ def _within(constant: Constant) -> st.SearchStrategy[float]:
 
 
 def _is_allowed(constant: Constant, value: float) -> bool:
+    """Return whether a constant may have a value."""
     try:
         constant.checked(value)
     except TheoryError:
@@ -322,6 +334,6 @@ def _is_allowed(constant: Constant, value: float) -> bool:
     return True
 
 
-def _word(name: str) -> str:
-    """Return a name as an identifier."""
+def _identifier(name: str) -> str:
+    """Convert a name to an identifier."""
     return re.sub(r"\W+", "_", name).strip("_")

@@ -18,7 +18,7 @@ from dynamics.theory.kernel import compiled as compiled_once
 from dynamics.theory.kernel import mean, mean_function
 from simulations.stated import examples
 from simulations.stated.law import law
-from simulations.stated.system import StatedSystem
+from simulations.stated.system import UserTheorySystem
 from symbolic.theory import load_theory
 from symbolic.theory.source import source
 
@@ -37,9 +37,9 @@ def test_derived_and_compiled(benchmark, path, timed):
     began = process_time()
     text = benchmark.pedantic(lambda: source(load_theory(path)), rounds=1)
     derived = process_time() - began
-    stated = StatedSystem(path)
+    stated = UserTheorySystem(path)
     problem = stated.build({}).problem
-    data, constants = orbits(law(stated.stated, problem.values)), list(problem.values.values())
+    data, constants = orbits(law(stated.theory, problem.values)), list(problem.values.values())
     plain = mean_function(text, "it")
     wanted = mean(plain, data, problem.initial_state, constants)
     anew = numba.njit(error_model="numpy", nogil=True, fastmath=set(REORDER))

@@ -24,7 +24,7 @@ def measure(context: Context) -> Measurement:
     rng = np.random.default_rng(np.random.SeedSequence(context.seed, spawn_key=(16,)))
     sizes = SIZES[:2] if context.quick else SIZES
     places = [dict(zip("GCNM", row)) | {"z": float(rng.uniform(0.5, 2.0))} for row in sizes]
-    found = evidence.gather(theory, places, orders, conserved, values)
+    found = evidence.collect(theory, places, orders, conserved, values)
     figure = report_figure(
         "stated-masked",
         "Every entry moves as one of twelve values",

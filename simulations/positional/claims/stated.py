@@ -21,7 +21,7 @@ def measure(context: Context) -> Measurement:
     """Derive the theory, and compare it with the full model at random problems."""
     theory = load_theory(Path(positional.__file__).parent / "stated.py")
     places = drawn(context.seed, SIZES[1:3] if context.quick else SIZES)
-    found = evidence.gather(theory, places, orders, lambda D, C: [])
+    found = evidence.collect(theory, places, orders, lambda D, C: [])
     figure = report_figure(
         "stated-positional",
         "Every entry moves as one of three values",

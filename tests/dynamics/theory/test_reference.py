@@ -137,7 +137,7 @@ def test_floats_are_within_the_error_that_is_proved(name):
             assert abs(ball - exact(wanted)) <= abs(exact(wanted)) * 2.0**-52 + 1e-320
         found = mean(compiled(text, name), data, state, constants)
         rows = digits(theory, values, state)
-        assert rows.refused == ""
+        assert rows.failure == ""
         for value, wanted, bound in zip(
             [found[0], *found[1]], [risk, *slopes], rows.bound.values(), strict=True
         ):

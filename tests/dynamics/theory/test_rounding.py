@@ -77,7 +77,7 @@ CASES = {
 
 def violations(module, rule):
     """Return the cases in which an exact result is not within its bound."""
-    found = []
+    cases = []
     for case in CASES[rule]:
         value, error = module[rule](*case)
         bound = module["final"](error)
@@ -88,8 +88,8 @@ def violations(module, rule):
                 points = [exact(x) + share * exact(e) for (x, e), share in zip(case, shares)]
                 wanted = EXACT[rule](*points)
                 if abs(wanted - exact(value)) > exact(bound):
-                    found.append((case, shares))
-    return found
+                    cases.append((case, shares))
+    return cases
 
 
 def plain(text):
@@ -126,51 +126,51 @@ def test_the_bound_is_a_few_times_the_largest_error(rule):
 
 #: Rule, what it is written as, and without a term.
 MUTANTS = [
-    ("add", "found, x[1] + y[1] + UNIT * abs(found)", "found, y[1] + UNIT * abs(found)"),
-    ("add", "found, x[1] + y[1] + UNIT * abs(found)", "found, x[1] + UNIT * abs(found)"),
-    ("add", "found, x[1] + y[1] + UNIT * abs(found)", "found, x[1] + y[1]"),
+    ("add", "value, x[1] + y[1] + UNIT * abs(value)", "value, y[1] + UNIT * abs(value)"),
+    ("add", "value, x[1] + y[1] + UNIT * abs(value)", "value, x[1] + UNIT * abs(value)"),
+    ("add", "value, x[1] + y[1] + UNIT * abs(value)", "value, x[1] + y[1]"),
     ("negate", "return -x[0], x[1]", "return -x[0], 0.0"),
     ("multiply", "abs(x[0]) * y[1] + x[1] * (abs(y[0]) + y[1])", "x[1] * (abs(y[0]) + y[1])"),
     ("multiply", "x[1] * (abs(y[0]) + y[1])", "x[1] * abs(y[0])"),
     ("multiply", "x[1] * (abs(y[0]) + y[1])", "x[1] * y[1]"),
-    ("multiply", "found, carried + UNIT * abs(found) + TINY", "found, carried + TINY"),
-    ("multiply", "found, carried + UNIT * abs(found) + TINY", "found, carried"),
-    ("divide", "(x[1] + abs(found) * y[1])", "(abs(found) * y[1])"),
-    ("divide", "(x[1] + abs(found) * y[1])", "(x[1])"),
+    ("multiply", "value, carried + UNIT * abs(value) + TINY", "value, carried + TINY"),
+    ("multiply", "value, carried + UNIT * abs(value) + TINY", "value, carried"),
+    ("divide", "(x[1] + abs(value) * y[1])", "(abs(value) * y[1])"),
+    ("divide", "(x[1] + abs(value) * y[1])", "(x[1])"),
     ("divide", "(abs(y[0]) - OUTWARD * y[1])", "abs(y[0])"),
     ("divide", "not 4.0 * y[1] <= abs(y[0])", "False"),
-    ("divide", "UNIT * abs(found)", "0.0"),
+    ("divide", "UNIT * abs(value)", "0.0"),
     ("divide", "+ TINY", ""),
     ("exp", "(_growth(x[1]) + FUNCTION)", "FUNCTION"),
     ("exp", "(_growth(x[1]) + FUNCTION)", "_growth(x[1])"),
     (
         "exp",
-        "(found + TINY) * (_growth(x[1]) + FUNCTION) + TINY",
-        "found * (_growth(x[1]) + FUNCTION)",
+        "(value + TINY) * (_growth(x[1]) + FUNCTION) + TINY",
+        "value * (_growth(x[1]) + FUNCTION)",
     ),
     ("exp", "t * (1.0 + t)", "t"),
-    ("exp", "math.exp(x[0] + OUTWARD * x[1]) * OUTWARD + TINY", "found"),
+    ("exp", "math.exp(x[0] + OUTWARD * x[1]) * OUTWARD + TINY", "value"),
     ("log", "t * (1.0 + t) + FUNCTION", "t + FUNCTION"),
     ("log", "t * (1.0 + t) + FUNCTION", "FUNCTION"),
-    ("log", "FUNCTION * abs(found)", "0.0"),
-    ("sqrt", "x[1] / found", "0.5 * x[1] / found"),
-    ("sqrt", "UNIT * found", "0.0"),
-    ("tanh", "found, carried = math.tanh(x[0]), x[1]", "found, carried = math.tanh(x[0]), 0.0"),
+    ("log", "FUNCTION * abs(value)", "0.0"),
+    ("sqrt", "x[1] / value", "0.5 * x[1] / value"),
+    ("sqrt", "UNIT * value", "0.0"),
+    ("tanh", "value, carried = math.tanh(x[0]), x[1]", "value, carried = math.tanh(x[0]), 0.0"),
     ("tanh", "(1.0 + _growth(2.0 * x[1]))", "1.0"),
-    ("tanh", "FUNCTION * abs(found)", "0.0"),
-    ("sigmoid", "carried + own * found", "own * found"),
-    ("sigmoid", "carried + own * found", "carried"),
-    ("sigmoid", "min(found + TINY, 1.0 - found + own)", "min(found, 1.0 - found) * 0.5"),
-    ("sigmoid", "functions.sigmoid(x[0] + OUTWARD * x[1]) * OUTWARD + TINY", "found"),
-    ("softplus", "(2.0 * FUNCTION + UNIT) * found", "0.0"),
-    ("softplus", "min(x[1], (found + TINY) * _growth(x[1]))", "0.0"),
-    ("softplus", "if x[1] < largest else largest", "if False else found"),
+    ("tanh", "FUNCTION * abs(value)", "0.0"),
+    ("sigmoid", "carried + own * value", "own * value"),
+    ("sigmoid", "carried + own * value", "carried"),
+    ("sigmoid", "min(value + TINY, 1.0 - value + own)", "min(value, 1.0 - value) * 0.5"),
+    ("sigmoid", "functions.sigmoid(x[0] + OUTWARD * x[1]) * OUTWARD + TINY", "value"),
+    ("softplus", "(2.0 * FUNCTION + UNIT) * value", "0.0"),
+    ("softplus", "min(x[1], (value + TINY) * _growth(x[1]))", "0.0"),
+    ("softplus", "if x[1] < largest else largest", "if False else value"),
     ("power", "t = degree * x[1] / (size - OUTWARD * x[1])", "t = 0.0"),
     ("power", "t += exponent[1] * (abs(math.log(size)) + 1.0)", "pass"),
     ("power", "(_growth(t) + own)", "_growth(t)"),
     ("power", "degree * largest * x[1] * OUTWARD", "0.0"),
     ("power", "power_of(size + OUTWARD * x[1]", "power_of(size"),
-    ("power", "(abs(found) + TINY) * (_growth(t) + own) + TINY", "abs(found) * (_growth(t) + own)"),
+    ("power", "(abs(value) + TINY) * (_growth(t) + own) + TINY", "abs(value) * (_growth(t) + own)"),
 ]
 
 
@@ -194,13 +194,13 @@ class TestSoftmax:
         top = (-INF, 0.0)
         for score in scores:
             top = module["highest"]((1.0, 0.0), score, top)
-        found = []
+        excesses = []
         for score, number in zip(scores, exact_scores):
             value, error = module["raised"](score, top)
             with ctx.workprec(200):
                 wanted = (exact(number) - exact(top[0])).exp()
-                found.append(abs(wanted - exact(value)) > exact(module["final"](error)))
-        return any(found)
+                excesses.append(abs(wanted - exact(value)) > exact(module["final"](error)))
+        return any(excesses)
 
     CASES = (
         ([(0.0, 0.0), (-3.3, 0.0)], [0.0, -3.3]),
@@ -220,7 +220,7 @@ class TestSoftmax:
             ("error = score[1] + UNIT * abs(excess)", "error = UNIT * abs(excess)"),
             ("error = score[1] + UNIT * abs(excess)", "error = score[1]"),
             ("(_growth(error) + FUNCTION)", "_growth(error)"),
-            ("math.exp(below + OUTWARD * error) * OUTWARD", "found"),
+            ("math.exp(below + OUTWARD * error) * OUTWARD", "value"),
         ],
     )
     def test_no_term_can_be_left_out(self, right, wrong):
@@ -266,14 +266,14 @@ def test_final(error):
 
 def test_whole_numbers_are_exact():
     one, half = (1.0, 0.0), (0.5, 0.0)
-    for found, x, y, expected in (
+    for result, x, y, expected in (
         ((3.0, 1.0), (2.0, 0.0), one, 0.0),
         ((1.5, 1.0), one, half, 1.0),
         ((3.0, 1.0), (2.0, 0.1), one, 1.0),
         ((3.0, 1.0), one, (2.0, 0.1), 1.0),
         ((2.0**53, 1.0), (2.0**53 - 1.0, 0.0), one, 1.0),
     ):
-        assert rounding.if_whole(found, x, y) == (found[0], expected)
+        assert rounding.if_whole(result, x, y) == (result[0], expected)
 
 
 def test_given():
@@ -287,8 +287,8 @@ def test_total_of_families():
     """Two configurations; 1 + u is rounded."""
     first = np.array([0, 2, 4])
     values = np.array([1.0, U, 2.0, -3.0]), np.array([0.0, 0.25, 0.5, 0.0])
-    found, error = rounding.total(values, first, np.array([0, 1, 3]))
-    assert found.tolist() == [1.0, -1.0, -1.0]
+    result, error = rounding.total(values, first, np.array([0, 1, 3]))
+    assert result.tolist() == [1.0, -1.0, -1.0]
     assert error[0] >= 0.25 + U
     assert error[1] >= 0.5
     assert arb(error[1]) <= 0.5 + 1e-14

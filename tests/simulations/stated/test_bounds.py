@@ -22,7 +22,7 @@ from simulations.cli import main
 from simulations.commands import FAILED
 from simulations.stated import examples, runs
 from simulations.stated.law import Balls, law
-from simulations.stated.system import StatedSystem
+from simulations.stated.system import UserTheorySystem
 from symbolic.theory import load_theory
 from tests.closeness import close
 
@@ -40,11 +40,11 @@ START = [0.5802300446692483, -4.490668982752463, -2.633285240038948]
 @cache
 def prepared(name):
     """Return a theory, its values, its risk, and its data in balls."""
-    stated = StatedSystem(FILES[name])
+    stated = UserTheorySystem(FILES[name])
     problem = stated.build({}).problem
     with ctx.workprec(300):
-        data = orbits(law(stated.stated, problem.values, Balls(problem.values)))
-    return stated.stated, problem, runs.risk_of(stated.stated, problem), data
+        data = orbits(law(stated.theory, problem.values, Balls(problem.values)))
+    return stated.theory, problem, runs.risk_of(stated.theory, problem), data
 
 
 def enclosed(theory, problem, data, state, bits=2000):

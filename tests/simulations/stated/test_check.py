@@ -7,7 +7,7 @@ import pytest
 from dynamics import gradient_flow
 from simulations.cli import main
 from simulations.stated import check, runs
-from simulations.stated.system import StatedSystem
+from simulations.stated.system import UserTheorySystem
 from symbolic.theory import TheoryError, load_theory
 from symbolic.theory.patterns import New
 
@@ -76,7 +76,7 @@ def test_a_wrong_reduction_is_described_and_fails(file, broken, capsys):
 
 
 def test_python_refuses_a_wrong_reduction(file, broken):
-    for load in (StatedSystem, lambda path: runs.risk(load_theory(path), n=3, m=2, b=0.5)):
+    for load in (UserTheorySystem, lambda path: runs.risk(load_theory(path), n=3, m=2, b=0.5)):
         with pytest.raises(TheoryError, match="the derived reduction is wrong"):
             load(file)
 

@@ -50,7 +50,7 @@ def none(D, C):
 
 
 def test_lemma_4_1_as_it_is_stated(three):
-    found = evidence.gather(three, [AT], positional.orders, none)
+    found = evidence.collect(three, [AT], positional.orders, none)
     assert failing(found) == set()
     assert found.tables()["problems"].discovered.tolist() == [3]
 
@@ -61,28 +61,28 @@ def test_other_numbers_of_entries_fail_for_all_sizes(three):
     def wrong(D, C):
         return {"alpha": 1, "gamma": D, "rho": D * (D - C)}
 
-    found = evidence.gather(three, [AT], wrong, none)
+    found = evidence.collect(three, [AT], wrong, none)
     assert failing(found) == {ORDERS}
 
 
 def test_a_conserved_form_too_many_or_another_fails(three, twelve):
-    too_many = evidence.gather(three, [AT], positional.orders, lambda D, C: [{"gamma": 1}])
+    too_many = evidence.collect(three, [AT], positional.orders, lambda D, C: [{"gamma": 1}])
     assert failing(too_many) == {FORMS}
 
     def other(G, C, N, M):
         one, two = masked.conserved(G, C, N, M)
         return [one, {name: x + 0.01 for name, x in two.items()}]
 
-    found = evidence.gather(twelve, [MASKED_AT], masked.orders, other, masked.values)
+    found = evidence.collect(twelve, [MASKED_AT], masked.orders, other, masked.values)
     assert failing(found) == {FORMS}
-    right = evidence.gather(twelve, [MASKED_AT], masked.orders, masked.conserved, masked.values)
+    right = evidence.collect(twelve, [MASKED_AT], masked.orders, masked.conserved, masked.values)
     assert failing(right) == set()
 
 
 def test_a_global_area_as_large_as_a_local_one_is_one_of_them(twelve):
     """Five values move there, not twelve: the claim must not expect more."""
-    found = evidence.gather(twelve, [MASKED_AT | {"G": 2}], masked.orders, masked.conserved)
-    (one,) = found.found
+    found = evidence.collect(twelve, [MASKED_AT | {"G": 2}], masked.orders, masked.conserved)
+    (one,) = found.findings
     assert (one.manifold.discovered, one.manifold.orbits) == (5, 12)
     assert one.manifold.remark.endswith("12 orbits, but 5 suffice")
     assert VALUES in failing(found)
@@ -97,5 +97,5 @@ def test_a_slope_that_is_off_fails(three, monkeypatch):
         return loss, gradient * [1.0, 1.0, 1.0 + 1e-6]
 
     monkeypatch.setattr(findings, "mean", altered)
-    found = evidence.gather(three, [AT], positional.orders, none)
+    found = evidence.collect(three, [AT], positional.orders, none)
     assert MODEL in failing(found)

@@ -9,7 +9,7 @@ import pytest
 
 from simulations import stated, theories
 from simulations.cli import main
-from simulations.stated.system import StatedSystem
+from simulations.stated.system import UserTheorySystem
 from tests.closeness import close
 
 EXAMPLES = Path(stated.__file__).parent / "examples"
@@ -105,7 +105,7 @@ def test_falsify(capsys):
 def test_a_theory_is_sent_as_its_file(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(TEACHER.read_text())
-    theory = StatedSystem(path)
+    theory = UserTheorySystem(path)
     again = pickle.loads(pickle.dumps(theory))
     assert again.fingerprint == theory.fingerprint
     case = theory.build({"horizon": 10})
@@ -119,7 +119,7 @@ def test_a_theory_is_sent_as_its_file(tmp_path):
 def test_drawn_problems_are_valid_and_differ():
     from hypothesis import find
 
-    theory = StatedSystem(TEACHER)
+    theory = UserTheorySystem(TEACHER)
     simplest = find(theory.cases(K=4, horizon=1.0), lambda values: True)
     assert simplest["D"] == 8  # with one group c_out would have no entry
     other = find(theory.cases(), lambda values: values["nu"] > 1.5 and values["D"] > 6)
@@ -155,8 +155,8 @@ def test_what_is_refused(tmp_path, capsys, words, sentence):
 def test_states_of_any_name_are_words():
     import symbolic
 
-    theory = StatedSystem(Path(symbolic.__file__).parent / "masked" / "stated.py")
-    assert theory.words["Upsilon[global to local]"] == "Upsilon_global_to_local"
+    theory = UserTheorySystem(Path(symbolic.__file__).parent / "masked" / "stated.py")
+    assert theory.identifiers["Upsilon[global to local]"] == "Upsilon_global_to_local"
     case = theory.build({"G": 4, "C": 2, "N": 2, "M": 3, "z": 1.5, "Upsilon_global_to_local0": 0.5})
     start = case.problem.start
     assert start["Upsilon[global to local]"] == 0.5
