@@ -257,7 +257,7 @@ class Population(Risk):
         """Tell whether alpha ran away: large attention logits are no divergence."""
         return bool(abs(vector[0]) > 10.0 * max(abs(start[0]), 1e-3))
 
-    def advice(self, start: State) -> str:
+    def learning_rate_hint(self, start: State) -> str:
         """Return the largest stable learning rate in words."""
         stable = largest_stable_learning_rate(self, start)
         return (
