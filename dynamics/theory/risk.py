@@ -104,6 +104,7 @@ class StatedRisk(Risk):
     tolerance = ROUNDING
     method = "data orbits"
     trajectory = StatedTrajectory
+    rotated = ""  # order parameters are entries; the group permutes axes and flips signs
 
     def __init__(
         self,

@@ -75,6 +75,7 @@ class Population(Risk):
 
     order_parameters = State._fields
     trajectory = ReducedTrajectory
+    rotated = ""  # v stays along w*, which Adam and sign descent take for a coordinate axis
 
     def __init__(
         self,
