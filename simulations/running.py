@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import numpy as np
 
 from dynamics import ParameterError
-from dynamics.core.annotations import Choices, Doc, above, as_text, at_least, below
+from dynamics.core.annotations import Choices, Doc, Text, above, as_text, at_least, below
 from dynamics.core.checks import require
+from dynamics.core.optimizers import NAMES as OPTIMIZERS
+from dynamics.core.optimizers import optimizer_of
 from dynamics.core.parameters import Parameters, one_of
 from dynamics.core.trajectory import Trajectory
 
@@ -39,6 +41,14 @@ class Solver(Parameters):
         Doc("relative tolerance of the flow", as_text(_RTOL)),
     ] = None
 
+    optimizer: Annotated[
+        str | None, Text(str, str), Doc(f"of gd: {', '.join(OPTIMIZERS)}", "gd")
+    ] = None
+    momentum: Annotated[float | None, at_least(0), below(1), Doc("of momentum and adam", "0.9")] = (
+        None
+    )
+    weight_decay: Annotated[float | None, at_least(0), Doc("of gd, decoupled", "0")] = None
+
     #: Learning rate and steps of descent where they are not given.
     descent: ClassVar[tuple[float, int]] = (_RATE, _STEPS)
 
@@ -54,7 +64,7 @@ class Solver(Parameters):
             For a setting of the other solver.
         """
         if self.solver == "flow":
-            for name in ("learning_rate", "steps"):
+            for name in ("learning_rate", "steps", "optimizer", "momentum", "weight_decay"):
                 if name in given:
                     raise ParameterError(f"{name} is not allowed with solver = flow: set horizon")
             rtol = _RTOL if self.rtol is None else self.rtol
@@ -68,7 +78,10 @@ class Solver(Parameters):
             least = f"at least one step of {rate:g}"
             require(self.horizon >= rate, "horizon", self.horizon, least)
             steps = round(self.horizon / rate)
-        return {"learning_rate": rate, "steps": steps}
+        constants = {"momentum": self.momentum, "weight_decay": self.weight_decay}
+        chosen = {name: value for name, value in constants.items() if value is not None}
+        optimizer = optimizer_of(self.optimizer or "gd", chosen)
+        return {"learning_rate": rate, "steps": steps, **optimizer.settings()}
 
 
 def horizon_of(case: Case) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import expit
 from scipy.stats import rankdata
 
-from dynamics.core.adam import adam, at_rest
+from dynamics.core.adam import adam, initial_moments
 from dynamics.core.checks import require
 from simulations.vision.data import Images, ImageSet
 
@@ -141,7 +141,7 @@ def learn(data: Spatial, seed: int) -> Learned:
     start = rng.standard_normal((data.D, data.D)) / math.sqrt(data.D)
     P: np.ndarray = start.astype(np.float32)
     v: np.ndarray = (_EPSILON * rng.standard_normal(data.d)).astype(np.float32)
-    of_P, of_v = at_rest(P), at_rest(v)
+    of_P, of_v = initial_moments(P), initial_moments(v)
     for number in range(data.steps):
         X, y = draw(data, sets, feature, data.batch, rng)
         share = 0.5 * (1.0 + math.cos(math.pi * number / data.steps))

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from dynamics.core.adam import Moments, adam, at_rest, clipped
+from dynamics.core.adam import Moments, adam, clipped, initial_moments
 from dynamics.core.checkpoint import Checkpoint, fingerprint
 from dynamics.core.checks import require
 from simulations.vision.data import Images, ImageSet
@@ -255,7 +255,7 @@ class _Run:
     ) -> tuple[list[Tree], np.ndarray, float]:
         """Return the parameters at the end, the losses, and the processor time of a step."""
         vectors = [joined(tree).astype(self.dtype) for tree in begun]
-        states = [State(vector, at_rest(vector)) for vector in vectors]
+        states = [State(vector, initial_moments(vector)) for vector in vectors]
         total = self.task.settings.steps
         losses, done = np.zeros((len(self.seeds), total)), 0
         if file is not None and (stored := file.read()) is not None:

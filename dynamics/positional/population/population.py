@@ -75,6 +75,7 @@ class Population(Risk):
 
     order_parameters = State._fields
     trajectory = ReducedTrajectory
+    rotated = ""  # v stays along w*, which Adam and sign descent take for a coordinate axis
 
     def __init__(
         self,
@@ -257,7 +258,7 @@ class Population(Risk):
         """Tell whether alpha ran away: large attention logits are no divergence."""
         return bool(abs(vector[0]) > 10.0 * max(abs(start[0]), 1e-3))
 
-    def advice(self, start: State) -> str:
+    def learning_rate_hint(self, start: State) -> str:
         """Return the largest stable learning rate in words."""
         stable = largest_stable_learning_rate(self, start)
         return (
