@@ -8,7 +8,6 @@ from dynamics import Population, Problem, SlowManifold, State, Trajectory, gradi
 from dynamics.core.trajectory import Status
 from dynamics.positional.events import Events, find_events
 from dynamics.positional.oracle import descent as full_model
-from simulations.reproduction.measured import Value
 from simulations.seeds import seeds_of
 
 #: Flow time (learning rate x steps) up to which the named problems are followed.
@@ -44,9 +43,9 @@ DENSE_REGIMES = (
 )
 
 
-def place(problem: Problem) -> dict[str, Value]:
+def place(problem: Problem) -> dict[str, float]:
     """Return what tells a problem apart: D, C, qD, and what differs from the usual constants."""
-    found: dict[str, Value] = {
+    found: dict[str, float] = {
         "D": problem.D,
         "C": problem.C,
         "qD": float(f"{problem.q * problem.D:g}"),

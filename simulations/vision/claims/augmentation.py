@@ -13,8 +13,7 @@ from dynamics.locality import attention_locality, encoding_locality, similarity
 from simulations.figures import report_figure
 from simulations.reproduction import intervals
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
-from simulations.reproduction.effects import PARTS, parts
-from simulations.reproduction.predicates import CheckedTable, Column, Table
+from simulations.reproduction.predicates import PARTS, CheckedTable, Column, Table, parts
 from simulations.vision.extra import needs_extra
 from simulations.vision.figures import augmented
 

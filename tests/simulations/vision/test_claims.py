@@ -14,8 +14,7 @@ from simulations.commands.reproduce import choose
 from simulations.figures import render
 from simulations.files.as_json import plain
 from simulations.reproduction.claim import Context, SkipClaim
-from simulations.reproduction.effects import parts
-from simulations.reproduction.predicates import Verdict
+from simulations.reproduction.predicates import PARTS, Verdict, parts
 from simulations.reproduction.registry import claim_ids, load
 from simulations.vision import extra
 from simulations.vision.claims import (
@@ -181,7 +180,7 @@ class TestFigures6And7:
         competes = rows.difference_high <= 0.03
         both = (
             figure_6_7.DATA_SETS.check(rows),
-            figure_6_7.PARTS.check(parts(competes, ~competes)),
+            PARTS.check(parts(competes, ~competes)),
         )
         return max((table.verdict for table in both), key=list(Verdict).index)
 
@@ -220,7 +219,7 @@ class TestAugmentation:
         )
         with_shifts = rows.xs(augmentation.SHIFTS, level="augmentation")
         counts = parts(augmentation.local(with_shifts), augmentation.not_local(with_shifts))
-        both = augmentation.LOCALITY.check(rows), augmentation.PARTS.check(counts)
+        both = augmentation.LOCALITY.check(rows), PARTS.check(counts)
         return max((table.verdict for table in both), key=list(Verdict).index)
 
     @pytest.mark.parametrize(
