@@ -15,9 +15,8 @@ from dynamics.shallow import ShallowProblem
 from dynamics.shallow.tokens import draw_tokens, sparsified, train_on_tokens
 from simulations.figures import report_figure
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
-from simulations.reproduction.effects import PARTS, parts
 from simulations.reproduction.intervals import cells, columns, mean_of, of_mean
-from simulations.reproduction.predicates import CheckedTable, Column, Table
+from simulations.reproduction.predicates import PARTS, CheckedTable, Column, Table, parts
 from simulations.shallow.figures import sparsification
 from simulations.shallow.runs import side_by_side, token_start
 
