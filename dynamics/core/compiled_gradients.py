@@ -3,7 +3,7 @@
 A plan is a NamedTuple of arrays and numbers. A theory registers the gradient of its class of plans
 where it defines both::
 
-    @gradient_of(StatePlan)
+    @gradient_of(GradientData)
     @kernel
     def gradient_within(plan, theta, out): ...
 

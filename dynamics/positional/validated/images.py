@@ -91,7 +91,7 @@ def images(problem: Problem, K: int) -> Images:
         weight[order],
         error[order],
         start,
-        table.kind[entries],
+        table.type_index[entries],
         table.copies[entries],
     )
 
@@ -99,7 +99,10 @@ def images(problem: Problem, K: int) -> Images:
 def features_and_totals(problem: Problem, table: StateTable) -> tuple[np.ndarray, np.ndarray]:
     """Return the number of features and the sum T of each state, from its entries."""
     owner = np.repeat(np.arange(table.weight.size), np.diff(table.start))
-    size, charge = (table.plus + table.minus)[table.kind], (table.plus - table.minus)[table.kind]
+    size, charge = (
+        (table.plus + table.minus)[table.type_index],
+        (table.plus - table.minus)[table.type_index],
+    )
     found = [
         np.bincount(owner, weights=table.copies * part, minlength=table.weight.size)
         for part in (size, charge)
@@ -114,7 +117,7 @@ def patterns(problem: Problem, table: StateTable) -> list[int]:
         math.comb(C, a + b) * math.comb(a + b, a)
         for a, b in zip(table.plus.astype(int).tolist(), table.minus.astype(int).tolist())
     ]
-    kinds, copies = table.kind.tolist(), table.copies.astype(int).tolist()
+    kinds, copies = table.type_index.tolist(), table.copies.astype(int).tolist()
     found = []
     for first, last in zip(table.start[:-1].tolist(), table.start[1:].tolist()):
         count, left = 1, others
@@ -130,7 +133,7 @@ def require_complete(
 ) -> None:
     """Raise IncompleteError unless the multisets are distinct and stand for all patterns."""
     bounds = zip(table.start[:-1].tolist(), table.start[1:].tolist())
-    kinds, copies = table.kind.tolist(), table.copies.astype(int).tolist()
+    kinds, copies = table.type_index.tolist(), table.copies.astype(int).tolist()
     distinct = {frozenset(zip(kinds[i:j], copies[i:j])) for i, j in bounds}
     sums = [0] * (K + 1)
     for k, count in zip(features.tolist(), counts):
