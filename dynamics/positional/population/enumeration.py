@@ -287,7 +287,7 @@ class Enumeration:
             needed = f"up to {max(enough, levels.affordable + 1)}"
         return ToleranceError(
             f"{name} = {self.tolerance:g} needs all images with {needed} features, "
-            f"more than the memory budget holds: with at most {levels.affordable} features "
+            f"more than the memory budget allows: with at most {levels.affordable} features "
             f"the certified bound is {best:.1e}",
             reachable=best,
         )

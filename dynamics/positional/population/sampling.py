@@ -101,7 +101,7 @@ class Sampling:
             best = pilot.bound * math.sqrt(1.2 * _PILOT / affordable)
             raise ToleranceError(
                 f"tolerance = {tolerance:g} needs about {needed:.2g} samples, more than the memory "
-                f"budget holds: with {affordable} samples three standard errors are {best:.1e}",
+                f"budget allows: with {affordable} samples three standard errors are {best:.1e}",
                 reachable=best,
             )
         return needed
