@@ -126,8 +126,10 @@ class TestWrongFormulasAreSeen:
         """A law whose weights depend on the set is not left as it is by the exchange of sets."""
         table = all_sizes.exchange_identities()
         law = table["law, two other sets exchanged"]
-        assert not vanishes(law, all_sizes.APART)  # the signal set may be one of the two
-        assert vanishes(law, all_sizes.APART + all_sizes.OTHER_THAN_SIGNAL)
+        assert not vanishes(
+            law, all_sizes.DIFFERENT_INDICES
+        )  # the signal set may be one of the two
+        assert vanishes(law, all_sizes.DIFFERENT_INDICES + all_sizes.OTHER_THAN_SIGNAL)
 
     def test_noise_off_the_span(self) -> None:
         F = all_sizes.output(all_sizes.NOISE)
