@@ -115,7 +115,7 @@ def _shared(
     bound, _, last = total.limits[0]
     outer_set = next(outer_set for outer_set in outer_sets if outer_set.families == last + 1)
     factors = sp.Mul.make_args(total.function)
-    if outer_set.copies(bound) not in factors or _of_data(total.function, bound):
+    if outer_set.copies(bound) not in factors or of_data(total.function, bound):
         return total
     value = sp.Mul(*(x for x in factors if x != outer_set.copies(bound))).xreplace({bound: FAMILY})
     row = rows.of(value)
@@ -160,7 +160,7 @@ class _Rows:
         if (
             any(x.indices[0] != FAMILY for x in columns)
             or any(x.func is SAME for x in parts)
-            or not all(_of_data(x.function, x.limits[0][0]) for x in totals)
+            or not all(of_data(x.function, x.limits[0][0]) for x in totals)
         ):
             return None
         return columns, tuple(totals)
@@ -171,12 +171,12 @@ class _Rows:
         return sum(max(1, len(x.args) - 1) for x in own if not isinstance(x, (sp.Sum, sp.Indexed)))
 
 
-def _of_data(x: sp.Expr, family: sp.Symbol) -> bool:
+def of_data(x: sp.Expr, family: sp.Symbol) -> bool:
     """Return whether a value is a polynomial in data of a family, without sizes or constants."""
     if isinstance(x, sp.Indexed):
         return bool(x.indices[0] == family)
     if isinstance(x, sp.Pow):
-        return x.exp in _POWERS and _of_data(x.base, family)
+        return x.exp in _POWERS and of_data(x.base, family)
     return bool(x.is_Rational) or (
-        isinstance(x, (sp.Add, sp.Mul)) and all(_of_data(y, family) for y in x.args)
+        isinstance(x, (sp.Add, sp.Mul)) and all(of_data(y, family) for y in x.args)
     )

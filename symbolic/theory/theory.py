@@ -337,6 +337,29 @@ class Theory:
         require(not singular, "the loss or its gradient divides by 0 for all sizes", self.location)
         return reduced
 
+    def export(self, form: str = "text") -> str:
+        """Return the derived risk and its gradient, for all sizes.
+
+        Parameters
+        ----------
+        form
+            ``"text"``; ``"latex"``, a fragment; ``"python"`` or ``"jax"``, a module that imports
+            only NumPy, or NumPy and JAX, and defines ``loss(x, **values)`` and
+            ``gradient(x, **values)``.
+
+        Raises
+        ------
+        TheoryError
+            If the theory cannot be derived, or for another format.
+        """
+        from symbolic.theory.export import FORMATS
+
+        require(
+            form in FORMATS,
+            f"export = {short_repr(form)} is not allowed: it must be one of {', '.join(FORMATS)}",
+        )
+        return FORMATS[form](self)
+
     @cached_property
     def entries(self) -> dict[tuple[Tensor, tuple[Any, ...]], sp.Expr]:
         """Mapping from tensor and orbit key to the symbol or fixed value of the entries."""
