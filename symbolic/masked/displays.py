@@ -27,7 +27,7 @@ _PROBABILITY = sp.binomial(_P - _C_n, _M - _C_n) / sp.binomial(_P, _M)
 
 
 def _values(form: AreaForm, share: sp.Expr) -> dict[str, sp.Expr]:
-    """Return the values of the displayed symbols by name; m is the third area."""
+    """Return a mapping from displayed symbols to values; m is the third area."""
     z, a, g, own = form.z, form.a, form.g, form.own
     return {
         "z_n": z[own],

@@ -62,7 +62,7 @@ def on_plane(coefficient: sp.Expr | int, total: sp.Expr = T) -> sp.Expr:
     return Lambda * coefficient + Gamma * (total - coefficient)
 
 
-#: Right-hand sides of the displayed equations, by name.
+#: Mapping from displayed equations to right-hand sides.
 EQUATIONS: dict[str, sp.Expr] = {
     "c_s": on_plane(s),
     "mirrored": -on_plane(s),
