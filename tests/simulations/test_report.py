@@ -250,7 +250,7 @@ class TestTypesetting:
         statement = load(name).statement
         html = str(typeset(statement))
         Page(html)
-        formulas = [one for one in pieces(statement) if one.kind == "math"]
+        formulas = [piece for piece in pieces(statement) if piece.category == "math"]
         assert html.count("<math>") >= len(formulas)
         words = re.sub(r"<math>.*?</math>", "", html)
         assert not re.search(r"[_^$\\]", words)
