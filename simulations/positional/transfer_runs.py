@@ -325,21 +325,34 @@ def parameters(wanted: Sequence[Entry], seed: int) -> dict[str, Any]:
 
 
 def learning_curves(
-    found: Mapping[Entry, Sweep],
+    sweeps: Mapping[Entry, Sweep],
     threshold: float,
     seed: int,
-    special: Mapping[float, float] | None = None,
+    thresholds: Mapping[float, float] | None = None,
 ) -> xarray.Dataset:
-    """Return errors (entry, size, run), nan where there is none, and what each entry is.
+    """Return the errors of all sweeps, and the samples needed.
 
-    ``needed`` with its ends is for a mean error of ``threshold``, of ``special[qD]`` where given;
-    ``least`` and ``least_needed`` are the exact bounds for learners that do not know the sets.
+    Parameters
+    ----------
+    sweeps
+        Sweeps by entry.
+    threshold, thresholds
+        Mean error to be reached, and exceptions by qD.
+    seed
+        Seed of the bootstrap intervals.
+
+    Returns
+    -------
+    xarray.Dataset
+        ``error`` (entry, size, run), NaN where there is no run; ``needed`` with its interval
+        (entry); ``least`` (entry, size) and ``least_needed`` (entry), the exact bounds for learners
+        that do not know the sets.
     """
-    rows = list(found.items())
+    rows = list(sweeps.items())
     sizes = np.full((len(rows), max(len(entry.sizes) for entry, _ in rows)), np.nan)
     errors = np.full((*sizes.shape, max(entry.runs for entry, _ in rows)), np.nan)
     least = np.full_like(sizes, np.nan)
-    levels = [(special or {}).get(entry.qD, threshold) for entry, _ in rows]
+    levels = [(thresholds or {}).get(entry.qD, threshold) for entry, _ in rows]
     for number, (entry, sweep) in enumerate(rows):
         sizes[number, : len(entry.sizes)] = entry.sizes
         errors[number, : len(entry.sizes), : entry.runs] = sweep.errors
@@ -350,9 +363,9 @@ def learning_curves(
             "samples": (("entry", "size"), sizes),
             "error": (("entry", "size", "run"), errors),
             "least": (("entry", "size"), least),
-            "needed": ("entry", [one.value for one in needed]),
-            "needed_low": ("entry", [one.low for one in needed]),
-            "needed_high": ("entry", [one.high for one in needed]),
+            "needed": ("entry", [interval.value for interval in needed]),
+            "needed_low": ("entry", [interval.low for interval in needed]),
+            "needed_high": ("entry", [interval.high for interval in needed]),
             "least_needed": (
                 "entry",
                 [least_samples(sweep.problem, level) for (_, sweep), level in zip(rows, levels)],
