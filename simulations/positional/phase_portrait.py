@@ -10,7 +10,7 @@ from matplotlib.patches import Polygon
 from dynamics import Population, Problem, SlowManifold, State, gradient_flow
 from dynamics.core.crossing import every_step
 from simulations.figures.style import COLOURS, LABELS, pretty, styled
-from simulations.positional import runs
+from simulations.positional import reference_runs as runs
 
 _TOLERANCE = 1e-5  # of the population expectation on the grid
 _HORIZON = 1e6

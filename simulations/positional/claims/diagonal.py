@@ -14,10 +14,10 @@ from dynamics.positional.diagonal import DiagonalPopulation
 from dynamics.positional.labelling import label_error
 from dynamics.positional.oracle import descent as full
 from simulations.figures import report_figure
-from simulations.positional import runs
+from simulations.positional import reference_runs as runs
 from simulations.positional.figures import diagonal
 from simulations.positional.figures.diagonal import DIAGONALS, FIRST, NAMES, POINTS
-from simulations.positional.runs import describe
+from simulations.positional.reference_runs import describe
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import Column, Table, Tables
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from simulations.figures import report_figure
 from simulations.positional.figures import starts as figures
-from simulations.positional.start_runs import (
+from simulations.positional.initialization_runs import (
     COLUMNS,
     ENCODINGS,
     IDENTITY,
@@ -14,12 +14,12 @@ from simulations.positional.start_runs import (
     RATE_A,
     RATE_P,
     SAMPLES,
-    Followed,
     Start,
-    followed,
+    TrainedRun,
     problem_of,
     starts_dataset,
     summary,
+    train_from,
 )
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import Column, Table, Tables
@@ -55,14 +55,14 @@ def starts() -> dict[str, Start]:
 def measure(context: Context) -> Measurement:
     """Train P and A on the same samples; read Top_C off P^T P and off A."""
     settings = _settings(context)
-    runs: dict[tuple[int, str], list[Followed]] = {}
+    runs: dict[tuple[int, str], list[TrainedRun]] = {}
     total, done = sum(D**4 for D in settings.sizes) * len(starts()) * settings.runs, 0
     for D in settings.sizes:
         for name, start in starts().items():
             runs[D, name] = []
             for number in range(settings.runs):
                 runs[D, name].append(
-                    followed(problem_of(D), start, settings.steps, context.seed, number)
+                    train_from(problem_of(D), start, settings.steps, context.seed, number)
                 )
                 done += D**4
                 context.progress(done / total)
@@ -84,7 +84,7 @@ def _settings(context: Context) -> Settings:
     return Settings((16, 32), 5, 200)
 
 
-def _figure(settings: Settings, runs: Mapping[tuple[int, str], list[Followed]]) -> Figure:
+def _figure(settings: Settings, runs: Mapping[tuple[int, str], list[TrainedRun]]) -> Figure:
     D = settings.sizes[-1] if settings.sizes[-1] <= 32 else 32
     shown = {name: runs[D, name] for name in starts()}
     return report_figure(

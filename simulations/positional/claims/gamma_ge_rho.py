@@ -13,20 +13,21 @@ from scipy import stats
 
 from dynamics import Problem, Trajectory
 from simulations.figures import report_figure
-from simulations.positional import phase_portrait, runs
+from simulations.positional import phase_portrait
+from simulations.positional import reference_runs as runs
 from simulations.positional import theorem_4_1 as theorem
-from simulations.positional.courses import (
+from simulations.positional.figures import gamma_ge_rho as figures
+from simulations.positional.gap_summary import (
     SEARCH_HORIZON,
     SEARCH_TOLERANCE,
     SPARSE_TOLERANCE,
-    Course,
-    course,
-    course_of,
-    draw,
-    searched,
+    GapSummary,
+    random_problem,
+    summarize,
+    summarize_random,
+    summarize_reference,
 )
-from simulations.positional.figures import gamma_ge_rho as figures
-from simulations.positional.runs import describe
+from simulations.positional.reference_runs import describe
 from simulations.positional.symmetric_line import line_drift
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
@@ -58,7 +59,7 @@ def measure(context: Context) -> Measurement:
         for group, problem in _sample(sparse, context)
     ]
     rows = [
-        _row(NAMED, problem, course(problem, runs.tolerance(context.quick, problem)))
+        _row(NAMED, problem, summarize_reference(problem, runs.tolerance(context.quick, problem)))
         for problem in context.track(named, 0.0, 0.2)
     ]
     rows += [
@@ -66,7 +67,7 @@ def measure(context: Context) -> Measurement:
         for problem in context.track(chosen, 0.2, 0.4)
     ]
     rows += [
-        _row(name, problem, searched(problem, name == SPARSE))
+        _row(name, problem, summarize_random(problem, name == SPARSE))
         for name, _, problem in context.track(sampled, 0.4, 0.8)
     ]
     problems = PROBLEMS.frame(rows)
@@ -91,7 +92,7 @@ def measure(context: Context) -> Measurement:
     )
 
 
-def _row(group: str, problem: Problem, gap: Course) -> dict[str, Any]:
+def _row(group: str, problem: Problem, gap: GapSummary) -> dict[str, Any]:
     """Return the row of a problem, given gamma - rho along its flow."""
     return {
         "group": group,
@@ -164,12 +165,12 @@ def _chosen(quick: bool) -> list[Problem]:
     return [problem for problem in candidates if not theorem.hypotheses(problem).broken]
 
 
-def _gap_of_chosen(problem: Problem) -> Course:
+def _gap_of_chosen(problem: Problem) -> GapSummary:
     """Return gamma - rho along the flow of a problem of the paper's parametrization."""
     if problem.p != 3:
-        return searched(problem, sparse=True)
+        return summarize_random(problem, sparse=True)
     path = theorem.flow(problem, theorem.TOLERANCE)
-    return course_of(path, runs.population(problem, theorem.TOLERANCE))
+    return summarize(path, runs.population(problem, theorem.TOLERANCE))
 
 
 def _sample(sparse: bool, context: Context) -> Iterator[tuple[int, Problem]]:
@@ -178,7 +179,7 @@ def _sample(sparse: bool, context: Context) -> Iterator[tuple[int, Problem]]:
     for group in range(context.choose(quick=QUICK_SEEDS, full=SEEDS)):
         for index in range(number):
             key = np.random.SeedSequence(context.seed, spawn_key=(int(sparse), group, index))
-            yield group, draw(np.random.default_rng(key), sparse)
+            yield group, random_problem(np.random.default_rng(key), sparse)
 
 
 def _problems(quick: bool) -> tuple[Problem, ...]:

@@ -12,8 +12,8 @@ from dynamics.positional.oracle.descent import FullTrajectory
 from dynamics.positional.samples.partitions import same_set, set_of
 from simulations.figures import report_figure
 from simulations.figures.style import COLOURS, REFERENCE, panel_letters, styled
-from simulations.positional import runs
-from simulations.positional.runs import describe
+from simulations.positional import reference_runs as runs
+from simulations.positional.reference_runs import describe
 from simulations.reproduction import proofs as proofs_of
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table

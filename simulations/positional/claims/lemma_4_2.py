@@ -13,8 +13,8 @@ from dynamics import Problem, State
 from dynamics.positional.oracle import descent as full
 from simulations.figures import report_figure
 from simulations.figures.style import COLOURS, REFERENCE, TIME, styled
-from simulations.positional import runs
-from simulations.positional.runs import describe
+from simulations.positional import reference_runs as runs
+from simulations.positional.reference_runs import describe
 from simulations.reproduction import proofs as proofs_of
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table

@@ -7,19 +7,19 @@ from typing import Any, NamedTuple
 from dynamics import Problem
 from simulations.figures import report_figure
 from simulations.positional.figures import starts
-from simulations.positional.start_runs import (
+from simulations.positional.initialization_runs import (
     COLUMNS,
     ENCODINGS,
     RATE,
     RATE_A,
     SAMPLES,
-    Followed,
     Start,
-    followed,
-    on_population,
+    TrainedRun,
+    descend_from,
     problem_of,
     starts_dataset,
     summary,
+    train_from,
 )
 from simulations.positional.training_runs import SMALL
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
@@ -85,7 +85,9 @@ def _settings(context: Context) -> Settings:
     return Settings(32, (0.0, 0.25, 0.5, 1.0), (16, 24), 5, 200, (12, 4))
 
 
-def _trained(settings: Settings, context: Context) -> dict[tuple[str, float | str], list[Followed]]:
+def _trained(
+    settings: Settings, context: Context
+) -> dict[tuple[str, float | str], list[TrainedRun]]:
     """Return the runs by problem (D, or the population) and start."""
     jobs: list[tuple[str, float | str, int]] = [
         (f"D = {settings.D}", c, settings.D) for c in settings.scales
@@ -101,9 +103,9 @@ def _trained(settings: Settings, context: Context) -> dict[tuple[str, float | st
         count = settings.runs if D or scale else 1  # on the population all runs from 0 are equal
         for number in range(count):
             if D:
-                run = followed(problem_of(D), start, settings.steps, context.seed, number)
+                run = train_from(problem_of(D), start, settings.steps, context.seed, number)
             else:
-                run = on_population(settings.exact, start, settings.steps, context.seed, number)
+                run = descend_from(settings.exact, start, settings.steps, context.seed, number)
             trained.append(run)
             context.progress((done + (D or settings.D) ** 4 * (number + 1) / settings.runs) / total)
         done += (D or settings.D) ** 4
@@ -111,7 +113,7 @@ def _trained(settings: Settings, context: Context) -> dict[tuple[str, float | st
     return runs
 
 
-def _figure(settings: Settings, runs: Mapping[tuple[str, float | str], list[Followed]]) -> Figure:
+def _figure(settings: Settings, runs: Mapping[tuple[str, float | str], list[TrainedRun]]) -> Figure:
     main = f"D = {settings.D}"
     exact = settings.exact
     shown = {

@@ -21,8 +21,8 @@ from simulations.figures.style import (
     panel_letters,
     styled,
 )
-from simulations.positional.runs import describe
-from simulations.positional.training_runs import idealized, three_values
+from simulations.positional.idealized_runs import idealized, three_values
+from simulations.positional.reference_runs import describe
 from simulations.reproduction import intervals
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table

@@ -12,7 +12,7 @@ from dynamics import SlowManifold, State, Trajectory
 from dynamics.core.crossing import first_passage
 from simulations.figures import report_figure
 from simulations.figures.style import PROBLEM_STYLES, REFERENCE, log_time, styled
-from simulations.positional import runs
+from simulations.positional import reference_runs as runs
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
 

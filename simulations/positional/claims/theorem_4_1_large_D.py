@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from simulations.figures import report_figure
-from simulations.positional import large_D as large
+from simulations.positional import large_D_flows as large
 from simulations.positional.figures import large_D as figures
-from simulations.positional.large_D import END_ACCURACY, LOSS_GOAL, Run, runs_dataset
+from simulations.positional.large_D_flows import END_ACCURACY, LOSS_GOAL, Run, branch_dataset
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
 
@@ -18,8 +18,8 @@ ERROR_GOAL = 1e-3 / math.log(2.0)
 def measure(context: Context) -> Measurement:
     """Compute the flow for every scaling of nu, qD and D, and evaluate its end."""
     cases = large.cases(context.quick, context.thorough)
-    flows = {case: large.follow(case) for case in context.track(cases)}
-    data = runs_dataset(flows)
+    flows = {case: large.run_flow(case) for case in context.track(cases)}
+    data = branch_dataset(flows)
     return Measurement(
         {
             "flows": FLOWS.frame(case.levels | _end(flow) for case, flow in flows.items()),

@@ -9,13 +9,14 @@ from simulations.figures import report_figure
 from simulations.positional import transfer_runs as transfer
 from simulations.positional.figures import transfer as transfer_figure
 from simulations.positional.learners import IDEALIZED, MIDDLE, PRETRAINED, SCRATCH, UNIFORM
-from simulations.positional.transfer_runs import Entry, learning_curves
+from simulations.positional.training_curves import learning_curves
 from simulations.positional.transfer_statistics import (
     FAILED,
     Sweep,
+    SweepConfig,
     binomial_interval,
     exponent_interval,
-    in_words,
+    interval_text,
 )
 from simulations.reproduction import intervals
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
@@ -32,10 +33,10 @@ def measure(context: Context) -> Measurement:
     learners = (PRETRAINED, IDEALIZED, UNIFORM, SCRATCH)
     entries = [
         entry
-        for entry in transfer.entries(context.quick, context.thorough)
+        for entry in transfer.sweep_configs(context.quick, context.thorough)
         if entry.qD == MIDDLE and entry.learner in learners
     ]
-    judged = transfer.judged(context.quick, context.thorough)
+    judged = transfer.theorem_5_1_configs(context.quick, context.thorough)
     sweeps = transfer.sweeps(entries + judged, context.seed, context.progress, context.scratch)
     curves = {entry: sweeps[entry] for entry in entries}
     rows = [few_samples(entry, sweeps[entry], curves) for entry in judged]
@@ -51,7 +52,9 @@ def measure(context: Context) -> Measurement:
     )
 
 
-def few_samples(entry: Entry, sweep: Sweep, curves: Mapping[Entry, Sweep]) -> dict[str, Any]:
+def few_samples(
+    entry: SweepConfig, sweep: Sweep, curves: Mapping[SweepConfig, Sweep]
+) -> dict[str, Any]:
     """Return the row of errors with log D samples over many runs, including failed ones."""
     (size,) = entry.sizes
     (curve,) = (
@@ -74,7 +77,7 @@ def few_samples(entry: Entry, sweep: Sweep, curves: Mapping[Entry, Sweep]) -> di
     }
 
 
-def needed(curves: Mapping[Entry, Sweep], seed: int) -> Iterator[dict[str, Any]]:
+def needed(curves: Mapping[SweepConfig, Sweep], seed: int) -> Iterator[dict[str, Any]]:
     """Yield the samples needed by each learner at each D."""
     for entry, sweep in curves.items():
         yield {
@@ -86,7 +89,7 @@ def needed(curves: Mapping[Entry, Sweep], seed: int) -> Iterator[dict[str, Any]]
         }
 
 
-def by_group(curves: Mapping[Entry, Sweep]) -> Iterator[dict[str, Any]]:
+def by_group(curves: Mapping[SweepConfig, Sweep]) -> Iterator[dict[str, Any]]:
     """Yield the samples needed in each group of runs."""
     for entry, sweep in curves.items():
         for group, value in enumerate(sweep.needed_by_seed(TOLERANCE), start=1):
@@ -94,7 +97,7 @@ def by_group(curves: Mapping[Entry, Sweep]) -> Iterator[dict[str, Any]]:
             yield {"learner": entry.learner, "D": entry.D, "group": group, **cells}
 
 
-def powers(curves: Mapping[Entry, Sweep], seed: int) -> Iterator[dict[str, Any]]:
+def powers(curves: Mapping[SweepConfig, Sweep], seed: int) -> Iterator[dict[str, Any]]:
     """Yield the fitted powers of D in the samples needed."""
     for learner in (PRETRAINED, IDEALIZED, SCRATCH):
         learner_sweeps = [sweep for entry, sweep in curves.items() if entry.learner == learner]
@@ -102,7 +105,7 @@ def powers(curves: Mapping[Entry, Sweep], seed: int) -> Iterator[dict[str, Any]]
         yield {"learner": learner, **intervals.cells("power", power)}
 
 
-def _figure(curves: Mapping[Entry, Sweep], seed: int) -> Figure:
+def _figure(curves: Mapping[SweepConfig, Sweep], seed: int) -> Figure:
     return report_figure(
         "theorem-5-1",
         "Transfer to a new feature with a pre-trained A",
@@ -127,8 +130,8 @@ def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
     return {
         "worst": tables["log D samples"].data.error_high.max(),
         "threshold": TOLERANCE,
-        "pretrained": in_words(last[PRETRAINED].needed_low, last[PRETRAINED].needed_high),
-        "scratch": in_words(last[SCRATCH].needed_low, last[SCRATCH].needed_high),
+        "pretrained": interval_text(last[PRETRAINED].needed_low, last[PRETRAINED].needed_high),
+        "scratch": interval_text(last[SCRATCH].needed_low, last[SCRATCH].needed_high),
     }
 
 

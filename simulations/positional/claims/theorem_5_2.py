@@ -12,8 +12,13 @@ from simulations.figures import report_figure
 from simulations.positional import transfer_runs as transfer
 from simulations.positional.figures import transfer as transfer_figure
 from simulations.positional.learners import FINDER, IDEALIZED, PRETRAINED
-from simulations.positional.transfer_runs import Entry, learning_curves
-from simulations.positional.transfer_statistics import Sweep, exponent_interval, in_words
+from simulations.positional.training_curves import learning_curves
+from simulations.positional.transfer_statistics import (
+    Sweep,
+    SweepConfig,
+    exponent_interval,
+    interval_text,
+)
 from simulations.reproduction import intervals
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
@@ -26,7 +31,7 @@ def measure(context: Context) -> Measurement:
     """Train every learner on samples of a new feature; compare the samples needed."""
     entries = [
         entry
-        for entry in transfer.entries(context.quick, context.thorough)
+        for entry in transfer.sweep_configs(context.quick, context.thorough)
         if entry.learner != IDEALIZED
     ]
     sweeps = transfer.sweeps(entries, context.seed, context.progress, context.scratch)
@@ -44,7 +49,7 @@ def measure(context: Context) -> Measurement:
     )
 
 
-def needed(sweeps: Mapping[Entry, Sweep], seed: int) -> Iterator[dict[str, Any]]:
+def needed(sweeps: Mapping[SweepConfig, Sweep], seed: int) -> Iterator[dict[str, Any]]:
     """Yield the samples needed by each learner, with the exact bounds."""
     largest: dict[tuple[str, float], int] = {}
     for entry in sweeps:
@@ -91,7 +96,7 @@ def threshold_of(qD: float) -> float:
     return FINE if qD == 8.0 else COARSE
 
 
-def _figure(sweeps: Mapping[Entry, Sweep], seed: int) -> Figure:
+def _figure(sweeps: Mapping[SweepConfig, Sweep], seed: int) -> Figure:
     return report_figure(
         "theorem-5-2",
         "Samples needed with and without patch association",
@@ -122,8 +127,8 @@ def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
     return {
         "qD": qD,
         "D": D,
-        "finder": in_words(*ends[0]),
-        "pretrained": in_words(*ends[1]),
+        "finder": interval_text(*ends[0]),
+        "pretrained": interval_text(*ends[1]),
         "least": finder.loc[(qD, D), "least_samples"],
     }
 

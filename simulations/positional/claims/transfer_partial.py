@@ -32,7 +32,7 @@ def measure(context: Context) -> Measurement:
     """Fine-tune v with some sets changed; compare with the mixture of the two ends."""
     sweeps = partial.sweeps(context.quick, context.seed, context.progress, context.scratch)
     shares = SHARES.frame(rows(sweeps, context.seed))
-    D, _, sizes, runs = partial.plan(context.quick)
+    D, _, sizes, runs = partial.configuration(context.quick)
     every, none = shares.loc[1.0], shares.loc[0.0]
     ends = {
         "every_low": every.floor_low,
@@ -72,8 +72,8 @@ def rows(sweeps: Mapping[float, Sweep], seed: int) -> Iterator[dict[str, Any]]:
             **intervals.cells("needed", sweep.interval(TOLERANCE, seed)),
             **intervals.cells("settled", sweep.interval(SETTLED * floor.value, seed)),
             **intervals.cells("deviation", group_interval((sweep.by_group(last) - line) / span)),
-            "old_sets": partial.hard_attention(problem, [share])[0],
-            "kept_sets": partial.least(problem, [share])[0],
+            "old_sets": partial.uniform_attention_error(problem, [share])[0],
+            "kept_sets": partial.bayes_errors(problem, [share])[0],
         }
 
 
@@ -105,8 +105,8 @@ def _figure_data(sweeps: Mapping[float, Sweep], shares: pd.DataFrame) -> xarray.
     for name in ("floor", "needed", "settled"):
         data[name] = (("share", "end"), shares[[name, f"{name}_low", f"{name}_high"]].to_numpy())
     line = np.linspace(0.0, 1.0, _LINE)
-    data["hard"] = ("exact_share", partial.hard_attention(problem, line))
-    data["least"] = ("kept_share", partial.least(problem, kept_shares))
+    data["hard"] = ("exact_share", partial.uniform_attention_error(problem, line))
+    data["least"] = ("kept_share", partial.bayes_errors(problem, kept_shares))
     return xarray.Dataset(
         data,
         coords={

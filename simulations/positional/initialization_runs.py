@@ -1,7 +1,7 @@
-"""Training on samples from other starts of the scores: drawn as the paper's P, or P trained itself.
+"""Training on samples from other initializations of A: random A or P, with A or P trained.
 
-Runs of the same number have the same samples and the same v(0), whatever the start, so that starts
-are compared in pairs.
+Runs of the same number have the same samples and the same v(0) for all initializations, so that
+these are compared in pairs.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from simulations.reproduction.intervals import cells, columns, mean_of
 from simulations.reproduction.predicates import Column
 from simulations.seeds import seed_at
 
-#: What is drawn: every A_ij by itself, N(0, (scale beta)^2 / D); or encodings P and A = P^T P;
-#: or P = sqrt(beta) I, whose A has zeros off the diagonal.
+#: Initializations: independent A_ij ~ N(0, (scale beta)^2 / D); random encodings P with A = P^T P;
+#: P = sqrt(beta) I, whose A is zero off the diagonal.
 ENTRIES, ENCODINGS, IDENTITY = "entries", "encodings", "identity"
 
-#: Learning rate of v; those of A and of P in units of D. A step of P moves A by about 4 beta times
-#: what the same rate would move it by itself. At twice this rate of P descent leaves its flow at
-#: D = 48, where three runs of eight diverge; at a third of it the same rows associate.
+#: Learning rate of v, and those of A and of P in units of D. A step of P changes A by about 4 beta
+#: times as much as a step of A at the same rate. At twice this rate of P, three of eight runs at
+#: D = 48 diverge; at a third of it the same rows associate.
 RATE, RATE_A, RATE_P = 0.3, 3.0, 0.15
 #: Samples in units of D^2, scale of v(0), held-out samples.
 SAMPLES, OMEGA, TESTED = 5, 1e-3, 5000
@@ -44,17 +44,34 @@ SAMPLES, OMEGA, TESTED = 5, 1e-3, 5000
 
 @dataclass(frozen=True)
 class Start:
-    """How the scores start, and whether P is trained behind them (`scale` is of `ENTRIES`)."""
+    """Initialization of the scores.
 
-    drawn: str = ENTRIES
+    Attributes
+    ----------
+    distribution
+        `ENTRIES`, `ENCODINGS` or `IDENTITY`.
+    scale
+        Scale of `ENTRIES`.
+    trains_P
+        Whether P is trained instead of A.
+    """
+
+    distribution: str = ENTRIES
     scale: float = 0.0
     trains_P: bool = False
 
 
-class Followed(NamedTuple):
-    """A run: share of rows that associate and gap at every step, and the test error at the end.
+class TrainedRun(NamedTuple):
+    """A finished run.
 
-    ``A`` (D, D) are the scores at the end.
+    Attributes
+    ----------
+    share, gap
+        Fraction of rows that associate, and association gap, at every step, (steps + 1,).
+    test_error
+        Test error at the end.
+    A
+        Scores at the end, (D, D).
     """
 
     share: np.ndarray
@@ -64,7 +81,7 @@ class Followed(NamedTuple):
 
     @property
     def window(self) -> Window:
-        """When every row has patch association."""
+        """Steps at which every row has patch association."""
         return window(self.share == 1.0)
 
 
@@ -74,16 +91,16 @@ def problem_of(D: int) -> Problem:
 
 
 def scores(problem: Problem, start: Start, rng: np.random.Generator) -> np.ndarray:
-    """Return A(0) (D, D), or P(0) (D, D) if P is trained.
+    """Return A(0), or P(0) if P is trained, (D, D).
 
-    The diagonal of A is beta where A is trained, as Parametrization 3.1 sets it.
+    If A is trained, its diagonal is beta, as in Parametrization 3.1.
     """
     D = problem.D
-    if start.drawn == ENTRIES:
+    if start.distribution == ENTRIES:
         A = start.scale * problem.beta / np.sqrt(D) * rng.standard_normal((D, D))
     else:
         P = np.sqrt(problem.beta) * np.eye(D)
-        if start.drawn == ENCODINGS:
+        if start.distribution == ENCODINGS:
             P = initial_encodings(problem, rng)
         if start.trains_P:
             return P
@@ -92,8 +109,18 @@ def scores(problem: Problem, start: Start, rng: np.random.Generator) -> np.ndarr
     return A
 
 
-def followed(problem: Problem, start: Start, steps: int, seed: int, number: int) -> Followed:
-    """Train on ``5 D^2`` samples from a start."""
+def train_from(problem: Problem, start: Start, steps: int, seed: int, number: int) -> TrainedRun:
+    """Train on ``5 D^2`` samples from an initialization.
+
+    Parameters
+    ----------
+    problem, start
+        Constants and initialization.
+    steps
+        Number of steps.
+    seed, number
+        Root seed and number of the run.
+    """
     D = problem.D
     key = (D, number)
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
@@ -105,27 +132,40 @@ def followed(problem: Problem, start: Start, steps: int, seed: int, number: int)
     owner = set_of(problem)
     if start.trains_P:
         result = train_encodings(
-            problem, X, y, initial=(initial, v), learning_rate_P=RATE_P * D, learning_rate_v=RATE,
-            steps=steps, threads=1,
-        )  # fmt: skip
+            problem,
+            X,
+            y,
+            initial=(initial, v),
+            learning_rate_P=RATE_P * D,
+            learning_rate_v=RATE,
+            steps=steps,
+            threads=1,
+        )
         share = np.array([patch_association(A, owner) for A in result.A])
         gap = np.array([association_gap(A, owner) for A in result.A])
         A, v = result.A[-1], result.v
     else:
         trained = train(
-            problem, X, y, initial=(initial, v), learning_rate=RATE, learning_rate_A=RATE_A * D,
-            steps=steps, record=range(steps + 1), threads=1,
-        )  # fmt: skip
+            problem,
+            X,
+            y,
+            initial=(initial, v),
+            learning_rate=RATE,
+            learning_rate_A=RATE_A * D,
+            steps=steps,
+            record=range(steps + 1),
+            threads=1,
+        )
         share, gap = trained.history.association, trained.history.gap
         A, v = trained.A, trained.v
     error = HeldOut(problem, TESTED, seed_at(seed, *key, HELD_OUT)).error(A, v).error
-    return Followed(share, gap, error, A)
+    return TrainedRun(share, gap, error, A)
 
 
-def on_population(problem: Problem, start: Start, steps: int, seed: int, number: int) -> Followed:
-    """Descend on the population risk from ``v = alpha(0) w*`` and a start of A, without symmetry.
+def descend_from(problem: Problem, start: Start, steps: int, seed: int, number: int) -> TrainedRun:
+    """Run full-matrix descent on the population risk from ``v = alpha(0) w*`` and an initial A.
 
-    The test error is exact.
+    No symmetry is assumed, and the test error is exact. Parameters as in `train_from`.
     """
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(problem.D, number, 1)))
     A = scores(problem, start, rng)
@@ -141,11 +181,11 @@ def on_population(problem: Problem, start: Start, steps: int, seed: int, number:
         error = value.test_error
         if step < steps:
             A, v = A - RATE_A * problem.D * value.dA, v - RATE * value.dv
-    return Followed(np.array(share), np.array(gap), error, A)
+    return TrainedRun(np.array(share), np.array(gap), error, A)
 
 
-#: What is measured of the runs from one start.
-_MEASURED = {
+#: Labels of the quantities of `summary`.
+_LABELS = {
     "share": "rows that associate at the end",
     "best": "rows that associate at the best step",
     "error": "test error at the end",
@@ -156,7 +196,7 @@ COLUMNS = {
     "complete": Column("runs in which all rows associate at some step", rtol=math.inf),
     **{
         column: content
-        for name, label in _MEASURED.items()
+        for name, label in _LABELS.items()
         for column, content in {
             **columns(name, label),
             f"{name}_least": Column(f"{label}, least", rtol=math.inf),
@@ -166,8 +206,11 @@ COLUMNS = {
 }
 
 
-def summary(runs: Sequence[Followed]) -> dict[str, float]:
-    """Return means, 95 % intervals and ranges over runs from one start, by column."""
+def summary(runs: Sequence[TrainedRun]) -> dict[str, float]:
+    """Return the row of `COLUMNS` for the runs of one initialization.
+
+    It contains means, 95 % intervals and, for more than one run, ranges.
+    """
     best = np.array([run.share.max() for run in runs])
     values = {
         "share": np.array([run.share[-1] for run in runs]),
@@ -175,17 +218,17 @@ def summary(runs: Sequence[Followed]) -> dict[str, float]:
         "error": np.array([run.test_error for run in runs]),
     }
     row: dict[str, float] = {"runs": len(runs), "complete": int(np.sum(best == 1.0))}
-    for name, some in values.items():
-        mean, *ends = mean_of(some)
+    for name, sample_values in values.items():
+        mean, *ends = mean_of(sample_values)
         row |= cells(name, (mean, *np.clip(ends, 0.0, 1.0)))
         if len(runs) > 1:
-            row |= {f"{name}_least": some.min(), f"{name}_greatest": some.max()}
+            row |= {f"{name}_least": sample_values.min(), f"{name}_greatest": sample_values.max()}
     return row
 
 
 def starts_dataset(
-    by_start: Mapping[str, Sequence[Followed]],
-    by_problem: Mapping[str, Sequence[Followed]],
+    by_start: Mapping[str, Sequence[TrainedRun]],
+    by_problem: Mapping[str, Sequence[TrainedRun]],
     A: np.ndarray | None = None,
 ) -> xarray.Dataset:
     """Return what is drawn of runs of several starts.
