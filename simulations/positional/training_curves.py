@@ -1,16 +1,13 @@
-"""Training and transfer runs as datasets, for their figures."""
+"""Training runs as datasets, for ``figures/training.py``."""
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 import xarray
 
-from dynamics.positional.baselines.linear_models import uniform_error
-from dynamics.positional.baselines.set_knowledge import coupon_collector, least_error, least_samples
 from dynamics.positional.labelling import label_error
 from dynamics.positional.samples.partitions import same_set, set_of
 from simulations.positional.training_runs import Setting, Training
-from simulations.positional.transfer_statistics import Sweep, SweepConfig
 
 _CURVES = ("test_error", "control", "cosine")
 
@@ -78,62 +75,3 @@ def figure_4_dataset(
         data[f"mask_{number}"] = (dims, mask.astype(np.int8))
         data[f"A_{number}"] = (dims, first.A)
     return data
-
-
-def learning_curves(
-    sweeps: Mapping[SweepConfig, Sweep],
-    threshold: float,
-    seed: int,
-    thresholds: Mapping[float, float] | None = None,
-) -> xarray.Dataset:
-    """Return the errors of all sweeps, and the samples needed.
-
-    Parameters
-    ----------
-    sweeps
-        Sweeps by entry.
-    threshold, thresholds
-        Mean error to be reached, and exceptions by qD.
-    seed
-        Seed of the bootstrap intervals.
-
-    Returns
-    -------
-    xarray.Dataset
-        ``error`` (entry, size, run), NaN where there is no run; ``needed`` with its interval
-        (entry); ``least`` (entry, size) and ``least_needed`` (entry), the exact bounds for learners
-        that do not know the sets.
-    """
-    rows = list(sweeps.items())
-    sizes = np.full((len(rows), max(len(entry.sizes) for entry, _ in rows)), np.nan)
-    errors = np.full((*sizes.shape, max(entry.runs for entry, _ in rows)), np.nan)
-    least = np.full_like(sizes, np.nan)
-    levels = [(thresholds or {}).get(entry.qD, threshold) for entry, _ in rows]
-    for number, (entry, sweep) in enumerate(rows):
-        sizes[number, : len(entry.sizes)] = entry.sizes
-        errors[number, : len(entry.sizes), : entry.runs] = sweep.errors
-        least[number, : len(entry.sizes)] = [least_error(sweep.problem, N) for N in entry.sizes]
-    needed = [sweep.interval(level, seed) for (_, sweep), level in zip(rows, levels)]
-    return xarray.Dataset(
-        {
-            "samples": (("entry", "size"), sizes),
-            "error": (("entry", "size", "run"), errors),
-            "least": (("entry", "size"), least),
-            "needed": ("entry", [interval.value for interval in needed]),
-            "needed_low": ("entry", [interval.low for interval in needed]),
-            "needed_high": ("entry", [interval.high for interval in needed]),
-            "least_needed": (
-                "entry",
-                [least_samples(sweep.problem, level) for (_, sweep), level in zip(rows, levels)],
-            ),
-            "collected": ("entry", [coupon_collector(sweep.problem.L) for _, sweep in rows]),
-            "linear": ("entry", [uniform_error(sweep.problem).coin for _, sweep in rows]),
-        },
-        coords={
-            "learner": ("entry", [entry.learner for entry, _ in rows]),
-            "qD": ("entry", [entry.qD for entry, _ in rows]),
-            "D": ("entry", [entry.D for entry, _ in rows]),
-            "threshold": ("entry", levels),
-        },
-        attrs={"set_size": rows[0][1].problem.C},
-    )

@@ -9,7 +9,6 @@ from simulations.figures import report_figure
 from simulations.positional import transfer_runs as transfer
 from simulations.positional.figures import transfer as transfer_figure
 from simulations.positional.learners import IDEALIZED, MIDDLE, PRETRAINED, SCRATCH, UNIFORM
-from simulations.positional.training_curves import learning_curves
 from simulations.positional.transfer_statistics import (
     FAILED,
     Sweep,
@@ -17,6 +16,7 @@ from simulations.positional.transfer_statistics import (
     binomial_interval,
     exponent_interval,
     interval_text,
+    learning_curves,
 )
 from simulations.reproduction import intervals
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement

@@ -12,12 +12,12 @@ from simulations.figures import report_figure
 from simulations.positional import transfer_runs as transfer
 from simulations.positional.figures import transfer as transfer_figure
 from simulations.positional.learners import FINDER, IDEALIZED, PRETRAINED
-from simulations.positional.training_curves import learning_curves
 from simulations.positional.transfer_statistics import (
     Sweep,
     SweepConfig,
     exponent_interval,
     interval_text,
+    learning_curves,
 )
 from simulations.reproduction import intervals
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
