@@ -88,7 +88,7 @@ def _prove(args: argparse.Namespace) -> int:
         end = options.get("horizon") or options["learning_rate"] * options["steps"]
         proof = prove(
             problem, tolerance=args.tolerance, **options,
-            unfinished=None if args.out is None else _unfinished(args.out),
+            checkpoint=None if args.out is None else _unfinished(args.out),
             progress=None if bar is None else (lambda time, _: bar(_share(time, end))),
         )  # fmt: skip
     if args.out is not None:
