@@ -227,30 +227,40 @@ def summary(runs: Sequence[TrainedRun]) -> dict[str, float]:
 
 
 def starts_dataset(
-    courses: Mapping[str, Sequence[TrainedRun]],
-    places: Mapping[str, Sequence[TrainedRun]],
+    by_start: Mapping[str, Sequence[TrainedRun]],
+    by_problem: Mapping[str, Sequence[TrainedRun]],
     A: np.ndarray | None = None,
 ) -> xarray.Dataset:
-    """Return shares (start, run, step) and test errors (start, run), and shares by place."""
+    """Return what is drawn of runs of several starts.
+
+    Parameters
+    ----------
+    by_start
+        Runs of one problem: ``share`` (start, run, step) and ``error`` (start, run).
+    by_problem
+        Runs of one start: ``end`` and ``best`` share (problem, run); may be empty.
+    A
+        Learned scores (patch, other_patch).
+    """
     data = xarray.Dataset(
         {
             "share": (
                 ("start", "run", "step"),
-                np.array([[run.share for run in some] for some in courses.values()]),
+                np.array([[run.share for run in runs] for runs in by_start.values()]),
             ),
             "error": (
                 ("start", "run"),
-                np.array([[run.test_error for run in some] for some in courses.values()]),
+                np.array([[run.test_error for run in runs] for runs in by_start.values()]),
             ),
         },
-        coords={"start": list(courses)},
+        coords={"start": list(by_start)},
     )
-    if places:
-        ends = [[run.share[-1] for run in some] for some in places.values()]
-        best = [[run.share.max() for run in some] for some in places.values()]
-        data["end"] = (("place", "run"), np.array(ends))
-        data["best"] = (("place", "run"), np.array(best))
-        data = data.assign_coords(place=list(places))
+    if by_problem:
+        ends = [[run.share[-1] for run in runs] for runs in by_problem.values()]
+        best = [[run.share.max() for run in runs] for runs in by_problem.values()]
+        data["end"] = (("problem", "run"), np.array(ends))
+        data["best"] = (("problem", "run"), np.array(best))
+        data = data.assign_coords(problem=list(by_problem))
     if A is not None:
         data["A"] = (("patch", "other_patch"), A)
     return data

@@ -293,15 +293,15 @@ def _exponents(data: xarray.Dataset, names: tuple[str, ...]) -> Iterator[dict[st
 
 
 def branch_dataset(runs: Mapping[Any, Any]) -> xarray.Dataset:
-    """Return the data of the figures, dims (scaling, qD, D); NaN for cases without a run."""
+    """Return the numbers of runs by case as arrays (scaling, qD, D), NaN where there is no run."""
     scalings = list(dict.fromkeys(case.scaling for case in runs))
     features = sorted({case.features for case in runs})
     sizes = sorted({case.D for case in runs})
 
     def table(value: Any) -> tuple[tuple[str, ...], np.ndarray]:
-        by_index = {(c.scaling, c.features, c.D): float(value(run)) for c, run in runs.items()}
+        values = {(c.scaling, c.features, c.D): float(value(run)) for c, run in runs.items()}
         rows = [
-            [[by_index.get((s, f, D), np.nan) for D in sizes] for f in features] for s in scalings
+            [[values.get((s, f, D), np.nan) for D in sizes] for f in features] for s in scalings
         ]
         return ("scaling", "qD", "D"), np.array(rows)
 

@@ -14,15 +14,14 @@ from simulations.positional import reference_runs as runs
 
 _TOLERANCE = 1e-5  # of the population expectation on the grid
 _HORIZON = 1e6
-_SKETCH_TOLERANCE, _SKETCH_ACCURACY = 1e-4, 1e-3
+_SKETCH_TOLERANCE, _SKETCH_ACCURACY = 1e-4, 1e-3  # accurate to the width of a line
 _POINTS = 300  # along a trajectory, at equal distances
 #: Window (gamma low, high, rho low, high) of each problem.
 BOXES = {
     runs.BASE: (-1.5, 2.5, -1.5, 1.0),
     runs.CROWDED: (-3.0, 1.5, -2.5, 1.0),
 }
-#: Tolerances and number of points of a sketch, good to the width of a line.
-#: Points a side up to which arrows are drawn sparser.
+#: Points a side of the grid of a sketch; up to this the streamlines are drawn sparser.
 COARSE = 11
 
 
@@ -36,7 +35,10 @@ def portrait(
 
 
 def sketch(problem: Problem, box: tuple[float, float, float, float]) -> xarray.Dataset:
-    """Return the same, coarser and with the paper's start alone: drawn while a slider moves."""
+    """Return a coarse `portrait` with the trajectory from the paper's start alone.
+
+    It is fast enough to follow a slider.
+    """
     population = Population(problem, tolerance=_SKETCH_TOLERANCE)
     run = gradient_flow(population, horizon=_HORIZON, rtol=1e-4, atol=1e-6, records=100)
     path = _evenly(run.states[:, 1:])
@@ -54,7 +56,7 @@ def _portrait(
     velocity = np.full((points, points, 2), np.nan)
     guess: float | None = None
     for i, rho_i in enumerate(rho.tolist()):
-        # Back and forth, so that the quasi-steady alpha of a neighbour is always at hand.
+        # Traverse back and forth: the quasi-steady alpha of a neighbour is the first guess.
         for j in range(points) if i % 2 == 0 else reversed(range(points)):
             point = float(gamma[j]), rho_i
             guess = _fill(manifold, *point, guess, accuracy, into=velocity[i, j])
@@ -70,12 +72,14 @@ def _portrait(
 
 
 def combine(portraits: Sequence[xarray.Dataset]) -> xarray.Dataset:
-    """Return several portraits in one dataset, names suffixed by their number."""
+    """Return several portraits in one dataset, with their index appended to each name."""
     whole = xarray.Dataset()
-    for number, one in enumerate(portraits):
-        names = {name: f"{name}_{number}" for name in ("gamma", "rho", *map(str, one.data_vars))}
-        whole = whole.merge(one.rename(names))
-        whole.attrs[f"problem_{number}"] = one.attrs["problem"]
+    for number, portrait in enumerate(portraits):
+        names = {
+            name: f"{name}_{number}" for name in ("gamma", "rho", *map(str, portrait.data_vars))
+        }
+        whole = whole.merge(portrait.rename(names))
+        whole.attrs[f"problem_{number}"] = portrait.attrs["problem"]
     return whole
 
 
@@ -97,7 +101,7 @@ def _fill(
 
 
 def _corners(box: tuple[float, float, float, float]) -> list[tuple[float, float]]:
-    """Return starts spread over the window, some on each side of gamma = rho."""
+    """Return initial points over the whole window, on both sides of gamma = rho."""
     fractions = ((0.12, 0.85), (0.12, 0.15), (0.45, 0.9), (0.9, 0.85))
     return [(box[0] + x * (box[1] - box[0]), box[2] + y * (box[3] - box[2])) for x, y in fractions]
 
@@ -119,7 +123,7 @@ def _evenly(points: np.ndarray) -> np.ndarray:
 
 @styled
 def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
-    """Draw one panel per problem."""
+    """Draw streamlines, nullclines and trajectories of `combine`, one panel per problem."""
     numbers = [name.removeprefix("problem_") for name in data.attrs if name.startswith("problem_")]
     panels = np.atleast_1d(figure.subplots(1, len(numbers)))
     artists: dict[str, Any] = {}

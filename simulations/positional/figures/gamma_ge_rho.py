@@ -7,15 +7,16 @@ import xarray
 
 from simulations.figures.style import REFERENCE, log_time, panel_letters, problem_style, styled
 
-_LINEAR = 1e-6
+#: Values of alpha at which the balance is drawn.
 ALPHA = np.geomspace(1e-2, 1.0, 121)
-_HOLDS = 1e-11  # where problems without a violation are drawn on the logarithmic axis
+_LINEAR = 1e-6  # gamma - rho is on a linear scale up to this, on a logarithmic one beyond
+_NO_VIOLATION = 1e-11  # position of problems without a violation on the logarithmic axis
 _LARGEST_RATIO, _SMALLEST_RATIO = 10.0, 0.1
 
 
 @styled
 def draw_violations(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
-    """Draw all problems in one panel."""
+    """Draw gamma - rho of all problems against time."""
     ax = figure.subplots()
     artists: dict[str, Any] = {}
     for number, name in enumerate(data["problem"].values):
@@ -35,16 +36,16 @@ def draw_violations(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
 
 @styled
 def draw_condition(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
-    """Draw the balance and the comparison."""
+    """Draw the sign of d(gamma - rho)/dt on gamma = rho, and violations against the condition."""
     left, right = figure.subplots(1, 2)
     artists: dict[str, Any] = {}
     for number, name in enumerate(data["problem"].values):
-        one = data.isel(problem=number)
+        problem = data.isel(problem=number)
         style = problem_style(number, str(name))
-        artists[str(name)] = left.plot(data["alpha"], one["balance"], **style)[0]
+        artists[str(name)] = left.plot(data["alpha"], problem["balance"], **style)[0]
         for key, marker in (("start", "o"), ("settled", "D")):
-            alpha = float(one[key])
-            height = np.interp(alpha, data["alpha"], one["balance"])
+            alpha = float(problem[key])
+            height = np.interp(alpha, data["alpha"], problem["balance"])
             left.plot(alpha, height, marker, color=style["color"], markersize=5, zorder=4)
     left.axhline(0.0, **REFERENCE)
     left.set(xscale="log", xlabel=r"$\alpha$", xlim=(ALPHA[0], ALPHA[-1]), ylim=(-1.05, 1.05))
@@ -53,7 +54,7 @@ def draw_condition(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     broken = data["worst"].values > 0.0
     right.plot(
         ratio[~broken],
-        np.full((~broken).sum(), _HOLDS),
+        np.full((~broken).sum(), _NO_VIOLATION),
         "o",
         mfc="none",
         mec="#0072B2",

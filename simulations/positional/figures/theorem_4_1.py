@@ -23,28 +23,28 @@ _MARKERS = {2: "^", 3: "s", 4: "o"}
 
 @styled
 def draw_hypotheses(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
-    """Draw both panels."""
+    """Draw the bound on P[f* F <= 0] against D, and where the problems lie."""
     left, right = figure.subplots(1, 2)
     artists: dict[str, Any] = {}
     D = np.unique(data["D"].values)
     for number, density in enumerate(np.unique(data["qD"].values)):
-        one = data.isel(problem=(data["qD"] == density).values)
-        look = PROBLEM_STYLES[number]
+        problems = data.isel(problem=(data["qD"] == density).values)
+        style = PROBLEM_STYLES[number]
         for power in data["power"].values.tolist():
             label = rf"$qD={density:g}$, $t=D^{power}$"
             artists[label] = left.plot(
-                one["D"],
-                one["disagreement"].sel(power=power),
+                problems["D"],
+                problems["disagreement"].sel(power=power),
                 marker=_MARKERS.get(power, "o"),
                 markersize=4,
                 label=label,
-                **look | {"linewidth": 1.2},
+                **style | {"linewidth": 1.2},
             )[0]
         right.plot(
-            one["q"],
-            one["label_excess"],
+            problems["q"],
+            problems["label_excess"],
             "o",
-            color=look["color"],
+            color=style["color"],
             markersize=5,
             label=f"$qD={density:g}$",
         )
@@ -72,25 +72,25 @@ def draw_hypotheses(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     right.set(xlim=(low, 1.0), ylim=(bottom, right.get_ylim()[1]))
     right.legend(loc="lower right", handlelength=1.0)
     panel_letters((left, right))
-    drawn = [artist for name, artist in artists.items() if name != "small"]
-    figure.legend(handles=drawn, loc="outside upper center", ncols=3)
+    curves = [artist for name, artist in artists.items() if name != "small"]
+    figure.legend(handles=curves, loc="outside upper center", ncols=3)
     return artists
 
 
 @styled
 def draw_attention(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
-    """Draw both matrices with one colour bar."""
+    """Draw the softmax of A at the start and at the end, with a common colour bar."""
     panels = figure.subplots(1, 2, sharey=True)
     low, high = float(data["S"].min()), float(data["S"].max())
     artists: dict[str, Any] = {}
-    for ax, moment in zip(panels, data["moment"].values):
-        one = data.sel(moment=moment)
-        artists[str(moment)] = ax.imshow(
-            one["S"], norm=LogNorm(low, high), cmap="cividis", interpolation="nearest"
+    for ax, label in zip(panels, data["time_label"].values):
+        matrix = data.sel(time_label=label)
+        artists[str(label)] = ax.imshow(
+            matrix["S"], norm=LogNorm(low, high), cmap="cividis", interpolation="nearest"
         )
-        time = float(one["time"])
+        time = float(matrix["time"])
         when = "0" if time == 0.0 else rf"10^{{{np.log10(time):.3g}}}"
-        ax.set(title=rf"$t={when}$:  $G={float(one['G']):.3g}$", xlabel="patch $j$")
+        ax.set(title=rf"$t={when}$:  $G={float(matrix['G']):.3g}$", xlabel="patch $j$")
         for spine in ax.spines.values():
             spine.set_visible(False)
     panels[0].set_ylabel("patch $i$")
@@ -102,23 +102,23 @@ def draw_attention(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
 
 @styled
 def draw_loss_and_error(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
-    """Draw one panel per problem."""
+    """Draw population risk and test error against time, one panel per problem."""
     panels = np.atleast_1d(figure.subplots(1, data.sizes["problem"]))
     artists: dict[str, Any] = {}
     for number, ax in enumerate(panels):
-        one = data.isel(problem=number)
-        artists[f"loss {number}"] = line(ax, "loss", data["time"], one["loss"])
-        artists[f"error {number}"] = line(ax, "test_error", data["time"], one["test_error"])
+        problem = data.isel(problem=number)
+        artists[f"loss {number}"] = line(ax, "loss", data["time"], problem["loss"])
+        artists[f"error {number}"] = line(ax, "test_error", data["time"], problem["test_error"])
         floors = {
             "labelling_error": (r"$f^*$: $P[yf^*\leq 0]$", (0, (4, 2))),
             "best_error": ("best possible", (0, (1, 1.5))),
         }
         for key, (label, dashes) in floors.items():
             style = REFERENCE | {"linestyle": dashes, "color": COLOURS["test_error"]}
-            ax.axhline(float(one[key]), label=label, **style)
+            ax.axhline(float(problem[key]), label=label, **style)
         _decades(ax)
         log_time(ax, data["time"])
-        ax.set_title(pretty(str(one["problem"].values)))
+        ax.set_title(pretty(str(problem["problem"].values)))
     panels[0].set_ylabel("population risk, test error")
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=4)
@@ -126,7 +126,7 @@ def draw_loss_and_error(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
 
 
 def _decades(ax: Any) -> None:
-    """Logarithmic scale; over less than two decades with ticks at 1, 2 and 5, as plain numbers."""
+    """Set a logarithmic y axis; label 1, 2 and 5 of each decade if it spans less than two."""
     ax.set_yscale("log")
     low, high = ax.get_ylim()
     if high < 100.0 * low:

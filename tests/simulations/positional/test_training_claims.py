@@ -182,7 +182,7 @@ class TestNumbers:
 
     def test_descent_in_P_is_slow_enough_at_the_largest_size(self):
         """This run diverges at step 127 at twice the rate, and associates nothing before."""
-        start = encodings.starts()[encodings.P_DRAWN]
+        start = encodings.starts()[encodings.P_RANDOM]
         run = initialization_runs.train_from(
             initialization_runs.problem_of(48), start, 130, seed=0, number=2
         )
