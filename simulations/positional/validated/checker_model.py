@@ -107,7 +107,7 @@ class Model:
     Parameters
     ----------
     constants
-        Constants of the problem by name.
+        Mapping from name to constant of the problem.
 
     Raises
     ------

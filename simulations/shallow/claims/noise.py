@@ -28,7 +28,7 @@ from simulations.reproduction.predicates import CheckedTable, Column, Table
 from simulations.shallow.figures import noise
 from simulations.shallow.runs import (
     half_of_sets,
-    side_by_side,
+    map_in_threads,
     token_start,
     train_tokens_until,
     train_until,
@@ -219,7 +219,7 @@ def erring_start(
 
 def limit_share(sigma: float, context: Context) -> float:
     """Return the share of starts with attention for which even the population suffices."""
-    errors = side_by_side(
+    errors = map_in_threads(
         lambda seed: count_error({"sigma": sigma}, RUNS[WITH], None, seed, context.seed),
         range(_seeds("sigma", context)),
     )
@@ -230,7 +230,7 @@ def token_errors(name: str, context: Context) -> np.ndarray:
     """Return test errors with the largest number of samples along tau, (value, seed)."""
     most, values = _most("tau", FIRST, context), _values("tau", context)
     places = [(tau, seed) for tau in values for seed in range(_seeds("tau", context))]
-    found = side_by_side(
+    found = map_in_threads(
         lambda place: token_error({"tau": place[0]}, RUNS[name], most, place[1], context.seed),
         places,
     )

@@ -16,7 +16,7 @@ from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.intervals import cells, columns, mean_of
 from simulations.reproduction.predicates import CheckedTable, Column, Table
 from simulations.shallow.figures import attractor, concentration
-from simulations.shallow.runs import Descent, descend, random_start, side_by_side, symmetric_start
+from simulations.shallow.runs import Descent, descend, map_in_threads, random_start, symmetric_start
 from simulations.shallow.system import SLIDES
 
 #: The slides' figure, read off its axes, and how well it can be read.
@@ -112,7 +112,7 @@ def slides_curve(seeds: int, root: int) -> np.ndarray:
         )
         return run.history.attention
 
-    return np.array(side_by_side(one, range(seeds)))
+    return np.array(map_in_threads(one, range(seeds)))
 
 
 def _quiet(
@@ -188,7 +188,7 @@ def attractors(context: Context) -> pd.DataFrame:
         [(noise, relevant / 20, ratio, seed) for noise, relevant, ratio, seed in cases],
         names=["xi_sqrt_m", "alpha", "ratio", "seed"],
     )
-    return pd.DataFrame(side_by_side(one, cases), index, ["attention", "wrong"])
+    return pd.DataFrame(map_in_threads(one, cases), index, ["attention", "wrong"])
 
 
 def attractor_rows(ends: pd.DataFrame) -> Iterator[dict[str, Any]]:

@@ -9,9 +9,9 @@ import xarray
 from dynamics.shallow import ShallowProblem, oracle, sample, train_on_counts
 from dynamics.shallow.gram import conserved, gram
 from simulations.figures import report_figure
+from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letters, styled
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
-from simulations.shallow.figures import reduction
 from simulations.shallow.runs import random_start
 
 STEPS, EVERY, RATES = 500, 25, (0.05, 0.1)
@@ -131,6 +131,46 @@ def conserved_drift(eta: float, seed: int) -> np.ndarray:
     return np.asarray(np.abs(quantities(end.W_O, end.V, end.K, end.Q) - before))
 
 
+_MARKERS = "osD^"
+_PRETTY = (
+    r"$\mathrm{tr}\,S_K-\mathrm{tr}\,S_Q$",
+    r"$|S_K|^2+|S_Q|^2-2|A|^2$",
+    r"$\mathrm{tr}\,S_O-\mathrm{tr}\,S_V$",
+    r"$|S_O|^2+|S_V|^2-2|H|^2$",
+)
+
+
+@styled
+def draw_figure(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
+    """Draw the difference of each draw by step, and the drift by learning rate."""
+    left, right = figure.subplots(1, 2)
+    artists: dict[str, Any] = {}
+    for number, name in enumerate(data["draw"].values):
+        curve = data["difference"].isel(draw=number)
+        look = PROBLEM_STYLES[number] | {"linewidth": 1.2, "label": str(name)}
+        artists[str(name)] = left.plot(data["step"], curve.where(curve > 0.0), **look)[0]
+    left.axhline(data.attrs["tolerance"], **REFERENCE)
+    left.axhline(np.finfo(float).eps, **(REFERENCE | {"linestyle": (0, (1, 1.5))}))
+    left.set(yscale="log", ylim=(1e-17, 1e-10), xlabel="step", ylabel=r"$|$counts $-$ tokens$|$")
+    left.set_xlim(0, float(data["step"][-1]))
+    left.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), fontsize=8)
+    eta = data["eta"].values
+    for number, (marker, pretty) in enumerate(zip(_MARKERS, _PRETTY)):
+        drift = data["drift"].isel(quantity=number)
+        colour = PROBLEM_STYLES[number]["color"]
+        artists[pretty] = right.plot(eta, drift, marker, color=colour, label=pretty)[0]
+        right.plot(eta, float(drift[-1]) * eta / eta[-1], **(REFERENCE | {"color": colour}))
+    right.set(
+        xscale="log",
+        yscale="log",
+        xlabel=r"learning rate $\eta$",
+        ylabel="drift of conserved quantity",
+    )
+    right.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), fontsize=8, ncols=2)
+    panel_letters((left, right))
+    return artists
+
+
 def _figure(draws: Any, curves: Any, drift: np.ndarray) -> Figure:
     names = [f"M={M}, d={d}, m={m}, L={L}, |S|={S}, B={B}" for M, d, m, L, S, B, _ in draws]
     data = xarray.Dataset(
@@ -153,7 +193,7 @@ def _figure(draws: Any, curves: Any, drift: np.ndarray) -> Figure:
         "full matrices on tokens, the same batches, from random starts. Dashed: the tolerance; "
         "dotted: the unit of rounding. (b) How far the quantities that the flow conserves have "
         f"moved at flow time {TIME:g}, against the learning rate. Dashed: proportional to it.",
-        reduction.draw,
+        draw_figure,
         data,
         (9.0, 4.4),
     )

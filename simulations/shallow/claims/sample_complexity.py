@@ -13,11 +13,12 @@ from scipy.optimize import brentq
 
 from dynamics.shallow import ShallowProblem, cells
 from simulations.figures import report_figure
+from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letter, styled
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.intervals import cells as interval
 from simulations.reproduction.intervals import columns
 from simulations.reproduction.predicates import CheckedTable, Column, Table
-from simulations.shallow.figures import samples
+from simulations.shallow.figures import run_label
 from simulations.shallow.runs import half_of_sets, random_start, train_until
 
 PATTERNS, L, NEURONS, ETA = 5, 100, 40, 0.2
@@ -189,6 +190,46 @@ def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
     }
 
 
+_PANELS = (
+    ("first order", "stopped before the hinge acts", r"$\alpha_*$"),
+    ("hinge", "trained to a small hinge loss", r"$\alpha_*$"),
+    ("slides", r"$\alpha_\#=1/2-\alpha_*$", r"$\alpha_*-\alpha_\#$"),
+)
+
+
+@styled
+def draw_figure(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
+    """Draw the sizes of the three settings, with slopes -4 and -2."""
+    panels = figure.subplots(1, 3, sharey=True)
+    artists: dict[str, Any] = {}
+    for letter, ax, (regime, title, label) in zip("abc", panels, _PANELS):
+        x = data[f"{regime} alpha"].values
+        x = 2.0 * x - 0.5 if regime == "slides" else x
+        for number, name in enumerate(data["run"].values):
+            N, low, high = (
+                data[f"{regime} {part}"].values[number] for part in ("N", "low", "high")
+            )
+            error = np.maximum(np.stack([N - low, high - N]), 0.0)
+            colour = PROBLEM_STYLES[number]["color"]
+            artists[str(name)] = ax.errorbar(
+                x, N, error, fmt="osD"[number], color=colour, capsize=3, label=run_label(str(name))
+            )
+            if regime != "hinge":
+                middle = np.exp(np.mean(np.log(x)))
+                height = np.exp(np.mean(np.log(N)))
+                ax.plot(x, height * (x / middle) ** float(data["predicted"][number]), **REFERENCE)
+        if regime == "hinge":
+            ax.axhline(float(data["seen"]), **(REFERENCE | {"linestyle": (0, (1, 1.5))}))
+        ax.set(xscale="log", yscale="log", xlabel=label, title=title)
+        ticks = [tick for tick in (0.05, 0.1, 0.2, 0.4) if x.min() * 0.95 <= tick <= x.max() * 1.05]
+        ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+        ax.set_xticks([], minor=True)
+        panel_letter(ax, letter)
+    panels[0].set_ylabel("samples $N$ that suffice")
+    figure.legend(handles=list(artists.values()), loc="outside lower center", ncols=3)
+    return artists
+
+
 def _figure(sizes: Mapping[tuple[str, float | None], Sizes]) -> Figure:
     data = xarray.Dataset(
         {"predicted": ("run", [*PREDICTED.values()]), "seen": seen_by_half(2 * (PATTERNS - 2))},
@@ -214,7 +255,7 @@ def _figure(sizes: Mapping[tuple[str, float | None], Sizes]) -> Figure:
         f"is {HINGE:g}, the paper's criterion; dotted: half of the training sets hold every sample "
         "that can occur. (c) As (a) "
         "along alpha_# = 1/2 - alpha_*, against the difference alpha_* - alpha_#; grey as in (a).",
-        samples.draw,
+        draw_figure,
         data,
         (10.0, 3.9),
     )

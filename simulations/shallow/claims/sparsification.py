@@ -14,12 +14,12 @@ import xarray
 from dynamics.shallow import ShallowProblem
 from dynamics.shallow.tokens import draw_tokens, sparsified, train_on_tokens
 from simulations.figures import report_figure
+from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letter, styled
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.effects import PARTS, parts
 from simulations.reproduction.intervals import cells, columns, mean_of, of_mean
 from simulations.reproduction.predicates import CheckedTable, Column, Table
-from simulations.shallow.figures import sparsification
-from simulations.shallow.runs import side_by_side, token_start
+from simulations.shallow.runs import map_in_threads, token_start
 
 RELEVANT, CONFUSION, L = 20, 3, 50
 #: Of each sample so many tokens, drawn anew, carry noise of these norms; the others none.
@@ -62,7 +62,7 @@ def measure(context: Context) -> Measurement:
     sizes = context.choose(quick=(N // 2, TEST // 2, STEPS // 5), full=(N, TEST, STEPS))
     seeds = context.choose(quick=SEEDS // 2, full=SEEDS)
     jobs = [(noise, seed, sizes, context.seed) for noise in NOISES for seed in range(seeds)]
-    runs = np.array(side_by_side(run, jobs)).reshape(len(NOISES), seeds, len(NAMES), 3)
+    runs = np.array(map_in_threads(run, jobs)).reshape(len(NOISES), seeds, len(NAMES), 3)
     context.progress(0.9)
     losses = {noise: dict(zip(NAMES, rows.T)) for noise, rows in zip(NOISES, runs[..., 0])}
     helps = HELPS.frame(
@@ -179,6 +179,41 @@ def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
     }
 
 
+_BLUE, _RED = (look["color"] for look in PROBLEM_STYLES[:2])
+
+
+@styled
+def draw_figure(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
+    """Draw a panel for each level of noise."""
+    names = [str(name).replace(" ", "\n") for name in data["removed"].values]
+    panels = figure.subplots(1, data.sizes["noise"], sharey=True)
+    x = np.arange(len(names))
+    artists: dict[str, Any] = {}
+    for letter, ax, noise in zip("abc", panels, data["noise"].values):
+        here = data.sel(noise=noise)
+        each = here["each"].values
+        scatter = np.linspace(-0.12, 0.12, len(each))[:, None] - 0.15 + x
+        ax.plot(scatter.ravel(), each.ravel(), ".", color="#BBBBBB", markersize=3, zorder=1)
+        for part, shift, looks in (
+            ("alike", -0.15, {"fmt": "s", "color": _BLUE, "label": "test samples treated alike"}),
+            ("all", 0.2, {"fmt": "x", "color": _RED, "label": "test samples with all tokens"}),
+        ):
+            value = here[part].values
+            error = np.abs(
+                np.stack([here[f"{part} low"].values, here[f"{part} high"].values]) - value
+            )
+            artists[part] = ax.errorbar(x + shift, value, error, capsize=3, **looks)
+        ax.axhline(float(here["alike"][0]), **REFERENCE)
+        ax.set_yscale("symlog", linthresh=1e-3)
+        ax.set(title=f"noise {float(noise):g} on 20 of 50 tokens", ylim=(-1e-4, 2.0))
+        ax.set_xlabel("removed from each sample")
+        ax.set_xticks(x, names)
+        panel_letter(ax, letter)
+    panels[0].set_ylabel("test hinge loss")
+    figure.legend(handles=list(artists.values()), loc="outside lower center", ncols=2)
+    return artists
+
+
 def _figure(runs: np.ndarray, sizes: tuple[int, int, int]) -> Figure:
     data = xarray.Dataset(
         {"each": (("noise", "seed", "removed"), runs[..., 0])},
@@ -197,7 +232,7 @@ def _figure(runs: np.ndarray, sizes: tuple[int, int, int]) -> Figure:
         f"all that are noisy. Squares and crosses: mean over {runs.shape[1]} seeds with 95 % "
         "intervals, test samples treated alike or left with all tokens; dots: seeds; line: nothing "
         "removed.",
-        sparsification.draw,
+        draw_figure,
         data,
         (9.0, 4.2),
     )

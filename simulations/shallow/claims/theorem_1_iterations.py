@@ -4,16 +4,19 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import pandas as pd
+import xarray
 
 from dynamics.shallow import ShallowProblem
 from dynamics.shallow.concentration import final_attention, stopping_time
 from simulations.figures import report_figure
+from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letter, styled
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.fits import exponent
 from simulations.reproduction.predicates import CheckedTable, Column, Table
-from simulations.shallow.figures import iterations
-from simulations.shallow.runs import Descent, descend, side_by_side, symmetric_start
+from simulations.shallow.figures import run_label
+from simulations.shallow.runs import Descent, descend, map_in_threads, symmetric_start
 
 L = 8192
 #: eta_KQ / eta of the runs with attention; None: without.
@@ -55,7 +58,7 @@ def measure(context: Context) -> Measurement:
         for ratio in ratios
         for relevant in (without if ratio is None else trained)
     ]
-    runs = dict(zip(cases, side_by_side(run, cases)))
+    runs = dict(zip(cases, map_in_threads(run, cases)))
     context.progress(0.9)
     scale = fitted_scale(runs[FITTED[1], round(FITTED[0] * L)].attention[-1])
     times = TIMES.frame(rows(runs, scale))
@@ -139,6 +142,52 @@ def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
     }
 
 
+_MARKERS = "osD^"
+
+
+@styled
+def draw_figure(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
+    """Draw times with slopes -1 and -2, and the attention at the end."""
+    left, right = figure.subplots(1, 2)
+    artists: dict[str, Any] = {}
+    alpha = data["alpha"].values
+    for number, name in enumerate(data["run"].values):
+        part = data.isel(run=number)
+        colour = PROBLEM_STYLES[number]["color"]
+        artists[str(name)] = left.plot(
+            alpha, part["time"], _MARKERS[number], color=colour, label=run_label(str(name))
+        )[0]
+        right.plot(alpha, part["attention"], _MARKERS[number], color=colour)
+        known = np.isfinite(part["time"].values)
+        for ax, name_of in ((left, "model_time"), (right, "model_attention")):
+            ax.plot(alpha[known], part[name_of][known], color=colour, linewidth=1.0)
+    ends = np.array([alpha.min(), alpha.max()])
+    for slope, number, factor in ((-1.0, -1, 0.6), (-2.0, 0, 1.7)):
+        times = data["time"].isel(run=number).values
+        last = int(np.flatnonzero(np.isfinite(times))[-1])
+        span = np.array([max(alpha[last], ends[0]), ends[1]])
+        heights = factor * times[last] * (span / span[0]) ** slope
+        left.plot(span, heights, **REFERENCE)
+        place = 0.03 if slope == -1.0 else 0.02  # where the line has no points beside it
+        height = float(np.interp(np.log(place), np.log(span), np.log(heights)))
+        left.annotate(
+            f"slope {slope:g}",
+            (place, np.exp(height)),
+            xytext=(5, 6) if slope < -1.0 else (-6, -8),
+            textcoords="offset points",
+            color="#555555",
+            ha="left" if slope < -1.0 else "right",
+            va="center",
+        )
+    left.set(xscale="log", yscale="log", ylabel="flow time until the hinge loss is small")
+    right.set(xscale="log", ylim=(0, 1.02), ylabel="attention on relevant tokens at the end")
+    for letter, ax in zip("ab", (left, right)):
+        ax.set_xlabel(r"fraction of relevant tokens $\alpha_*$")
+        panel_letter(ax, letter)
+    figure.legend(handles=list(artists.values()), loc="outside lower center", ncols=4)
+    return artists
+
+
 def _figure(times: pd.DataFrame) -> Figure:
     data = times.to_xarray().sel(run=times.index.unique("run"))
     return report_figure(
@@ -149,7 +198,7 @@ def _figure(times: pd.DataFrame) -> Figure:
         "relevant tokens at that time. Points: descent; lines: the theory in two equations, with "
         "c_h from the run without attention and one constant in rho from the run at "
         f"alpha_* = {FITTED[0]:g}, eta_KQ/eta = {FITTED[1]:g}.",
-        iterations.draw,
+        draw_figure,
         data.sortby("alpha", ascending=False),
         (9.0, 4.0),
     )

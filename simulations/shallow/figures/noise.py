@@ -7,7 +7,7 @@ import xarray
 from matplotlib.ticker import NullFormatter, ScalarFormatter
 
 from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letters, styled
-from simulations.shallow.figures.iterations import pretty
+from simulations.shallow.figures import run_label
 
 _LABELS = {
     "sigma": r"error of $W_V\mu_j$, $\sigma$",
@@ -65,7 +65,7 @@ def _bars(ax: Any, data: xarray.Dataset, knob: str, name: str, part: str, number
         )
     error = np.maximum(np.stack([value - low, high - value]), 0.0)
     ax.errorbar(x[~known], value[~known], error[:, ~known], fmt="none", ecolor=colour, capsize=3)
-    label = pretty(name.split(" ", 1)[1])
+    label = run_label(name.split(" ", 1)[1])
     return ax.errorbar(
         x[known],
         value[known],

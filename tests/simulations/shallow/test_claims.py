@@ -215,4 +215,4 @@ class TestRuns:
         assert after < 0.7 <= before
 
     def test_threads_do_not_change_results(self):
-        assert runs.side_by_side(lambda n: n * n, range(20)) == [n * n for n in range(20)]
+        assert runs.map_in_threads(lambda n: n * n, range(20)) == [n * n for n in range(20)]
