@@ -1,4 +1,4 @@
-"""Samples that suffice along errors of the start and noise of the tokens, and test errors."""
+"""Sufficient numbers of samples along errors of the initial model and noise, and test errors."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ _LABELS = {
 
 @styled
 def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
-    """Draw a panel for each of the three, and the test errors along tau."""
+    """Draw the sufficient number of samples along each of three norms, and the test errors."""
     panels = figure.subplots(2, 2).ravel()
     runs = [
         str(name).removeprefix("sigma ").removesuffix(" N")
@@ -47,8 +47,8 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
 
 
 def _bars(ax: Any, data: xarray.Dataset, knob: str, name: str, part: str, number: int) -> Any:
-    """Draw values with their intervals beside each other; open triangles where they are beyond."""
-    value, low, high = (data[f"{name} {one}"].values for one in (part, "low", "high"))
+    """Draw values with intervals, shifted for each run; open triangles denote lower bounds."""
+    value, low, high = (data[f"{name} {column}"].values for column in (part, "low", "high"))
     x = data[knob].values
     x = x + 0.008 * (number - 1) * (x[-1] - x[0])
     known = np.ones(x.size, bool)
