@@ -105,7 +105,7 @@ def _prove(args: argparse.Namespace) -> int:
             problem,
             tolerance=args.tolerance,
             **options,
-            unfinished=None if args.out is None else _unfinished(args.out),
+            checkpoint=None if args.out is None else _unfinished(args.out),
             progress=None if bar is None else (lambda time, _: bar(_fraction_done(time, end))),
         )
     if args.out is not None:

@@ -154,7 +154,7 @@ SOURCE = (
 
 
 def settings(quick: bool, thorough: bool = False) -> dict[str, tuple[Setting, int]]:
-    """Return the settings of Theorem 4.2 and Figure 4 by name, with the number of runs of each.
+    """Return a mapping from name to setting and number of runs, for Theorem 4.2 and Figure 4.
 
     `SOURCE` states the origin of the public ones.
     """
@@ -282,7 +282,8 @@ def _tested(
     error = np.array([rate.error for rate in rates])
     columns = {field.name: getattr(every, field.name) for field in fields(every)}
     columns = {name: None if name in "Av" else column[chosen] for name, column in columns.items()}
-    columns |= {"test_error": error, "disagreement": np.array([one.disagreement for one in rates])}
+    disagreement = np.array([rate.disagreement for rate in rates])
+    columns |= {"test_error": error, "disagreement": disagreement}
     return Training(
         History(**columns),
         result.A,
