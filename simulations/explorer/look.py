@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dynamics import Risk, ToleranceError, Trajectory
+from simulations.case import Attention, Case
 from simulations.commands.run_summary import describe_violation
-from simulations.running import error_of_states
-from simulations.system import Attention, Case, System
+from simulations.solver_options import error_of_states
+from simulations.system import System
 from simulations.workers import Channel
 
 #: Records of a run, moments at which its attention is kept, arrows of the field a side.
@@ -158,7 +159,7 @@ def _run(task: Task, channel: Channel) -> tuple[Risk, Trajectory, tuple[str, ...
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
             population = task.theory.population(case)
-            task.theory.refuse_hopeless(case, population)
+            task.theory.check_start(case, population)
             run = task.theory.solve(case, progress, RECORDS, population)
         notes = tuple(dict.fromkeys(str(warning.message) for warning in caught))
         _last[key] = population, run, notes, time.perf_counter() - began

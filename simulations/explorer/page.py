@@ -15,6 +15,7 @@ from bokeh.models import Button, CustomJS, Div, MultiChoice, Select, Slider
 
 from dynamics.core.errors import ParameterError
 from simulations import theories
+from simulations.case import Case
 from simulations.cli import explain
 from simulations.explorer import state, words
 from simulations.explorer.controls import Controls, on_change
@@ -22,7 +23,6 @@ from simulations.explorer.look import Course, Field, Observed, Outcomes, Progres
 from simulations.explorer.plots import AgainstTime, AttentionMatrix, Portrait, letters
 from simulations.explorer.sweep import SweepPanel
 from simulations.maps import Sweep
-from simulations.system import Case
 from simulations.workers import Event, Job, WorkerPool
 
 _STYLE = """
@@ -139,7 +139,7 @@ class Page:
         document.template_variables.update(
             subtitle=escape(self.theory.title), swept=self.sweep is not None
         )
-        known = [*theories.names(), *theories.of_files()]
+        known = [*theories.names(), *theories.names_from_files()]
         system = Select(title="Theory", value=self.theory.name, options=known, name="system",
                         width=280)  # fmt: skip
         system.js_on_change("value", CustomJS(code="window.location.search = "

@@ -21,9 +21,9 @@ from bokeh.models import (
 )
 from bokeh.plotting import figure
 
+from simulations.case import Attention
 from simulations.explorer.look import Course, Field, window
 from simulations.figures.style import COLOURS
-from simulations.system import Attention
 
 #: Keys whose names are written on their axis, at most; of more, every so many are numbered.
 _FEW, _EVERY = 20, 16

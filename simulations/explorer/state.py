@@ -14,8 +14,9 @@ from dynamics.core.annotations import as_text as show
 from dynamics.core.errors import ParameterError
 from dynamics.core.parameters import Parameter
 from simulations import theories
+from simulations.case import Case
 from simulations.commands.arguments import number
-from simulations.system import Case, System
+from simulations.system import System
 
 #: Choices of what is drawn, apart from parameters by this letter, which no parameter begins with.
 _DRAWN = "."

@@ -110,7 +110,7 @@ class SweepPanel:
     def values(self, place: int) -> dict[str, Any]:
         """Return the values of the run behind a cell of the map, and tell of it."""
         data = self.source.data
-        index = self.sweep.place(self.at) | dict(
+        index = self.sweep.indices(self.at) | dict(
             zip(self.names, (data["row"][place], data["column"][place]))
         )
         cell = int(

@@ -1,9 +1,8 @@
-"""Figures of the report: one module each, drawn from labelled data alone.
+"""Figures of the report, one module each.
 
-Every module has ``draw(data, figure=None)``, which draws an :class:`xarray.Dataset` on a Matplotlib
-figure and returns the artists by name. It computes nothing: what it draws is gathered by a module
-of the same name in the folder ``data`` of the theory, or by the claim itself. So a figure can be
-drawn again from the NetCDF file beside it.
+Every module defines ``draw(data, figure=None)``, which draws an :class:`xarray.Dataset` on a
+Matplotlib figure and returns a mapping from name to artist. It computes no results: the claim
+provides all data. Thus a figure can be drawn again from the NetCDF file in the report.
 """
 
 import io
@@ -27,16 +26,26 @@ def report_figure(
     data: xarray.Dataset,
     size: tuple[float, float] = (7.0, 4.2),
 ) -> Figure:
-    """Return a figure of the report that draws ``data`` with ``draw(data, figure)``."""
+    """Return a figure of the report.
 
-    def on(figure: matplotlib.figure.Figure) -> None:
+    Parameters
+    ----------
+    name, title, caption, size
+        As in `simulations.reproduction.claim.Figure`.
+    draw
+        Called as ``draw(data, figure)`` with an empty Matplotlib figure.
+    data
+        Everything that the figure shows.
+    """
+
+    def draw_data(figure: matplotlib.figure.Figure) -> None:
         draw(data, figure)
 
-    return Figure(name=name, title=title, caption=caption, draw=on, data=data, size=size)
+    return Figure(name=name, title=title, caption=caption, draw=draw_data, data=data, size=size)
 
 
 def render(figure: Figure) -> bytes:
-    """Return a figure as PNG, without pyplot and its global state."""
+    """Return a figure as PNG, without the global state of pyplot."""
     canvas = matplotlib.figure.Figure(figsize=figure.size, dpi=DPI, layout="constrained")
     FigureCanvasAgg(canvas)
     figure.draw(canvas)

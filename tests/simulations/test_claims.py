@@ -48,7 +48,7 @@ MODULES = {
     "gamma-rho-violation": "gamma_rho_violation",
     "gamma-rho-condition": "gamma_rho_condition",
     "symmetry-breaking": "symmetry_breaking",
-    "reduced-against-full": "against_full",
+    "reduced-against-full": "full_model_difference",
 }
 #: Claims whose criterion, horizon or rates were changed after a run had been seen.
 AMENDED = {

@@ -5,7 +5,7 @@ import pytest
 from simulations import theories
 from simulations.sweep.cells import measure_cells
 from simulations.sweep.config import parse
-from simulations.sweep.store import labelled, write_result
+from simulations.sweep.storage import labelled, write_result
 
 SWEEP = """\
 system = "positional"

@@ -146,7 +146,7 @@ class TestCommand:
             (["none.py"], "none.py, line 1: the file cannot be read: No such file or directory"),
             (["a.py", "--theory", "b.py"], "--theory b.py is not allowed with a.py: name one file"),
             (["--system", "masked", "--theory", "b.py"], "not allowed with argument --system"),
-            (["nowhere"], "nowhere holds no sweep: make one with `patchdyn sweep`"),
+            (["nowhere"], "nowhere contains no sweep: compute one with `patchdyn sweep`"),
         ],
     )
     def test_bad_input(self, words, sentence, capsys, monkeypatch, tmp_path):

@@ -65,8 +65,8 @@ def test_help_tells_the_parameters_of_the_file(capsys):
     assert main(["run", "--theory", str(TEACHER), "--help"]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "teacher, as teacher.py states it (Zhang, Zhao, Gu, Cao (arXiv 2603.22801))" in said
-    assert "--K X tokens of a group (default 4); a divisor of D, at least 2" in said
-    assert "--c-out0 X initial c_out (default 0)" in said
+    assert "--K X tokens of a group (default: 4); a divisor of D, at least 2" in said
+    assert "--c-out0 X initial c_out (default: 0)" in said
 
 
 def test_sweep_and_map(tmp_path, capsys):
