@@ -84,7 +84,7 @@ def test_sweep_and_map(tmp_path, capsys):
     close(cell["outcomes"]["c_in"], alone["final"]["c_in"], rel=1e-9)
     theories._STATED.clear()
     assert main(["map", str(folder)]) == 2
-    assert "name it with --theory FILE.py" in capsys.readouterr().err
+    assert "load it with --theory FILE.py" in capsys.readouterr().err
     other = tmp_path / "other.py"
     other.write_text(TEACHER.read_text().replace("0.5 * (", "0.7 * ("))
     assert main(["map", str(folder), "--theory", str(other)]) == 2
