@@ -15,8 +15,8 @@ Load a theory from FILE.py: index sets with symbolic sizes, data, parameters and
 its order parameters for all sizes, and print each with its number of entries. Check every entry of
 the derived loss and gradient against the full model at small sizes, on all configurations of the
 data. Prove in ball arithmetic how many digits are correct, at the start and late in training. Print
-conserved quantities of the flow, and whether the invariant manifold is repelling. With --run,
---sweep, --falsify or --report, do that instead, as for the built-in theories.
+conserved quantities of the flow, and whether the invariant manifold is repelling. With
+--export, --run, --sweep, --falsify or --report, do that instead, as for the built-in theories.
 """
 EPILOG = f"""\
 the language (the file needs no imports; choose names of arrays and indices freely):
@@ -39,6 +39,7 @@ examples:
   patchdyn theory --new mine                  write mine.py, a small example theory
   patchdyn theory mine.py
   patchdyn theory mine.py --at n=6 b=0.5 --json
+  patchdyn theory mine.py --export latex      the derived equations; also text, python, jax
   patchdyn theory mine.py --run n=6 horizon=1e4       as: patchdyn run --theory mine.py --n 6 ...
   patchdyn theory mine.py --sweep grid.toml --out DIR  then: patchdyn map DIR --theory mine.py
   patchdyn theory mine.py --falsify 'a <= 1'          default: the claims of the file
@@ -67,6 +68,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
     instead = parser.add_mutually_exclusive_group()
     instead.add_argument(
+        "--export",
+        choices=("text", "latex", "python", "jax"),
+        help="print the reduced risk and its gradient, for all sizes: as equations, or as a module "
+        "that needs NumPy or JAX only",
+    )
+    instead.add_argument(
         "--run",
         nargs="*",
         metavar="NAME=VALUE",
@@ -93,11 +100,15 @@ def execute(args: argparse.Namespace) -> int:
         return _write_example(args.new)
     if (args.sweep is None) != (args.out is None):
         raise BadInput("--sweep CONFIG.toml and --out DIR are needed together")
-    if args.at and not (args.run is args.sweep is args.falsify is args.report is None):
+    if args.at and not (
+        args.export is args.run is args.sweep is args.falsify is args.report is None
+    ):
         raise BadInput(
-            "--at is not allowed with --run, --sweep, --falsify or --report: "
+            "--at is not allowed with --export, --run, --sweep, --falsify or --report: "
             "it sets the sizes of the check"
         )
+    if args.export is not None:
+        return _export(args)
     if args.run is not None:
         return _run(args)
     if args.sweep is not None:
@@ -117,6 +128,14 @@ def execute(args: argparse.Namespace) -> int:
         findings = replace(findings, digits=along_flow(theory, findings.check.at))
     print(to_json(findings) if args.json else described(findings))
     return DONE if findings.agrees else FAILED
+
+
+def _export(args: argparse.Namespace) -> int:
+    """Print the derived equations of a theory that passes its check."""
+    from simulations.stated.user_theory import load_theory
+
+    print(load_theory(args.file).export(args.export), end="")
+    return DONE
 
 
 def _run(args: argparse.Namespace) -> int:

@@ -1,12 +1,14 @@
-"""Figures of the report, one module each.
+"""Figures of the report, drawn from labelled data alone.
 
-Every module defines ``draw(data, figure=None)``, which draws an :class:`xarray.Dataset` on a
-Matplotlib figure and returns a mapping from name to artist. It computes no results: the claim
-provides all data. Thus a figure can be drawn again from the NetCDF file in the report.
+A drawing function ``draw(data, figure=None)`` draws an :class:`xarray.Dataset` on a Matplotlib
+figure and returns a mapping from name to artist. It computes nothing, so that a figure can be drawn
+again from its NetCDF file. Short drawing functions stand next to their claim, longer ones in the
+folder ``figures`` of a theory; this package contains those that several theories share.
 """
 
 import io
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import matplotlib.figure
@@ -26,22 +28,19 @@ def report_figure(
     data: xarray.Dataset,
     size: tuple[float, float] = (7.0, 4.2),
 ) -> Figure:
-    """Return a figure of the report.
+    """Return a figure of the report that draws ``data`` with ``draw(data, figure)``.
 
     Parameters
     ----------
     name, title, caption, size
-        As in `simulations.reproduction.claim.Figure`.
+        As in `Figure`.
     draw
-        Called as ``draw(data, figure)`` with an empty Matplotlib figure.
+        Draws a dataset on a Matplotlib figure, such as a function decorated with
+        `simulations.figures.style.styled`.
     data
-        Everything that the figure shows.
+        Everything that is drawn.
     """
-
-    def draw_data(figure: matplotlib.figure.Figure) -> None:
-        draw(data, figure)
-
-    return Figure(name=name, title=title, caption=caption, draw=draw_data, data=data, size=size)
+    return Figure(name, title, caption, partial(draw, data), data, size)
 
 
 def render(figure: Figure) -> bytes:

@@ -186,7 +186,7 @@ class TestRun:
             "floor",
             "end of Event I: alpha within 1 %",
             "end of Event II",
-            "begin of Event III",
+            "start of Event III",
             "invariants",
         ):
             assert words in text
