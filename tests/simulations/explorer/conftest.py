@@ -1,4 +1,4 @@
-"""A sweep that is computed here and now, once for all files."""
+"""A sweep, computed once for all test files."""
 
 import pytest
 

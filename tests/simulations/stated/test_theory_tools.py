@@ -26,10 +26,10 @@ horizon = 50
 
 @pytest.fixture(autouse=True)
 def forgotten():
-    before = dict(theories._STATED)
+    before = dict(theories._LOADED)
     yield
-    theories._STATED.clear()
-    theories._STATED.update(before)
+    theories._LOADED.clear()
+    theories._LOADED.update(before)
 
 
 def run(capsys, *words):
@@ -82,7 +82,7 @@ def test_sweep_and_map(tmp_path, capsys):
     cell = json.loads(capsys.readouterr().out)
     alone = run(capsys, TEACHER, "--D", 12, "--nu", 1, "--horizon", 50)
     close(cell["outcomes"]["c_in"], alone["final"]["c_in"], rel=1e-9)
-    theories._STATED.clear()
+    theories._LOADED.clear()
     assert main(["map", str(folder)]) == 2
     assert "load it with --theory FILE.py" in capsys.readouterr().err
     other = tmp_path / "other.py"
