@@ -145,7 +145,7 @@ def solve(
         with warnings.catch_warnings(record=True) as caught, progress_bar(label) as progress:
             warnings.simplefilter("always", UserWarning)
             population = theory.population(case)
-            theory.refuse_hopeless(case, population)
+            theory.check_start(case, population)
             trajectory = theory.solve(case, progress, RECORDS, population)
         for note in dict.fromkeys(str(warning.message) for warning in caught):
             print(f"patchdyn: note: {note}", file=sys.stderr)

@@ -11,8 +11,9 @@ from typing import Any
 from dynamics import ParameterError
 from dynamics.core.checks import finite, integer, require
 from dynamics.core.parameters import check_names
+from simulations.case import Case
 from simulations.falsify.trial import Conjecture, Filter, Result, Trial, attempt, confirm
-from simulations.system import Case, System
+from simulations.system import System
 from simulations.theories import DEFAULT, command, load
 
 #: Time up to which runs are followed unless the case says otherwise.

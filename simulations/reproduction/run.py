@@ -139,7 +139,7 @@ class _Run:
     def _count(self, record: dict[str, Any], *, kept: bool) -> None:
         ended = self.result.failed if "error" in record else self.result.finished
         ended.append(record["claim"])
-        self.display.finish(record, kept=kept)
+        self.display.finish(record, reused=kept)
 
 
 def measure(

@@ -1,4 +1,4 @@
-"""The solver of a run and its settings, alike in every theory, and the numerical error of a run."""
+"""Parameters of the solver, the same for all theories, and the numerical error of a run."""
 
 from __future__ import annotations
 
@@ -17,28 +17,43 @@ from dynamics.core.parameters import Parameters, one_of
 from dynamics.core.trajectory import Trajectory
 
 if TYPE_CHECKING:
-    from simulations.system import Case
+    from simulations.case import Case
 
-#: Tolerances of the flow as in `gradient_flow`; the absolute one follows the relative one.
+#: Default tolerances of `gradient_flow`; the absolute one is proportional to the relative one.
 _ATOL, _RTOL = 1e-11, 1e-8
+#: Default learning rate and number of steps of gradient descent.
 _RATE, _STEPS = 0.01, 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Solver(Parameters):
-    """How a run is solved; a theory with other defaults declares these fields again."""
+    """Parameters of the solver; a theory with other defaults declares these fields again.
 
-    solver: Annotated[str, Choices("flow", "gd"), Doc("gradient flow or descent")] = "flow"
+    Attributes
+    ----------
+    solver
+        Gradient flow (``"flow"``) or gradient descent (``"gd"``).
+    horizon
+        Final time.
+    learning_rate, steps
+        Settings of gradient descent; the final time is their product.
+    rtol
+        Relative tolerance of gradient flow.
+    """
+
+    solver: Annotated[str, Choices("flow", "gd"), Doc("gradient flow or gradient descent")] = "flow"
     horizon: Annotated[
-        float | None, above(0), Doc("final time; for gd instead of steps", "long enough to learn")
+        float | None,
+        above(0),
+        Doc("final time; with gd, in place of steps", "long enough to learn"),
     ] = None
-    learning_rate: Annotated[float | None, above(0), Doc("of gd", f"{_RATE}")] = None
-    steps: Annotated[int | None, at_least(1), Doc("of gd", f"{_STEPS}")] = None
+    learning_rate: Annotated[float | None, above(0), Doc("learning rate of gd", f"{_RATE}")] = None
+    steps: Annotated[int | None, at_least(1), Doc("number of steps of gd", f"{_STEPS}")] = None
     rtol: Annotated[
         float | None,
         at_least(1e-13),
         below(1),
-        Doc("relative tolerance of the flow", as_text(_RTOL)),
+        Doc("relative tolerance of flow", as_text(_RTOL)),
     ] = None
 
     optimizer: Annotated[
@@ -49,19 +64,23 @@ class Solver(Parameters):
     )
     weight_decay: Annotated[float | None, at_least(0), Doc("of gd, decoupled", "0")] = None
 
-    #: Learning rate and steps of descent where they are not given.
+    #: Default learning rate and number of steps of gradient descent.
     descent: ClassVar[tuple[float, int]] = (_RATE, _STEPS)
 
     def settings(self, given: Collection[str], horizon: float | None) -> dict[str, Any]:
-        """Return the arguments of the solver, all filled in.
+        """Return the keyword arguments of the solver.
 
-        ``given`` are the names that the user sets, ``horizon`` the final time if it is not one of
-        them.
+        Parameters
+        ----------
+        given
+            Names of the parameters that the user sets.
+        horizon
+            Final time of gradient flow if the user sets none.
 
         Raises
         ------
         ParameterError
-            For a setting of the other solver.
+            If the user sets a parameter of the other solver.
         """
         if self.solver == "flow":
             for name in ("learning_rate", "steps", "optimizer", "momentum", "weight_decay"):
@@ -71,7 +90,7 @@ class Solver(Parameters):
             end = horizon if self.horizon is None else self.horizon
             return {"horizon": end, "rtol": rtol, "atol": _ATOL * (rtol / _RTOL)}
         if "rtol" in given:
-            raise ParameterError("rtol is not allowed with solver = gd: it is of the flow")
+            raise ParameterError("rtol is not allowed with solver = gd: it applies to flow")
         one_of(("steps", "horizon"), given)
         rate, steps = self.learning_rate or self.descent[0], self.steps or self.descent[1]
         if self.horizon is not None and "horizon" in given:
@@ -85,7 +104,7 @@ class Solver(Parameters):
 
 
 def horizon_of(case: Case) -> float:
-    """Return the final time that a case asks for."""
+    """Return the final time of a case."""
     settings = case.settings
     if case.solver == "gd":
         return float(settings["learning_rate"] * settings["steps"])
@@ -93,17 +112,27 @@ def horizon_of(case: Case) -> float:
 
 
 def error_of_states(trajectory: Trajectory, values: np.ndarray) -> np.ndarray:
-    """Return the numerical error of numbers like the order parameters, to first order.
+    """Return the first-order numerical error of quantities that are computed as order parameters.
 
-    The resolution of the run and ten times its relative tolerance.
+    Parameters
+    ----------
+    trajectory
+        Run with n records.
+    values
+        Values at the records, shape (n,).
+
+    Returns
+    -------
+    ndarray
+        Resolution of the run plus ten times its relative tolerance times ``values``, shape (n,).
     """
     return np.asarray(trajectory.resolution + relative_error(trajectory) * np.abs(values))
+
+
+#: Relative rounding error of a step of gradient descent.
+ROUNDING = 1e-13
 
 
 def relative_error(trajectory: Trajectory) -> float:
     """Return ten times the relative tolerance of a run."""
     return 10.0 * float(trajectory.settings.get("rtol", ROUNDING))
-
-
-#: Relative error of numbers that descent computes from its own states.
-ROUNDING = 1e-13
