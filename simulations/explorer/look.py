@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dynamics import Risk, ToleranceError, Trajectory
-from simulations.commands.run_summary import when
+from simulations.commands.run_summary import describe_violation
 from simulations.running import error_of_states
 from simulations.system import Attention, Case, System
 from simulations.workers import Channel
@@ -212,7 +212,7 @@ def held(run: Trajectory) -> tuple[Held, ...]:
     return tuple(
         Held(
             one.name, one.statement, one.place, float(worst), float(one.noise(run)), one.graded,
-            when(one.name, {**asdict(broken[one.name]), "graded": one.graded})
+            describe_violation(one.name, {**asdict(broken[one.name]), "graded": one.graded})
             if one.name in broken else "",
         )
         for one in run.invariants

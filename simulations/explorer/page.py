@@ -15,7 +15,7 @@ from bokeh.models import Button, CustomJS, Div, MultiChoice, Select, Slider
 
 from dynamics.core.errors import ParameterError
 from simulations import theories
-from simulations.cli import explained
+from simulations.cli import explain
 from simulations.explorer import state, words
 from simulations.explorer.controls import Controls, on_change
 from simulations.explorer.look import Course, Field, Observed, Outcomes, Progress, Task
@@ -190,7 +190,7 @@ class Page:
         try:
             act()
         except Exception as failure:
-            told = explained(failure)
+            told = explain(failure)
             if told is None:
                 raise
             self.status.text = words.refusal(told[0], self.course is not None)

@@ -128,6 +128,49 @@ def problem_style(number: int, name: str) -> dict[str, Any]:
     return PROBLEM_STYLES[number % len(PROBLEM_STYLES)] | {"label": pretty(name)}
 
 
+def mean_and_range(ax: Axes, x: Any, values: np.ndarray, alpha: float = 0.2, **style: Any) -> Any:
+    """Plot the mean over runs and shade their range; return the line.
+
+    Parameters
+    ----------
+    x
+        Abscissas (n,).
+    values
+        Ordinates (runs, n), finite.
+    alpha
+        Opacity of the shading.
+    style
+        Options of the line; ``color`` is required.
+    """
+    low, high = values.min(axis=0), values.max(axis=0)
+    ax.fill_between(x, low, high, color=style["color"], alpha=alpha, lw=0)
+    return ax.plot(x, values.mean(axis=0), **style)[0]
+
+
+def off_diagonal_image(ax: Axes, matrix: np.ndarray) -> Any:
+    """Show a matrix over pairs of patches as an image, its diagonal left out (grey)."""
+    values = np.array(matrix, float)
+    np.fill_diagonal(values, np.nan)
+    ax.set_facecolor("#BBBBBB")
+    return ax.imshow(values, cmap="cividis", interpolation="nearest")
+
+
+def size_ticks(ax: Axes, sizes: Iterable[Any]) -> None:
+    """Put ticks on the x axis at these sizes alone, labelled with plain numbers."""
+    sizes = [float(size) for size in sizes]
+    ax.set_xticks(sizes, [f"{size:g}" for size in sizes])
+    ax.set_xticks([], minor=True)
+
+
+def legend_entries(axes: Iterable[Axes]) -> tuple[list[Any], list[str]]:
+    """Return handles and labels of several panels, each label once."""
+    entries: dict[str, Any] = {}
+    for ax in axes:
+        handles, labels = ax.get_legend_handles_labels()
+        entries |= dict(zip(labels, handles))
+    return list(entries.values()), list(entries)
+
+
 def panel_letter(ax: Axes, letter: str) -> None:
     """Write (a), (b), ... to the left of the upper left corner."""
     ax.annotate(

@@ -59,7 +59,7 @@ class Figure:
     name: str
     title: str
     caption: str
-    draw: Callable[[matplotlib.figure.Figure], None]
+    draw: Callable[[matplotlib.figure.Figure], Any]
     data: xarray.Dataset
     size: tuple[float, float] = (7.0, 4.2)
 

@@ -116,7 +116,7 @@ class StatedSystem(System):
         return "-m", "simulations.stated.precompile", str(self.path)
 
     def _check_words(self) -> None:
-        names = [size.name for size in self.stated.sizes] + list(self.stated.unknown)
+        names = [size.name for size in self.stated.sizes] + list(self.stated.free_constants)
         for word in self.words.values():
             names += [word, f"{word}0"]
         twice = sorted({name for name in names if names.count(name) > 1 or name in _TAKEN})
@@ -124,7 +124,7 @@ class StatedSystem(System):
             raise TheoryError(
                 f"{', '.join(twice)}: it means something else where the theory is run; choose "
                 "another name",
-                self.stated.where,
+                self.stated.location,
             )
 
     def _parameters(self) -> Iterator[Parameter]:
@@ -135,7 +135,7 @@ class StatedSystem(System):
                 size.name, size.meaning or size.name, int, f"{allowed} {size.least}",
                 usual=defaults[size.name], ticks=_ticks_of_size(size, defaults),
             )  # fmt: skip
-        for constant in self.stated.unknown.values():
+        for constant in self.stated.free_constants.values():
             value = defaults[constant.name]
             yield Parameter(
                 constant.name, f"constant {constant.name}", float, constant.allowed, usual=value,
@@ -157,8 +157,8 @@ class StatedSystem(System):
     @cached_property
     def defaults(self) -> dict[str, float]:
         """Sizes and constants where none are given: those of the file, else small ones."""
-        told = {k: x for k, x in self.stated.usual.items() if k != "horizon"}
-        constants = {name: x.example for name, x in self.stated.unknown.items()}
+        told = {k: x for k, x in self.stated.defaults.items() if k != "horizon"}
+        constants = {name: x.example for name, x in self.stated.free_constants.items()}
         for sizes in self._sizes():
             try:
                 return self.stated.checked({**constants, **sizes, **told})
@@ -169,7 +169,7 @@ class StatedSystem(System):
     @property
     def horizon(self) -> float:
         """Final time where none is given."""
-        return float(self.stated.usual.get("horizon", HORIZON))
+        return float(self.stated.defaults.get("horizon", HORIZON))
 
     def _sizes(self) -> Iterator[dict[str, int]]:
         """Yield sizes, smallest first, those at which an order parameter has no entry left out."""
@@ -258,7 +258,7 @@ class StatedSystem(System):
             return st.nothing()
         constants = {
             name: st.just(constant.example) | _within(constant)
-            for name, constant in self.stated.unknown.items()
+            for name, constant in self.stated.free_constants.items()
             if name not in fixed
         }
         drawn = st.tuples(st.sampled_from(rows), st.fixed_dictionaries(constants))

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import sympy as sp
 
-from symbolic.core.proof import Ledger, Proof
+from symbolic.core.proof import Proof, ProofBuilder
 from symbolic.core.sums import vanishes
 
 CLAIM = "for every P, any areas and any mask"
@@ -157,7 +157,7 @@ def prove_hessian() -> Proof:
 
 
 def _prove(claim: str, identities: dict[str, sp.Expr]) -> Proof:
-    ledger = Ledger(claim)
+    builder = ProofBuilder(claim)
     for what, expression in identities.items():
-        ledger.equal(what, vanishes(expression), True)
-    return ledger.close()
+        builder.equal(what, vanishes(expression), True)
+    return builder.build()

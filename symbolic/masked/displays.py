@@ -57,7 +57,7 @@ def _four_areas() -> tuple[AreaForm, sp.Symbol]:
     return AreaForm(form.z, a, form.own), share
 
 
-def lacks(name: str, right: sp.Expr) -> sp.Expr:
+def residual(name: str, right: sp.Expr) -> sp.Expr:
     """Return what vanishes if this equation holds."""
     if name == "attention":
         return sp.Sum(right, (q, 1, _keys)) - 1
@@ -123,7 +123,7 @@ AREA_FORM = Displays(
         "g_n": -(z_n**2) * (1 - a_n),
         "g_mean": others - z_n**2 * a_n * (1 - a_n),
     },
-    lacks,
+    residual,
 )
 LEMMA_5_1 = Displays(
     {
@@ -133,7 +133,7 @@ LEMMA_5_1 = Displays(
         "global_falls": _FALLS,
         "alpha_1": -a_1 * _z_1 * _FALLS,
     },
-    lacks,
+    residual,
 )
 LEMMA_5_2 = Displays(
     {
@@ -141,7 +141,7 @@ LEMMA_5_2 = Displays(
         "beta_other": s_q * (g_mean - g_m),
         "beta_own": s_q * (z_n**2 * (1 - a_n) ** 2 + others),
     },
-    lacks,
+    residual,
 )
 REDUCTION = Displays(
     {

@@ -16,11 +16,11 @@ from symbolic.masked.symbols import a, advantage, copies, g, g_mean, mass, rest,
 def _own() -> tuple[sp.Expr, sp.Expr, sp.Expr]:
     """H, its share of gbar, and g of p's own area, 1 - a replaced by ``rest``."""
     form = AreaForm([z], [a], 0)
-    lacks = {1 - a: rest}
+    complement = {1 - a: rest}
     return (
-        form.twice_loss.subs(lacks),
-        form.g_mean.subs(lacks),
-        form.g[0].subs(lacks),
+        form.twice_loss.subs(complement),
+        form.g_mean.subs(complement),
+        form.g[0].subs(complement),
     )
 
 

@@ -18,7 +18,7 @@ from itertools import combinations
 
 import sympy as sp
 
-from symbolic.core.proof import Ledger, Proof
+from symbolic.core.proof import Proof, ProofBuilder
 from symbolic.core.zero import Point, decide
 from symbolic.masked import all_sizes, displays
 from symbolic.masked.area_form import AreaForm, identities, symbolic_form
@@ -44,57 +44,57 @@ def area_form(model: RawModel, k: int, mask: Mask, p: int, point: Point) -> Area
 def prove(partitions: Sequence[Partition], masked: int, *, seed: int = 0, points: int = 1) -> Proof:
     """Compare every entry of every gradient, for all clusters, masks and masked patches."""
     model, rng = raw_model(tuple(partitions)), random.Random(seed)
-    ledger = Ledger(CLAIM, P=model.P, K=model.K, masked=masked)
+    builder = ProofBuilder(CLAIM, P=model.P, K=model.K, masked=masked)
     images = 0
     for k in range(model.K):
         for p in range(model.P):
-            _check_rows(ledger, model, k, p)
+            _check_rows(builder, model, k, p)
             for mask in combinations(range(model.P), masked):
                 for _ in range(points if p in mask else 0):
                     images += 1
-                    _check_features(ledger, model, k, mask, p, model.point(p, rng))
-    ledger.points = images
-    return ledger.close()
+                    _check_features(builder, model, k, mask, p, model.point(p, rng))
+    builder.points = images
+    return builder.build()
 
 
-def _check_rows(ledger: Ledger, model: RawModel, k: int, p: int) -> None:
+def _check_rows(builder: ProofBuilder, model: RawModel, k: int, p: int) -> None:
     """Only the row of p, and in it the features of the cluster and all positions, enter."""
     columns = [
         *range(model.P),
         *(model.feature[k, model.area(k, q)] for q in range(model.P) if q != p),
     ]
     expected = {(p, j) for j in columns}
-    ledger.equal("only the row of p moves", model.moving_entries(k, p), expected, (k, p))
+    builder.equal("only the row of p moves", model.moving_entries(k, p), expected, (k, p))
 
 
 def _check_features(
-    ledger: Ledger, model: RawModel, k: int, mask: Mask, p: int, point: Point
+    builder: ProofBuilder, model: RawModel, k: int, mask: Mask, p: int, point: Point
 ) -> None:
     loss, *derivatives = model.evaluate(k, mask, p, point)
     form = area_form(model, k, mask, p, point)
     where = (k, mask, p)
-    ledger.equal("twice the loss of p in area form", 2 * loss, form.twice_loss, where)
+    builder.equal("twice the loss of p in area form", 2 * loss, form.twice_loss, where)
     for (cluster, m), column in model.feature.items():
         if cluster == k:
             what = "-d loss / d Phi_m = a_m z_m (gbar - g_m)"
-            ledger.equal(what, -derivatives[column], form.feature(m), where)
+            builder.equal(what, -derivatives[column], form.feature(m), where)
         else:
-            ledger.equal("features of other clusters stay", derivatives[column], 0, where)
+            builder.equal("features of other clusters stay", derivatives[column], 0, where)
     own = -derivatives[model.feature[k, form.own]]
-    ledger.equal("alpha of p's own area >= 0 at the point", own >= 0, True, where)
+    builder.equal("alpha of p's own area >= 0 at the point", own >= 0, True, where)
 
 
 def signs() -> Proof:
     """Show the signs as manifest sums of nonnegative terms (symbolic, 4 areas, all z different)."""
-    ledger = Ledger("Lemma 5.1: signs")
+    builder = ProofBuilder("Lemma 5.1: signs")
     form, r = symbolic_form(4)
     n, z, a = form.own, form.z, form.a
     rest = sp.Symbol("rest", positive=True)
     manifest = (
         a[n] * z[n] * (z[n] ** 2 * rest**2 + sum(z[m] ** 2 * a[m] ** 2 for m in range(4) if m != n))
     )
-    ledger.zero("own correlation", decide(form.feature(n) - manifest.subs(rest, 1 - a[n])))
-    _nonnegative(ledger, "own correlation grows", manifest)
+    builder.zero("own correlation", decide(form.feature(n) - manifest.subs(rest, 1 - a[n])))
+    _nonnegative(builder, "own correlation grows", manifest)
 
     g_1, lead = form.g[0], sp.symbols("lead_3:5", nonnegative=True)
     others = (2, 3)
@@ -104,21 +104,21 @@ def signs() -> Proof:
     in_full = falls.subs(leads).subs(rest, 1 - a[n])
     total = {r: 1 - sum(a)}  # shares of areas and masked keys sum to 1
     what = "g_1 - gbar = sum of a_m (g_1 - g_m) + g_1 (a_n + r) + z_n^2 a_n (1 - a_n)"
-    ledger.zero(what, decide((g_1 - form.g_mean - in_full).subs(total)))
-    _nonnegative(ledger, "global correlation falls if no g_m exceeds g_1", falls)
+    builder.zero(what, decide((g_1 - form.g_mean - in_full).subs(total)))
+    _nonnegative(builder, "global correlation falls if no g_m exceeds g_1", falls)
 
     rises = AreaForm([1, 1, 1], [sp.Rational(1, 100), sp.Rational(1, 100), sp.Rational(9, 10)], 1)
-    ledger.equal("it may rise where another area has more attention", rises.feature(0) > 0, True)
+    builder.equal("it may rise where another area has more attention", rises.feature(0) > 0, True)
     for what, expression in identities().items():
-        ledger.zero(what, decide(expression))
-    return ledger.close()
+        builder.zero(what, decide(expression))
+    return builder.build()
 
 
-def _nonnegative(ledger: Ledger, what: str, expression: sp.Expr) -> None:
+def _nonnegative(builder: ProofBuilder, what: str, expression: sp.Expr) -> None:
     """Record whether a polynomial in nonnegative symbols has positive coefficients only."""
     symbols = sorted(expression.free_symbols, key=str)
     positive = all(c > 0 for c in sp.Poly(sp.expand(expression), *symbols).coeffs())
-    ledger.equal(what, positive and all(x.is_nonnegative for x in symbols), True)
+    builder.equal(what, positive and all(x.is_nonnegative for x in symbols), True)
 
 
 def prove_all(*, quick: bool = False) -> list[Proof]:

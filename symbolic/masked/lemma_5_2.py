@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from itertools import combinations
 
-from symbolic.core.proof import Ledger, Proof
+from symbolic.core.proof import Proof, ProofBuilder
 from symbolic.core.zero import Point
 from symbolic.masked import all_sizes, displays
 from symbolic.masked.lemma_5_1 import CASES, area_form
@@ -24,18 +24,18 @@ CLAIM = "Lemma 5.2: position-position gradients of the raw loss in area form"
 def prove(partitions: Sequence[Partition], masked: int, *, seed: int = 0, points: int = 1) -> Proof:
     """Compare the gradient in every position, for all clusters, masks and masked patches."""
     model, rng = raw_model(tuple(partitions)), random.Random(seed)
-    ledger = Ledger(CLAIM, P=model.P, K=model.K, masked=masked)
+    builder = ProofBuilder(CLAIM, P=model.P, K=model.K, masked=masked)
     for k in range(model.K):
         for mask in combinations(range(model.P), masked):
             for p in mask:
                 for _ in range(points):
-                    ledger.points += 1
-                    _check_positions(ledger, model, k, mask, p, model.point(p, rng))
-    return ledger.close()
+                    builder.points += 1
+                    _check_positions(builder, model, k, mask, p, model.point(p, rng))
+    return builder.build()
 
 
 def _check_positions(
-    ledger: Ledger, model: RawModel, k: int, mask: Mask, p: int, point: Point
+    builder: ProofBuilder, model: RawModel, k: int, mask: Mask, p: int, point: Point
 ) -> None:
     _, *derivatives = model.evaluate(k, mask, p, point)
     form = area_form(model, k, mask, p, point)
@@ -44,15 +44,15 @@ def _check_positions(
     for q in range(model.P):
         area = None if q in mask else model.area(k, q)
         what = "masked: attn gbar" if area is None else "unmasked: attn (gbar - g_area)"
-        ledger.equal(
+        builder.equal(
             f"-d loss / d Upsilon_q, {what}",
             -derivatives[q],
             form.position(attention[q], area),
             where,
         )
         if area == form.own:
-            ledger.equal("unmasked patches of p's area gain", -derivatives[q] >= 0, True, where)
-    ledger.equal("the sum over q is 0", sum(derivatives[: model.P], Fraction(0)), 0, where)
+            builder.equal("unmasked patches of p's area gain", -derivatives[q] >= 0, True, where)
+    builder.equal("the sum over q is 0", sum(derivatives[: model.P], Fraction(0)), 0, where)
 
 
 def prove_all(*, quick: bool = False) -> list[Proof]:

@@ -18,7 +18,7 @@ from fractions import Fraction
 from itertools import combinations, product
 from math import comb, prod
 
-from symbolic.core.proof import Ledger, Proof
+from symbolic.core.proof import Proof, ProofBuilder
 from symbolic.core.zero import Point
 from symbolic.masked import displays
 from symbolic.masked.area_form import AreaForm
@@ -45,7 +45,7 @@ def cells(model: RawModel, p: int) -> dict[Cell, list[int]]:
 def prove(partitions: Sequence[Partition], masked: int, p: int, *, seed: int = 0) -> Proof:
     """Compare the expectation over all masks of the raw gradient with that over counts."""
     model, rng = raw_model(tuple(partitions)), random.Random(seed)
-    ledger = Ledger(CLAIM, P=model.P, K=model.K, masked=masked)
+    builder = ProofBuilder(CLAIM, P=model.P, K=model.K, masked=masked)
     found = cells(model, p)
     point = model.point(p, rng)
     for members in found.values():
@@ -57,18 +57,18 @@ def prove(partitions: Sequence[Partition], masked: int, p: int, *, seed: int = 0
     weight = Fraction(1, comb(model.P, masked) * model.K)
     raw = [weight * sum(column, Fraction(0)) for column in zip(*rows)]
     loss, features, positions = _over_counts(model, masked, p, point, found)
-    ledger.equal("patch loss", raw[0], loss)
+    builder.equal("patch loss", raw[0], loss)
     for key, column in model.feature.items():
-        ledger.equal("d L / d Phi over counts", raw[1 + column], features[key], key)
+        builder.equal("d L / d Phi over counts", raw[1 + column], features[key], key)
     for cell, members in found.items():
         for q in members:
             what = "d L / d Upsilon_q, the same on a cell, over counts"
-            ledger.equal(what, raw[1 + q], positions[cell] / len(members), (cell, q))
+            builder.equal(what, raw[1 + q], positions[cell] / len(members), (cell, q))
     for k in range(model.K):
-        _check_floor(ledger, model, masked, p, k, found)
-    ledger.points = 1
-    ledger.facts |= {"masks": comb(model.P, masked), "cells": len(found)}
-    return ledger.close()
+        _check_floor(builder, model, masked, p, k, found)
+    builder.points = 1
+    builder.facts |= {"masks": comb(model.P, masked), "cells": len(found)}
+    return builder.build()
 
 
 def _counts(
@@ -113,7 +113,12 @@ def _over_counts(
 
 
 def _check_floor(
-    ledger: Ledger, model: RawModel, masked: int, p: int, k: int, found: dict[Cell, list[int]]
+    builder: ProofBuilder,
+    model: RawModel,
+    masked: int,
+    p: int,
+    k: int,
+    found: dict[Cell, list[int]],
 ) -> None:
     n = model.area(k, p)
     chance = sum(
@@ -126,7 +131,7 @@ def _check_floor(
     )
     P, size = model.P, len(model.partitions[k][n])
     expected = Fraction(comb(P - size, masked - size) if masked >= size else 0, comb(P, masked))
-    ledger.equal("p's whole area is masked", chance * Fraction(masked, P), expected, k)
+    builder.equal("p's whole area is masked", chance * Fraction(masked, P), expected, k)
 
 
 def prove_all() -> list[Proof]:

@@ -15,7 +15,7 @@ alpha.
 
 import sympy as sp
 
-from symbolic.core.proof import Ledger, Proof, decide_all
+from symbolic.core.proof import Proof, ProofBuilder, decide_all
 
 p, alpha, h, rho, c_h, c_l = sp.symbols("p_r alpha h rho c_h c_l", positive=True)
 odds, decay, delta = sp.symbols("odds decay delta", positive=True)
@@ -72,7 +72,7 @@ def limits() -> dict[str, tuple[sp.Expr, sp.Expr]]:
 
 def prove() -> list[Proof]:
     """Decide the identities at random points, and the limits."""
-    ledger = Ledger("Two equations: limits")
+    builder = ProofBuilder("Two equations: limits")
     for what, (found, expected) in limits().items():
-        ledger.equal(what, sp.simplify(found - expected), 0)
-    return [decide_all("Two equations", identities()), ledger.close()]
+        builder.equal(what, sp.simplify(found - expected), 0)
+    return [decide_all("Two equations", identities()), builder.build()]

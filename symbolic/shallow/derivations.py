@@ -5,11 +5,11 @@ from functools import partial
 
 import sympy as sp
 
-from symbolic.core.derivation import Derivation, Equation, titled
+from symbolic.core.derivation import Derivation, Equation, from_contents
 from symbolic.shallow import concentration, gram, reduction, scalars
 from symbolic.shallow.contents import TITLES
 
-_derivation = partial(titled, TITLES)
+_derivation = partial(from_contents, TITLES)
 
 
 def _shown(name: str, left: sp.Expr | str, right: sp.Expr, note: str = "") -> Equation:

@@ -12,7 +12,7 @@ drift over a fixed time is of order eta.
 
 import sympy as sp
 
-from symbolic.core.proof import Ledger, Proof
+from symbolic.core.proof import Proof, ProofBuilder
 from symbolic.shallow.words import (
     Blocks,
     block_trace,
@@ -110,16 +110,16 @@ def step_of_X(after: sp.Expr = AFTER) -> sp.Expr:
 
 def prove_form() -> Proof:
     """Decide that the Gram form is closed, for all sizes."""
-    ledger = Ledger("Gram form, for every M, m and all widths")
+    builder = ProofBuilder("Gram form, for every M, m and all widths")
     for what, expression in form_identities().items():
-        ledger.equal(what, vanishes(expression), True)
-    return ledger.close()
+        builder.equal(what, vanishes(expression), True)
+    return builder.build()
 
 
 def prove_conserved() -> Proof:
     """Decide what is conserved, for all sizes."""
-    ledger = Ledger("Conserved quantities, for every M, m and all widths")
-    ledger.equal("X = J Gamma after a step", vanishes(step_of_X(), _FLIP), True)
+    builder = ProofBuilder("Conserved quantities, for every M, m and all widths")
+    builder.equal("X = J Gamma after a step", vanishes(step_of_X(), _FLIP), True)
     for what, number in conserved_identities().items():
-        ledger.equal(what, number, 0)
-    return ledger.close()
+        builder.equal(what, number, 0)
+    return builder.build()

@@ -10,7 +10,7 @@ direction D in H and G in A. Only the U-parts of W_V, W_K and W_Q move, each as 
 
 import sympy as sp
 
-from symbolic.core.proof import Ledger, Proof
+from symbolic.core.proof import Proof, ProofBuilder
 from symbolic.core.sums import vanishes
 from symbolic.shallow import words
 
@@ -128,9 +128,9 @@ def part_identities(parts: dict[str, sp.Expr] | None = None) -> dict[str, sp.Exp
 
 def prove() -> Proof:
     """Decide all of it, for all sizes."""
-    ledger = Ledger("SGD on A and H, for every M, L, m and all widths")
+    builder = ProofBuilder("SGD on A and H, for every M, L, m and all widths")
     for what, expression in (gradient_identities() | chain_identities()).items():
-        ledger.equal(what, vanishes(expression), True)
+        builder.equal(what, vanishes(expression), True)
     for what, expression in part_identities().items():
-        ledger.equal(what, words.vanishes(expression, _ORTHONORMAL), True)
-    return ledger.close()
+        builder.equal(what, words.vanishes(expression, _ORTHONORMAL), True)
+    return builder.build()

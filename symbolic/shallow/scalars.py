@@ -13,7 +13,7 @@ from itertools import permutations, product
 
 import sympy as sp
 
-from symbolic.core.proof import Ledger, Proof
+from symbolic.core.proof import Proof, ProofBuilder
 
 SIZES = (4, 5, 6)
 n = sp.Symbol("n", integer=True, positive=True)
@@ -97,15 +97,15 @@ def _orbits(places: Sequence[Place], moves: list[Symmetry]) -> int:
 
 def prove() -> Proof:
     """Decide the numbers for every M >= 4, and for small M by writing the orbits out."""
-    ledger = Ledger("Scalars of the symmetric case")
+    builder = ProofBuilder("Scalars of the symmetric case")
     for what, value in moments().items():
         target = sp.Rational(1, 2) if what == "E[C_2]" else sp.S.One
-        ledger.equal(what, sp.combsimp(value), target)
+        builder.equal(what, sp.combsimp(value), target)
     found = numbers()
     for name, number in NUMBERS.items():
-        ledger.equal(f"{name} holds {number}", found[name], number)
-    ledger.equal("32 in all", sum(NUMBERS.values()), 32)
+        builder.equal(f"{name} holds {number}", found[name], number)
+    builder.equal("32 in all", sum(NUMBERS.values()), 32)
     for M in SIZES:
         for name, number in orbits(M).items():
-            ledger.equal("orbits written out", number, NUMBERS[name], (M, name))
-    return ledger.close()
+            builder.equal("orbits written out", number, NUMBERS[name], (M, name))
+    return builder.build()

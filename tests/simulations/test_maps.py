@@ -168,7 +168,7 @@ class TestPoint:
         assert main(["map", str(flow), "--at", "qD/C^2=1/10", "--at", "C=3"]) == 0
         said = capsys.readouterr().out
         assert "status   invalid: C = 3 is not" in said
-        assert "no run can be made of this cell" in said
+        assert "this cell cannot be run" in said
 
     @pytest.mark.parametrize(
         ("arguments", "sentence"),

@@ -259,7 +259,7 @@ class TestStore:
         command = ["sweep", str(config_file), "--out", str(tmp_path / "out"), "--workers", "1"]
         assert main(command) == 1
         said = capsys.readouterr().err
-        assert "No space left on device; finished blocks are kept" in said
+        assert "No space left on device; finished blocks are stored" in said
         assert "Traceback" not in said
         monkeypatch.undo()
         assert len(finish(tmp_path / "out", CONFIG)) == config.blocks - 4

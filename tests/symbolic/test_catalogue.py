@@ -16,7 +16,7 @@ from symbolic.core.proof import Proof
 from symbolic.core.prose import pieces
 from symbolic.positional import attention
 from symbolic.positional.derivations import Derivation
-from symbolic.positional.grounds import GROUNDS
+from symbolic.positional.justifications import JUSTIFICATIONS
 from tests.closeness import close
 
 PROOF = Proof("A claim", {"D": 4}, 2, {"some_identity & more": 3}, ("one failed",), 1, {"fact": 2})
@@ -111,10 +111,10 @@ GENERIC = {"D": 12, "C": 3, "p": 3, "T": 4, "R": 1, "a": 1, "b": 0, "s": 1, "n":
 
 
 class TestGrounds:
-    @pytest.mark.parametrize("name", GROUNDS)
+    @pytest.mark.parametrize("name", JUSTIFICATIONS)
     def test_every_equation_says_what_decides_it(self, name: str) -> None:
         shown = [equation.name for equation in catalogue.CATALOGUE[name].equations]
-        assert sorted(GROUNDS[name]) == sorted(shown)
+        assert sorted(JUSTIFICATIONS[name]) == sorted(shown)
         text = " ".join(rendered(name, "text").split())
         assert text.count("[by definition]") + text.count("[decided: ") == len(shown)
         assert rendered(name, "latex").count(r"\emph{[") == len(shown)
@@ -122,10 +122,10 @@ class TestGrounds:
     @pytest.mark.slow
     @pytest.mark.no_cover  # tracing slows SymPy 2.4 times; claims and other tests run these proofs
     def test_what_decides_is_an_identity_that_was_found_zero(self) -> None:
-        proofs = {name: catalogue.CATALOGUE[name].prove() for name in GROUNDS}
+        proofs = {name: catalogue.CATALOGUE[name].prove() for name in JUSTIFICATIONS}
         assert all(proof.all_zero for of_name in proofs.values() for proof in of_name)
         found = {name: {what for one in proofs[name] for what in one.identities} for name in proofs}
-        for name, equations in GROUNDS.items():
+        for name, equations in JUSTIFICATIONS.items():
             for equation, identities in equations.items():
                 for identity in identities:
                     place, _, what = identity.partition(": ")
@@ -133,7 +133,9 @@ class TestGrounds:
                     assert (what if place in found else identity) in known, (name, equation)
 
     def test_only_what_introduces_a_name_is_a_definition(self) -> None:
-        given = {(name, label) for name, of in GROUNDS.items() for label in of if not of[label]}
+        given = {
+            (name, label) for name, of in JUSTIFICATIONS.items() for label in of if not of[label]
+        }
         weights = {("attention", label) for label in ("Lambda", "Gamma", "Xi", "G")}
         assert given == weights | {("full-model", label) for label in ("S_ij", "O_i", "F")}
 

@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 
 from simulations.figures import report_figure
-from simulations.positional import training_runs
-from simulations.positional.data import training as training_data
+from simulations.positional import training_curves, training_runs
 from simulations.positional.figures import training
 from simulations.positional.training_runs import LARGE, PUBLIC, SOURCE, Setting, Training
 from simulations.reproduction import intervals
@@ -74,7 +73,7 @@ def _figure(runs: dict[str, list[Training]], settings: dict[str, tuple[Setting, 
         "others the mean and range of all runs. Dashed: the same v with A put back to its initial "
         f"value. {names}. {SOURCE}",
         training.draw_figure_4,
-        training_data.gather_figure_4(runs, settings),
+        training_curves.figure_4_dataset(runs, settings),
         (11.0, 5.2),
     )
 

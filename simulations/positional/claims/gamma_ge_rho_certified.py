@@ -1,27 +1,40 @@
 """gamma >= rho is forward invariant on a box: proved or refuted in ball arithmetic."""
 
-from collections.abc import Mapping
+import itertools
+import math
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import xarray
+from matplotlib.collections import PatchCollection
+from matplotlib.patches import Patch, Rectangle
+from scipy import optimize
 
+from dynamics import Problem
 from simulations.figures import report_figure
-from simulations.positional.data import certified_map as certified_map_data
-from simulations.positional.figures import certified_map
+from simulations.figures.style import COLOURS, REFERENCE, styled
 from simulations.positional.invariance.box import Box, Witness, read_box
 from simulations.positional.invariance.certified import (
     Answer,
     Certificate,
+    bounds,
     certify,
     population_drift,
 )
+from simulations.positional.symmetric_line import line_drift
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
 from simulations.seeds import seed_at
 
 #: Population gradients check the certificates up to this alpha: far beyond, F exceeds a double.
 MOST_ALPHA = 1.0
+ANSWERS = ("neither proved", "proved >= 0", "proved < 0")
+_ALPHA, _X, _NU, _BETA = 0.4, 0.25, 0.01, 1.0
+_SLICES = 4  # of the interval of gamma = rho, bounded one by one
+_CURVE = 41  # values of alpha at which the critical qD is computed
+_FACES = ("#FFFFFF", "#9EC9E2", "#F5B58A")
 
 
 def boxes(D: int) -> dict[str, str]:
@@ -51,11 +64,11 @@ def measure(context: Context) -> Measurement:
     for number, (name, text) in enumerate(context.track(texts.items(), stop=0.5), start=1):
         certificate = certify(read_box(text))
         rows.append({"box": name} | compared(certificate, points, seed_at(context.seed, number)))
-    data = certified_map_data.gather(
+    data = certified_map(
         D, 4, levels=4 if context.quick else 5,
         progress=lambda fraction: context.progress(0.5 + 0.5 * fraction),
     )  # fmt: skip
-    shares = certified_map_data.shares(data)
+    shares = map_shares(data)
     return Measurement(
         {
             "boxes": BOXES.frame(rows),
@@ -76,7 +89,7 @@ def _figure(D: int, data: Any) -> Figure:
         "drift vanishes, from an independent sum in floating-point numbers, at both ends of the "
         "interval; between them the sign depends on gamma = rho. Dotted: alpha(0) of "
         "Parametrization 3.1.",
-        certified_map.draw,
+        _draw_map,
         data,
         (7.0, 4.0),
     )
@@ -118,6 +131,125 @@ def _draw(box: Box, rng: Any) -> Witness:
         box.D, box.C, box.p, within("q", 1e-6), within("nu", 1e-9), within("beta"), within("tau"),
         within("kappa"), within("alpha", most=share), within("x"),
     )  # fmt: skip
+
+
+def certified_map(
+    D: int, C: int, levels: int, progress: Callable[[float], None] = lambda fraction: None
+) -> xarray.Dataset:
+    """Divide alpha in [0, 0.4] x qD in [0, C^2], halving boxes of no proved sign ``levels`` times.
+
+    The boxes are columns ``alpha_low, alpha_high, qD_low, qD_high, answer`` (an index of
+    `ANSWERS`); the critical qD is a curve over alpha for each end of the interval of gamma = rho.
+    """
+    waiting = [(0, (0.0, _ALPHA), (0.0, float(C * C)))]
+    rows = []
+    while waiting:
+        level, alpha, density = waiting.pop()
+        answer = _answer(D, C, alpha, density)
+        if answer == 0 and level < levels:
+            halves = [_halves(alpha), _halves(density)]
+            waiting += [(level + 1, a, d) for a in halves[0] for d in halves[1]]
+        else:
+            rows.append((*alpha, *density, answer))
+            progress(sum(_area(row) for row in rows) / (_ALPHA * C * C))
+    names = ("alpha_low", "alpha_high", "qD_low", "qD_high", "answer")
+    alphas, ends = np.linspace(0.0, _ALPHA, _CURVE)[1:], (-_X, _X)
+    curves = [[_critical(D, C, alpha, x) for alpha in alphas.tolist()] for x in ends]
+    return xarray.Dataset(
+        {name: ("box", column) for name, column in zip(names, np.array(rows).T)}
+        | {"critical": (("x", "alpha"), curves)},
+        coords={"x": list(ends), "alpha": alphas},
+        attrs={"D": D, "C": C, "start": math.sqrt(_NU)},
+    )
+
+
+def map_shares(data: xarray.Dataset) -> dict[str, float]:
+    """Return the part of the plane with each answer."""
+    areas = (data["alpha_high"] - data["alpha_low"]) * (data["qD_high"] - data["qD_low"])
+    return {
+        answer: float(areas.where(data["answer"] == index, 0.0).sum() / areas.sum())
+        for index, answer in enumerate(ANSWERS)
+    }
+
+
+def _answer(D: int, C: int, alpha: tuple[float, float], density: tuple[float, float]) -> int:
+    q = Fraction(density[0]) / D, Fraction(density[1]) / D
+    edges = np.linspace(-_X, _X, _SLICES + 1).tolist()
+    signs = set()
+    for low, high in itertools.pairwise(edges):
+        box = Box(D, C, alpha, q, (low, high), (_NU, _NU), (_BETA, _BETA))
+        (cell,) = box.cells()  # gamma = rho stays below beta
+        least, greatest, _ = bounds(box, cell, precision=64)
+        signs.add(1 if least >= 0.0 else 2 if greatest < 0.0 else 0)
+    return signs.pop() if len(signs) == 1 else 0
+
+
+def _halves(interval: tuple[float, float]) -> tuple[tuple[float, float], tuple[float, float]]:
+    low, high = interval
+    middle = 0.5 * (low + high)
+    return (low, middle), (middle, high)
+
+
+def _area(row: tuple[float, ...]) -> float:
+    return (row[1] - row[0]) * (row[3] - row[2])
+
+
+def _critical(D: int, C: int, alpha: float, x: float) -> float:
+    """Return the qD at which the drift changes its sign, nan if it does not."""
+
+    def drift(qD: float) -> float:
+        return line_drift(Problem(D=D, C=C, q=qD / D, nu=_NU, beta=_BETA), alpha, x).total
+
+    low, high = 1e-3 * C * C, float(C * C)
+    if drift(low) * drift(high) > 0.0:
+        return math.nan
+    return float(optimize.brentq(drift, low, high, rtol=1e-6))
+
+
+@styled
+def _draw_map(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
+    """Draw the boxes and the curves."""
+    ax = figure.subplots()
+    columns = [data[name].values for name in ("alpha_low", "alpha_high", "qD_low", "qD_high")]
+    answers = data["answer"].values.astype(int)
+    patches = [Rectangle((a, d), b - a, e - d) for a, b, d, e in zip(*columns)]
+    boxes = PatchCollection(
+        patches,
+        facecolors=[_FACES[answer] for answer in answers],
+        edgecolors="#888888",
+        linewidths=0.25,
+    )
+    artists: dict[str, Any] = {"boxes": ax.add_collection(boxes)}
+    for number, x in enumerate(data["x"].values):
+        dashes = ("-", "--")[number]
+        label = rf"$d(\gamma-\rho)/dt=0$ at $\gamma=\rho={x:g}$"
+        artists[f"critical {x:g}"] = ax.plot(
+            data["alpha"],
+            data["critical"].isel(x=number),
+            linestyle=dashes,
+            label=label,
+            color=COLOURS["gamma - rho"],
+        )[0]
+    start = ax.axvline(data.attrs["start"], **REFERENCE | {"linestyle": ":"})
+    start.set_label(r"$\alpha(0)=\nu^{1/2}$")
+    ax.set(xlim=(0.0, columns[1].max()), ylim=(0.0, columns[3].max()))
+    ax.set(xlabel=r"$\alpha$", ylabel=r"$qD$")
+    labels = (
+        "no single sign proved",
+        r"proved: $d(\gamma-\rho)/dt\geq 0$",
+        r"proved: $d(\gamma-\rho)/dt<0$",
+    )
+    legend = [
+        Patch(facecolor=face, edgecolor="#888888", linewidth=0.5, label=label)
+        for face, label in zip(_FACES, labels)
+    ]
+    lines, names = ax.get_legend_handles_labels()
+    figure.legend(
+        [*legend[1:], legend[0], *lines],
+        [*labels[1:], labels[0], *names],
+        loc="outside right upper",
+    )
+    return artists
 
 
 def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:

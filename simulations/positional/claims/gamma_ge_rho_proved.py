@@ -5,8 +5,9 @@ from typing import Any
 
 from dynamics import Problem
 from simulations.figures import report_figure, tube
-from simulations.positional import proved_runs, runs
-from simulations.positional.proved_runs import COMPARED, STAYS, Beside
+from simulations.positional import proved_runs
+from simulations.positional import reference_runs as runs
+from simulations.positional.proved_runs import COMPARED, STAYS, TubeComparison
 from simulations.reproduction.claim import Claim, Context, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
 from simulations.validated import Checked
@@ -39,7 +40,9 @@ def measure(context: Context) -> Measurement:
     return Measurement({"tubes": TUBES.frame(rows)}, proved_runs.settings(problems), (figure,))
 
 
-def row(problem: Problem, checked: Checked, beside: Beside, horizon: float) -> dict[str, Any]:
+def row(
+    problem: Problem, checked: Checked, beside: TubeComparison, horizon: float
+) -> dict[str, Any]:
     """Return what the checker derives of one flow to a horizon, and a solver's run next to it."""
     _, gap_low, gap_high = checked.gap[-1]
     return {

@@ -6,8 +6,9 @@ from typing import Any
 
 from dynamics import Problem
 from simulations.figures import report_figure, tube
-from simulations.positional import proved_runs, runs
-from simulations.positional.proved_runs import COMPARED, STAYS, Beside
+from simulations.positional import proved_runs
+from simulations.positional import reference_runs as runs
+from simulations.positional.proved_runs import COMPARED, STAYS, TubeComparison
 from simulations.reproduction.claim import Claim, Context, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
 from simulations.validated import Checked
@@ -42,7 +43,7 @@ def problems() -> tuple[Problem, ...]:
     return runs.CROWDED, proved_runs.SIMPLEST, proved_runs.SQUARE_OF_FOUR
 
 
-def row(problem: Problem, checked: Checked, beside: Beside) -> dict[str, Any]:
+def row(problem: Problem, checked: Checked, beside: TubeComparison) -> dict[str, Any]:
     """Return the longest interval on which gamma < rho is proved, and what belongs to it."""
     intervals = checked.gap_negative
     longest = max(intervals, key=lambda ends: ends[1] - ends[0], default=(math.nan, math.nan))

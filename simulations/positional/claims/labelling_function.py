@@ -11,7 +11,7 @@ import xarray
 from dynamics import Problem
 from dynamics.positional.labelling import label_error
 from simulations.figures import report_figure
-from simulations.positional.figures import labelling_function
+from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letter, styled
 from simulations.reproduction.claim import Claim, Context, Measurement
 from simulations.reproduction.predicates import Column, Table, Tables
 
@@ -23,6 +23,10 @@ DECADES, QUICK_DECADES = (2.0, 9.0), (2.0, 6.0)
 POWER = 0.01
 #: Powers of D for which the first D is sought from which P[y f* <= 0] stays below.
 SOUGHT = (1, 2, 3)
+_SHOWN_K = 2  # k of panel (a)
+_LEAST_ERROR = 1e-60  # of the axis of panel (a)
+_DRAWN_POWERS = (1, 3)
+_MOST_POWER = 10.0  # of the axis of panel (b)
 
 
 class Law(NamedTuple):
@@ -143,13 +147,13 @@ def _figure(found: Mapping[tuple[Law, int], Course]) -> Any:
         "errors; points at half decades, C rounded). Grey: powers of D. (b) The same as a power of "
         "D, -log P / log D, at q = C/D, C^2/D, C^3/D (light to dark): d^(-omega(1)) needs it to "
         "grow without bound, dotted: C - 1, its limit at fixed C.",
-        labelling_function.draw,
-        gather_labelling_function({(law.name, k): one for (law, k), one in found.items()}),
+        _draw,
+        _figure_data({(law.name, k): one for (law, k), one in found.items()}),
         (7.0, 3.8),
     )
 
 
-def gather_labelling_function(found: Mapping[tuple[str, int], Any]) -> xarray.Dataset:
+def _figure_data(found: Mapping[tuple[str, int], Any]) -> xarray.Dataset:
     """Return errors, sizes and exponents (law, k, place); nan where there is no such D."""
     laws = list(dict.fromkeys(law for law, _ in found))
     ks = sorted({k for _, k in found})
@@ -171,6 +175,53 @@ def gather_labelling_function(found: Mapping[tuple[str, int], Any]) -> xarray.Da
         },
         coords={"law": laws, "k": ks},
     )
+
+
+def _mathematical(law: str) -> str:
+    """Return the name of a law of C in mathematical type."""
+    typed = law.replace("log", r"\log ").replace("sqrt(", r"\sqrt{").replace(")", "}")
+    return f"${typed}$"
+
+
+@styled
+def _draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
+    """Draw both panels."""
+    left, right = figure.subplots(1, 2)
+    artists: dict[str, Any] = {}
+    ks = data["k"].values.tolist()
+    for number, law in enumerate(data["law"].values):
+        look = PROBLEM_STYLES[number]
+        one = data.sel(law=law, k=_SHOWN_K)
+        label = _mathematical(str(law))
+        artists[str(law)] = left.plot(one["D"], one["error"], marker=".", label=label, **look)[0]
+        for shade, k in enumerate(ks):
+            some = data.sel(law=law, k=k)
+            opacity = (shade + 1.0) / len(ks)
+            right.plot(some["D"], some["exponent"], **look | {"alpha": opacity, "linewidth": 1.3})
+        sizes = data["C"].sel(law=law).values
+        known = sizes[np.isfinite(sizes)]
+        if (known == known[0]).all():
+            right.axhline(known[0] - 1.0, **REFERENCE | {"linestyle": (0, (1, 2))})
+    D = np.array([data["D"].min(), data["D"].max()])
+    for power in _DRAWN_POWERS:
+        left.plot(D, D ** -float(power), color="#BBBBBB", linewidth=1.0, zorder=0)
+        left.annotate(
+            f"$D^{{-{power}}}$",
+            (D[1], D[1] ** -float(power)),
+            xytext=(2, 0),
+            textcoords="offset points",
+            va="center",
+            color="#777777",
+            fontsize=9,
+        )
+    left.set(xscale="log", yscale="log", ylim=(_LEAST_ERROR, 1.0), xlabel="$D$")
+    left.set_ylabel(r"$P[y f^*\leq 0]$ at $q=C^2/D$")
+    right.set(xscale="log", ylim=(0.0, _MOST_POWER), xlabel="$D$", ylabel=r"$-\log P\,/\,\log D$")
+    for letter, ax in zip("ab", (left, right)):
+        ax.set_xlim(D[0], D[1])
+        panel_letter(ax, letter)
+    figure.legend(handles=list(artists.values()), loc="outside upper center", ncols=5)
+    return artists
 
 
 def headline(tables: Tables) -> dict[str, Any]:

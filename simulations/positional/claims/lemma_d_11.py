@@ -10,9 +10,9 @@ import xarray
 from dynamics.positional.slow_manifold import SlowManifold
 from simulations.figures import report_figure
 from simulations.figures.style import PROBLEM_STYLES, styled
-from simulations.positional import large_D as large
+from simulations.positional import large_D_flows as large
 from simulations.positional import theorem_4_1 as theorem
-from simulations.positional.large_D import FIXED, LOSS_GOAL, Case, Run
+from simulations.positional.large_D_flows import FIXED, LOSS_GOAL, Case, Run
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
 
@@ -25,7 +25,7 @@ DRAWN = 200
 def measure(context: Context) -> Measurement:
     """Evaluate the slope of alpha at T1 on the flows of `events-large-D`."""
     cases = large.cases(context.quick, context.thorough)
-    flows = {case: large.follow(case) for case in context.track(cases)}
+    flows = {case: large.run_flow(case) for case in context.track(cases)}
     table = TABLE.frame(row(case, run) for case, run in flows.items())
     drawn = {case: run for case, run in flows.items() if case.scaling == "nu=1/D"}
     return Measurement(

@@ -9,7 +9,7 @@ import xarray
 
 from dynamics import Problem, gradient_descent
 from simulations.figures import against_full, report_figure
-from simulations.positional import runs
+from simulations.positional import reference_runs as runs
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
 from simulations.seeds import seeds_of

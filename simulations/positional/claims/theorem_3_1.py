@@ -9,9 +9,9 @@ import xarray
 from dynamics import Problem
 from dynamics.positional.baselines import linear_models as linear_models_exact
 from simulations.figures import report_figure
+from simulations.positional import linear_models
 from simulations.positional import theorem_4_1 as theorem
-from simulations.positional.data import linear_models as linear_models_data
-from simulations.positional.figures import linear_models
+from simulations.positional.figures import linear_models as figures
 from simulations.reproduction.claim import Claim, Context, Measurement
 from simulations.reproduction.predicates import Column, Table, Tables
 
@@ -42,17 +42,17 @@ def measure(context: Context) -> Measurement:
     """Measure uniform weights exactly, other weights by proof or search, and base 3."""
     sizes = _QUICK_SIZES if context.quick else _SIZES
     images = 20_000 if context.quick else 100_000
-    curves = linear_models_data.gather_curves(sizes, _RATIOS, images, context.seed)
+    curves = linear_models.error_curves(sizes, _RATIOS, images, context.seed)
     context.progress(0.3)
     set_sizes = _SET_SIZES[:4] if context.quick else _SET_SIZES
-    powers = linear_models_data.gather_powers(set_sizes, _POWERS)
+    powers = linear_models.power_errors(set_sizes, _POWERS)
     context.progress(0.4)
     certified = _QUICK_CERTIFIED if context.quick else _CERTIFIED
     searched = _QUICK_SEARCHED if context.quick else _SEARCHED
     starts = 6 if context.quick else 24
-    weights = linear_models_data.gather_weights(certified, searched, starts, context.seed)
+    weights = linear_models.best_weights(certified, searched, starts, context.seed)
     context.progress(0.9)
-    decoded = linear_models_data.gather_decoded(_DECODED, images, context.seed)
+    decoded = linear_models.decoding_errors(_DECODED, images, context.seed)
     context.progress(1.0)
     gain = weights["uniform"] - weights["best"]
     drawn = curves[["D", "C", "deviation"]].rename(ratio_sampled="density").to_dataframe()
@@ -137,8 +137,8 @@ def _figure(
         "proved by branch and bound (filled), found by search (open). Squares: the non-monotone "
         "phi that reads the digits of sum_j 3^j <w*, X_j> and applies f*; it errs where f* = 0 "
         "only.",
-        linear_models.draw,
-        linear_models_data.join(curves, powers, weights, decoded),
+        figures.draw,
+        linear_models.merge_datasets(curves, powers, weights, decoded),
         (9.6, 3.8),
     )
 

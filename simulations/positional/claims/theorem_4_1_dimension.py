@@ -9,7 +9,7 @@ import xarray
 from dynamics import Problem
 from simulations.figures import report_figure
 from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letters, styled
-from simulations.positional import runs
+from simulations.positional import reference_runs as runs
 from simulations.positional import theorem_4_1 as theorem
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table

@@ -8,8 +8,9 @@ from typing import Any
 from dynamics import Population, Problem
 from dynamics.positional.labelling import label_error
 from simulations.figures import report_figure, tube
-from simulations.positional import proved_runs, runs
-from simulations.positional.proved_runs import COMPARED, STAYS, Beside
+from simulations.positional import proved_runs
+from simulations.positional import reference_runs as runs
+from simulations.positional.proved_runs import COMPARED, STAYS, TubeComparison
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
 from simulations.validated import Checked, Proof
@@ -38,7 +39,7 @@ def measure(context: Context) -> Measurement:
     )
 
 
-def _trained(context: Context) -> dict[str, Beside]:
+def _trained(context: Context) -> dict[str, TubeComparison]:
     """Train full matrices and three scalars, by flow and by descent, beside the same two tubes."""
     rate = runs.safe_learning_rate(proved_runs.SMALL)
     flow, descent = (

@@ -7,16 +7,16 @@ from typing import Any
 from dynamics.positional.labelling import label_error
 from simulations.figures import report_figure
 from simulations.positional import transfer_runs as transfer
-from simulations.positional.data import transfer as transfer_data
 from simulations.positional.figures import transfer as transfer_figure
 from simulations.positional.learners import IDEALIZED, MIDDLE, PRETRAINED, SCRATCH, UNIFORM
-from simulations.positional.transfer_runs import Entry
 from simulations.positional.transfer_statistics import (
     FAILED,
     Sweep,
+    SweepConfig,
     binomial_interval,
     exponent_interval,
-    in_words,
+    interval_text,
+    learning_curves,
 )
 from simulations.reproduction import intervals
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
@@ -34,10 +34,10 @@ def measure(context: Context) -> Measurement:
     learners = (PRETRAINED, IDEALIZED, UNIFORM, SCRATCH)
     wanted = [
         entry
-        for entry in transfer.entries(context.quick, context.thorough)
+        for entry in transfer.sweep_configs(context.quick, context.thorough)
         if entry.qD == MIDDLE and entry.learner in learners
     ]
-    decisive = transfer.judged(context.quick, context.thorough)
+    decisive = transfer.theorem_5_1_configs(context.quick, context.thorough)
     sweeps = transfer.sweeps(wanted + decisive, context.seed, context.progress, context.scratch)
     curves = {entry: sweeps[entry] for entry in wanted}
     few = [few_samples(entry, sweeps[entry], curves) for entry in decisive]
@@ -53,7 +53,9 @@ def measure(context: Context) -> Measurement:
     )
 
 
-def few_samples(entry: Entry, sweep: Sweep, curves: Mapping[Entry, Sweep]) -> dict[str, Any]:
+def few_samples(
+    entry: SweepConfig, sweep: Sweep, curves: Mapping[SweepConfig, Sweep]
+) -> dict[str, Any]:
     """Return the errors with log D samples over many runs, failed ones included."""
     (size,) = entry.sizes
     (curve,) = (
@@ -76,7 +78,7 @@ def few_samples(entry: Entry, sweep: Sweep, curves: Mapping[Entry, Sweep]) -> di
     }
 
 
-def needed(curves: Mapping[Entry, Sweep], seed: int) -> Iterator[dict[str, Any]]:
+def needed(curves: Mapping[SweepConfig, Sweep], seed: int) -> Iterator[dict[str, Any]]:
     """Yield the samples that each learner needs at each D."""
     for entry, sweep in curves.items():
         yield {
@@ -88,7 +90,7 @@ def needed(curves: Mapping[Entry, Sweep], seed: int) -> Iterator[dict[str, Any]]
         }
 
 
-def by_group(curves: Mapping[Entry, Sweep]) -> Iterator[dict[str, Any]]:
+def by_group(curves: Mapping[SweepConfig, Sweep]) -> Iterator[dict[str, Any]]:
     """Yield the samples needed in each group of runs."""
     for entry, sweep in curves.items():
         for group, value in enumerate(sweep.needed_by_seed(TOLERANCE), start=1):
@@ -96,7 +98,7 @@ def by_group(curves: Mapping[Entry, Sweep]) -> Iterator[dict[str, Any]]:
             yield {"learner": entry.learner, "D": entry.D, "group": group, **cells}
 
 
-def powers(curves: Mapping[Entry, Sweep], seed: int) -> Iterator[dict[str, Any]]:
+def powers(curves: Mapping[SweepConfig, Sweep], seed: int) -> Iterator[dict[str, Any]]:
     """Yield the fitted powers of D in the samples needed."""
     for learner in (PRETRAINED, IDEALIZED, SCRATCH):
         own = [sweep for entry, sweep in curves.items() if entry.learner == learner]
@@ -104,7 +106,7 @@ def powers(curves: Mapping[Entry, Sweep], seed: int) -> Iterator[dict[str, Any]]
         yield {"learner": learner, **intervals.cells("power", power)}
 
 
-def _figure(curves: Mapping[Entry, Sweep], seed: int) -> Figure:
+def _figure(curves: Mapping[SweepConfig, Sweep], seed: int) -> Figure:
     return report_figure(
         "theorem-5-1",
         "Transfer to a new feature with a pre-trained A",
@@ -115,7 +117,7 @@ def _figure(curves: Mapping[Entry, Sweep], seed: int) -> Figure:
         "with A of the idealized process; dotted: log D; arrows: not reached with the most "
         "samples tried.",
         transfer_figure.draw_few_samples,
-        transfer_data.gather(curves, TOLERANCE, seed),
+        learning_curves(curves, TOLERANCE, seed),
         (9.0, 3.9),
     )
 
@@ -129,8 +131,8 @@ def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
     return {
         "worst": tables["log D samples"].data.error_high.max(),
         "threshold": TOLERANCE,
-        "pretrained": in_words(last[PRETRAINED].needed_low, last[PRETRAINED].needed_high),
-        "scratch": in_words(last[SCRATCH].needed_low, last[SCRATCH].needed_high),
+        "pretrained": interval_text(last[PRETRAINED].needed_low, last[PRETRAINED].needed_high),
+        "scratch": interval_text(last[SCRATCH].needed_low, last[SCRATCH].needed_high),
     }
 
 

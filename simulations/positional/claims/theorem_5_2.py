@@ -10,11 +10,15 @@ from dynamics.positional.baselines.linear_models import uniform_error
 from dynamics.positional.baselines.set_knowledge import coupon_collector, least_samples
 from simulations.figures import report_figure
 from simulations.positional import transfer_runs as transfer
-from simulations.positional.data import transfer as transfer_data
 from simulations.positional.figures import transfer as transfer_figure
 from simulations.positional.learners import FINDER, IDEALIZED, PRETRAINED
-from simulations.positional.transfer_runs import Entry
-from simulations.positional.transfer_statistics import Sweep, exponent_interval, in_words
+from simulations.positional.transfer_statistics import (
+    Sweep,
+    SweepConfig,
+    exponent_interval,
+    interval_text,
+    learning_curves,
+)
 from simulations.reproduction import intervals
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
@@ -27,7 +31,7 @@ def measure(context: Context) -> Measurement:
     """Train every learner on samples of a new feature and compare what they need."""
     wanted = [
         entry
-        for entry in transfer.entries(context.quick, context.thorough)
+        for entry in transfer.sweep_configs(context.quick, context.thorough)
         if entry.learner != IDEALIZED
     ]
     sweeps = transfer.sweeps(wanted, context.seed, context.progress, context.scratch)
@@ -45,7 +49,7 @@ def measure(context: Context) -> Measurement:
     )
 
 
-def needed(sweeps: Mapping[Entry, Sweep], seed: int) -> Iterator[dict[str, Any]]:
+def needed(sweeps: Mapping[SweepConfig, Sweep], seed: int) -> Iterator[dict[str, Any]]:
     """Yield the samples that each learner needs, next to the exact bounds."""
     largest: dict[tuple[str, float], int] = {}
     for entry in sweeps:
@@ -92,7 +96,7 @@ def threshold_of(qD: float) -> float:
     return FINE if qD == 8.0 else COARSE
 
 
-def _figure(sweeps: Mapping[Entry, Sweep], seed: int) -> Figure:
+def _figure(sweeps: Mapping[SweepConfig, Sweep], seed: int) -> Figure:
     return report_figure(
         "theorem-5-2",
         "Samples needed with and without patch association",
@@ -106,7 +110,7 @@ def _figure(sweeps: Mapping[Entry, Sweep], seed: int) -> Figure:
         "qD = 8 of the learner that looks for the sets, against samples per set, and the lower "
         "bounds.",
         transfer_figure.draw_learners,
-        transfer_data.gather(sweeps, COARSE, seed, {8.0: FINE}),
+        learning_curves(sweeps, COARSE, seed, {8.0: FINE}),
         (11.0, 7.4),
     )
 
@@ -121,8 +125,8 @@ def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
     return {
         "qD": qD,
         "D": D,
-        "finder": in_words(*ends[0]),
-        "pretrained": in_words(*ends[1]),
+        "finder": interval_text(*ends[0]),
+        "pretrained": interval_text(*ends[1]),
         "least": finder.loc[(qD, D), "least_samples"],
     }
 

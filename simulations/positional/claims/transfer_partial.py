@@ -31,7 +31,7 @@ def measure(context: Context) -> Measurement:
     """Fine-tune v where some sets have changed, and compare with the mixture of the two ends."""
     sweeps = partial.sweeps(context.quick, context.seed, context.progress, context.scratch)
     shares = SHARES.frame(rows(sweeps, context.seed))
-    D, _, sizes, runs = partial.plan(context.quick)
+    D, _, sizes, runs = partial.configuration(context.quick)
     every, none = shares.loc[1.0], shares.loc[0.0]
     ends = {"every_low": every.floor_low, "every_high": every.floor_high,
             "none_low": none.floor_low, "none_high": none.floor_high}  # fmt: skip
@@ -67,8 +67,8 @@ def rows(sweeps: Mapping[float, Sweep], seed: int) -> Iterator[dict[str, Any]]:
             **intervals.cells("needed", sweep.interval(TOLERANCE, seed)),
             **intervals.cells("settled", sweep.interval(SETTLED * floor.value, seed)),
             **intervals.cells("deviation", group_interval((sweep.by_group(last) - line) / span)),
-            "old_sets": partial.hard_attention(problem, [share])[0],
-            "kept_sets": partial.least(problem, [share])[0],
+            "old_sets": partial.uniform_attention_error(problem, [share])[0],
+            "kept_sets": partial.bayes_errors(problem, [share])[0],
         }
 
 
@@ -100,8 +100,8 @@ def _drawn(sweeps: Mapping[float, Sweep], shares: pd.DataFrame) -> xarray.Datase
     for name in ("floor", "needed", "settled"):
         data[name] = (("share", "end"), shares[[name, f"{name}_low", f"{name}_high"]].to_numpy())
     line = np.linspace(0.0, 1.0, _LINE)
-    data["hard"] = ("place", partial.hard_attention(problem, line))
-    data["least"] = ("known", partial.least(problem, known))
+    data["hard"] = ("place", partial.uniform_attention_error(problem, line))
+    data["least"] = ("known", partial.bayes_errors(problem, known))
     return xarray.Dataset(
         data,
         coords={"share": list(sweeps), "size": list(sizes), "place": line, "known": known,

@@ -189,6 +189,6 @@ class TestCommand:
                               env=os.environ | {"PYTHONUNBUFFERED": "1"}) as process:  # fmt: skip
             told = process.stdout.readline()
             assert re.search(r"http://localhost:\d+/\?system=positional&nu=0.1$", told.strip())
-            assert "Ctrl-C ends it" in process.stdout.readline()
+            assert "stop it with Ctrl-C" in process.stdout.readline()
             process.send_signal(signal.SIGINT)
             assert process.wait(60.0) == 0

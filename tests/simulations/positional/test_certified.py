@@ -15,7 +15,6 @@ from simulations.cli import main
 from simulations.figures import render
 from simulations.files.store import write_dataset
 from simulations.positional.claims.gamma_ge_rho_certified import BOXES, boxes, compared
-from simulations.positional.figures import certified_map
 from simulations.positional.invariance.box import Box, Cell, Witness, read_box
 from simulations.positional.invariance.certified import (
     Answer,
@@ -259,7 +258,7 @@ class TestClaim:
         assert render(figure).startswith(b"\x89PNG")
         write_dataset(tmp_path / "data.nc", figure.data)
         with xarray.open_dataset(tmp_path / "data.nc", engine="h5netcdf") as data:
-            assert certified_map.draw(data.load())
+            assert figure.draw.func(data.load())
 
     @pytest.mark.slow
     def test_the_curves_pass_between_the_proved_boxes(self):

@@ -175,7 +175,7 @@ def test_the_command_of_a_file_passes_on(tmp_path, monkeypatch, capsys):
     for wrong, sentence in (
         (["--run", "E=3"], "--run E=3 is not allowed: it must be NAME=VALUE with one of D, K, nu"),
         (["--sweep", "grid.toml"], "--sweep CONFIG.toml and --out DIR are needed together"),
-        (["--at", "D=8", "--run"], "--at is of the check alone"),
+        (["--at", "D=8", "--run"], "--at is not allowed with --run"),
         (["--run", "D=10", "K=4"], "K must divide D = 10"),
         (["--sweep", "grid.toml", "--out", "x"], "cannot read grid.toml"),
     ):

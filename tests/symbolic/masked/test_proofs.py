@@ -6,7 +6,7 @@ import pytest
 import sympy as sp
 
 from dynamics.masked import _emitted
-from symbolic.core.proof import Ledger, decide_all
+from symbolic.core.proof import ProofBuilder, decide_all
 from symbolic.masked import area_form, kernels, lemma_5_1, lemma_5_2, reduction
 from symbolic.masked.area_form import AreaForm
 from symbolic.masked.raw_loss import raw_model
@@ -97,9 +97,9 @@ def test_signs_are_manifest() -> None:
     assert proof.all_zero
     assert proof.identities["global correlation falls if no g_m exceeds g_1"] == 1
     z, a = sp.symbols("z a", positive=True)
-    ledger = Ledger("a difference is no manifest sum")
-    lemma_5_1._nonnegative(ledger, "x", z - a)
-    assert not ledger.close().all_zero
+    builder = ProofBuilder("a difference is no manifest sum")
+    lemma_5_1._nonnegative(builder, "x", z - a)
+    assert not builder.build().all_zero
 
 
 @pytest.mark.parametrize("rest", [1e-300, 1e-20, 1e-3, 0.5, 1.0])

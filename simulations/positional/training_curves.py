@@ -12,7 +12,7 @@ from simulations.positional.training_runs import Setting, Training
 _CURVES = ("test_error", "control", "cosine")
 
 
-def gather(
+def training_dataset(
     runs: Mapping[str, Sequence[Training]], settings: Mapping[str, tuple[Setting, int]]
 ) -> xarray.Dataset:
     """Return the records (setting, run, record), nan beyond the runs of a setting.
@@ -54,11 +54,11 @@ def best_error(setting: Setting) -> float:
     return floor.error - floor.ties / 2
 
 
-def gather_figure_4(
+def figure_4_dataset(
     runs: Mapping[str, Sequence[Training]], settings: Mapping[str, tuple[Setting, int]]
 ) -> xarray.Dataset:
     """Return the records with the mask and the learned A of the first run of every setting."""
-    data = gather(runs, settings)
+    data = training_dataset(runs, settings)
     for number, (name, some) in enumerate(runs.items()):
         first = some[0]
         mask = same_set(set_of(settings[name][0].problem, first.partition))

@@ -1,6 +1,6 @@
-"""Flows in the paper's own regime, q = poly(C)/D, for D up to a million: shared by three claims."""
+"""Flows in the regime of the paper, q = poly(C)/D, for D up to a million."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
@@ -23,21 +23,21 @@ SIZES = (1_000, 10_000, 100_000, 1_000_000)
 QUICK_SIZES = (1_000, 10_000)
 #: Expected number of features outside the signal set: q = C/D and q = C^2/D.
 FEATURES, QUICK_FEATURES = (C, C**2), (C,)
-#: nu = D^-k with beta = log log D (Parametrization 3.1), by name: k.
+#: Exponents k of nu = D^-k, with beta = log log D (Parametrization 3.1).
 SLOWEST = "nu=D^(-1/2)"
 POWERS = {SLOWEST: 0.5, "nu=1/D": 1.0, "nu=1/D^2": 2.0}
-#: The contrast: nu and beta do not change with D, which the paper does not allow.
+#: The contrast, which the paper excludes: nu and beta do not depend on D.
 FIXED, FIXED_NU, FIXED_BETA = "nu=0.01, beta=1", 0.01, 1.0
-#: Other degrees of the activation: nu = 1/D^2 (alpha(0) below alpha*) and the contrast.
-#: Beyond D = 10^5 the Fourier method refuses p = 7.
+#: Sizes for other degrees of the activation, with nu = 1/D^2 (alpha(0) below alpha*) and the
+#: contrast. Beyond D = 10^5 the Fourier method rejects p = 7.
 DEGREES = {5: (100_000, 1_000_000), 7: (10_000, 100_000)}
 QUICK_DEGREES = {5: (100_000,)}
 TOLERANCE = 1e-8
-#: A run ends where the population risk falls to this (the theorem's o(1)), or at the horizon.
+#: Population risk at which a run ends (the o(1) of the theorem), unless the horizon comes first.
 LOSS_GOAL = 1e-3
 #: Relative accuracy of the risk at that end.
 END_ACCURACY = 1e-4
-#: Risks at which a run could have been ended as well: T1 depends on where it ends.
+#: Other risks at which a run could end; T1 depends on this choice.
 EARLIER_GOALS = (1e-1, 1e-2)
 
 #: Index levels of a table with one row for each flow.
@@ -49,7 +49,7 @@ EXPONENTS = Table(
 
 
 def in_regime(table: pd.DataFrame) -> Any:
-    """Return whether each row is of one of the paper's scalings, and not of the contrast."""
+    """Return whether each row has a scaling of the paper rather than the contrast."""
     return table.index.get_level_values("scaling") != FIXED
 
 
@@ -72,24 +72,40 @@ class Case(NamedTuple):
 
     @property
     def horizon(self) -> float:
-        """A time that is long enough, of the order D^p: the theorem's poly(d) over eta."""
+        """A sufficient flow time, of the order D^p: the poly(d)/eta of the theorem."""
         return 3e5 * (self.D / 100) ** self.p
 
     @property
     def levels(self) -> dict[str, Any]:
-        """Where a table has the flow: its value of each of the levels of `INDEX`."""
+        """Index of the flow in a table: its value of each level of `INDEX`."""
         return dict(zip(INDEX, self))
 
 
 class Run(NamedTuple):
-    """A flow, its events and what surrounds them."""
+    """A flow with its events.
+
+    Attributes
+    ----------
+    case
+        Parameters of the flow.
+    path
+        Trajectory up to the goal or the horizon.
+    population
+        Population expectation along it.
+    events
+        Events of Section 4.1.
+    label
+        Error of the labelling function itself.
+    stable_rate
+        Largest stable learning rate at the start and after Event I.
+    """
 
     case: Case
     path: Trajectory
     population: Population
     events: Events
     label: LabelError
-    stable_rate: float  # largest stable learning rate where alpha settles
+    stable_rate: float
 
     @property
     def G(self) -> float:
@@ -103,7 +119,7 @@ class Run(NamedTuple):
 
     @property
     def associates(self) -> bool:
-        """Whether the attention prefers the own set at the end."""
+        """Whether patch association, min(beta, gamma) > rho, holds at the end."""
         return bool(min(self.path.problem.beta, self.path.final.gamma) > self.path.final.rho)
 
     @property
@@ -117,9 +133,9 @@ class Run(NamedTuple):
         return time_to_lead(self.path.problem, self.largest_rho)
 
     def T1_if_ended_at(self, risk: float) -> float:
-        """Return T1 had the run ended at the first record with a smaller risk.
+        """Return T1 of the run cut at the first record below a risk.
 
-        nan if the risk is smaller already when alpha has settled.
+        NaN if the risk is below it before alpha settles.
         """
         if np.interp(self.events.T0.time, self.path.time, self.path.loss) < risk:
             return float("nan")
@@ -130,7 +146,7 @@ class Run(NamedTuple):
 
     @property
     def risk_after_rise(self) -> float:
-        """Risk at which the second rise of alpha ends: at the end of the run if it still rises."""
+        """Risk at which the second rise of alpha ends, or of the final state if it still rises."""
         end = self.events.end_of_rise
         if not end.happens:
             return float(self.path.loss[-1])
@@ -138,7 +154,7 @@ class Run(NamedTuple):
 
     @property
     def settled_error(self) -> float:
-        """Test error when alpha has settled, before the attention moves."""
+        """Test error at T0, when alpha has settled and the attention has not moved."""
         after = int(np.searchsorted(self.path.time, self.events.T0.time))
         pair = np.clip([after - 1, after], 0, self.path.time.size - 1)
         around = self.population.observe(self.path.at_records(pair.tolist()))
@@ -151,28 +167,28 @@ class Run(NamedTuple):
 
 
 @cache
-def follow(case: Case) -> Run:
-    """Return the flow of one problem under the Fourier expectation, with its events.
+def run_flow(case: Case) -> Run:
+    """Compute the flow of one case with the Fourier expectation, and its events.
 
     Raises
     ------
     RuntimeError
-        If the flow stops for another reason than its goal, its horizon or lost accuracy.
+        If the flow ends for another reason than the goal, the horizon or lost accuracy.
     """
     population = Population(case.problem, method="fourier", tolerance=TOLERANCE)
 
-    seen = State(1.0, 1.0, 0.0)  # the last state at which the risk was looked at
+    checked = State(1.0, 1.0, 0.0)  # the last state at which the risk was evaluated
 
     def learned(state: State) -> bool:
-        nonlocal seen
-        moved = abs(state.alpha - seen.alpha) > 0.01 * seen.alpha
-        if state.gamma < 1.0 or not (moved or state.gamma > seen.gamma + 0.01):
+        nonlocal checked
+        moved = abs(state.alpha - checked.alpha) > 0.01 * checked.alpha
+        if state.gamma < 1.0 or not (moved or state.gamma > checked.gamma + 0.01):
             return False
-        seen = state
+        checked = state
         try:
             return population.certified_loss(state).loss < LOSS_GOAL
         except ToleranceError:
-            return True  # the last record will say that accuracy was lost
+            return True  # the last record reports the lost accuracy
 
     path = gradient_flow(population, horizon=case.horizon, until=learned)
     path = ended_at_goal(path, population)
@@ -189,11 +205,12 @@ def follow(case: Case) -> Run:
 
 
 def ended_at_goal(path: Trajectory, population: Population) -> Trajectory:
-    """Return a flow up to the time at which its risk falls to `LOSS_GOAL`; all of it without one.
+    """Return a flow cut at the time at which its risk falls to `LOSS_GOAL`, if there is one.
 
-    The time is a root on the dense output, so that it does not depend on the integrator's steps. It
-    is sought as sharply as times are told apart: where alpha jumps, the risk falls from 0.3 to the
-    goal within 1e-6 of the time. Should that not be enough, the run ends at the record after it.
+    The time is a root on the dense output, so that it does not depend on the steps of the
+    integrator. Its tolerance is rounding: where alpha jumps, the risk falls from 0.3 to the goal
+    within a relative change of 1e-6 of the time. If the root is still too inaccurate, the run ends
+    at the next record.
     """
     below = np.flatnonzero(path.loss <= LOSS_GOAL)
     if not below.size or below[0] == 0:
@@ -218,9 +235,9 @@ def ended_at_goal(path: Trajectory, population: Population) -> Trajectory:
 
 
 def cases(quick: bool, thorough: bool = False) -> list[Case]:
-    """Return the flows at p = 3: the paper's scalings of nu, then the contrast.
+    """Return the cases at p = 3: the scalings of the paper, then the contrast.
 
-    `SLOWEST` at qD = C^2 and at D = 10^6, a third of the time of all, is left to ``thorough``.
+    `SLOWEST` at qD = C^2 and at D = 10^6, a third of the total time, requires ``thorough``.
     """
     scalings = ("nu=1/D", FIXED) if quick else (*POWERS, FIXED)
     return [
@@ -233,7 +250,7 @@ def cases(quick: bool, thorough: bool = False) -> list[Case]:
 
 
 def degree_cases(quick: bool) -> list[Case]:
-    """Return the flows at p = 5 and 7, at qD = C^2."""
+    """Return the cases at p = 5 and 7, with qD = C^2."""
     return [
         Case(scaling, p, C**2, D)
         for p, sizes in (QUICK_DEGREES if quick else DEGREES).items()
@@ -243,7 +260,7 @@ def degree_cases(quick: bool) -> list[Case]:
 
 
 def parameters(quick: bool, thorough: bool = False) -> dict[str, object]:
-    """Return what the flows were run at, for the report."""
+    """Return the parameters of the flows, for the report."""
     chosen = cases(quick, thorough)
     return {
         "C": C,
@@ -260,7 +277,7 @@ def parameters(quick: bool, thorough: bool = False) -> dict[str, object]:
 
 
 def exponents(data: xarray.Dataset, names: tuple[str, ...]) -> pd.DataFrame:
-    """Return the power of D of each quantity over the last decade, where both values exist."""
+    """Return the exponent in D of each quantity over the last decade, where both values exist."""
     return EXPONENTS.frame(_exponents(data, names))
 
 
@@ -273,3 +290,36 @@ def _exponents(data: xarray.Dataset, names: tuple[str, ...]) -> Iterator[dict[st
                 slope = float(np.diff(np.log(values[-2:]))[0] / decade)
                 if np.isfinite(slope):
                     yield {"of": name, "scaling": scaling, "qD": features, "exponent": slope}
+
+
+def branch_dataset(runs: Mapping[Any, Any]) -> xarray.Dataset:
+    """Return the numbers of runs by case as arrays (scaling, qD, D), NaN where there is no run."""
+    scalings = list(dict.fromkeys(case.scaling for case in runs))
+    features = sorted({case.features for case in runs})
+    sizes = sorted({case.D for case in runs})
+
+    def table(value: Any) -> tuple[tuple[str, ...], np.ndarray]:
+        values = {(c.scaling, c.features, c.D): float(value(run)) for c, run in runs.items()}
+        rows = [
+            [[values.get((s, f, D), np.nan) for D in sizes] for f in features] for s in scalings
+        ]
+        return ("scaling", "qD", "D"), np.array(rows)
+
+    return xarray.Dataset(
+        {
+            "alpha_star": table(lambda run: run.events.alpha_star),
+            "T0": table(lambda run: run.events.T0.time),
+            "T1": table(lambda run: run.events.T1.time),
+            "T1_theory": table(lambda run: run.predicted_T1),
+            "rise": table(lambda run: run.events.rise),
+            "risk_after_rise": table(lambda run: run.risk_after_rise),
+            "rise_ends": table(lambda run: run.events.end_of_rise.happens),
+            "G": table(lambda run: run.G),
+            "end": table(lambda run: run.path.time[-1]),
+            "loss": table(lambda run: run.path.loss[-1]),
+            "test_error": table(lambda run: run.test_error),
+            "settled_error": table(lambda run: run.settled_error),
+            "label_error": table(lambda run: run.label.error),
+        },
+        coords={"scaling": scalings, "qD": features, "D": sizes},
+    )

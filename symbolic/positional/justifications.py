@@ -1,7 +1,7 @@
-"""What each displayed equation of the paper's argument rests on, for `patchdyn derive`.
+"""Justifications of the displayed equations of the paper's argument, for `patchdyn derive`.
 
-An equation is a definition, or it names the identities that decide it, in the words of their
-ledger. An identity of another derivation is written ``derivation: identity``.
+An equation is a definition or follows from identities of a proof. ``derivation: identity`` refers
+to an identity of another derivation.
 """
 
 DEFINITION = "by definition"
@@ -10,8 +10,8 @@ _EXCHANGES = "pairs of one set", "pairs of different sets", "two orbits of the e
 _SUM = "lemma-4.1: c = Lambda s + Gamma (n - s) + Xi (T - n)"
 _PATCHES = "lemma-4.1: F depends on the data only through the types of the sets"
 
-#: derivation -> equation -> the identities it rests on; empty for a definition.
-GROUNDS: dict[str, dict[str, tuple[str, ...]]] = {
+#: Identities that prove an equation, by derivation and equation; empty for a definition.
+JUSTIFICATIONS: dict[str, dict[str, tuple[str, ...]]] = {
     "full-model": {
         "S_ij": (),
         "O_i": (),
@@ -57,7 +57,7 @@ GROUNDS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "lemma-4.2": {
         "dF_dv_t": ("lemma-4.1: dF/dv_t at any A, v and X",),
-        "dL_dv_parallel": ("F holds no noise at v_perp = 0", "dL/dv along w* = d ell/d alpha"),
+        "dL_dv_parallel": ("F contains no noise at v_perp = 0", "dL/dv along w* = d ell/d alpha"),
         "dL_dv_perp": ("dF/dv_perp is odd in the noise",),
     },
     "lemma-4.3": {
@@ -107,16 +107,16 @@ GROUNDS: dict[str, dict[str, tuple[str, ...]]] = {
 }
 
 
-def ground(name: str, equation: str) -> str:
-    """Return what an equation of a derivation rests on, as a phrase; empty where none is stated."""
-    identities = GROUNDS.get(name, {}).get(equation)
+def justification(name: str, equation: str) -> str:
+    """Return the justification of an equation as a phrase; empty if there is none."""
+    identities = JUSTIFICATIONS.get(name, {}).get(equation)
     if identities is None:
         return ""
     if not identities:
         return DEFINITION
     return "decided: " + "; ".join(
         f"{identity.partition(': ')[2]} (in {identity.partition(': ')[0]})"
-        if identity.partition(": ")[0] in GROUNDS
+        if identity.partition(": ")[0] in JUSTIFICATIONS
         else identity
         for identity in identities
     )

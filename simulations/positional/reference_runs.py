@@ -1,4 +1,4 @@
-"""Problems, populations and trajectories that several claims look at, computed once per process."""
+"""Reference problems of the claims, with their populations and trajectories, cached per process."""
 
 from functools import cache
 
@@ -8,35 +8,34 @@ from dynamics import Population, Problem, SlowManifold, State, Trajectory, gradi
 from dynamics.core.trajectory import Status
 from dynamics.positional.events import Events, find_events
 from dynamics.positional.oracle import descent as full_model
-from simulations.reproduction.measured import Value
 from simulations.seeds import seeds_of
 
-#: Flow time (learning rate x steps) up to which the named problems are followed.
+#: Flow time (learning rate x steps) at which the flows end.
 HORIZON = 1e8
-#: Certified error of the loss and of each gradient entry along the flows: full run, its dense
-#: regimes, and ``--quick``.
+#: Certified error of the loss and of each gradient entry along the flows: in the full run, in its
+#: dense regimes, and with ``--quick``.
 TOLERANCE, DENSE_TOLERANCE, QUICK_TOLERANCE = 1e-8, 1e-6, 1e-5
 
 #: Learning rate of full-matrix descent, relative to the largest stable one of the early steps.
 STABLE_FRACTION = 0.2
 
-#: Draws of feature and sets in full-matrix descent.
+#: Random choices of feature and sets in full-matrix descent.
 SEEDS = 5
 
-#: Patch association is learned and learned fast: the problem of most figures.
+#: Patch association is learned, and early: the problem of most figures.
 BASE = Problem(D=64, C=4, q=2 / 64)
 FEW_FEATURES = Problem(D=64, C=4, q=0.5 / 64)
 WIDE = Problem(D=1024, C=4, q=2 / 1024)
 QUINTIC = BASE.replace(p=5)
-#: T1 never comes, alpha rises a second time.
+#: T1 is never reached; alpha rises a second time.
 MANY_FEATURES = Problem(D=64, C=2, q=8 / 64, nu=1e-3, beta=0.5)
-#: gamma < rho for a long time, then patch association after all.
+#: gamma < rho for a long time, then patch association.
 CROWDED = Problem(D=16, C=2, q=8 / 16, nu=1e-3, beta=0.5)
-#: gamma < rho for good.
+#: gamma < rho at all late times.
 TINY = Problem(D=8, C=2, q=4 / 8, nu=1e-3, beta=0.5)
 
 REGIMES = (FEW_FEATURES, BASE, QUINTIC, WIDE, MANY_FEATURES, CROWDED)
-#: qD of the order of C^2, as in the paper: a full run only, a minute on one core.
+#: qD of the order of C^2, as in the paper; only in full runs, as they take a minute on one core.
 DENSE_REGIMES = (
     Problem(D=64, C=4, q=16 / 64),
     Problem(D=1024, C=4, q=16 / 1024),
@@ -44,29 +43,20 @@ DENSE_REGIMES = (
 )
 
 
-def place(problem: Problem) -> dict[str, Value]:
-    """Return what tells a problem apart: D, C, qD, and what differs from the usual constants."""
-    found: dict[str, Value] = {
-        "D": problem.D,
-        "C": problem.C,
-        "qD": float(f"{problem.q * problem.D:g}"),
-    }
-    usual = {"p": 3, "nu": 0.01, "beta": 1.0, "temperature": 1.0, "output_scale": None}
-    names = {"temperature": "tau", "output_scale": "kappa"}
-    for field, value in usual.items():
-        actual = getattr(problem, field)
-        if actual != value:
-            found[names.get(field, field)] = actual
-    return found
-
-
 def describe(problem: Problem) -> str:
-    """Return the name of a problem: its place in words."""
-    return ", ".join(f"{name}={value:g}" for name, value in place(problem).items())
+    """Return a problem as text: D, C, qD, and the constants that differ from their defaults."""
+    defaults = {"p": 3, "nu": 0.01, "beta": 1.0, "temperature": 1.0, "output_scale": None}
+    names = {"temperature": "tau", "output_scale": "kappa"}
+    constants = {"D": problem.D, "C": problem.C, "qD": problem.q * problem.D}
+    for field, default in defaults.items():
+        value = getattr(problem, field)
+        if value != default:
+            constants[names.get(field, field)] = value
+    return ", ".join(f"{name}={value:g}" for name, value in constants.items())
 
 
 def tolerance(quick: bool, problem: Problem | None = None) -> float:
-    """Return the tolerance of the population expectation along flows (of a problem)."""
+    """Return the tolerance of the population expectation along the flow of a problem."""
     if quick:
         return QUICK_TOLERANCE
     return DENSE_TOLERANCE if problem in DENSE_REGIMES else TOLERANCE
@@ -87,11 +77,24 @@ def flow(
     records: int | None = None,
     rtol: float | None = None,
 ) -> Trajectory:
-    """Return the gradient flow of a problem, from Parametrization 3.1 unless ``initial`` is given.
+    """Return the gradient flow of a problem.
 
-    Unless told, the integrator asks for a tenth of what the expectation allows, or for 1e-8: asking
-    for more it follows the expectation's own errors, in ten times the steps. ``records`` is
-    ``None`` for as many as it takes to see where they turn.
+    Parameters
+    ----------
+    problem
+        Constants.
+    tolerance
+        Certified error of the population expectation.
+    horizon
+        Final flow time.
+    initial
+        Initial state; the default is Parametrization 3.1.
+    records
+        Number of records; the default resolves the extrema of the trajectory.
+    rtol
+        Relative tolerance of the integrator. The default is a tenth of ``tolerance``, at least
+        1e-8: below that the integrator resolves the errors of the expectation, in ten times as
+        many steps.
 
     Raises
     ------
@@ -99,7 +102,7 @@ def flow(
         If the flow does not reach the horizon.
     """
     expectation = population(problem, tolerance)
-    # violations are sought where the records turn; a full evaluation is cheap by enumeration only
+    # violations are located between records; a full evaluation is cheap only by enumeration
     if records is None:
         records = 2000 if expectation.method == "enumeration" else 300
     rtol = max(1e-8, 0.1 * tolerance) if rtol is None else rtol
@@ -110,28 +113,28 @@ def flow(
 
 
 @cache
-def observed(problem: Problem, tolerance: float) -> Trajectory:
-    """Return that flow with test errors and mean weights."""
+def observed_flow(problem: Problem, tolerance: float) -> Trajectory:
+    """Return the flow of a problem with test errors and mean weights."""
     return population(problem, tolerance).observe(flow(problem, tolerance))
 
 
 @cache
 def events(problem: Problem, tolerance: float, horizon: float = HORIZON) -> Events:
-    """Return the events of Section 4.1 on that flow."""
+    """Return the events of Section 4.1 along the flow of a problem."""
     return find_events(flow(problem, tolerance, horizon), population(problem, tolerance))
 
 
 @cache
 def quasi_steady_alpha(problem: Problem, tolerance: float) -> float:
-    """Return alpha* at gamma = rho = 0, where alpha is heading during Event I."""
+    """Return alpha* at gamma = rho = 0, the limit of alpha during Event I."""
     return SlowManifold(population(problem, tolerance)).alpha(0.0, 0.0)
 
 
 def safe_learning_rate(problem: Problem) -> float:
     """Return `STABLE_FRACTION` of the largest stable learning rate at the start and after Event I.
 
-    A learning rate that becomes too large later on makes descent jump across the valley and
-    amplify rounding, whatever its implementation.
+    With a learning rate that becomes unstable later, descent jumps across the valley and amplifies
+    rounding errors in every implementation.
     """
     expectation = population(problem, 1e-12)
     start = problem.initial_state
@@ -154,7 +157,7 @@ def full_descent(
 
 
 def full_descents(problem: Problem, quick: bool, seed: int) -> list[full_model.FullTrajectory]:
-    """Return full-matrix descents for `SEEDS` draws of feature and sets, the first one longest."""
+    """Return full-matrix descents for `SEEDS` random features and sets; the first is longest."""
     rate, steps = safe_learning_rate(problem), 300 if quick else 1000
     first, *others = seeds_of(seed, SEEDS)
     return [
@@ -167,11 +170,6 @@ def random_direction(rng: np.random.Generator, dimension: int) -> np.ndarray:
     """Return a unit vector (d,), uniform on the sphere."""
     vector = rng.normal(size=dimension)
     return np.asarray(vector / np.linalg.norm(vector))
-
-
-def or_word(number: float, word: str) -> float | str:
-    """Return a number, or a word where there is none (nan or infinite), as reports show it."""
-    return number if np.isfinite(number) else word
 
 
 #: Problems small enough for the full model with all patterns of the data.

@@ -16,7 +16,7 @@ _SAMPLED = (0.25, 0.5, 1.0, 2.0, 4.0)
 _IMAGES_AT_ONCE = 20_000
 
 
-def gather_curves(
+def error_curves(
     sizes: Sequence[tuple[int, int]], ratios: tuple[float, float, int], images: int, seed: int
 ) -> xarray.Dataset:
     """Return exact errors (size, ratio), samples of the smaller sizes, and critical ratios."""
@@ -84,7 +84,7 @@ def _sample_uniform(problem: Problem, images: int, rng: np.random.Generator) -> 
     return wrong / images, (wrong / images - exact.coin) / math.sqrt(variance / images)
 
 
-def gather_powers(set_sizes: Sequence[int], powers: Sequence[float]) -> xarray.Dataset:
+def power_errors(set_sizes: Sequence[int], powers: Sequence[float]) -> xarray.Dataset:
     """Return errors at q = C^k/D and D = 16 C^2 (C, k), and the k of error 1/8."""
     k = np.linspace(0.75, 3.0, 46)
 
@@ -107,7 +107,7 @@ def gather_powers(set_sizes: Sequence[int], powers: Sequence[float]) -> xarray.D
     )
 
 
-def gather_weights(
+def best_weights(
     certified: Sequence[tuple[int, int, float]],
     searched: Sequence[tuple[int, int, float]],
     most: int,
@@ -135,7 +135,7 @@ def gather_weights(
     )
 
 
-def gather_decoded(
+def decoding_errors(
     cases: Sequence[tuple[int, int, float]], images: int, seed: int
 ) -> xarray.Dataset:
     """Return ``P[f* g <= 0]`` of the model that decodes base 3, exact and on data points.
@@ -168,7 +168,7 @@ def gather_decoded(
     )
 
 
-def join(
+def merge_datasets(
     curves: xarray.Dataset, powers: xarray.Dataset, weights: xarray.Dataset, decoded: xarray.Dataset
 ) -> xarray.Dataset:
     """Return all that is drawn as one dataset."""
