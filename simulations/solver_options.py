@@ -39,6 +39,8 @@ class Solver(Parameters):
         Settings of gradient descent; the final time is their product.
     rtol
         Relative tolerance of gradient flow.
+    optimizer, momentum, weight_decay
+        Update rule of gradient descent (`dynamics.core.optimizers.Optimizer`).
     """
 
     solver: Annotated[str, Choices("flow", "gd"), Doc("gradient flow or gradient descent")] = "flow"
