@@ -3,7 +3,7 @@
 A plan is an immutable NamedTuple of arrays and numbers, precomputed for the gradient near a state.
 A theory registers a kernel for its class of plans::
 
-    @gradient_of(StatePlan)
+    @gradient_of(GradientData)
     @kernel
     def gradient_within(state_plan, theta, out): ...
 

@@ -15,6 +15,8 @@ from dynamics.core.compiled_gradients import compiled_gradient
 from dynamics.core.errors import ToleranceError
 from dynamics.core.invariants import loss_non_increasing
 from dynamics.core.jit import kernel
+from dynamics.core.optimizers import Optimizer, optimizer_of
+from dynamics.core.optimizers import step as optimizer_step
 from dynamics.core.risk import Risk
 from dynamics.core.schedule import recorded_steps
 from dynamics.core.trajectory import Interrupted, Status, Trajectory, assemble
@@ -61,15 +63,42 @@ def _descend(gradient_plan, theta, learning_rate, first, last, records, rows):
     return last, _RUNNING
 
 
+def _descend_by(gradient_plan, theta, learning_rate, first, last, records, rows, code, moments):
+    """Iterate as `_descend` with another optimizer (`dynamics.core.optimizers.step`)."""
+    gradient = np.empty_like(theta)
+    position = np.searchsorted(records, first)
+    for number in range(first, last):
+        if position < records.size and records[position] == number:
+            rows[position, :] = theta
+            position += 1
+        within = _gradient(gradient_plan, theta, gradient)
+        if not math.isfinite(np.sum(gradient)):
+            return number, _NOT_FINITE
+        if not within:
+            return number, _INACCURATE
+        optimizer_step(theta, gradient, learning_rate, number, code, moments)
+    if position < records.size and records[position] == last:
+        rows[position, :] = theta
+    return last, _RUNNING
+
+
 @cache
-def descent_loop(plan_class: Any) -> Callable[..., tuple[int, int]]:
+def descent_loop(plan_class: Any, plain: bool = True) -> Callable[..., tuple[int, int]]:
     """Return the descent loop for a class of plans, compiled if its gradient is compiled.
 
     Each class has its own loop and its own cache entries, named after the source of both.
+
+    Parameters
+    ----------
+    plan_class
+        Class of the plans.
+    plain
+        Whether the loop is that of gradient descent; else it takes an optimizer.
     """
+    loop = _descend if plain else _descend_by
     if compiled_gradient(plan_class) is None:
-        return _descend
-    return kernel(_descend, specialised_for=plan_class)
+        return loop
+    return kernel(loop, specialised_for=plan_class)
 
 
 def gradient_descent(
@@ -81,6 +110,8 @@ def gradient_descent(
     record: str = "log",
     records: int = 200,
     progress: Callable[[float], None] | None = None,
+    optimizer: str = "gd",
+    **constants: float,
 ) -> Trajectory:
     r"""Minimise a population risk by gradient descent on the order parameters.
 
@@ -103,6 +134,9 @@ def gradient_descent(
         last included.
     progress
         Called with the fraction done, a few times a second.
+    optimizer, constants
+        ``"gd"``, ``"momentum"``, ``"adam"`` or ``"sign"``, with ``momentum`` (0.9) and
+        ``weight_decay`` (0): see `dynamics.core.optimizers.Optimizer`.
 
     Returns
     -------
@@ -113,10 +147,13 @@ def gradient_descent(
     Raises
     ------
     ParameterError
-        If an argument is outside its domain.
+        If an argument is outside its domain, or if the optimizer does not commute with the symmetry
+        group of the theory.
     Interrupted
         On Ctrl-C (a KeyboardInterrupt); its ``trajectory`` is the run up to that point.
     """
+    rule = optimizer_of(optimizer, constants)
+    rule.require_symmetric(population.rotated)
     learning_rate = finite("learning_rate", learning_rate)
     require(learning_rate > 0.0, "learning_rate", learning_rate, "greater than 0")
     steps = integer("steps", steps, 1, MOST_STEPS)
@@ -130,7 +167,7 @@ def gradient_descent(
     records = integer("records", records, 2, MOST_RECORDS)
     start = population.checked(population.problem.initial_state if initial is None else initial)
     schedule = recorded_steps(steps, record, records)
-    run = _Run(population, learning_rate, start, schedule)
+    run = _Run(population, learning_rate, rule, start, schedule)
     try:
         status = run.to(steps, progress)
     except KeyboardInterrupt:
@@ -142,10 +179,16 @@ class _Run:
     """Gradient descent in progress, in chunks of steps between reports of progress and Ctrl-C."""
 
     def __init__(
-        self, population: Risk, learning_rate: float, start: Any, schedule: np.ndarray
+        self,
+        population: Risk,
+        learning_rate: float,
+        optimizer: Optimizer,
+        start: Any,
+        schedule: np.ndarray,
     ) -> None:
         self.population = population
-        self.learning_rate = learning_rate
+        self.learning_rate, self.optimizer = learning_rate, optimizer
+        self.moments = np.zeros((2, len(start)))
         self.start = start
         self.theta = np.array(start, float)
         self.step = 0
@@ -191,9 +234,11 @@ class _Run:
 
     def _advance(self, gradient_plan: Any, last: int) -> int:
         """Run the loop on a plan up to a step; return the stop code."""
-        before = self.step
+        before, plain = self.step, self.optimizer.is_plain
+        extra = () if plain else (self.optimizer.code, self.moments)
+        loop = descent_loop(gradient_plan.__class__, plain)
         with np.errstate(over="ignore", invalid="ignore"):  # the loop tests for these itself
-            self.step, reason = descent_loop(gradient_plan.__class__)(
+            self.step, reason = loop(
                 gradient_plan,
                 self.theta,
                 self.learning_rate,
@@ -201,6 +246,7 @@ class _Run:
                 last,
                 self.schedule,
                 self.rows,
+                *extra,
             )
         if gradient_plan is not self.population:  # a risk counts its own evaluations
             self.population.evaluations += self.step - before
@@ -233,10 +279,15 @@ class _Run:
             status,
             self._message(status),
             resolution=1e-13,
-            settings={"learning_rate": self.learning_rate, "steps": int(self.schedule[-1])},
+            settings={
+                "learning_rate": self.learning_rate,
+                "steps": int(self.schedule[-1]),
+                **self.optimizer.settings(),
+            },
             stats={"evaluations": evaluations, "steps": self.step},
         )
-        if run.status is Status.COMPLETED and loss_non_increasing.worst(run) > 0.0:
+        falls = self.optimizer.is_plain  # of other optimizers the loss may rise
+        if falls and run.status is Status.COMPLETED and loss_non_increasing.worst(run) > 0.0:
             unstable = Status.UNSTABLE
             return dataclasses.replace(run, status=unstable, message=self._message(unstable))
         return run

@@ -105,7 +105,7 @@ class Parameter:
     def description(self) -> str:
         """Meaning and default."""
         text = self.default_text or ("" if self.default is None else as_text(self.default))
-        return f"{self.meaning} (default {text})" if text else self.meaning
+        return f"{self.meaning} (default: {text})" if text else self.meaning
 
     @property
     def help(self) -> str:

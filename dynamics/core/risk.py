@@ -49,6 +49,9 @@ class Risk(ABC):
         Number of states evaluated so far.
     trajectory
         Class of the trajectories of the theory; it converts arrays to states.
+    rotated
+        The trained parameters that a rotation may mix, in text; empty if there are none. Adam and
+        sign descent, which do not commute with rotations, are rejected where there are some.
 
     Notes
     -----
@@ -63,6 +66,7 @@ class Risk(ABC):
     reason: str = ""
     evaluations: int
     trajectory: ClassVar[type[Trajectory]] = Trajectory
+    rotated: ClassVar[str] = "the parameters of this theory"
 
     @property
     @abstractmethod

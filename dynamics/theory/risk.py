@@ -119,6 +119,7 @@ class TheoryRisk(Risk):
     tolerance = ROUNDING
     method = "data orbits"
     trajectory = TheoryTrajectory
+    rotated = ""  # order parameters are entries; the group permutes axes and flips signs
 
     def __init__(
         self,

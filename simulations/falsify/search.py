@@ -10,9 +10,10 @@ from typing import Any
 from dynamics import ParameterError
 from dynamics.core.checks import finite, integer, require
 from dynamics.core.parameters import check_names
+from simulations.case import Case
 from simulations.falsify.trial import Conjecture, Filter, Result, Trial, attempt, confirm
 from simulations.seeds import seed_at
-from simulations.system import Case, System
+from simulations.system import System
 from simulations.theories import DEFAULT, command, load
 
 #: Default horizon of the runs.

@@ -25,13 +25,14 @@ from dynamics.core.checks import finite
 from dynamics.core.parameters import Parameter, check_names, declared
 from dynamics.theory.data import count_orbits
 from dynamics.theory.risk import ROUNDING, TheoryProblem, TheoryRisk
-from simulations.draws import reals
-from simulations.running import Solver, error_of_states, horizon_of
+from simulations.case import Case, Quantity
+from simulations.parameter_strategies import reals
+from simulations.solver_options import Solver, error_of_states, horizon_of
 from simulations.stated import runs
 from simulations.stated.check import require_agreement
 from simulations.stated.law import Numbers, law
 from simulations.stated.sizes import by_sum
-from simulations.system import Case, Quantity, System
+from simulations.system import System
 from symbolic.theory import Constant, Size, Theory, TheoryError, load_theory
 from symbolic.theory.load import content
 
@@ -44,6 +45,7 @@ _LARGEST_TICK = 100
 _TAKEN = {"system", "theory", "json", "out", "plot", "force", "help", "time", "loss", "bound",
           "gradient_bound", "largest_bound", "largest_gradient_bound", "status", "message",
           "evaluations", "seconds", "solver", "horizon", "learning_rate", "steps",
+          "optimizer", "momentum", "weight_decay",
           "rtol"}  # fmt: skip
 
 
@@ -132,7 +134,7 @@ class UserTheorySystem(System):
 
     def _parameters(self) -> Iterator[Parameter]:
         """Yield sizes, constants, initial values and the parameters of the solver."""
-        defaults = self.defaults
+        defaults = self.default_values
         for size in self.theory.sizes:
             allowed = f"a divisor of {size.divides}, at least" if size.divides else "at least"
             yield Parameter(
@@ -156,12 +158,12 @@ class UserTheorySystem(System):
         yield from solver.values()
 
     @property
-    def chosen_by(self) -> str:
+    def command_option(self) -> str:
         """Command-line options that select this theory."""
         return f"--theory {shlex.quote(str(self.path))}"
 
     @cached_property
-    def defaults(self) -> dict[str, float]:
+    def default_values(self) -> dict[str, float]:
         """Default sizes and constants: those of the file, else small ones."""
         given = {k: x for k, x in self.theory.defaults.items() if k != "horizon"}
         constants = {name: x.example for name, x in self.theory.free_constants.items()}
@@ -194,9 +196,9 @@ class UserTheorySystem(System):
     def build(self, values: Mapping[str, Any]) -> Case:
         """Return the case with these parameter values."""
         check_names(values, self.parameters)
-        given = {name: values[name] for name in self.defaults if name in values}
+        given = {name: values[name] for name in self.default_values if name in values}
         try:
-            checked = self.theory.checked(self.defaults | given)
+            checked = self.theory.checked(self.default_values | given)
         except TheoryError as error:
             raise ParameterError(error.sentence) from None
         problem = runs.problem(self.theory, checked)
@@ -279,7 +281,7 @@ class UserTheorySystem(System):
 
     def _feasible(self, fixed: Mapping[str, Any]) -> Iterator[dict[str, int]]:
         """Yield small sizes that agree with the fixed values and have few data orbits."""
-        own = {name: fixed[name] for name in self.defaults if name in fixed}
+        own = {name: fixed[name] for name in self.default_values if name in fixed}
         seen = set()
         for sizes in self._sizes():
             left = {name: x for name, x in sizes.items() if name not in own}
@@ -287,7 +289,7 @@ class UserTheorySystem(System):
                 continue
             seen.add(tuple(left.items()))
             try:
-                values = self.theory.checked(self.defaults | left | own)
+                values = self.theory.checked(self.default_values | left | own)
                 if self._has_all(values) and count_orbits(law(self.theory, values)) <= _MOST_DRAWN:
                     yield left
             except (TheoryError, ParameterError):

@@ -106,7 +106,7 @@ def unit(d: int, rng: np.random.Generator) -> np.ndarray:
 
 def output(data: Spatial, P: np.ndarray, v: np.ndarray, X: np.ndarray) -> np.ndarray:
     """Return F(X) (B,)."""
-    mixed = (X @ v) @ _softmax(P @ P.T).T
+    mixed = (X @ v) @ softmax(P @ P.T).T
     return np.asarray((mixed**data.p + data.nu * mixed).sum(axis=1))
 
 
@@ -114,7 +114,7 @@ def gradient(
     data: Spatial, P: np.ndarray, v: np.ndarray, X: np.ndarray, y: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the derivatives in P and v of the logistic risk, the mean of log(1 + exp(-y F(X)))."""
-    scores, along = _softmax(P @ P.T), X @ v
+    scores, along = softmax(P @ P.T), X @ v
     mixed = along @ scores.T
     margin = y * (mixed**data.p + data.nu * mixed).sum(axis=1)
     of_output = -y * expit(-margin) / len(y)
@@ -125,7 +125,8 @@ def gradient(
     return (of_logits + of_logits.T) @ P, of_along.ravel() @ X.reshape(-1, data.d)
 
 
-def _softmax(logits: np.ndarray) -> np.ndarray:
+def softmax(logits: np.ndarray) -> np.ndarray:
+    """Return the softmax of each row."""
     weights = np.exp(logits - logits.max(axis=1, keepdims=True))
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 

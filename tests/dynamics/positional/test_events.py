@@ -140,7 +140,7 @@ class TestStretches:
         (one,) = excursions(clock, lambda state: 1.0)
         assert (one.start, one.end, one.largest) == (0.0, 100.0, 1.0)
 
-    def test_turning_values_are_in_order_and_hold_the_records(self, clock):
+    def test_with_extrema_is_in_order_and_contains_the_records(self, clock):
         gamma = clock.gamma[4]
         times, values = with_extrema(clock, lambda state: -((state.gamma - 1.01 * gamma) ** 2))
         assert (np.diff(times) >= 0.0).all()

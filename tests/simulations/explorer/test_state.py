@@ -115,7 +115,7 @@ class TestValues:
 
 
 class TestStops:
-    def test_what_is_usual_is_the_default(self, theory):
+    def test_defaults_are_shown(self, theory):
         bare = theory.build({})
         checked = 0
         for one in theory.parameters:
@@ -142,7 +142,7 @@ class TestStops:
                 assert float(state.show(stop)) == stop
                 assert state.nearest(one, state.show(stop)) == place
             if ticks and one.default is not None:
-                assert ticks[state.nearest(one, state.usual(theory, one))] == one.default
+                assert ticks[state.nearest(one, state.default_text(theory, one))] == one.default
 
     @pytest.mark.parametrize(
         ("text", "stop"), [("0.0095", 0.01), ("2e-9", 1e-5), ("1/50", 0.02), ("7", 1.0)]
