@@ -146,10 +146,10 @@ class TheoryRisk(Risk):
         return self._function(np.asarray(state, float), self._constants, *self._columns, out), out
 
     def left_out(self, state: Any) -> tuple[float, Array]:
-        """Return bounds of what the configurations left out add to risk and gradient, (n,).
+        """Return certified bounds of the contribution of omitted orbits to risk and gradient (n,).
 
-        Certified: the bound of their chance times one of the loss, or slope, of any datum. Infinite
-        where that is not known.
+        They are the bound of the omitted probability times the bound of the loss, or slope, of any
+        datum; infinite if the latter is unknown.
         """
         n = len(self.order_parameters)
         if not self.remainder:
@@ -173,14 +173,14 @@ class TheoryRisk(Risk):
     def jacobian(self, state: Any) -> np.ndarray:
         """Return the (n, n) matrix d gradient_i / d state_k."""
         at = np.asarray(state, float)
-        found = np.empty((at.size, at.size))
+        jacobian = np.empty((at.size, at.size))
         for k, x in enumerate(at):
             step = _STEP * max(1.0, abs(x))
             up, down = at.copy(), at.copy()
             up[k], down[k] = x + step, x - step
             sides = self._evaluate(up)[1], self._evaluate(down)[1]
-            found[:, k] = (sides[0] - sides[1]) / (up[k] - down[k])
-        return found
+            jacobian[:, k] = (sides[0] - sides[1]) / (up[k] - down[k])
+        return jacobian
 
     def evaluate(self, state: Any) -> Value:
         """Return risk and gradient with certified bounds of rounding and of omitted orbits.
@@ -199,8 +199,8 @@ class TheoryRisk(Risk):
         strict = self._bounds(at, self._constants, *self._with_errors, slopes, errors)
         rest, each = self.left_out(state)
         bound = final(strict[1] + abs(loss - strict[0])) + rest
-        found = [final(x) for x in (errors + np.abs(gradient - slopes)).tolist()]
-        return Value(loss, bound, gradient, found + each)
+        bounds = [final(x) for x in (errors + np.abs(gradient - slopes)).tolist()]
+        return Value(loss, bound, gradient, bounds + each)
 
     def reliable_records(self, run: Trajectory) -> tuple[int, str]:
         """Return the number of records before a run is driven by rounding, and the reason.

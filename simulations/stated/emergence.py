@@ -42,7 +42,7 @@ class Structure(NamedTuple):
     counts: tuple[int, ...]
 
 
-class Course(NamedTuple):
+class ThreeFlow(NamedTuple):
     """A flow of three numbers: when each emerges, by threshold, and when the task is solved."""
 
     N: int
@@ -56,7 +56,7 @@ class Free(NamedTuple):
     """A flow of all 19 until the task is solved.
 
     ``head`` holds the three numbers then, ``other`` the largest of the others and its name,
-    ``alone`` the loss with the others put to 0; ``when`` as of `Course`.
+    ``alone`` the loss with the others put to 0; ``when`` as of `ThreeFlow`.
     """
 
     N: int
@@ -81,7 +81,7 @@ class Free(NamedTuple):
 
 
 def structure(theory: Theory, N: int, seed: int) -> Structure:
-    """Return what the gradient in every entry says, beside 19 numbers and the stated three."""
+    """Compare the gradient in every entry with the 19 numbers and with the three of the theory."""
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(19, N)))
     entries, population, n = Entries(N), risk(theory, N=N), len(NAMES)
     states = rng.normal(size=(2 * n + 4, n))
@@ -97,12 +97,12 @@ def structure(theory: Theory, N: int, seed: int) -> Structure:
     ]
     start = entries.fixed(rng.normal(size=entries.size))
     start[np.abs(start) < ROUNDING] = 0.0
-    found = closure.discover(entries.gradient, start)
+    partition = closure.discover(entries.gradient, start)
     idle = int((np.abs(slopes).max(axis=0) == 0.0).sum())
     counts = (
         entries.orbits,
-        len(found.moves),
-        int(found.moves.sum()),
+        len(partition.moves),
+        int(partition.moves.sum()),
         int(closure.discover(entries.gradient, np.zeros(entries.size)).moves.sum()),
         len(closure.linear(slopes)) - idle,
         len(closure.closure(lambda x: slopes_of(N, x), np.zeros(n))),
@@ -118,20 +118,20 @@ def _drawn(draw: Draw, size: int) -> np.ndarray:
     return np.asarray(START * rng.normal(size=size))
 
 
-def course(theory: Theory, N: int, draw: Draw) -> Course:
+def three_flow(theory: Theory, N: int, draw: Draw) -> ThreeFlow:
     """Return the flow of the three stated numbers from 0, or from a random start."""
     population = risk(theory, N=N)
     flow = gradient_flow(population, horizon=HORIZON * N**2, initial=_drawn(draw, 3), rtol=1e-9,
                          atol=1e-12, records=2000)  # fmt: skip
-    place = {name: i for i, name in enumerate(population.order_parameters)}
+    index = {name: i for i, name in enumerate(population.order_parameters)}
 
     def size_of(i: int) -> Callable[[Any], float]:
         return lambda state: abs(float(state[i]))
 
-    return Course(
+    return ThreeFlow(
         N=N,
         start=_name(draw),
-        when={x: {name: first_passage(flow, size_of(place[name]), x) for name in ORDER}
+        when={x: {name: first_passage(flow, size_of(index[name]), x) for name in ORDER}
               for x in THRESHOLDS},
         solved=first_passage(flow, lambda state: -population.evaluate(state).loss, -SOLVED),
         flow=flow,
@@ -160,35 +160,35 @@ def free_flow(N: int, draw: Draw) -> Free:
     events: list[Any] = [lambda _, x, i=i, y=y: abs(x[i]) - y for y in THRESHOLDS for i in head]
     events.append(lambda _, x: float(loss_of(N, x).real) - SOLVED)
     events[-1].terminal = True
-    found = solve_ivp(
+    solution = solve_ivp(
         lambda _, x: -slopes_of(N, x), (0.0, HORIZON * N**2), _drawn(draw, len(NAMES)),
         method="LSODA", rtol=1e-7, atol=1e-9, events=events,
     )  # fmt: skip
-    end = found.y[:, -1]
-    kept = np.where(np.isin(np.arange(len(end)), head), end, 0.0)
-    largest = int(np.abs(end - kept).argmax())
-    times = [float(x[0]) if len(x) else float("nan") for x in found.t_events]
+    end = solution.y[:, -1]
+    truncated = np.where(np.isin(np.arange(len(end)), head), end, 0.0)
+    largest = int(np.abs(end - truncated).argmax())
+    times = [float(x[0]) if len(x) else float("nan") for x in solution.t_events]
     return Free(
         N=N,
         start=_name(draw),
         solved=times[-1],
         head={name: float(end[i]) for name, i in zip(HEAD, head)},
         other=(NAMES[largest], float(end[largest])),
-        alone=float(loss_of(N, kept).real),
+        alone=float(loss_of(N, truncated).real),
         when={x: dict(zip("abg", times[3 * row :])) for row, x in enumerate(THRESHOLDS)},
-        time=found.t,
-        states=found.y.T,
+        time=solution.t,
+        states=solution.y.T,
     )
 
 
-def powers(courses: list[Course]) -> list[dict[str, Any]]:
+def powers(flows: list[ThreeFlow]) -> list[dict[str, Any]]:
     """Return local powers of N of times between successive flows from one start.
 
     Each row has the number and threshold of a time (``"loss"`` and `SOLVED` where the task is
     solved), N of the shorter flow, its start, and the power.
     """
     rows = []
-    for shorter, longer in pairwise(courses):
+    for shorter, longer in pairwise(flows):
         if shorter.start != longer.start:
             continue
         times = {
@@ -206,19 +206,19 @@ def powers(courses: list[Course]) -> list[dict[str, Any]]:
     return rows
 
 
-def far_from_limits(course: Course) -> float:
+def far_from_limits(flow: ThreeFlow) -> float:
     """Return the largest relative distance of a time of a flow from 0 from its limit, times N."""
     distances = [
-        course.N * abs(course.when[x][name] / limit(name, x, course.N) - 1.0)
+        flow.N * abs(flow.when[x][name] / limit(name, x, flow.N) - 1.0)
         for x in THRESHOLDS
         for name in ORDER
     ]
     return float(np.max(distances))
 
 
-def in_order(one: Course | Free) -> bool:
-    """Tell whether W3, W2 and W1 emerge in this order, whatever the threshold."""
-    return all(times["g"] < times["b"] < times["a"] for times in one.when.values())
+def in_order(flow: ThreeFlow | Free) -> bool:
+    """Return whether W3, W2 and W1 emerge in this order, whatever the threshold."""
+    return all(times["g"] < times["b"] < times["a"] for times in flow.when.values())
 
 
 def pull(N: int) -> float:

@@ -125,7 +125,7 @@ def _linear_forms(forms: np.ndarray, names: list[str]) -> list[str]:
 
 
 def _quadratic_forms(forms: np.ndarray, names: list[str]) -> list[str]:
-    found = []
+    formulas = []
     for form in forms:
         terms = {}
         for i, j in zip(*np.triu_indices(len(names))):
@@ -133,8 +133,8 @@ def _quadratic_forms(forms: np.ndarray, names: list[str]) -> list[str]:
             product_ = f"{names[i]}^2" if i == j else f"{names[i]} {names[j]}"
             if weight != 0.0:
                 terms[product_] = weight
-        found.append(_formula(terms))
-    return found
+        formulas.append(_formula(terms))
+    return formulas
 
 
 def _formula(terms: Mapping[str, float]) -> str:

@@ -68,7 +68,7 @@ class UserTheory:
         remainder
             Probability of data that may be left out, the least likely first; 0 for none.
         values
-            Sizes and constants by name; those of ``defaults`` where the file has them.
+            Sizes and constants; by default those of ``defaults`` where the file has them.
 
         Raises
         ------

@@ -63,8 +63,8 @@ def test_reports(cases, in_time, tmp_path):
             except StoreError as refusal:
                 assert "\n" not in str(refusal)
                 continue
-        found = json.loads((path / "report.json").read_text())
-        assert [{key: entry[key] for key in wanted[0]} for entry in found] == wanted
+        result = json.loads((path / "report.json").read_text())
+        assert [{key: entry[key] for key in wanted[0]} for entry in result] == wanted
 
 
 @pytest.mark.slow

@@ -68,12 +68,12 @@ ARGUMENTS = {
 def texts():
     """Return the small examples by name."""
     folder = Path(simulations.stated.examples.__file__).parent
-    found = {
+    result = {
         name: (folder / f"{name}.py").read_text("utf-8")
         for name in ("induction", "look_up", "teacher")
     }
-    found["positional"] = (Path(symbolic.__file__).parent / "positional/stated.py").read_text()
-    return found | {"new": SKELETON.replace("NAME", "new")}
+    result["positional"] = (Path(symbolic.__file__).parent / "positional/stated.py").read_text()
+    return result | {"new": SKELETON.replace("NAME", "new")}
 
 
 def edit(text, rng):

@@ -128,12 +128,12 @@ def _flow(theory: Any, horizon: float, **values: float) -> Trajectory:
 def white_flow(theory: Any, m: int, n: int, N: int) -> float:
     """Return how far s = v u leaves the solution of ds/dt = 2 sqrt(d) s (1 - a s), relative."""
     d, u0 = m + n, 1e-2
-    found = _flow(
+    flow = _flow(
         theory, 12.0 / d**0.5, m=m, n=n, N=N, lam=1.0, mu=1.0, v_start=u0 * d**0.5, u_start=u0
     )
     a, s0 = 1.0 + (1.0 + d) / N, d**0.5 * u0**2
-    s = found.states[:, 0] * found.states[:, 1]
-    exact = 1.0 / (a + (1.0 / s0 - a) * np.exp(-2.0 * d**0.5 * found.time))
+    s = flow.states[:, 0] * flow.states[:, 1]
+    exact = 1.0 / (a + (1.0 / s0 - a) * np.exp(-2.0 * d**0.5 * flow.time))
     return float(np.abs(s / exact - 1.0).max())
 
 
@@ -150,17 +150,17 @@ def _rate(m: int, n: int, lam: float, mu: float) -> float:
 def falling(theory: Any, *spectrum: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return time and loss of the reduced flow from the smallest start."""
     m, n, _, lam, mu = spectrum
-    found = _flow(theory, 200.0 / _rate(m, n, lam, mu), **_values(spectrum, STARTS[-1]))
-    return found.time[1:], found.loss[1:]
+    flow = _flow(theory, 200.0 / _rate(m, n, lam, mu), **_values(spectrum, STARTS[-1]))
+    return flow.time[1:], flow.loss[1:]
 
 
 def end_of(theory: Any, *spectrum: Any) -> float:
     """Return how far v u_i a_i is from 1 at the end, the worst of the two kinds."""
     m, n, N, lam, mu = spectrum
-    found = _flow(theory, 1e4 / (min(lam, mu) ** 2), **_values(spectrum, STARTS[0]))
+    flow = _flow(theory, 1e4 / (min(lam, mu) ** 2), **_values(spectrum, STARTS[0]))
     variances = np.array([lam, mu])
     a = variances + (variances + m * lam + n * mu) / N
-    return float(np.abs(found.final[0] * np.array(found.final[1:]) * a - 1.0).max())
+    return float(np.abs(flow.final[0] * np.array(flow.final[1:]) * a - 1.0).max())
 
 
 def plateau_growth(theory: Any, *spectrum: Any) -> float:
@@ -168,9 +168,9 @@ def plateau_growth(theory: Any, *spectrum: Any) -> float:
     m, n, _, lam, mu = spectrum
     rate, times = _rate(m, n, lam, mu), []
     for u0 in STARTS[-2:]:
-        found = _flow(theory, 60.0 / rate, **_values(spectrum, u0))
-        half = 0.5 * (found.loss[0] + found.loss[-1])
-        times.append(float(np.interp(-half, -found.loss, found.time)))
+        flow = _flow(theory, 60.0 / rate, **_values(spectrum, u0))
+        half = 0.5 * (flow.loss[0] + flow.loss[-1])
+        times.append(float(np.interp(-half, -flow.loss, flow.time)))
     return (times[1] - times[0]) * rate / float(np.log(10.0))
 
 
@@ -188,11 +188,11 @@ def staircase(theory: Any, seed: int) -> tuple[np.ndarray, np.ndarray]:
         return -np.concatenate([gradient[name].ravel() for name in "vkq"])
 
     time = np.geomspace(1.0, 8.0 / (STEPS[-1] ** 2 * SIZE), 300)
-    found = solve_ivp(
+    flow = solve_ivp(
         slope, (0.0, time[-1]), SIZE * rng.normal(size=48), method="LSODA", rtol=1e-4, atol=1e-7,
         t_eval=time,
     )  # fmt: skip
-    return time, np.array([model.evaluate(arrays(state))[0] for state in found.y.T])
+    return time, np.array([model.evaluate(arrays(state))[0] for state in flow.y.T])
 
 
 def drops(time: np.ndarray, loss: np.ndarray) -> Drops:

@@ -17,15 +17,15 @@ from simulations.stated.emergence import (
     SOLVED,
     START,
     THRESHOLDS,
-    Course,
     Free,
-    course,
+    ThreeFlow,
     far_from_limits,
     free_flow,
     in_order,
     powers,
     pull,
     structure,
+    three_flow,
 )
 from simulations.stated.figures import induction
 from simulations.stated.two_layers import NAMES
@@ -62,32 +62,32 @@ def measure(context: Context) -> Measurement:
     starts = (None, *((context.seed, number) for number in range(SEEDS)))
     structures = [structure(theory, N, context.seed) for N in small]
     context.progress(0.2)
-    courses = [course(theory, N, seed) for seed in starts for N in lengths]
+    threes = [three_flow(theory, N, seed) for seed in starts for N in lengths]
     context.progress(0.4)
-    places = [(N, seed) for N in free for seed in (starts if N <= DRAWN else starts[:1])]
-    flows = [free_flow(N, seed) for N, seed in context.track(places, 0.4)]
+    runs = [(N, seed) for N in free for seed in (starts if N <= DRAWN else starts[:1])]
+    flows = [free_flow(N, seed) for N, seed in context.track(runs, 0.4)]
     return Measurement(
         {
             "every entry": EVERY_ENTRY.frame(
                 {"N": each.N, "difference": each.difference, **dict(zip(COUNTS, each.counts))}
                 for each in structures
             ),
-            "three numbers": THREE.frame(map(_of_three, courses)),
-            "powers": POWERS.frame(powers(courses)),
+            "three numbers": THREE.frame(map(_of_three, threes)),
+            "powers": POWERS.frame(powers(threes)),
             "all 19": ALL.frame(_of_all(theory, flow) for flow in flows),
         },
         {"thresholds": THRESHOLDS, "size of the start": START, "solved": SOLVED},
-        (_figure(courses, flows),),
+        (_figure(threes, flows),),
     )
 
 
-def _of_three(course: Course) -> dict[str, Any]:
+def _of_three(three: ThreeFlow) -> dict[str, Any]:
     return {
-        "N": course.N,
-        "start": course.start,
-        "in_order": in_order(course),
-        "far": far_from_limits(course) if course.start == "0" else math.nan,
-        "solved": course.solved / course.N**2,
+        "N": three.N,
+        "start": three.start,
+        "in_order": in_order(three),
+        "far": far_from_limits(three) if three.start == "0" else math.nan,
+        "solved": three.solved / three.N**2,
     }
 
 
@@ -105,19 +105,19 @@ def _of_all(theory: Theory, flow: Free) -> dict[str, Any]:
         "solved": flow.solved / flow.N**2,
     }
     if flow.start == "0":
-        row["sooner"] = course(theory, flow.N, None).solved / flow.solved
+        row["sooner"] = three_flow(theory, flow.N, None).solved / flow.solved
         row["pull"] = pull(flow.N)
     return row
 
 
-def _figure(courses: list[Course], flows: list[Free]) -> Figure:
+def _figure(threes: list[ThreeFlow], flows: list[Free]) -> Figure:
     scaled, part = np.linspace(0.0, 5.2, 400), np.linspace(0.0, 1.0, 300)
-    shown = [course for course in courses if course.start == "0" and course.N in SHOWN]
+    shown = [run for run in threes if run.start == "0" and run.N in SHOWN]
     ends = [flow for flow in flows if flow.start == "0"]
     ends = [ends[0], ends[-1]]
     three = [
-        [np.interp(scaled * course.N**2, course.flow.time, course.flow.column(x)) for x in ORDER]
-        for course in shown
+        [np.interp(scaled * run.N**2, run.flow.time, run.flow.column(x)) for x in ORDER]
+        for run in shown
     ]
     every = [
         [np.interp(part * flow.time[-1], flow.time, x) for x in flow.states.T] for flow in ends
@@ -131,7 +131,7 @@ def _figure(courses: list[Course], flows: list[Free]) -> Figure:
             "end": ("flow", [flow.time[-1] for flow in ends]),
         },
         coords={
-            "N": [course.N for course in shown],
+            "N": [run.N for run in shown],
             "number": list(ORDER),
             "scaled": scaled,
             "flow": [flow.N for flow in ends],
@@ -165,11 +165,11 @@ def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
 
 
 def _near_stated_power(t: Any) -> Any:
-    stated = t.index.get_level_values("number").map(STATED)
+    expected = t.index.get_level_values("number").map(STATED)
     N = t.index.get_level_values("N")
     loss = t.index.get_level_values("number") == "loss"
     allowed = np.where(loss, POWER, CORRECTION / N)
-    return (t.power - stated).abs() <= allowed
+    return (t.power - expected).abs() <= allowed
 
 
 EVERY_ENTRY = Table(

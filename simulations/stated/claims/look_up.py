@@ -22,7 +22,7 @@ from symbolic.theory import load_theory
 
 FILE = Path(__file__).parents[1] / "examples" / "look_up.py"
 IMBALANCED = FILE.with_name("look_up_imbalanced.py")
-#: Features, tokens and chance of the dominant feature of the flow that shows who leads.
+#: Features, tokens and probability of the dominant feature of the flow that shows who leads.
 UNEQUAL = {"K": 6, "N": 10, "p": 0.5}
 #: K and N at which every prompt is enumerated up to symmetry, and states drawn at each.
 SMALL, STATES = ((3, 5), (5, 9), (8, 10)), 5
@@ -56,7 +56,7 @@ def measure(context: Context) -> Measurement:
         "lead": lead(imbalanced),
     }
     sizes = context.choose(quick=LARGE[:3], full=LARGE)
-    runs = [course(K, N) for K, N in context.track(sizes, 0.4)]
+    runs = [flow_summary(K, N) for K, N in context.track(sizes, 0.4)]
     half = np.array([run.half for run in runs])
     rows = [
         {
@@ -87,7 +87,7 @@ def measure(context: Context) -> Measurement:
     )
 
 
-class Course(NamedTuple):
+class FlowSummary(NamedTuple):
     """A flow: times of attention 1/2 and of the small loss, whether attention always rises."""
 
     half: float
@@ -99,7 +99,7 @@ class Course(NamedTuple):
 
 
 def prompts(K: int, N: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return counts r of the query's feature and their chances: all, or within 40 deviations."""
+    """Return counts of the query's feature with probabilities, at most within 40 deviations."""
     spread = 40.0 * (N / K) ** 0.5 + 40.0
     r = np.arange(max(0, int(N / K - spread)), min(N, int(N / K + spread)) + 1, dtype=float)
     return r, binom.pmf(r, N, 1.0 / K)
@@ -110,9 +110,9 @@ def binomial(K: int, N: int) -> Callable[[float], tuple[float, float, float]]:
 
     1/2 sum_r Bin(r; N, 1/K) [s^2 + s + s (s - 1) / (K - 1)] / (r e^g + s)^2, s = N - r.
     """
-    r, chance = prompts(K, N)
+    r, probability = prompts(K, N)
     s = N - r
-    weight = chance * (s**2 + s + s * (s - 1.0) / (K - 1.0))
+    weight = probability * (s**2 + s + s * (s - 1.0) / (K - 1.0))
 
     def at(g: float) -> tuple[float, float, float]:
         # both scaled by e^-g, so that nothing overflows late
@@ -120,7 +120,7 @@ def binomial(K: int, N: int) -> Callable[[float], tuple[float, float, float]]:
         norm = r + s * down
         loss = 0.5 * float(np.sum(weight * (down / norm) ** 2))
         slope = -float(np.sum(weight * (down / norm) ** 2 * r / norm))
-        return loss, slope, float(np.sum(chance * r / norm))
+        return loss, slope, float(np.sum(probability * r / norm))
 
     return at
 
@@ -150,7 +150,7 @@ def limit(K: int, epsilon: float | None = None) -> float:
     return (integral(y) - integral(1.0)) / K
 
 
-def course(K: int, N: int) -> Course:
+def flow_summary(K: int, N: int) -> FlowSummary:
     """Return the flow of g from 0 until the loss is small."""
     at = binomial(K, N)
 
@@ -161,18 +161,18 @@ def course(K: int, N: int) -> Course:
         return at(float(g[0]))[2] - 0.5
 
     small.terminal = True  # type: ignore[attr-defined]
-    found = solve_ivp(
+    solution = solve_ivp(
         speed(K, N), (0.0, 100.0 * K**2 + K / EPSILON), [0.0], method="LSODA", rtol=1e-8,
         atol=1e-10, events=(half, small),
     )  # fmt: skip
-    rows = [at(float(g)) for g in found.y[0]]
+    rows = [at(float(g)) for g in solution.y[0]]
     attention = np.array([row[2] for row in rows])
-    when = [float(times[0]) if len(times) else float("nan") for times in found.t_events]
-    return Course(
+    when = [float(times[0]) if len(times) else float("nan") for times in solution.t_events]
+    return FlowSummary(
         half=when[0],
         late=when[1],
         rises=bool(np.all(np.diff(attention) > 0.0)),
-        time=found.t,
+        time=solution.t,
         attention=attention,
         loss=np.array([row[0] for row in rows]),
     )
@@ -180,7 +180,7 @@ def course(K: int, N: int) -> Course:
 
 def time_to_half(K: int, N: int) -> float:
     """Return when attention is 1/2 in the flow of the binomial sum."""
-    return course(K, N).half
+    return flow_summary(K, N).half
 
 
 def difference(theory: Any, K: int, N: int, seed: int) -> float:
@@ -199,11 +199,11 @@ def difference(theory: Any, K: int, N: int, seed: int) -> float:
 def enumerated_time(theory: Any, K: int, N: int) -> float:
     """Return when attention is 1/2 in the flow of the derived risk."""
     horizon = 20.0 * K**2
-    found = gradient_flow(risk(theory, K=K, N=N), horizon=horizon, rtol=1e-9, atol=1e-12)
+    flow = gradient_flow(risk(theory, K=K, N=N), horizon=horizon, rtol=1e-9, atol=1e-12)
     at = binomial(K, N)
 
     def above(time: float) -> float:
-        A, B = np.array(found.at(time))[:2]
+        A, B = np.array(flow.at(time))[:2]
         return at(float(A - B))[2] - 0.5
 
     return float(brentq(above, 0.0, horizon, xtol=1e-9 * horizon))
@@ -211,25 +211,23 @@ def enumerated_time(theory: Any, K: int, N: int) -> float:
 
 def lead(theory: Any) -> float:
     """Return when a rare query prefers its feature by 1, over when the dominant query does."""
-    found = gradient_flow(risk(theory, **UNEQUAL), horizon=1e4, rtol=1e-8, atol=1e-10, records=400)
-    dominant = found.column("Q[dominant to dominant, diagonal]") - found.column(
-        "Q[dominant to rare]"
-    )
-    rare = found.column("Q[rare to rare, diagonal]") - found.column("Q[rare to rare, other rare]")
-    times = [float(np.interp(1.0, gap, found.time, right=np.nan)) for gap in (rare, dominant)]
+    flow = gradient_flow(risk(theory, **UNEQUAL), horizon=1e4, rtol=1e-8, atol=1e-10, records=400)
+    dominant = flow.column("Q[dominant to dominant, diagonal]") - flow.column("Q[dominant to rare]")
+    rare = flow.column("Q[rare to rare, diagonal]") - flow.column("Q[rare to rare, other rare]")
+    times = [float(np.interp(1.0, gap, flow.time, right=np.nan)) for gap in (rare, dominant)]
     return times[0] / times[1]
 
 
-def _figure(large: Any, courses: list[Course]) -> Figure:
+def _figure(large: Any, summaries: list[FlowSummary]) -> Figure:
     scaled = np.geomspace(1e-2, 1e2, 300)
     rows = {
         "attention": [
             np.interp(scaled * K**2, run.time, run.attention, right=np.nan)
-            for run, (K, _) in zip(courses, large)
+            for run, (K, _) in zip(summaries, large)
         ],
         "settled": [
             np.interp(scaled * K**2, run.time, 4.0 * run.time * run.loss / K, right=np.nan)
-            for run, (K, _) in zip(courses, large)
+            for run, (K, _) in zip(summaries, large)
         ],
     }
     data = xarray.Dataset(

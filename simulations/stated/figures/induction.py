@@ -66,13 +66,13 @@ def _free(ax: Any, data: xarray.Dataset, artists: dict[str, Any]) -> None:
     ax.axhline(0.5, **REFERENCE)
     named = sorted([*colours, *others[:_NAMED]], key=ends.__getitem__)
     low, high = ax.get_ylim()
-    places = np.array([ends[name] for name in named])
-    for i in range(1, len(places)):
-        places[i] = max(places[i], places[i - 1] + _APART * (high - low) / 5.0)
-    for name, place in zip(named, places):
+    heights = np.array([ends[name] for name in named])
+    for i in range(1, len(heights)):
+        heights[i] = max(heights[i], heights[i - 1] + _APART * (high - low) / 5.0)
+    for name, height in zip(named, heights):
         ax.annotate(
             rf"${name[0]}_{{{name[1:]}}}$",
-            (time[-1], place),
+            (time[-1], height),
             xytext=(4, 0),
             textcoords="offset points",
             va="center",

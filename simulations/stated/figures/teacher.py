@@ -22,11 +22,11 @@ def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     left.axhline(1.0, **REFERENCE)
     first = data.isel(problem=0)
     span = first["time"].values[[-80, -1]]
-    beside = 0.4 * first["missed"].values[-1] * np.sqrt(span[-1] / span)
-    right.plot(span, beside, **REFERENCE)
+    reference = 0.4 * first["missed"].values[-1] * np.sqrt(span[-1] / span)
+    right.plot(span, reference, **REFERENCE)
     right.annotate(
         "slope -1/2",
-        (span[0], beside[0]),
+        (span[0], reference[0]),
         color="#555555",
         ha="right",
         va="center",

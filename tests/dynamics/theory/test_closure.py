@@ -61,28 +61,28 @@ def two_layers(x):
 
 def test_values_that_stay_equal_are_found_from_the_gradient():
     """All four are one value from an equal start; a sign is no hindrance; zeros stay zeros."""
-    found = discover(two_layers, [0.3, 0.3, -0.3, -0.3, 0.0, 0.0])
-    assert found.label.tolist() == [0, 0, 0, 0, -1, -1]
-    assert found.sign.tolist() == [1, 1, -1, -1, 0, 0]
-    assert found.moves.tolist() == [True]
+    result = discover(two_layers, [0.3, 0.3, -0.3, -0.3, 0.0, 0.0])
+    assert result.label.tolist() == [0, 0, 0, 0, -1, -1]
+    assert result.sign.tolist() == [1, 1, -1, -1, 0, 0]
+    assert result.moves.tolist() == [True]
 
 
 def test_values_that_part_are_told_apart():
     """x0 differs at the start: its partner is pulled by it; two that multiply 0 rest."""
-    found = discover(two_layers, [0.5, 0.3, 0.3, 0.3, 0.7, 0.0])
-    assert found.label.tolist() == [0, 1, 2, 2, 3, -1]
-    assert found.moves.tolist() == [True, True, True, False]
-    assert found.refined_by(np.array([0, 1, 2, 2, 3, 4]))
-    assert not found.refined_by(np.array([0, 0, 2, 2, 3, 4]))
+    result = discover(two_layers, [0.5, 0.3, 0.3, 0.3, 0.7, 0.0])
+    assert result.label.tolist() == [0, 1, 2, 2, 3, -1]
+    assert result.moves.tolist() == [True, True, True, False]
+    assert result.refined_by(np.array([0, 1, 2, 2, 3, 4]))
+    assert not result.refined_by(np.array([0, 0, 2, 2, 3, 4]))
 
 
 def test_zeros_that_are_pulled_away_leave_by_sign():
     def gradient(x):
         return np.array([-1.0, 1.0, -2.0, 0.0]) + x * [1.0, 1.0, 2.0, 3.0]
 
-    found = discover(gradient, np.zeros(4))
-    assert found.label.tolist() == [0, 0, 1, -1]
-    assert found.sign.tolist() == [1, -1, 1, 0]
+    result = discover(gradient, np.zeros(4))
+    assert result.label.tolist() == [0, 0, 1, -1]
+    assert result.sign.tolist() == [1, -1, 1, 0]
 
 
 def test_the_smallest_space_that_is_closed():

@@ -67,6 +67,8 @@ def test_a_start_that_is_not_symmetric():
 
 def test_a_group_that_is_smaller_than_it_could_be():
     """Nothing tells the three rows of a sum apart."""
-    found = discover(lambda x: np.full(3, x.sum() - 1.0), np.zeros(3))
-    assert too_small(found, 3) == ("the group is smaller than it could be: 3 orbits, but 1 suffice")
-    assert too_small(found, 1) == ""
+    result = discover(lambda x: np.full(3, x.sum() - 1.0), np.zeros(3))
+    assert too_small(result, 3) == (
+        "the group is smaller than it could be: 3 orbits, but 1 suffice"
+    )
+    assert too_small(result, 1) == ""

@@ -74,17 +74,17 @@ def errors(text, function, constants, data, state, digits=60):
     """Return the relative errors of risk and gradient of a function, and what they should be."""
     risk, gradient = mean(function, data, state, constants)
     exact, slopes = with_digits(text, constants, state, data, digits)
-    found, wanted = np.array([risk, *gradient]), np.array([exact, *slopes])
+    result, wanted = np.array([risk, *gradient]), np.array([exact, *slopes])
     assert np.all(wanted != 0.0)
-    return np.abs(found / wanted - 1.0), wanted
+    return np.abs(result / wanted - 1.0), wanted
 
 
 @pytest.mark.parametrize(("name", "state", "others"), AT)
 def test_every_entry_keeps_its_digits(name, state, others):
     """Relative to the entry itself, however small it is."""
     _, text, constants, data = prepared(name, others)
-    found, _ = errors(text, compiled(text, name), constants, data, state)
-    assert found.max() <= 1e-13
+    result, _ = errors(text, compiled(text, name), constants, data, state)
+    assert result.max() <= 1e-13
 
 
 @pytest.mark.parametrize("apart", [1e-3, 1e-5, 1e-7])
@@ -92,9 +92,9 @@ def test_positional_near_a_tie_of_all_three_logits(apart):
     """dL/d gamma is of the order of the differences, a sum of terms that are not: they are lost."""
     _, text, constants, data = prepared("positional", {})
     state = [0.3, 1.0 + apart, 1.0 - 2.0 * apart]
-    found, wanted = errors(text, compiled(text, "positional"), constants, data, state)
-    assert found[:2].max() <= 1e-13
-    assert found[2:].max() <= 1e-14 / apart
+    result, wanted = errors(text, compiled(text, "positional"), constants, data, state)
+    assert result[:2].max() <= 1e-13
+    assert result[2:].max() <= 1e-14 / apart
     assert 0.01 * apart < np.abs(wanted[2:]).max() < apart
 
 
@@ -113,9 +113,9 @@ def test_large_logits_are_those_of_the_full_model(name, state, others):
     full = FullModel(theory, theory.checked(SIZES[name] | others))
     risk, gradient = full.dense.evaluate(full.embed(at))
     wanted = [value for value, _, _ in full.mean(gradient).values()]
-    found = mean(compiled(text, name), data, state, constants)
-    close(found[0], risk, rel=1e-10)
-    within(found[1], wanted, absolute=1e-10 * np.abs(wanted).max())
+    result = mean(compiled(text, name), data, state, constants)
+    close(result[0], risk, rel=1e-10)
+    within(result[1], wanted, absolute=1e-10 * np.abs(wanted).max())
 
 
 def test_without_the_largest_score_it_overflows():
@@ -168,9 +168,9 @@ def test_without_its_mean_an_error_loses_its_digits(wrong, monkeypatch):
     text = source(load_theory(FILES["masked"]))
     _, right, constants, data = prepared("masked", {})
     state = [*(_SOME + 20.0 * _GROWS)]
-    found, wanted = errors(text, mean_function(text, "it"), constants, data, state, digits=120)
+    result, wanted = errors(text, mean_function(text, "it"), constants, data, state, digits=120)
     again, same = errors(right, mean_function(right, "it"), constants, data, state, digits=120)
-    assert found.max() > 1e-8
+    assert result.max() > 1e-8
     assert again.max() <= 1e-13
     close(wanted, same, rel=1e-15)
 

@@ -54,10 +54,10 @@ FUNCTIONS = {
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("x", POINTS)
 def test_functions_of_balls_hold_those_of_mpmath(name, x):
-    found = reference._FUNCTIONS.get(name) or getattr(reference._FUNCTIONS["_math"], name)
+    result = reference._FUNCTIONS.get(name) or getattr(reference._FUNCTIONS["_math"], name)
     with ctx.workprec(200), mpmath.workprec(800):
         wanted = FUNCTIONS[name](mpmath.mpf(x))
-        narrow, wide = found(exact(x)), found(exact(x) + arb(0, 1) * exact(1e-3))
+        narrow, wide = result(exact(x)), result(exact(x) + arb(0, 1) * exact(1e-3))
         assert holds(narrow, wanted)
         assert narrow.rad() <= abs(narrow) * 2.0**-150 or name == "tanh"
         for moved in (x - 1e-3, x, x + 1e-3):
@@ -68,12 +68,12 @@ def test_functions_of_balls_hold_those_of_mpmath(name, x):
 @pytest.mark.parametrize("power", [0.0, 1.0, 2.0, 3.0, 7.0, -1.0, -4.0, 0.5, 2.5, -1.5])
 def test_powers(x, power):
     with ctx.workprec(200), mpmath.workprec(400):
-        found = reference.power(exact(x), exact(power))
+        result = reference.power(exact(x), exact(power))
         if (x == 0.0 and power < 0.0) or (x <= 0.0 and not power.is_integer()):
-            assert not found.is_finite() or (x == 0.0 and found.contains(0))
+            assert not result.is_finite() or (x == 0.0 and result.contains(0))
             return
-        assert holds(found, mpmath.mpf(x) ** mpmath.mpf(power))
-        assert found.rad() <= abs(found) * 2.0**-150 or x == 0.0
+        assert holds(result, mpmath.mpf(x) ** mpmath.mpf(power))
+        assert result.rad() <= abs(result) * 2.0**-150 or x == 0.0
         around = reference.power(exact(x) + arb(0, 1) * exact(0.1), exact(power))
         if power.is_integer() and power >= 0.0:
             assert around.is_finite()
@@ -92,12 +92,12 @@ def test_of_scores_the_largest_that_an_element_has():
 
 def test_numbers_of_a_source_are_rationals():
     text = HEAD + "    _out[0] = 0.1 * _theta[0]\n    return 1.0 / 3.0\n"
-    found = mean_function(text, "it")([3.0], [], [1.0], [0.0])
+    result = mean_function(text, "it")([3.0], [], [1.0], [0.0])
     with ctx.workprec(300):
         third, tenth = reference.enclosed(text, "it", _no_data(), [3.0], [])
         assert third.contains(arb(1) / 3)
         assert tenth.contains(3 * exact(0.1))  # a number of the file is the float it is
-    rows = reference.proved(text, "it", (found, [0.1 * 3.0]), _no_data, [3.0], [])
+    rows = reference.proved(text, "it", (result, [0.1 * 3.0]), _no_data, [3.0], [])
     close(rows[0].bound, 2.0**-54, rel=1e-9)
     assert rows[0].digits == 16
 
@@ -135,11 +135,11 @@ def test_floats_are_within_the_error_that_is_proved(name):
             exactly = reference.enclosed(text, name, data, state, constants)
         for ball, wanted in zip(exactly, [risk, *slopes], strict=True):  # rounded to a float
             assert abs(ball - exact(wanted)) <= abs(exact(wanted)) * 2.0**-52 + 1e-320
-        found = mean(compiled(text, name), data, state, constants)
+        result = mean(compiled(text, name), data, state, constants)
         rows = digits(theory, values, state)
         assert rows.failure == ""
         for value, wanted, bound in zip(
-            [found[0], *found[1]], [risk, *slopes], rows.bound.values(), strict=True
+            [result[0], *result[1]], [risk, *slopes], rows.bound.values(), strict=True
         ):
             if abs(wanted) > 1e-290:
                 assert abs(value - wanted) <= (bound + 2e-15) * abs(wanted)  # chances are floats
@@ -189,9 +189,9 @@ def _balls(theory, values):
     [(1.0, 16), (1.0 + 2e-12, 11), (1.1, 0), (1.09, 1), (-1.0, 0), (0.0, 0), (math.nan, 0),
      (math.inf, 0)],
 )  # fmt: skip
-def test_digits_are_those_of_the_relative_error(found, expected):
+def test_digits_are_those_of_the_relative_error(result, expected):
     text = HEAD + "    _out[0] = _theta[0] - _theta[0]\n    return 1.0\n"
-    risk, slope = reference.proved(text, "it", (found, [0.0]), _no_data, [3.0], [])
+    risk, slope = reference.proved(text, "it", (result, [0.0]), _no_data, [3.0], [])
     assert risk.digits == expected
     assert (slope.bound, slope.digits) == (0.0, 16)  # exactly 0
     _, wrong = reference.proved(text, "it", (1.0, [1e-300]), _no_data, [3.0], [])
@@ -213,12 +213,12 @@ def test_a_wrong_function_of_balls_is_seen(monkeypatch):
     monkeypatch.setitem(reference._FUNCTIONS, "_sigmoid", lambda x: 1 / (1 + x.exp()))
     reference._function.cache_clear()
     try:
-        found = digits(theory, values, [0.3, 1.0, -0.5])
+        result = digits(theory, values, [0.3, 1.0, -0.5])
     finally:
         monkeypatch.undo()
         reference._function.cache_clear()
-    assert found.proved["risk"] >= 14
-    assert found.proved["gamma"] == 0
+    assert result.proved["risk"] >= 14
+    assert result.proved["gamma"] == 0
     assert digits(theory, values, [0.3, 1.0, -0.5]).proved["gamma"] >= 13
 
 
@@ -235,18 +235,18 @@ class TestWords:
         assert end.sentence.startswith("digits proved at time 1000: at least 1")
 
     def test_what_is_lost(self):
-        found = module.Digits(
+        result = module.Digits(
             5.0, {}, {"risk": 9, "a": 0, "b": 0, "c": 0, "d": 0}, dict.fromkeys("abcd", math.inf)
         )
-        assert found.sentence == (
+        assert result.sentence == (
             "digits proved at time 5: none of a, b, c, 1 more; of the others at least 9"
         )
 
     def test_too_many_data_orbits(self, monkeypatch):
         theory, _, values = _given("look_up")
         monkeypatch.setattr(module, "MOST_ORBITS", 3)
-        (found,) = along_flow(theory, values)
-        assert found.sentence == (
+        (result,) = along_flow(theory, values)
+        assert result.sentence == (
             "digits proved at time 0: none, more than 3 data orbits are too many in balls"
         )
 

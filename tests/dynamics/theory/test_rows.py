@@ -28,5 +28,5 @@ def test_numbers_of_another_kind_are_not_compared():
 def test_totals_by_configuration(configurations):
     values, many = zip(*configurations)
     first, of = (np.cumsum([0, *sizes]) for sizes in (map(len, values), many))
-    found = total(np.array([x for some in values for x in some], float), first, of)
-    assert found.tolist() == [sum(some) for some, n in configurations for _ in range(n)]
+    result = total(np.array([x for some in values for x in some], float), first, of)
+    assert result.tolist() == [sum(some) for some, n in configurations for _ in range(n)]

@@ -68,8 +68,8 @@ def test_a_bounded_loss_is_missed_by_no_more(laws):
         exact = mean(function, orbits(laws[0]), state, [5, 14])[0]
         for remainder in (1e-2, 1e-5):
             some = truncated(laws[0], remainder)
-            found = mean(function, some, state, [5, 14])[0]
-            assert -1e-14 <= exact - found <= some.remainder + 1e-14
+            result = mean(function, some, state, [5, 14])[0]
+            assert -1e-14 <= exact - result <= some.remainder + 1e-14
 
 
 def test_sizes_beyond_enumeration():

@@ -76,10 +76,10 @@ def test_risk_and_gradient_are_within_their_bounds(name):
         except OverflowError:
             continue
         balls = enclosed(theory, problem, data, state)
-        found = [(value.loss, value.bound), *zip(value.gradient, value.gradient_bound)]
-        assert all(bound >= 0.0 for _, bound in found)
-        assert all(is_within(*(x, ball, bound)) for (x, bound), ball in zip(found, balls))
-        finite += sum(bound < np.inf for _, bound in found)
+        result = [(value.loss, value.bound), *zip(value.gradient, value.gradient_bound)]
+        assert all(bound >= 0.0 for _, bound in result)
+        assert all(is_within(*(x, ball, bound)) for (x, bound), ball in zip(result, balls))
+        finite += sum(bound < np.inf for _, bound in result)
     assert finite >= 0.5 * len(states) * (n + 1)
 
 
@@ -204,8 +204,8 @@ def test_relative_errors_of_chances():
 
 @pytest.mark.parametrize(("size", "count", "chance"), [(1000, 500, 0.2), (3000, 1500, 0.5)])
 def test_chances_that_leave_the_floats_on_the_way(size, count, chance):
-    found = ways(size, count, chance)
-    assert isinstance(found, arb)
+    result = ways(size, count, chance)
+    assert isinstance(result, arb)
     with ctx.workprec(300):
         wanted = comb(size, count) * exact(chance) ** count
-        assert abs(found / wanted - 1) < 1e-13
+        assert abs(result / wanted - 1) < 1e-13

@@ -18,7 +18,7 @@ from tests.symbolic.theory.statements import FLIPS, POSITIONAL
 POSITIONAL_FILE = Path(symbolic.__file__).parent / "positional" / "stated.py"
 
 
-def found(capsys, *arguments):
+def result(capsys, *arguments):
     assert main(["theory", *arguments, "--json"]) == 0
     return json.loads(capsys.readouterr().out)
 
@@ -27,7 +27,7 @@ def test_a_new_theory_is_derived_as_it_is(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["theory", "--new", "mine"]) == 0
     assert "patchdyn theory mine.py" in capsys.readouterr().out
-    report = found(capsys, "mine.py")
+    report = result(capsys, "mine.py")
     assert [x["entries"] for x in report["order_parameters"]] == ["n*(n - 1)", "1"]
     assert report["agrees"]
     written = (tmp_path / "mine.py").read_text()
@@ -38,7 +38,7 @@ def test_a_new_theory_is_derived_as_it_is(tmp_path, monkeypatch, capsys):
 
 def test_the_positional_theory_at_given_sizes(capsys):
     given = {"D": 6, "C": 2, "q": 0.3, "nu": 0.01, "beta": 1, "kappa": 6, "tau": 1}
-    report = found(capsys, str(POSITIONAL_FILE), "--at", *(f"{k}={x}" for k, x in given.items()))
+    report = result(capsys, str(POSITIONAL_FILE), "--at", *(f"{k}={x}" for k, x in given.items()))
     orders = {x["name"]: (x["orbit"], x["start"]) for x in report["order_parameters"]}
     assert orders == {
         "alpha": ("v", "nu**(1/(p - 1))"),
@@ -56,7 +56,7 @@ def test_the_positional_theory_at_given_sizes(capsys):
 
 def test_digits_are_proved_at_the_start_and_late(capsys):
     """In ball arithmetic; in words as in JSON."""
-    report = found(capsys, str(POSITIONAL_FILE))
+    report = result(capsys, str(POSITIONAL_FILE))
     assert [one["time"] for one in report["digits"]] == [0.0, 1000.0]
     for one in report["digits"]:
         assert list(one["proved"]) == ["risk", "alpha", "gamma", "rho"] == list(one["bound"])
@@ -70,7 +70,7 @@ def test_digits_are_proved_at_the_start_and_late(capsys):
 def test_every_row_of_attention_conserves_its_sum(capsys):
     """Masked: for either kind of query the sum of Upsilon over all keys, entries counted."""
     path = POSITIONAL_FILE.parents[1] / "masked" / "stated.py"
-    report = found(capsys, str(path), "--at", "G=3", "C=2", "N=2", "M=3", "z=1")
+    report = result(capsys, str(path), "--at", "G=3", "C=2", "N=2", "M=3", "z=1")
     assert sorted(report["conserved"]) == [
         "Upsilon[global to global, diagonal] + 2 Upsilon[global to global] + "
         "4 Upsilon[global to local]",
@@ -130,7 +130,7 @@ def test_a_file_that_is_not_there(capsys):
 def test_growth_is_that_of_the_entries_that_are_trained(capsys):
     """Against the full positional model at its start: 12 entries of A, diagonal fixed, and v."""
     given = {"D": 4, "C": 2, "q": 0.4, "nu": 0.3, "beta": 1, "p": 3, "kappa": 4, "tau": 1}
-    report = found(capsys, str(POSITIONAL_FILE), "--at", *(f"{k}={x}" for k, x in given.items()))
+    report = result(capsys, str(POSITIONAL_FILE), "--at", *(f"{k}={x}" for k, x in given.items()))
     problem = Problem(D=4, C=2, q=0.4, nu=0.3, beta=1.0)
     w, off = np.eye(4)[0], ~np.eye(4, dtype=bool)
 

@@ -38,9 +38,9 @@ MODEL, VALUES = "the reduction is the full model", "the gradient alone finds as 
 FORMS = "the conserved linear forms are those stated"
 
 
-def failing(found):
+def failing(result):
     """Return the predicates that not every problem satisfies."""
-    layouts, tables = evidence.layouts(found.sizes), found.tables()
+    layouts, tables = evidence.layouts(result.sizes), result.tables()
     checked = [layouts[name].check(table).passed for name, table in tables.items()]
     return {name for table in checked for name in table if not table[name].all()}
 
@@ -50,9 +50,9 @@ def none(D, C):
 
 
 def test_lemma_4_1_as_it_is_stated(three):
-    found = evidence.collect(three, [AT], positional.orders, none)
-    assert failing(found) == set()
-    assert found.tables()["problems"].discovered.tolist() == [3]
+    result = evidence.collect(three, [AT], positional.orders, none)
+    assert failing(result) == set()
+    assert result.tables()["problems"].discovered.tolist() == [3]
 
 
 def test_other_numbers_of_entries_fail_for_all_sizes(three):
@@ -61,8 +61,8 @@ def test_other_numbers_of_entries_fail_for_all_sizes(three):
     def wrong(D, C):
         return {"alpha": 1, "gamma": D, "rho": D * (D - C)}
 
-    found = evidence.collect(three, [AT], wrong, none)
-    assert failing(found) == {ORDERS}
+    result = evidence.collect(three, [AT], wrong, none)
+    assert failing(result) == {ORDERS}
 
 
 def test_a_conserved_form_too_many_or_another_fails(three, twelve):
@@ -73,20 +73,20 @@ def test_a_conserved_form_too_many_or_another_fails(three, twelve):
         one, two = masked.conserved(G, C, N, M)
         return [one, {name: x + 0.01 for name, x in two.items()}]
 
-    found = evidence.collect(twelve, [MASKED_AT], masked.orders, other, masked.values)
-    assert failing(found) == {FORMS}
+    result = evidence.collect(twelve, [MASKED_AT], masked.orders, other, masked.values)
+    assert failing(result) == {FORMS}
     right = evidence.collect(twelve, [MASKED_AT], masked.orders, masked.conserved, masked.values)
     assert failing(right) == set()
 
 
 def test_a_global_area_as_large_as_a_local_one_is_one_of_them(twelve):
     """Five values move there, not twelve: the claim must not expect more."""
-    found = evidence.collect(twelve, [MASKED_AT | {"G": 2}], masked.orders, masked.conserved)
-    (one,) = found.findings
+    result = evidence.collect(twelve, [MASKED_AT | {"G": 2}], masked.orders, masked.conserved)
+    (one,) = result.findings
     assert (one.manifold.discovered, one.manifold.orbits) == (5, 12)
     assert one.manifold.remark.endswith("12 orbits, but 5 suffice")
-    assert VALUES in failing(found)
-    assert VALUES not in failing(replace(found, values=(masked.values(2, 2, 2, 3),)))
+    assert VALUES in failing(result)
+    assert VALUES not in failing(replace(result, values=(masked.values(2, 2, 2, 3),)))
 
 
 def test_a_slope_that_is_off_fails(three, monkeypatch):
@@ -97,5 +97,5 @@ def test_a_slope_that_is_off_fails(three, monkeypatch):
         return loss, gradient * [1.0, 1.0, 1.0 + 1e-6]
 
     monkeypatch.setattr(findings, "mean", altered)
-    found = evidence.collect(three, [AT], positional.orders, none)
-    assert MODEL in failing(found)
+    result = evidence.collect(three, [AT], positional.orders, none)
+    assert MODEL in failing(result)

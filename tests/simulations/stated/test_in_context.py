@@ -34,8 +34,8 @@ def test_the_risk_is_the_formula_at_any_size(m, n, N):
             -number * variance**2 @ (u * (1 - a * v * u)),
             *-(variance**2) * v * (1 - a * v * u),
         ]
-        found = population.gradient([v, *u])
-        within(found, np.array(slopes), absolute=1e-12 * np.abs(slopes).max())
+        result = population.gradient([v, *u])
+        within(result, np.array(slopes), absolute=1e-12 * np.abs(slopes).max())
 
 
 def test_a_head_that_is_alike_in_all_its_parts():
@@ -54,9 +54,9 @@ def test_a_head_that_is_alike_in_all_its_parts():
 def test_drops_are_counted_and_rests_are_read():
     time = np.geomspace(1.0, 1e6, 500)
     step = np.tanh(5 * np.log(time / 1e2)) + 2 * np.tanh(5 * np.log(time / 1e4))
-    found = drops(time, 5.0 - step)
-    assert found.number == 2
-    within(np.array(found.rests), [6.0, 2.0], absolute=1e-6)
+    result = drops(time, 5.0 - step)
+    assert result.number == 2
+    within(np.array(result.rests), [6.0, 2.0], absolute=1e-6)
     assert drops(time, 5.0 - step + 1e-3 * np.sin(np.log(time))).number == 2
 
 

@@ -16,10 +16,10 @@ from simulations.stated.emergence import (
     ORDER,
     SOLVED,
     THRESHOLDS,
-    course,
     free_flow,
     limit,
     pull,
+    three_flow,
 )
 from simulations.stated.figures import induction as figures
 from simulations.stated.runs import risk
@@ -50,7 +50,7 @@ def test_times_of_the_three_numbers(theory):
     times = solve_ivp(
         slope, (0, 400), np.zeros(3), method="DOP853", rtol=1e-10, atol=1e-13, events=events
     ).t_events
-    found = course(theory, N, None).when
+    found = three_flow(theory, N, None).when
     close(
         [found[y][name] for y in THRESHOLDS for name in ORDER],
         [float(x[0]) for x in times],

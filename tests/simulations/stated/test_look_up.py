@@ -63,19 +63,19 @@ def test_the_files_are_short(file):
 @pytest.mark.parametrize("sizes", [(3, 2, 2), (2, 3, 1), (3, 3, 1)])
 def test_sequences_are_read_alike_by_both_readings(stated, sizes):
     """Prompts up to symmetry against all of them, one after another."""
-    found = examine(stated(WORDS), dict(zip("KNM", sizes)))
+    result = examine(stated(WORDS), dict(zip("KNM", sizes)))
     K, N, M = sizes
-    assert found.check.configurations == K * K**N * K**M * 2**K
-    assert found.check.data_orbits < found.check.configurations
-    assert found.agrees
-    assert min(abs(x) for x in found.check.derived.values()) > 1e-4
+    assert result.check.configurations == K * K**N * K**M * 2**K
+    assert result.check.data_orbits < result.check.configurations
+    assert result.agrees
+    assert min(abs(x) for x in result.check.derived.values()) > 1e-4
 
 
 @pytest.mark.parametrize("sizes", [(2, 4), (3, 3)])
 def test_a_token_is_not_counted_twice(stated, sizes):
-    found = examine(stated(PAIRS), dict(zip("KN", sizes)))
-    assert found.agrees
-    assert min(abs(x) for x in found.check.derived.values()) > 1e-3
+    result = examine(stated(PAIRS), dict(zip("KN", sizes)))
+    assert result.agrees
+    assert min(abs(x) for x in result.check.derived.values()) > 1e-3
 
 
 @pytest.mark.parametrize(("K", "N"), [(3, 4), (2, 7), (6, 3)])
@@ -97,10 +97,10 @@ def test_chances_of_prompts(K, N):
 def test_a_dominant_feature(K, N, p):
     """All K^N prompts for each query; chances of counts are those of the prompts."""
     theory = load_theory(look_up.IMBALANCED)
-    found = examine(theory, {"K": K, "N": N, "p": p})
-    assert found.agrees
-    assert (found.manifold.orbits, found.dimension, len(found.linear)) == (5, 3, 2)
-    assert found.check.configurations == K ** (N + 1)
+    result = examine(theory, {"K": K, "N": N, "p": p})
+    assert result.agrees
+    assert (result.manifold.orbits, result.dimension, len(result.linear)) == (5, 3, 2)
+    assert result.check.configurations == K ** (N + 1)
     data = orbits(law(theory, theory.checked({"K": K, "N": N, "p": p})))
     close(data.weight.sum(), 1.0, rel=1e-13)
     alike = 1.0 / K

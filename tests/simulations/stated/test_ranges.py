@@ -51,14 +51,14 @@ def by_orbit(theory, values):
 
 def one_by_one(function, data, values, state):
     """Return losses (orbits,) and slopes (orbits, n) of data, one orbit after another."""
-    found = []
+    result = []
     for b in range(len(data.weight)):
         first = tuple(np.array([0, f[b + 1] - f[b]]) for f in data.first)
         rows = tuple(
             tuple(x[f[b] : f[b + 1]] for x in own) for f, own in zip(data.first, data.arrays)
         )
-        found.append(mean(function, Orbits(np.ones(1), first, rows), state, list(values.values())))
-    return np.array([loss for loss, _ in found]), np.array([slope for _, slope in found])
+        result.append(mean(function, Orbits(np.ones(1), first, rows), state, list(values.values())))
+    return np.array([loss for loss, _ in result]), np.array([slope for _, slope in result])
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -146,7 +146,7 @@ def test_a_wrong_rule_is_seen(owner, what, wrong, monkeypatch, tmp_path):
 def test_small_values_of_functions():
     """Far left, 1 + tanh loses every digit of the logistic function."""
     for name, value in (("sigmoid", math.exp(-40.0)), ("softplus", math.exp(-40.0))):
-        found = ranges.FUNCTIONS[name](Interval(-40.0, -40.0))
-        close([found.low, found.high], [value, value], rel=1e-14)
+        result = ranges.FUNCTIONS[name](Interval(-40.0, -40.0))
+        close([result.low, result.high], [value, value], rel=1e-14)
     with np.errstate(under="ignore"):
         assert ranges.FUNCTIONS["exp"](Interval(-800.0, -800.0)).high > 0.0

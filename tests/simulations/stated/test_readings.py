@@ -87,8 +87,8 @@ def test_lifted_equals_dense(name):
     state = drawn(theory)
     full = FullModel(theory, theory.checked(SMALL[name]))
     loss, gradient = full.dense.evaluate(full.embed(state))
-    found, per_entry = derived(name, SMALL[name], state)
-    close(found, loss, rel=1e-14)
+    result, per_entry = derived(name, SMALL[name], state)
+    close(result, loss, rel=1e-14)
     entries = full.mean(gradient)
     largest = max(abs(value) for value, _, _ in entries.values())
     for order in theory.orders:
@@ -126,8 +126,8 @@ def test_dense_reading_of_the_positional_theory_is_its_full_model():
     w = np.eye(6)[0]
     problem = Problem(D=6, C=2, q=0.3, nu=0.01, beta=1.0, temperature=1.3)
     loss, dA, dv = population_gradient(problem, A, 0.4 * w, w)
-    found, gradient = full.dense.evaluate({"A": A, "v": np.array(0.4)})
-    close(found, loss, rel=1e-14)
+    result, gradient = full.dense.evaluate({"A": A, "v": np.array(0.4)})
+    close(result, loss, rel=1e-14)
     np.fill_diagonal(gradient["A"], 0.0)
     within(gradient["A"], dA, absolute=1e-14 * np.abs(dA).max())
     close(gradient["v"], dv[0], rel=1e-13)
@@ -172,10 +172,10 @@ def test_derived_positional_kernel_is_the_one_written_by_hand(problem, state):
     except ToleranceError:
         assume(False)
     slopes = np.array(problem.multiplicity) * np.array(value.gradient)
-    found = np.array(problem.multiplicity) * np.array(list(gradient.values()))
+    result = np.array(problem.multiplicity) * np.array(list(gradient.values()))
     largest = max(1.0, problem.kappa * state.alpha)
     tied = value.ties * 2e-16 * problem.kappa * problem.p * largest ** (problem.p - 1)
-    within(found, slopes, absolute=1e-12 * np.abs(slopes).max() + 1e-13 + tied)
+    within(result, slopes, absolute=1e-12 * np.abs(slopes).max() + 1e-13 + tied)
 
 
 @example(
@@ -196,8 +196,8 @@ def test_each_entry_agrees_to_1e_12_however_much_cancels(problem, state):
     # what is left of an entry where logits are nearly equal is of the order of their differences
     apart = [abs(x) for x in np.diff([problem.beta, state.gamma, state.rho]) if x != 0.0]
     digits = 40 + math.ceil(max(0.0, -math.log10(min(apart, default=1.0))))
-    found = with_digits(text, values.values(), state, orbits(law(theory, values)), digits)[1]
-    for x, by_hand in zip(found, value.gradient):
+    result = with_digits(text, values.values(), state, orbits(law(theory, values)), digits)[1]
+    for x, by_hand in zip(result, value.gradient):
         if by_hand == 0.0:  # at beta = gamma = rho
             within(x, 0.0, absolute=1e-30)
         else:
@@ -239,8 +239,8 @@ def test_derived_masked_kernel_is_the_one_written_by_hand(shape, masked, z, seed
         masked_name(name, kind, "1" if is_global else "2") for name in problem.order_parameters
     ]
     by_hand = MaskedPopulation(problem, "enumeration").gradient(np.array([state[x] for x in names]))
-    found = np.array([gradient[name] for name in names])
-    within(found, np.array(by_hand), absolute=1e-12 * np.abs(by_hand).max())
+    result = np.array([gradient[name] for name in names])
+    within(result, np.array(by_hand), absolute=1e-12 * np.abs(by_hand).max())
     assert np.abs(by_hand).max() > 1e-8
 
 

@@ -65,10 +65,10 @@ def test_descent_is_that_of_the_full_model():
             name: array - rate * np.where(full.free(name), gradient[name], 0.0)
             for name, array in state.items()
         }
-    found = full.mean(state)
+    result = full.mean(state)
     for name, value in zip(run.order_parameters, run.states[-1]):
-        close(value, found[name][0], rel=1e-12)
-        within(found[name][1], 0.0, absolute=1e-15)
+        close(value, result[name][0], rel=1e-12)
+        within(result[name][1], 0.0, absolute=1e-15)
     assert abs(run.states[-1][1]) > 1e-6
     assert run.status is Status.COMPLETED
     close(run.loss[-1], full.dense.evaluate(state)[0], rel=1e-13)
@@ -97,8 +97,8 @@ def test_jacobian_is_that_by_hand():
     problem, at = Problem(D=6, C=2, q=0.3, nu=0.01, beta=1.0), np.array([0.4, 0.7, -0.3])
     by_hand = Population(problem, "enumeration", tolerance=1e-13)
     wanted = by_hand.jacobian(by_hand.state(at))
-    found = risk(positional(), **VALUES).jacobian(at)
-    within(found, wanted, absolute=1e-8 * np.abs(wanted).max())
+    result = risk(positional(), **VALUES).jacobian(at)
+    within(result, wanted, absolute=1e-8 * np.abs(wanted).max())
 
 
 def test_what_overflows_is_told():
@@ -139,8 +139,8 @@ def test_a_kernel_that_is_broken_differs_from_the_full_model(right, wrong):
 
     def off(source_text):
         function, data = mean_function(source_text, "it"), orbits(law(theory, values))
-        found = mean(function, data, list(state.values()), list(values.values()))
-        return max(abs(x / y - 1.0) for x, y in zip([found[0], *found[1]], wanted))
+        result = mean(function, data, list(state.values()), list(values.values()))
+        return max(abs(x / y - 1.0) for x, y in zip([result[0], *result[1]], wanted))
 
     assert off(text) <= 1e-12
     assert off(text.replace(right, wrong)) > 1e-3

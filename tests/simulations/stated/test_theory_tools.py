@@ -96,10 +96,10 @@ def test_sweep_and_map(tmp_path, capsys):
 def test_falsify(capsys):
     words = ["--theory", str(TEACHER), "--budget", "30", "--horizon", "100", "--json"]
     assert main(["falsify", "c_in <= 1", *words]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["outcome"] == "falsified"
-    assert found["command"].startswith(f"patchdyn run --theory {TEACHER}")
-    assert found["counterexample"]["violation"] > 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["outcome"] == "falsified"
+    assert result["command"].startswith(f"patchdyn run --theory {TEACHER}")
+    assert result["counterexample"]["violation"] > 0
 
 
 def test_a_theory_is_sent_as_its_file(tmp_path):

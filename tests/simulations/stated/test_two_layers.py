@@ -47,10 +47,10 @@ def test_the_file_is_short():
 
 
 def test_the_statement_is_read_alike_by_both_readings():
-    found = examine(load_theory(FILE))
-    assert found.agrees
-    assert found.manifold.discovered == 3
-    assert found.conserved == ()
+    result = examine(load_theory(FILE))
+    assert result.agrees
+    assert result.manifold.discovered == 3
+    assert result.conserved == ()
 
 
 @pytest.mark.parametrize("N", [2, 5, 128])
@@ -139,11 +139,11 @@ def test_order_parameters_from_the_gradient_alone(entries):
     """From a start that every turn keeps: 19 values, 14 of which move; from 0: 12."""
     start = entries.fixed(drawn(6, entries.size))
     start[np.abs(start) < 1e-12] = 0.0
-    found = closure.discover(entries.gradient, start)
-    assert (len(found.moves), int(found.moves.sum())) == (19, 14)
+    result = closure.discover(entries.gradient, start)
+    assert (len(result.moves), int(result.moves.sum())) == (19, 14)
     first = [int(np.flatnonzero(column)[0]) for column in entries.lift.T]
-    assert {n for n, at in zip(NAMES, first) if not found.moves[found.label[at]]} == IDLE
-    assert sorted(found.label[first].tolist()) == list(range(19))
+    assert {n for n, at in zip(NAMES, first) if not result.moves[result.label[at]]} == IDLE
+    assert sorted(result.label[first].tolist()) == list(range(19))
     assert int(closure.discover(entries.gradient, np.zeros(entries.size)).moves.sum()) == 12
 
 
