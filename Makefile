@@ -1,6 +1,6 @@
 # make reproduce        everything from a fresh clone: environment, then every claim into report/
 # make reproduce-quick  the same with smaller problems, in about five minutes
-# make reproduce-thorough  also what is too heavy for that
+# make reproduce-thorough  with the experiments that are too expensive for the full run
 # make reproduce-images | reproduce-images-quick  the claims on real images (Section 6): 130 MB more
 # make test | test-fast | snapshot | lint | bench | package | docs | clean; make test COVERAGE=1
 #
@@ -18,32 +18,32 @@ FAST := tests/symbolic/core tests/dynamics/core tests/dynamics/masked tests/simu
 	tests/simulations/test_fits.py tests/simulations/test_falsify_search.py \
 	tests/simulations/test_sweep_config.py tests/dynamics/positional/test_problem.py tests/test_closeness.py
 BIN := $(VENV)/bin
-# what is imported is compiled once and kept, whatever the environment says: importing the packages
-# that a claim needs takes 2.6 s of processor time, and 8.8 s where each process compiles them anew
+# write bytecode whatever the environment sets: importing the packages of a claim takes 2.6 s of
+# processor time with bytecode, 8.8 s without
 unexport PYTHONDONTWRITEBYTECODE
-# what is never imported need not be compiled: half a minute less
+# pip does not compile bytecode of modules that are never imported, which saves half a minute
 QUIETLY := --quiet --disable-pip-version-check --no-compile
 
 .PHONY: reproduce reproduce-quick reproduce-thorough reproduce-images reproduce-images-quick test test-fast snapshot lint bench package docs clean
 .DELETE_ON_ERROR:
 
-reproduce: $(VENV)/.installed
+reproduce: $(VENV)/.compiled
 	$(BIN)/patchdyn reproduce --out report
 
-reproduce-quick: $(VENV)/.installed
+reproduce-quick: $(VENV)/.compiled
 	$(BIN)/patchdyn reproduce --quick --out report-quick
 
-reproduce-thorough: $(VENV)/.installed
+reproduce-thorough: $(VENV)/.compiled
 	$(BIN)/patchdyn reproduce --thorough --out report-thorough
 
-reproduce-images: $(VENV)/.installed-images
+reproduce-images: $(VENV)/.installed-images $(VENV)/.compiled
 	$(BIN)/patchdyn reproduce --images --out report-images
 
-reproduce-images-quick: $(VENV)/.installed-images
+reproduce-images-quick: $(VENV)/.installed-images $(VENV)/.compiled
 	$(BIN)/patchdyn reproduce --images --quick --out report-images-quick
 
-# compiled before, so that no two processes compile the same; a file stays in one process, so that
-# what its tests share is computed once. COVERAGE=1 measures the coverage, and takes longer
+# kernels are compiled first, so that no two processes compile the same one; the tests of a file run
+# in one process and share their fixtures. COVERAGE=1 also measures the coverage and takes longer
 test: $(VENV)/.installed-dev
 	$(BIN)/python -m dynamics.precompile
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder \
@@ -53,8 +53,8 @@ test-fast: $(VENV)/.installed-dev
 	$(BIN)/python -m dynamics.precompile
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" $(FAST)
 
-# after a change of the claims: their texts, verdicts and numbers, from fresh reports
-snapshot: $(VENV)/.installed
+# run after a change of the claims: stores their texts, verdicts and numbers from fresh reports
+snapshot: $(VENV)/.compiled
 	$(BIN)/patchdyn reproduce --out report
 	$(BIN)/patchdyn reproduce --quick --out report-quick
 	$(BIN)/python -m simulations.reproduction.snapshot --pages . report report-quick
@@ -68,7 +68,7 @@ lint: $(VENV)/.installed-dev
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m pytest tests/benchmarks --benchmark-enable --benchmark-only
 
-# sdist and wheel, the wheel made from the sdist; then, from an empty environment, one claim
+# build the sdist, and the wheel from it; then run one claim in an empty environment
 package: $(VENV)/.installed-dev
 	rm -rf build/package
 	$(BIN)/python -m build --outdir build/package/dist .
@@ -77,10 +77,11 @@ package: $(VENV)/.installed-dev
 	cd build/package && empty/bin/patchdyn reproduce --quick --only figure-3 --out report
 	cd build/package && empty/bin/patchdyn derive attention > derivation.txt
 
-# the book; REPORT=report shows what that report found. Warnings are errors, doctests run, links lead
-# somewhere and nothing is loaded from the network
+# the book; REPORT=report shows the results of that report. Warnings are errors, doctests run, links
+# are checked, and nothing is loaded from the network
 docs: $(VENV)/.installed-docs
 	PATCHDYN_NOTEBOOKS=off $(BIN)/python -m sphinx -b doctest -W -q notebooks/book build/docs/doctest
+	rm -rf build/docs/html
 	PATCHDYN_REPORT=$(REPORT) $(BIN)/python -m sphinx -b html -W --keep-going -q notebooks/book build/docs/html
 	$(BIN)/python notebooks/book/check_links.py build/docs/html
 
@@ -90,14 +91,18 @@ clean:
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/bin/python:
-	@test -n "$(PYTHON)" || { echo "patchdyn needs Python 3.11 or later, and none of \
-	$(CANDIDATES) is: install one, or name it as in 'make PYTHON=/path/to/python3.12'" >&2; exit 1; }
-	@"$(PYTHON)" -c '$(RECENT)' || { echo "patchdyn needs Python 3.11 or later, and \
-	$(PYTHON) is not: name another as in 'make PYTHON=/path/to/python3.12'" >&2; exit 1; }
+	@test -n "$(PYTHON)" || { echo "patchdyn needs Python 3.11 or later, but found none of \
+	$(CANDIDATES): install one, or pass it as in 'make PYTHON=/path/to/python3.12'" >&2; exit 1; }
+	@"$(PYTHON)" -c '$(RECENT)' || { echo "patchdyn needs Python 3.11 or later, but \
+	$(PYTHON) is older: pass another as in 'make PYTHON=/path/to/python3.12'" >&2; exit 1; }
 	"$(PYTHON)" -m venv $(VENV)
 
 $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install $(QUIETLY) --editable .
+	@touch $@
+
+# the kernels, compiled by several processes; takes seconds where they are cached
+$(VENV)/.compiled: $(VENV)/.installed
 	$(BIN)/python -m dynamics.precompile
 	@touch $@
 

@@ -82,8 +82,8 @@ def similarity(encodings: Any, by: str = "cosine") -> np.ndarray:
     encodings
         Finite real numbers of shape (D, d): p_i for each patch, without class tokens.
     by
-        ``cosine`` of p_i and p_j minus the mean over patches; ``distance``: -|p_i - p_j|^2, which
-        also sees the patches whose encoding is near the mean; ``product``: p_i . p_j as it is.
+        ``cosine`` of p_i and p_j minus the mean over patches; ``distance``: ``-|p_i - p_j|^2``,
+        so that encodings near the mean count too; ``product``: p_i . p_j.
 
     Raises
     ------

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from dynamics.masked.diversity import attention_diversity
     from dynamics.positional.events import find_events
     from simulations.falsify import falsify
+    from simulations.stated.user_theory import load_theory
     from simulations.validated import prove
-    from symbolic.theory import TheoryError, load_theory
+    from symbolic.theory import TheoryError
 
 __all__ = [
     "Population",
@@ -48,7 +49,7 @@ _MODULES = {
     "find_events": "dynamics.positional.events",
     "gradient_descent": "dynamics",
     "gradient_flow": "dynamics",
-    "load_theory": "symbolic.theory",
+    "load_theory": "simulations.stated.user_theory",
     "prove": "simulations.validated",
 }
 

@@ -282,7 +282,7 @@ def _run_jobs(pipe: Connection, work: Work) -> None:
 
 def _last_event(work: Work, task: Any, channel: Channel) -> Event:
     """Return the event that ends a job; the traceback of a defect is printed."""
-    from simulations.cli import explained
+    from simulations.cli import explain
 
     try:
         return Event("done", work(task, channel))
@@ -291,7 +291,7 @@ def _last_event(work: Work, task: Any, channel: Channel) -> Event:
     except (BrokenPipeError, EOFError):  # the parent has ended
         raise
     except Exception as failure:
-        explanation = explained(failure)
+        explanation = explain(failure)
         if explanation is not None:
             return Event("failed", explanation[0])
         traceback.print_exc(file=sys.stderr)

@@ -1,7 +1,7 @@
 """Derivations of the papers in SymPy: exact, without floats and without NumPy.
 
 `core`
-    Deciding identities exactly, recording proofs, sums over symbolic sizes, writing source code.
+    Exact decisions of identities, proofs, sums of symbolic length, emitted source code.
 `positional`, `masked`, `shallow`
     One package per paper, one module per lemma or step of its argument.
 `theory`
@@ -9,5 +9,5 @@
 `catalogue`
     All derivations, for `patchdyn derive`.
 `emit`
-    Writes the modules of `dynamics` that are generated from derivations.
+    Writes the generated modules of `dynamics`.
 """

@@ -1,8 +1,8 @@
-"""The derivations of all theories by name, and how they are printed (`patchdyn derive`).
+"""Catalogue of the derivations of all theories (`patchdyn derive`).
 
-A theory is a folder here with a module ``contents`` (the names, in the order of the argument) and a
-module ``derivations`` (``BUILDERS``). Importing this module imports no SymPy; a derivation is built
-when it is asked for.
+Each theory is a package of `symbolic` with a module ``contents`` (names, titles and places in the
+order of the argument) and a module ``derivations`` (``BUILDERS``). Importing this module does not
+import SymPy; derivations are built on first use.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ FORMATS = ("text", "latex", "python")
 
 @cache
 def packages() -> tuple[str, ...]:
-    """Return the folders of the theories, in their order."""
-    folders = [
-        f"symbolic.{one.name}"
-        for one in pkgutil.iter_modules(symbolic.__path__)
-        if one.ispkg and one.name not in ("core", "theory")
+    """Return the packages of the theories, sorted by ``ORDER``."""
+    names = [
+        f"symbolic.{module.name}"
+        for module in pkgutil.iter_modules(symbolic.__path__)
+        if module.ispkg and module.name not in ("core", "theory")
     ]
-    return tuple(sorted(folders, key=lambda name: _contents(name).ORDER))
+    return tuple(sorted(names, key=lambda name: _contents(name).ORDER))
 
 
 def _contents(package: str) -> Any:
@@ -39,7 +39,10 @@ def _contents(package: str) -> Any:
 class Catalogue(Mapping[str, "Derivation"]):
     """Mapping from names to derivations, each built on first use.
 
-    ``theories`` are the packages whose derivations it holds: by default all folders of `symbolic`.
+    Parameters
+    ----------
+    theories
+        Packages of the theories; by default all packages of `symbolic`.
     """
 
     def __init__(self, theories: tuple[str, ...] | None = None) -> None:
@@ -48,9 +51,11 @@ class Catalogue(Mapping[str, "Derivation"]):
 
     @property
     def titles(self) -> dict[str, tuple[str, str]]:
-        """The title of each derivation and its place in the paper."""
+        """Mapping from names to title and place in the paper."""
         return {
-            name: title for one in self.theories for name, title in _contents(one).TITLES.items()
+            name: title
+            for theory in self.theories
+            for name, title in _contents(theory).TITLES.items()
         }
 
     def __getitem__(self, name: str) -> Derivation:
@@ -72,10 +77,22 @@ class Catalogue(Mapping[str, "Derivation"]):
         return len(self.titles)
 
     def render(self, name: str, format: str = "text", *, proofs: bool = True) -> str:
-        """Print a derivation as text, as a LaTeX document that compiles, or as runnable Python.
+        """Return a derivation as text, as a LaTeX document, or as Python source.
 
-        With ``proofs`` the identities are decided anew and the outcome is part of text and LaTeX (a
-        few seconds for Lemmas 4.1 and 4.2). Raises ValueError for an unknown name or format.
+        Parameters
+        ----------
+        name
+            Name of the derivation.
+        format
+            ``"text"``, ``"latex"`` or ``"python"``.
+        proofs
+            Whether to run the proofs and include their outcome in text and LaTeX; takes a few
+            seconds for Lemmas 4.1 and 4.2.
+
+        Raises
+        ------
+        ValueError
+            If the name or the format is unknown.
         """
         if format not in FORMATS:
             raise ValueError(f"no format is named {format!r}: choose one of {', '.join(FORMATS)}")
@@ -95,5 +112,5 @@ def names() -> tuple[str, ...]:
 
 
 def render(name: str, format: str = "text", *, proofs: bool = True) -> str:
-    """Print a derivation of any theory; see `Catalogue.render`."""
+    """Return a derivation of any theory in a format; see `Catalogue.render`."""
     return CATALOGUE.render(name, format, proofs=proofs)

@@ -1,20 +1,24 @@
-"""Writes the emitted modules of `dynamics` from the derivations: ``python -m symbolic.emit``.
+"""Write the generated modules of `dynamics` from the derivations: ``python -m symbolic.emit``.
 
-The modules are the ``TARGETS`` of each theory's ``kernels``. ``--check`` writes nothing and exits 1
-if a committed file is not what would be written. This file is the bridge between the derivations
-and the compiled solvers, which do not import each other.
+The modules are the ``TARGETS`` in the module ``kernels`` of each theory. With ``--check`` nothing
+is written, and the exit code is 1 if a committed file is out of date. Derivations and compiled
+solvers do not import each other; the generated modules connect them.
 """
 
 import argparse
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from importlib.util import find_spec
 
 from symbolic.catalogue import packages
 from symbolic.core.source import Target, source
 
 TARGETS: tuple[Target, ...] = tuple(
-    target for package in packages() for target in import_module(f"{package}.kernels").TARGETS
+    target
+    for package in packages()
+    if find_spec(f"{package}.kernels")
+    for target in import_module(f"{package}.kernels").TARGETS
 )
 
 

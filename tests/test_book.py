@@ -1,5 +1,6 @@
 """The pages of the book that are made: nothing of a theory is left out."""
 
+import importlib
 import importlib.util
 import io
 import json
@@ -123,3 +124,26 @@ def test_links_are_checked(tmp_path, link, fault):
     (tmp_path / "other.html").write_text('<p id="here">')
     found = _module("check_links").faults(tmp_path)
     assert [fault in one for one in found] == ([True] if fault else [])
+
+
+@pytest.mark.parametrize(
+    "package",
+    [
+        "patchdyn",
+        "dynamics",
+        "dynamics.empirical",
+        "dynamics.full",
+        "dynamics.masked",
+        "dynamics.shallow",
+        "symbolic.theory",
+        "simulations.falsify",
+        "simulations.strategies",
+        "simulations.validated",
+    ],
+)
+def test_the_reference_lists_every_public_name(package):
+    page = (DOCS / "api.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"^   (\w+)$|autoclass:: [\w.]+\.(\w+)|`(\w+)`", page, re.MULTILINE))
+    names = {name for match in listed for name in match}
+    public = set(importlib.import_module(package).__all__)
+    assert public - names <= {"MAX_PATTERNS"}

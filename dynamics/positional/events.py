@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynamics.core.crossing import Event, first_passage, root, turning_values
+from dynamics.core.crossing import Event, first_passage, root, with_extrema
 from dynamics.core.risk import Risk
 from dynamics.core.trajectory import Trajectory
 from dynamics.positional.problem import State
@@ -135,7 +135,7 @@ def attention_leads(trajectory: Trajectory, horizon: float = math.inf) -> Event:
         "first time at which gamma(t) > max over the whole run of |rho|",
         "Event II: gamma increases until a time T1 such that gamma(T1) > max_t |rho(t)|",
     )
-    times, sizes = turning_values(trajectory, lambda state: abs(state.rho))
+    times, sizes = with_extrema(trajectory, lambda state: abs(state.rho))
     level = float(sizes[times <= horizon].max())
     if horizon < times[-1]:
         level = max(level, abs(trajectory.at(horizon).rho))

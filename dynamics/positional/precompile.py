@@ -4,10 +4,9 @@ from functools import partial
 
 import numpy as np
 
-from dynamics.core.descent import gradient_descent
+from dynamics.core.descent import gradient_descent, warm_up
 from dynamics.core.tube.clocks import Flow
 from dynamics.core.tube.tube import enclose
-from dynamics.core.warm_up import warm_up
 from dynamics.positional.population.fourier.method import FourierExpectation
 from dynamics.positional.population.population import Population
 from dynamics.positional.problem import Problem

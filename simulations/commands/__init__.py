@@ -1,8 +1,8 @@
-"""The commands of `patchdyn`, one module each.
+"""Commands of `patchdyn`, one module each.
 
 A command module defines ``HELP`` (one line), ``DESCRIPTION``, ``EPILOG``,
-``add_arguments(parser)`` and ``execute(args) -> exit code``, and is listed in ``COMMANDS``. It
-imports nothing heavy at module level, because `patchdyn --help` imports all of them.
+``add_arguments(parser)`` and ``execute(args)``, which returns the exit code. It is listed in
+``COMMANDS``. `patchdyn --help` imports all of them, so that heavy imports belong inside functions.
 """
 
 COMMANDS = (
@@ -24,4 +24,4 @@ DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
 
 class BadInput(Exception):
-    """What was asked for is not allowed; the message is one sentence for a person."""
+    """Bad input; the message is one sentence for the user."""

@@ -1,8 +1,9 @@
-"""How the command line reads numbers, and the help text around them."""
+"""Parsers of the command line: options, numbers, and errors of one sentence."""
 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Iterable
 from fractions import Fraction
@@ -16,36 +17,51 @@ if TYPE_CHECKING:
 
 EXIT_CODES = "exit codes: 0 done, 1 failed, 2 bad input, 130 interrupted (Ctrl-C)"
 
-#: Characters of a sentence at most, without the name of the command.
+#: Largest number of characters of an error message, without the name of the command.
 LONGEST = 900
-_PREFIX = "parameter "  # keeps the parameters of a theory apart from other options
+#: Prefix that separates the parameters of a theory from other options in a namespace.
+_PREFIX = "parameter "
+#: Arguments that are negative numbers and not options; argparse alone reads -1e-3 as an option.
+_NEGATIVE_NUMBER = re.compile(r"-(\.?\d|inf|nan)", re.IGNORECASE)
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one sentence, and whose help keeps its layout."""
+    """Argument parser with errors of one sentence and negative numbers such as ``-1e-3``."""
 
     def __init__(self, **options: object) -> None:
         options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
         super().__init__(allow_abbrev=False, **options)  # type: ignore[arg-type]
+        self._negative_number_matcher = _NEGATIVE_NUMBER
 
     def error(self, message: str) -> NoReturn:
-        """Write the sentence to standard error and exit with code 2."""
-        if len(message) > LONGEST:  # what was given may be of any length
+        """Write one sentence to standard error and exit with code 2."""
+        if len(message) > LONGEST:  # it may quote an argument of any length
             message = message[: LONGEST - 3] + "..."
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        """Convert the arguments of an option; reject ``--flag=--``, empty in Python 3.11."""
+        if action.option_strings and arg_strings == ["--"]:
+            self.error(f"{action.option_strings[0]} = -- is not allowed: it must be a value")
+        return super()._get_values(action, arg_strings)
+
     def _print_message(self, message: str, file: Any = None) -> None:
-        """Write at once; what argparse would pass over in silence, a full device, is told."""
+        """Write and flush, so that a full device raises OSError instead of being ignored."""
         stream = file or sys.stderr
         stream.write(message)
         stream.flush()
 
 
 class Command(Parser):
-    """The parser of a command, whose module adds the options once the command is chosen.
+    """Parser of one command, which adds its options only when the command is chosen.
 
-    A module whose options depend on a choice defines ``parse(prog, arguments)`` instead of
-    ``add_arguments(parser)`` and ``execute``.
+    Parameters
+    ----------
+    module
+        Module of the command. It defines ``DESCRIPTION``, ``EPILOG``, ``add_arguments(parser)`` and
+        ``execute(args)``; or, if its options depend on an argument, ``parse(prog, arguments)``.
+    options
+        Keyword arguments of `argparse.ArgumentParser`.
     """
 
     def __init__(self, module: Any = None, **options: object) -> None:
@@ -56,7 +72,7 @@ class Command(Parser):
         """Add the options of the command and parse."""
         if hasattr(self._module, "parse"):
             return self._module.parse(self.prog, args)
-        if self.description is None:  # not yet
+        if self.description is None:  # options have not been added yet
             self.description, self.epilog = self._module.DESCRIPTION, self._module.EPILOG
             self._module.add_arguments(self)
             self.set_defaults(execute=self._module.execute)
@@ -64,7 +80,13 @@ class Command(Parser):
 
 
 def number(text: str) -> int | float:
-    """Read an integer, a float, or a ratio such as 2/64; what it may be is decided elsewhere."""
+    """Return an integer, a float, or a ratio such as 2/64 from a text.
+
+    Raises
+    ------
+    argparse.ArgumentTypeError
+        If the text is not a number.
+    """
     try:
         return int(text)
     except ValueError:
@@ -79,16 +101,19 @@ def number(text: str) -> int | float:
 
 def add_parameters(parser: argparse.ArgumentParser, parameters: Iterable[Parameter]) -> None:
     """Add an option for each parameter of a theory."""
-    group = parser.add_argument_group("parameters (numbers may be written 1e-3 or 2/64)")
+    group = parser.add_argument_group("parameters (numbers such as 64, 1e-3 or 2/64)")
     for parameter in parameters:
         group.add_argument(
-            parameter.flag, dest=_PREFIX + parameter.name, metavar="X", help=parameter.help,
+            parameter.flag,
+            dest=_PREFIX + parameter.name,
+            metavar="X",
+            help=parameter.help,
             type=str if parameter.kind is str else number,
-        )  # fmt: skip
+        )
 
 
 def given_parameters(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the parameters that were given, by name."""
+    """Return a mapping from name to value of the parameters on the command line."""
     return {
         name.removeprefix(_PREFIX): value
         for name, value in vars(args).items()
@@ -97,7 +122,7 @@ def given_parameters(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def pair(flag: str, text: str) -> tuple[str, str]:
-    """Read NAME=VALUE; what the name and the value may be is decided elsewhere."""
+    """Return name and value of ``NAME=VALUE``; raises BadInput if one of them is empty."""
     name, _, value = (part.strip() for part in text.partition("="))
     if not name or not value:
         raise BadInput(f"{flag} {text} is not allowed: it must be NAME=VALUE, such as nu=0.01")
@@ -105,7 +130,7 @@ def pair(flag: str, text: str) -> tuple[str, str]:
 
 
 def assignment(flag: str, text: str) -> tuple[str, int | float | str]:
-    """Read NAME=VALUE, a value that is no number as a word."""
+    """Return name and value of ``NAME=VALUE``; a value that is not a number stays a string."""
     name, value = pair(flag, text)
     try:
         return name, number(value)
@@ -113,51 +138,15 @@ def assignment(flag: str, text: str) -> tuple[str, int | float | str]:
         return name, value
 
 
-def refuse_to_replace(flag: str, file: Path, *, force: bool) -> None:
-    """Raise BadInput if a file to write is there; ``force`` replaces regular files alone."""
+def check_output_file(flag: str, file: Path, *, force: bool) -> None:
+    """Raise BadInput if a file cannot be written, or exists and ``force`` is not set."""
     from dynamics.core.files import FileError, obstacle
 
     try:
         what, exists = obstacle(file), file.exists()
-    except FileError as refusal:
-        raise BadInput(f"{flag} is not allowed: {refusal}") from None
+    except FileError as error:
+        raise BadInput(f"{flag} is not allowed: {error}") from None
     if what is not None:
         raise BadInput(f"{flag} {file} is not allowed: it is {what}, not a regular file")
     if exists and not force:
         raise BadInput(f"{flag} {file} exists: choose another name, or overwrite it with --force")
-
-
-def refuse_bare_dashes(argv: list[str]) -> None:
-    """Raise BadInput for ``--flag=--``, of which some versions of argparse make an empty list."""
-    for argument in argv:
-        flag, _, value = argument.partition("=")
-        if flag.startswith("--") and value == "--":
-            raise BadInput(f"{flag} = -- is not allowed: it must be a value")
-
-
-def join_negative_numbers(argv: list[str]) -> list[str]:
-    """Return the arguments with ``--flag -1e-3`` as ``--flag=-1e-3``.
-
-    Otherwise argparse takes a negative number in scientific notation for a flag.
-    """
-    joined: list[str] = []
-    for argument in argv:
-        if joined and _is_flag(joined[-1]) and _is_negative_number(argument):
-            joined[-1] += f"={argument}"
-        else:
-            joined.append(argument)
-    return joined
-
-
-def _is_flag(argument: str) -> bool:
-    return argument.startswith("--") and "=" not in argument and len(argument) > 2
-
-
-def _is_negative_number(argument: str) -> bool:
-    if not argument.startswith("-"):
-        return False
-    try:
-        number(argument)
-    except argparse.ArgumentTypeError:
-        return False
-    return True

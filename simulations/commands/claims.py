@@ -1,4 +1,4 @@
-"""`patchdyn claims`: what can be checked."""
+"""`patchdyn claims`: list the claims of the papers."""
 
 import argparse
 import shutil
@@ -8,7 +8,7 @@ from itertools import groupby
 from simulations.commands import DONE
 from simulations.commands.arguments import EXIT_CODES
 
-HELP = "list the claims: id, place in the paper, what is measured"
+HELP = "list the claims: id, place in the paper, measurement"
 DESCRIPTION = "List the claims that `patchdyn reproduce` checks, in the order of the papers."
 EPILOG = f"""\
 examples:
@@ -21,12 +21,12 @@ examples:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags."""
+    """Add the options."""
     parser.add_argument("--json", action="store_true", help="print a JSON list of objects")
 
 
 def execute(args: argparse.Namespace) -> int:
-    """Print the claims."""
+    """Print the claims of each paper, as text or JSON."""
     from simulations.files.as_json import to_json
     from simulations.reproduction.registry import claim_ids, texts
 

@@ -1,23 +1,23 @@
-"""`patchdyn derive`: the paper's argument, symbolically."""
+"""`patchdyn derive`: print symbolic derivations and check their identities."""
 
 import argparse
 
 from simulations.commands import DONE, BadInput
 from simulations.commands.arguments import EXIT_CODES
 
-HELP = "print the symbolic derivations and decide their identities anew"
+HELP = "print symbolic derivations and check their identities"
 DESCRIPTION = """\
-Print a derivation: its expressions, each with what decides it, and, for text and LaTeX, whether
-each identity behind it is exactly zero (decided now, which takes a few seconds for Lemmas 4.1 and
-4.2). Without NAME, list the derivations in the order of the argument: the model, its symmetries,
-what stays, the increments and their leading terms, what follows.
+Print a derivation: its expressions and how each of them is proved. In the formats text and latex,
+check every identity symbolically and print the result; this takes a few seconds for Lemmas 4.1 and
+4.2. Without NAME, list all derivations in logical order: the model, its symmetries, invariant
+quantities, the increments and their leading terms, consequences.
 """
 EPILOG = f"""\
 examples:
-  patchdyn derive                             the list
+  patchdyn derive                             list the derivations
   patchdyn derive lemma-4.3
   patchdyn derive lemma-4.1 --format latex > lemma-4.1.tex
-  patchdyn derive attention --format python   functions that can be run
+  patchdyn derive attention --format python   Python functions
 
 {EXIT_CODES}
 """
@@ -25,19 +25,23 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("name", nargs="?", metavar="NAME", help="a derivation; none: list them")
     parser.add_argument(
-        "--format", default="text", metavar="text|latex|python", help="default: text"
+        "name", nargs="?", metavar="NAME", help="a derivation (default: list them all)"
+    )
+    parser.add_argument(
+        "--format",
+        default="text",
+        metavar="text|latex|python",
+        help="output format (default: text)",
     )
 
 
 def execute(args: argparse.Namespace) -> int:
-    """Print a derivation, or the list of them in the order of the argument."""
+    """Print a derivation, or the list of all derivations."""
     from simulations import theories
     from symbolic import catalogue
 
     known = catalogue.Catalogue(theories.packages_of_derivations())
-
     if args.format not in catalogue.FORMATS:
         raise BadInput(
             f"--format {args.format} is not allowed: choose one of {', '.join(catalogue.FORMATS)}"

@@ -1,4 +1,4 @@
-"""`patchdyn falsify`: a conjecture about the dynamics, and the search for its counterexample."""
+"""`patchdyn falsify`: search for a counterexample to a conjecture about the dynamics."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from simulations.theories import DEFAULT
 if TYPE_CHECKING:
     from simulations.falsify import Report
 
-HELP = "search for a counterexample to a conjecture of your own"
+HELP = "search for a counterexample to a conjecture"
 DESCRIPTION = """\
-Search for a problem whose run violates a conjecture, and simplify what is found. The violation is
-given with its numerical error, and confirmed by a second run at tolerances a hundred times smaller:
-a violation within the error is no counterexample. Not to find one proves nothing; with --certify,
-one statement (gamma >= rho is forward invariant) is proved or refuted on a box.
+Search for a problem whose run violates a conjecture, and simplify it. A violation counts only if it
+exceeds its numerical error and a second run with tolerances a hundred times smaller confirms it. A
+search without result proves nothing. With --certify, prove or refute one statement (gamma >= rho is
+forward invariant) on a box.
 """
 EPILOG = f"""\
 the language of conjectures:
   numbers      D C L q p nu beta tau kappa alpha0    constants of the problem (--where: these only)
-               alpha gamma rho Lambda Gamma Xi G loss test_error time       along the run, t >= 0
-               T0 T1 onset                           events; later than the horizon if not in it
+               alpha gamma rho Lambda Gamma Xi G loss test_error time       functions of time
+               T0 T1 onset                           event times; after the horizon if absent
   arithmetic   + - * / ^ (or **), abs(x), exp(x), log(x), sqrt(x), min(x, y), max(x, y)
   over time    min(x), max(x), at_start(x), at_end(x) (or initial, final): numbers of the whole run
   comparison   < <= > >= == !=, chained as in 0 <= q <= 1
   statements   and, or, not, always(s), eventually(s), parentheses
-A statement about numbers that change along a run means: at all times t >= 0. How false it is:
-a <= b is violated by a - b, `and` takes the larger violation, `or` the smaller. The names of
-another --system are listed when an unknown one is used.
+A statement about functions of time means: at all times t >= 0. The violation of a <= b is a - b, of
+`and` the larger violation, of `or` the smaller one. For the names of another --system, use an
+unknown name: the error message lists them.
 
 examples:
   patchdyn falsify 'gamma >= rho'
@@ -43,49 +43,60 @@ examples:
   patchdyn falsify 'gamma >= rho' --theory FILE.py
   patchdyn falsify 'gamma >= rho' --certify --box 'D=64, C=4, qD=0..2, alpha=0..0.2, x=-1..0.9'
 
---box: D, C, p fixed; alpha, x (the common value of gamma and rho), q or qD, nu, beta, tau, kappa
-fixed or from LOW to HIGH (defaults: p=3, x=0, nu=0.01, beta=1, tau=1, kappa=D).
+In a --box, D, C and p have one value; alpha, x (the common value of gamma and rho), q or qD, nu,
+beta, tau and kappa have one value or a range LOW..HIGH (defaults: p=3, x=0, nu=0.01, beta=1, tau=1,
+kappa=D).
 
 {EXIT_CODES}
-The exit code is 0 whether a counterexample was found or not: the first line of the output says so.
+The exit code is 0 with or without a counterexample; the first line of the output is "falsified" or
+"not falsified".
 """
-_ONLY = "gamma >= rho"
+#: The only conjecture with certificates.
+_CERTIFIED = "gamma >= rho"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags."""
-    parser.add_argument("conjecture", metavar="CONJECTURE", help="such as 'gamma >= rho'")
-    parser.add_argument("--where", metavar="STATEMENT", help="only problems that satisfy this")
-    parser.add_argument("--budget", type=number, metavar="SECONDS", help="default 60")
-    parser.add_argument("--horizon", type=number, metavar="T", help="of each run (default 1e5)")
+    """Add the options."""
+    parser.add_argument("conjecture", metavar="CONJECTURE", help="statement such as 'gamma >= rho'")
     parser.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="of the search (default 0)"
+        "--where", metavar="STATEMENT", help="search only problems that satisfy this statement"
+    )
+    parser.add_argument(
+        "--budget", type=number, metavar="SECONDS", help="time of the search (default: 60)"
+    )
+    parser.add_argument(
+        "--horizon", type=number, metavar="T", help="final time of each run (default: 1e5)"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="seed of the search (default: 0)"
     )
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
-        "--system", default=DEFAULT, metavar="NAME", help=f"the theory (default: {DEFAULT})"
+        "--system", default=DEFAULT, metavar="NAME", help=f"theory (default: {DEFAULT})"
     )
-    which.add_argument("--theory", metavar="FILE.py", help="a theory stated in your own file")
+    which.add_argument("--theory", metavar="FILE.py", help="file of a theory")
     parser.add_argument(
         "--fix",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="set a parameter of the system instead of drawing it (may be repeated)",
+        help="fix a parameter at this value (repeatable)",
     )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
-    certified = parser.add_argument_group("certified mode, ball arithmetic")
+    certified = parser.add_argument_group("certified mode (ball arithmetic)")
     certified.add_argument(
-        "--certify", action="store_true", help=f"prove or refute '{_ONLY}' on the --box"
+        "--certify", action="store_true", help=f"prove or refute '{_CERTIFIED}' on the --box"
     )
-    certified.add_argument("--box", metavar="BOX", help="parameters and states, see below")
     certified.add_argument(
-        "--precision", type=int, metavar="BITS", help="of ball arithmetic (default 96)"
+        "--box", metavar="BOX", help="ranges of parameters and states, see below"
+    )
+    certified.add_argument(
+        "--precision", type=int, metavar="BITS", help="precision of ball arithmetic (default: 96)"
     )
 
 
 def execute(args: argparse.Namespace) -> int:
-    """Search, or certify, and print."""
+    """Search for a counterexample, or certify; print the result."""
     if args.theory is not None:
         from simulations import theories
 
@@ -105,16 +116,30 @@ def _search(args: argparse.Namespace) -> int:
 
 
 def search(conjecture: str, system: str, *, as_json: bool = False, **options: Any) -> int:
-    """Search for a counterexample and print the result; return the exit code.
+    """Search for a counterexample and print the result.
 
-    The options are those of `simulations.falsify.falsify`.
+    Parameters
+    ----------
+    conjecture
+        Statement in the language of conjectures.
+    system
+        Name of the theory.
+    as_json
+        Print JSON instead of text.
+    options
+        Keyword arguments of `simulations.falsify.falsify`.
+
+    Returns
+    -------
+    int
+        Exit code.
     """
     from simulations.display import progress_bar
     from simulations.falsify import falsify
     from simulations.files.as_json import to_json
 
     with warnings.catch_warnings(), progress_bar("falsify") as bar:
-        warnings.simplefilter("ignore")  # of single runs: what became of them is counted
+        warnings.simplefilter("ignore")  # of single runs: the report counts their outcomes
         progress = None if bar is None else (lambda fraction, _: bar(fraction))
         report = falsify(conjecture, system=system, progress=progress, **options)
     print(to_json(as_record(report)) if as_json else as_text(report))
@@ -142,7 +167,7 @@ def _certify(args: argparse.Namespace) -> int:
 
 
 def as_record(report: Report) -> dict[str, Any]:
-    """Return a report as plain data."""
+    """Return a report as JSON-safe data."""
     from dynamics.core.provenance import provenance
 
     trial = report.counterexample
@@ -175,7 +200,7 @@ def as_record(report: Report) -> dict[str, Any]:
 
 
 def as_text(report: Report) -> str:
-    """Return a report as lines for a person."""
+    """Return a report as text."""
     lines = [f"{'falsified' if report.falsified else 'not falsified'}: {report.conjecture}"]
     if (trial := report.counterexample) is not None:
         values = ", ".join(f"{name} = {value}" for name, value in trial.case.values.items())
@@ -193,10 +218,10 @@ def as_text(report: Report) -> str:
     lines.append(f"  tried       {report.tried} problems in {report.seconds:.1f} s: {counts}")
     if report.unconfirmed:
         lines.append(
-            f"  dismissed   {report.unconfirmed} violations that no more precise run confirmed"
+            f"  dismissed   {report.unconfirmed} violations that a more precise run did not confirm"
         )
     if report.tried == 0:
-        return f"{lines[0]}\n  nothing was tried: the budget ended before the first run did"
+        return f"{lines[0]}\n  no problem was tried: increase --budget"
     varied = [
         f"{name} {low:g}" if low == high else f"{name} {low:g}..{high:g}"
         for name, (low, high) in report.ranges.items()

@@ -1,4 +1,4 @@
-"""`patchdyn map`: regime maps of a sweep, and what is behind one of their points."""
+"""`patchdyn map`: draw regime maps of a sweep, or print one of its cells."""
 
 from __future__ import annotations
 
@@ -12,42 +12,44 @@ from simulations.commands.arguments import EXIT_CODES, assignment
 if TYPE_CHECKING:
     from simulations.maps import Map, Sweep
 
-HELP = "regime maps of a sweep; or, with --at, what is behind one point of them"
+HELP = "draw regime maps of a sweep or, with --at, print one cell"
 DESCRIPTION = """\
-Draw what the sweep in DIR says about the plane of its two axes: when patch association is learned
-(T1), where gamma >= rho is violated, where alpha rises again, the final test error above the best
-possible one, and for gradient descent where it is stable. Boundaries that are known beforehand are
-marked. Each map is a PNG and the NetCDF file of what it shows, in DIR/maps.
+Draw regime maps of the sweep in DIR over the plane of its two axes: the time at which patch
+association is learned (T1), violations of gamma >= rho, a second rise of alpha, the excess of the
+final test error over the best possible one and, for gradient descent, stability. Theoretical
+boundaries are drawn as lines. Each map is written to DIR/maps as PNG and as NetCDF.
 """
 EPILOG = f"""\
 examples:
   patchdyn sweep simulations/sweep/examples/density-nu.toml --out density-nu
-  patchdyn map density-nu                           all maps
-  patchdyn map density-nu --quantity G              one outcome
+  patchdyn map density-nu                           draw all maps
+  patchdyn map density-nu --quantity G              draw one outcome
   patchdyn map density-nu --at qD/C^2=0.3 --at nu=0.01
-                                                    the nearest cell, and the command that reruns it
-  patchdyn map DIR --at D=64                        a slice of a sweep with three axes
+                                                    print the nearest cell and its command
+  patchdyn map DIR --at D=64                        draw a slice of a sweep with three axes
 
 {EXIT_CODES}
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags."""
-    parser.add_argument("folder", type=Path, metavar="DIR", help="of a finished sweep")
+    """Add the options."""
+    parser.add_argument("folder", type=Path, metavar="DIR", help="folder of a finished sweep")
     parser.add_argument(
         "--at",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="fix an axis at its nearest value; with all axes fixed, print that cell",
+        help="fix an axis at its value nearest to VALUE; with all axes fixed, print that cell",
     )
     parser.add_argument(
-        "--quantity", action="append", metavar="NAME", help="map this outcome only (repeatable)"
+        "--quantity", action="append", metavar="NAME", help="draw only this outcome (repeatable)"
     )
-    parser.add_argument("--out", type=Path, metavar="DIR", help="default: DIR/maps")
-    parser.add_argument("--json", action="store_true", help="print a cell as JSON")
-    parser.add_argument("--theory", metavar="FILE.py", help="the file of a sweep with --theory")
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="folder of the maps (default: DIR/maps)"
+    )
+    parser.add_argument("--json", action="store_true", help="print the cell as JSON")
+    parser.add_argument("--theory", metavar="FILE.py", help="file of the theory of the sweep")
 
 
 def execute(args: argparse.Namespace) -> int:
@@ -62,31 +64,31 @@ def execute(args: argparse.Namespace) -> int:
     at = dict(assignment("--at", text) for text in args.at)
     try:
         sweep = read(args.folder)
-    except StoreError as refusal:
-        raise BadInput(str(refusal)) from None
-    many = {name for name, values in sweep.axes.items() if len(values) > 1}
-    sweep.place(at)
-    if at and many <= set(at):
+    except StoreError as error:
+        raise BadInput(str(error)) from None
+    varied = {name for name, values in sweep.axes.items() if len(values) > 1}
+    sweep.indices(at)  # raises if a name or a value is not allowed
+    if at and varied <= set(at):
         return _print_cell(sweep, at, args.json)
     if args.json:
-        raise BadInput("--json is not allowed without --at for every axis: it prints one cell")
+        raise BadInput("--json is not allowed without --at for every axis: it prints a single cell")
     return _draw_maps(sweep, at, args)
 
 
 def _draw_maps(sweep: Sweep, at: dict[str, Any], args: argparse.Namespace) -> int:
     from simulations.maps import maps_of, outcome_map
 
-    wanted: tuple[Map, ...] = maps_of(sweep)
+    maps: tuple[Map, ...] = maps_of(sweep)
     if args.quantity:
-        wanted = tuple(outcome_map(sweep, name) for name in args.quantity)
+        maps = tuple(outcome_map(sweep, name) for name in args.quantity)
     out = args.out or args.folder / "maps"
-    for one in wanted:
-        print(_draw(sweep, one, at, out))
+    for regime_map in maps:
+        print(_draw(sweep, regime_map, at, out))
     return DONE
 
 
-def _draw(sweep: Sweep, one: Map, at: dict[str, Any], out: Path) -> Path:
-    """Draw one map; returns the picture's path."""
+def _draw(sweep: Sweep, chosen: Map, at: dict[str, Any], out: Path) -> Path:
+    """Write a map as PNG and NetCDF, and return the path of the image."""
     import io
 
     from matplotlib.figure import Figure
@@ -95,45 +97,45 @@ def _draw(sweep: Sweep, one: Map, at: dict[str, Any], out: Path) -> Path:
     from simulations.files.store import write_bytes, write_dataset
     from simulations.maps import draw_data
 
-    data = draw_data(sweep, one, at)
+    data = draw_data(sweep, chosen, at)
     figure = Figure(figsize=(6.4, 5.0), dpi=160, layout="constrained")
     regime_map.draw(data, figure)
-    picture = io.BytesIO()
-    figure.savefig(picture, format="png")
-    write_dataset(out / f"{one.name}.nc", data)
-    write_bytes(out / f"{one.name}.png", picture.getvalue())
-    return out / f"{one.name}.png"
+    image = io.BytesIO()
+    figure.savefig(image, format="png")
+    write_dataset(out / f"{chosen.name}.nc", data)
+    write_bytes(out / f"{chosen.name}.png", image.getvalue())
+    return out / f"{chosen.name}.png"
 
 
 def _print_cell(sweep: Sweep, at: dict[str, Any], as_json: bool) -> int:
-    """Print the outcomes of a cell and the command that makes its run again."""
+    """Print the outcomes of a cell and the command that reproduces its run."""
     import numpy as np
 
     from dynamics import ParameterError
     from simulations import theories
     from simulations.files.as_json import to_json
-    from simulations.sweep.store import netcdf_name
+    from simulations.sweep.storage import netcdf_name
 
-    place = {name: 0 for name in sweep.axes} | sweep.place(at)
-    cell = int(np.ravel_multi_index(tuple(place.values()), sweep.config.shape))
-    row = sweep.data.isel({netcdf_name(name): index for name, index in place.items()})
+    indices = {name: 0 for name in sweep.axes} | sweep.indices(at)
+    cell = int(np.ravel_multi_index(tuple(indices.values()), sweep.config.shape))
+    row = sweep.data.isel({netcdf_name(name): index for name, index in indices.items()})
     outcomes: dict[str, Any] = {str(name): row[name].item() for name in row.data_vars}
     system = theories.load(sweep.config.system)
     try:
         command = theories.command(sweep.case(cell))
     except ParameterError:
         command = None
-    point = {name: sweep.axes[name][index] for name, index in place.items()}
+    point = {name: sweep.axes[name][index] for name, index in indices.items()}
     if as_json:
         values = sweep.config.values(cell)
         print(to_json({"at": point, "values": values, "outcomes": outcomes, "command": command}))
         return DONE
-    shown_at = (f"{n} = {v if isinstance(v, str) else format(v, 'g')}" for n, v in point.items())
-    print("at       " + ", ".join(shown_at))
+    equations = (f"{n} = {v if isinstance(v, str) else format(v, 'g')}" for n, v in point.items())
+    print("cell     " + ", ".join(equations))
     print(f"status   {outcomes.pop('status')}: {outcomes.pop('message')}\n")
     for quantity in system.outcomes:
         value = outcomes[quantity.name]
         shown = "-" if np.isnan(value) else f"{value:.6g}"
         print(f"{quantity.name:<26} {shown:>13}   {quantity.meaning}")
-    print(f"\nthis run again:\n{command}" if command else "\nno run can be made of this cell")
+    print(f"\nreproduce this run with:\n{command}" if command else "\nthis cell cannot be run")
     return DONE

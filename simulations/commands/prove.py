@@ -1,4 +1,4 @@
-"""`patchdyn prove`: a whole trajectory enclosed, and what follows from it."""
+"""`patchdyn prove`: enclose a trajectory rigorously and print the consequences."""
 
 from __future__ import annotations
 
@@ -14,21 +14,22 @@ from simulations.commands import DONE, FAILED, BadInput
 from simulations.commands.arguments import (
     EXIT_CODES,
     add_parameters,
+    check_output_file,
     given_parameters,
     number,
-    refuse_to_replace,
 )
 
 if TYPE_CHECKING:
     from simulations.validated import Checked, Proof
 
-HELP = "a proof of where a whole trajectory is, and of what follows"
+HELP = "enclose a trajectory rigorously"
 DESCRIPTION = """\
-Enclose a trajectory (alpha, gamma, rho) from its start to a horizon, with all errors: truncation of
-the population, rounding, time stepping. Flow, or gradient descent at a finite learning rate. Says
-from when gamma > rho is proved, whether for ever (the loss below a floor), and encloses the test
-error. What cannot be proved is refused with the time and the reason. With --out, a proof that was
-interrupted or killed goes on where it was: give the same command again.
+Enclose a trajectory (alpha, gamma, rho) of gradient flow, or of gradient descent with a finite
+learning rate, from its start to a horizon. The enclosure accounts for all errors: truncation of the
+population expectation, rounding and time stepping. Print from which time on gamma > rho is proved,
+whether it is proved for ever, and an enclosure of the test error. If the proof stops before the
+horizon, print the time and the reason. With --out, the same command resumes a proof that was
+interrupted or killed.
 """
 EPILOG = f"""\
 examples:
@@ -38,37 +39,49 @@ examples:
   patchdyn prove --check proof.json
 
 {EXIT_CODES}
-The exit code is 1 where the tube does not reach the horizon, or a certificate is rejected.
+The exit code is 1 if the tube does not reach the horizon, or if a certificate is rejected.
 """
-_LEFT_OUT = ("d", "sigma", "rtol", "method", "tolerance")  # they do not enter a proof
+#: Parameters of a run that a proof does not depend on.
+_OMITTED = ("d", "sigma", "rtol", "method", "tolerance")
 _HORIZON = 1e5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags."""
+    """Add the options."""
     parameters = theories.load(theories.DEFAULT).parameters
-    add_parameters(parser, (
-        replace(one, usual=_HORIZON) if one.name == "horizon" else one
-        for one in parameters if one.name not in _LEFT_OUT
-    ))  # fmt: skip
+    add_parameters(
+        parser,
+        (
+            replace(parameter, usual=_HORIZON) if parameter.name == "horizon" else parameter
+            for parameter in parameters
+            if parameter.name not in _OMITTED
+        ),
+    )
     parser.add_argument(
-        "--tolerance", type=number, metavar="X",
-        help="of the curve, relative to its way (default 1e-3, and finer where that fails)",
-    )  # fmt: skip
+        "--tolerance",
+        type=number,
+        metavar="X",
+        help="tolerance of the approximate solution, relative to its arc length (default: 1e-3, "
+        "smaller if the proof fails)",
+    )
     output = parser.add_argument_group("output")
-    output.add_argument("--json", action="store_true", help="print what is proved as JSON")
+    output.add_argument("--json", action="store_true", help="print the results as JSON")
     output.add_argument("--out", type=Path, metavar="FILE.json", help="write the certificate")
-    output.add_argument("--plot", type=Path, metavar="FILE.png", help="draw radius and gap")
+    output.add_argument(
+        "--plot", type=Path, metavar="FILE.png", help="plot the radius of the tube and gamma - rho"
+    )
     output.add_argument("--force", action="store_true", help="overwrite existing files")
     parser.add_argument(
-        "--check", type=Path, metavar="FILE.json",
-        help="check a certificate by a program that shares no code with the prover, and print what "
-        "it proves",
-    )  # fmt: skip
+        "--check",
+        type=Path,
+        metavar="FILE.json",
+        help="check a certificate with a program that shares no code with the prover, and print "
+        "what it proves",
+    )
 
 
 def execute(args: argparse.Namespace) -> int:
-    """Prove, save, print; or check."""
+    """Prove, or check a certificate; print the results."""
     return _check(args) if args.check is not None else _prove(args)
 
 
@@ -78,19 +91,23 @@ def _prove(args: argparse.Namespace) -> int:
     from simulations.validated import conclusions, prove, write_certificate
 
     if None not in (args.out, args.plot) and args.out.absolute() == args.plot.absolute():
-        raise BadInput(f"--plot {args.plot} is not allowed: --out writes the same file")
+        raise BadInput(
+            f"--plot {args.plot} is not allowed: --out writes the same file; choose another name"
+        )
     for flag, file in (("--out", args.out), ("--plot", args.plot)):
         if file is not None:
-            refuse_to_replace(flag, file, force=args.force)
+            check_output_file(flag, file, force=args.force)
     given = given_parameters(args)
-    problem, options = _asked(given)
+    problem, options = _problem_and_options(given)
     with progress_bar("prove") as bar:
         end = options.get("horizon") or options["learning_rate"] * options["steps"]
         proof = prove(
-            problem, tolerance=args.tolerance, **options,
-            unfinished=None if args.out is None else _unfinished(args.out),
-            progress=None if bar is None else (lambda time, _: bar(_share(time, end))),
-        )  # fmt: skip
+            problem,
+            tolerance=args.tolerance,
+            **options,
+            checkpoint=None if args.out is None else _unfinished(args.out),
+            progress=None if bar is None else (lambda time, _: bar(_fraction_done(time, end))),
+        )
     if args.out is not None:
         write_certificate(args.out, proof)
         _unfinished(args.out).unlink(missing_ok=True)
@@ -110,43 +127,45 @@ def _check(args: argparse.Namespace) -> int:
     if given_parameters(args) or any((args.tolerance, args.out, args.plot)):
         raise BadInput("--check is not allowed with parameters, --tolerance, --out or --plot")
     if not args.check.is_file():
-        raise BadInput(f"--check {args.check} is not allowed: there is no such file")
+        raise BadInput(f"--check {args.check} is not allowed: this file does not exist")
     try:
         with progress_bar("check") as bar:
             checked = check(args.check, bar)
     except TooLarge as limit:
         raise BadInput(f"--check {args.check}: {limit}") from None
     except Rejected as rejection:
-        print(to_json({"checked": False, "reason": str(rejection)}) if args.json
-              else f"rejected: {rejection}")  # fmt: skip
+        rejected = {"checked": False, "reason": str(rejection)}
+        print(to_json(rejected) if args.json else f"rejected: {rejection}")
         return FAILED
-    print(to_json(_finite(checked)) if args.json else checked_as_text(checked))
+    print(to_json(_as_record(checked)) if args.json else checked_as_text(checked))
     return DONE
 
 
-def _finite(checked: Checked) -> dict[str, Any]:
-    """Return what was checked as plain data, part by part of the gap left out."""
+def _as_record(checked: Checked) -> dict[str, Any]:
+    """Return the consequences of a certificate as JSON-safe data, without the gap by pieces."""
     values = checked._asdict() | {"checked": True, "enclosure": checked.enclosure._asdict()}
     del values["gap"]
     return {k: None if isinstance(v, float) and math.isinf(v) else v for k, v in values.items()}
 
 
 def checked_as_text(checked: Checked) -> str:
-    """Return what a certificate proves as lines for a person."""
+    """Return the consequences of a certificate as text."""
     problem = ", ".join(f"{name} = {value:g}" for name, value in checked.problem.items())
     rate, start = checked.learning_rate, checked.start
     solver = f"descent, learning rate {rate:g}, {checked.horizon:g} steps" if rate else "flow"
     shown = "Parametrization 3.1" if start is None else ", ".join(f"{x:g}" for x in start)
     since, until = checked.gap_positive_from, checked.association_until
     lines = [
-        "checked: the tube is proved, and so is all that follows",
+        "checked: the tube and its consequences are proved",
         f"  problem      {problem}",
         f"  solver       {solver}",
         f"  start        {shown}",
         f"  to time      {checked.time:g} ({checked.pieces} pieces)",
     ]
-    lines += [f"  {name:<12} in [{low:.12g}, {high:.12g}]"
-              for name, (low, high) in checked.enclosure._asdict().items()]  # fmt: skip
+    lines += [
+        f"  {name:<12} in [{low:.12g}, {high:.12g}]"
+        for name, (low, high) in checked.enclosure._asdict().items()
+    ]
     outcomes = {"loss": checked.loss, "test error": checked.test_error}
     lines += [f"  {name:<12} in [{low:.6g}, {high:.6g}]" for name, (low, high) in outcomes.items()]
     gap = f"proved from time {since:.6g} on" if math.isfinite(since) else "not proved at the end"
@@ -160,32 +179,33 @@ def checked_as_text(checked: Checked) -> str:
     return "\n".join(lines)
 
 
-def _asked(given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """Return the problem and the arguments of `prove` that the flags ask for."""
+def _problem_and_options(given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Return the problem and the keyword arguments of `prove` for given parameters."""
     if given.get("solver", "flow") == "flow":
         given = {"horizon": _HORIZON} | given
     case = theories.load(theories.DEFAULT).build(given)
     settings = case.settings
-    options: dict[str, Any] = {"horizon": settings["horizon"]} if case.solver == "flow" else {
-        name: settings[name] for name in ("learning_rate", "steps")
-    }  # fmt: skip
+    names = ("horizon",) if case.solver == "flow" else ("learning_rate", "steps")
+    if "optimizer" in settings:
+        raise BadInput("optimizer and weight_decay are not allowed: prove encloses plain descent")
+    options = {name: settings[name] for name in names}
     if any(name in given for name in ("alpha0", "gamma0", "rho0")):
         options["initial"] = settings["initial"]
     return case.problem, options
 
 
 def _unfinished(out: Path) -> Path:
-    """Return where the pieces of a certificate are kept until it is complete."""
+    """Return the path of the pieces of an incomplete certificate."""
     return out.with_name(f"{out.name}.unfinished")
 
 
-def _share(time: float, end: float) -> float:
-    """Return the fraction done on a logarithmic clock."""
+def _fraction_done(time: float, end: float) -> float:
+    """Return the fraction of a proof that is done, on a logarithmic time scale."""
     return math.log1p(1e3 * time) / math.log1p(1e3 * end)
 
 
 def as_text(proof: Proof) -> str:
-    """Return a proof as lines for a person."""
+    """Return a proof as text."""
     lines = [proof.sentence, f"  at time      {proof.time:g}"]
     for name, (low, high) in proof.enclosure._asdict().items():
         middle = 0.5 * (low + high)
@@ -198,7 +218,7 @@ def as_text(proof: Proof) -> str:
 
 
 def _association(proof: Proof) -> str:
-    """Return what is proved of patch association, in words."""
+    """Return a description of what is proved about patch association."""
     if not proof.association:
         return "not proved at that time"
     until = proof.association_until
@@ -208,7 +228,7 @@ def _association(proof: Proof) -> str:
 
 
 def _draw(path: Path, proof: Proof) -> None:
-    """Draw the radius of the tube and the gap against time as PNG."""
+    """Plot the radius of the tube and gamma - rho against time, as PNG."""
     from simulations.figures import render, report_figure, tube
     from simulations.files.store import write_bytes
 

@@ -1,4 +1,4 @@
-"""`patchdyn report compare`: two reports side by side."""
+"""`patchdyn report compare`: print the differences between two reports."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ if TYPE_CHECKING:
     from simulations.reproduction.compare import Change
     from simulations.reproduction.folder import StoredReport
 
-HELP = "compare two reports: which verdicts and numbers changed"
+HELP = "compare two reports: print changed verdicts and numbers"
 DESCRIPTION = """\
-Compare two folders that `patchdyn reproduce` wrote, after a change of the code or on another
-machine: which claims have another verdict, and which numbers changed by more than they may. A
-number with a measured interval may move within it, any other by --share of its size, or by the
-tolerance of a claim that allows rounding alone; wall times may be anything. `snapshot` as OLD is
-the committed snapshot of results: verdicts of a full run, verdicts and numbers of a quick one.
+Compare two folders written by `patchdyn reproduce`, for example before and after a change of the
+code, or from two machines. Print the claims whose verdict changed and the numbers that changed by
+more than their tolerance. A number with a confidence interval may move within the interval. Any
+other number may change by --share of its size, or by the tolerances of its column. Wall times are
+not compared. With OLD = snapshot, compare with the results stored in the repository: verdicts of a
+full run, or verdicts and numbers of a quick run.
 """
 EPILOG = f"""\
 examples:
@@ -31,46 +32,46 @@ examples:
   patchdyn report compare snapshot report
 
 {EXIT_CODES}
-Exit code 1 means that something changed.
+The exit code is 1 if a verdict or a number changed.
 """
-#: Numbers of a claim that are told at most; --json tells all.
-_TOLD = 8
+#: Largest number of changes that are printed for one claim; --json prints all.
+_PRINTED = 8
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("action", choices=("compare",), metavar="compare", help="what to do")
-    parser.add_argument("old", type=Path, metavar="OLD", help="folder of a report")
-    parser.add_argument("new", type=Path, metavar="NEW", help="folder of another")
+    parser.add_argument("action", choices=("compare",), metavar="compare", help="the only action")
+    parser.add_argument("old", type=Path, metavar="OLD", help="folder of a report, or snapshot")
+    parser.add_argument("new", type=Path, metavar="NEW", help="folder of another report")
     parser.add_argument(
         "--share",
         type=number,
         default=1e-6,
         metavar="X",
-        help="relative change of a number that counts as none (default 1e-6)",
+        help="relative tolerance of numbers (default: 1e-6)",
     )
     parser.add_argument(
         "--verdicts",
         action="store_true",
-        help="compare verdicts alone: numbers depend on processors",
+        help="compare only verdicts, because numbers depend on the processor",
     )
-    parser.add_argument("--json", action="store_true", help="print an object, with every number")
+    parser.add_argument("--json", action="store_true", help="print all changes as JSON")
 
 
 def execute(args: argparse.Namespace) -> int:
-    """Compare and tell."""
+    """Compare two reports; the exit code is 1 if something changed."""
     from simulations.files.as_json import to_json
     from simulations.reproduction.compare import compare
 
     if not 0.0 <= args.share < 1.0:
         raise BadInput(f"--share {args.share} is not allowed: it must be at least 0 and below 1")
     new = _read(args.new)
-    stamp, records = _old(args.old, new)
-    modes = [origin.get("mode") for origin in (stamp, new.stamp)]
+    stamp, records = _old_records(args.old, new)
+    modes = [report.get("mode") for report in (stamp, new.stamp)]
     if modes[0] != modes[1]:
         raise BadInput(
-            f"{args.old} is a {modes[0]} run and {args.new} a {modes[1]} one: "
-            "compare reports of one size"
+            f"{args.old} is a {modes[0]} run and {args.new} a {modes[1]} run: "
+            "compare reports of the same mode"
         )
     changes = compare(records, new.records(), float(args.share))
     if args.verdicts:
@@ -84,8 +85,8 @@ def execute(args: argparse.Namespace) -> int:
     return FAILED if changes else DONE
 
 
-def _old(path: Path, new: StoredReport) -> tuple[dict[str, str], Mapping[str, Any]]:
-    """Return stamp and records of the older report, or of the snapshot's claims in the new one."""
+def _old_records(path: Path, new: StoredReport) -> tuple[dict[str, str], Mapping[str, Any]]:
+    """Return stamp and records of the old report, or those of the snapshot for the new claims."""
     from simulations.reproduction import snapshot
 
     if str(path) != "snapshot":
@@ -102,21 +103,22 @@ def _read(path: Path) -> StoredReport:
 
     try:
         return StoredReport.read(path)
-    except StoreError as refusal:
-        raise BadInput(str(refusal)) from None
+    except StoreError as error:
+        raise BadInput(str(error)) from None
 
 
 def _as_text(
     reports: Sequence[tuple[Path, Mapping[str, str]]], changes: list[Change], common: int
 ) -> str:
     lines = [
-        f"{word}  {path}: {_origin(stamp)}" for word, (path, stamp) in zip(("old", "new"), reports)
+        f"{which}  {path}: {_origin(stamp)}"
+        for which, (path, stamp) in zip(("old", "new"), reports)
     ]
     for claim, group in groupby(changes, key=lambda change: change.claim):
-        members = list(group)
-        lines += ["", claim, *(f"  {_line(change)}" for change in members[:_TOLD])]
-        if len(members) > _TOLD:
-            lines.append(f"  and {len(members) - _TOLD} more (--json tells all)")
+        changed = list(group)
+        lines += ["", claim, *(f"  {_line(change)}" for change in changed[:_PRINTED])]
+        if len(changed) > _PRINTED:
+            lines.append(f"  and {len(changed) - _PRINTED} more (use --json to print all)")
     verdicts = sum(change.what in ("verdict", "claim") for change in changes)
     counts = f"{verdicts} verdicts and {len(changes) - verdicts} numbers changed"
     return "\n".join([*lines, "", f"{common} claims in both: {counts if changes else 'no change'}"])

@@ -1,4 +1,4 @@
-"""`patchdyn reproduce`: run the claims and write the report."""
+"""`patchdyn reproduce`: check the claims and write a report."""
 
 from __future__ import annotations
 
@@ -18,83 +18,87 @@ if TYPE_CHECKING:
 
 #: A thousand times a seed must fit the 32 bits of some libraries.
 LARGEST_SEED = 10**6
-HELP = "run the claims and write report.html, report.json, figures and their data"
+HELP = "check the claims and write a report with figures and data"
 DESCRIPTION = """\
-Run the claims, as many side by side as there are cores, and write DIR/report.html, DIR/report.json,
-DIR/figures/*.png and DIR/data/*.nc. The page needs no script and no network, and its figures beside
-it, or in it with --single-file. Each finished claim is stored at once: after Ctrl-C the same
-command resumes. A folder with results of another version, another seed, or another of quick, full
-and thorough, is refused unless --force is given.
+Check the claims of the papers, in parallel, and write DIR/report.html, DIR/report.json,
+DIR/figures/*.png and DIR/data/*.nc. The page report.html needs neither scripts nor a network
+connection; it loads its figures from DIR/figures, or contains them with --single-file. Results are
+stored when a claim finishes: after Ctrl-C, the same command resumes. A folder with results of
+another version, seed or mode (quick, full, thorough) is rejected unless --force is given.
 """
 EPILOG = f"""\
 examples:
-  patchdyn reproduce                                 all claims but those on images, into ./report
+  patchdyn reproduce                                 all claims but those on images
   patchdyn reproduce --quick --out quick             the same with smaller problems
   patchdyn reproduce --images --out images           the claims on real images (Section 6)
   patchdyn reproduce --only lemma-4.3 events --out some
-  patchdyn reproduce --seed 1 --out report-1         everything that is sampled, with another seed
-  patchdyn reproduce --single-file --open            the finished report as one file, in a browser
+  patchdyn reproduce --seed 1 --out report-1         another seed for all random numbers
+  patchdyn reproduce --single-file --open            open the report as a single file
 
 {EXIT_CODES}
-A claim whose verdict is "fails" was run and is reported as such: that is exit code 0. Exit code 1
-means that a claim could not be run, or that its result could not be written.
+The exit code is 0 even if the verdict of a claim is "fails". It is 1 if a claim could not be run,
+or if a result could not be written.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags."""
+    """Add the options."""
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--quick", action="store_true", help="smaller problems and shorter horizons")
     size.add_argument(
         "--thorough",
         action="store_true",
-        help="also what is too heavy for the full run (`patchdyn claims` says what)",
+        help="add experiments too expensive for the full run (listed by `patchdyn claims`)",
     )
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
         "--images",
         action="store_true",
-        help='run the claims on real images instead; they need pip install "patchdyn[vision]"',
+        help='check only the claims on real images; requires pip install "patchdyn[vision]"',
     )
     which.add_argument(
         "--only",
         nargs="+",
         action="extend",
         metavar="CLAIM",
-        help="run these claims only (ids as in `patchdyn claims`)",
+        help="check only these claims (ids as in `patchdyn claims`)",
     )
     parser.add_argument(
-        "--out", type=Path, default=Path("report"), metavar="DIR", help="default: report"
+        "--out",
+        type=Path,
+        default=Path("report"),
+        metavar="DIR",
+        help="folder of the report (default: report)",
     )
     parser.add_argument(
         "--workers",
         type=number,
         metavar="N",
-        help="claims run side by side (default: one per core; the results are the same)",
+        help="number of worker processes (default: one per core); it does not affect the results",
     )
     parser.add_argument(
         "--seed",
         type=number,
         default=0,
         metavar="N",
-        help="root of all random numbers (default: 0)",
+        help="root seed of all random numbers (default: 0)",
     )
     parser.add_argument(
         "--single-file",
         action="store_true",
-        help="put the figures into report.html, for mailing",
+        help="embed the figures in report.html",
     )
-    parser.add_argument("--open", action="store_true", help="show the report in a browser")
+    parser.add_argument("--open", action="store_true", help="open the report in a browser")
     parser.add_argument(
         "--force",
         action="store_true",
-        help="run finished claims again; replace results of another version in DIR "
-        "(only files that patchdyn wrote)",
+        help="run finished claims again; replace results of another version, seed or mode in DIR "
+        "(only files written by patchdyn)",
     )
 
 
 def execute(args: argparse.Namespace) -> int:
-    """Run the claims and report."""
+    """Check the arguments, run the claims and write the report."""
     workers = os.cpu_count() or 1 if args.workers is None else args.workers
     if not isinstance(workers, int) or workers < 1:
         raise BadInput(f"--workers {workers} is not allowed: it must be an integer, at least 1")
@@ -113,29 +117,39 @@ def execute(args: argparse.Namespace) -> int:
         single_file=args.single_file,
     )
     if args.open and code != INTERRUPTED:
-        _show(args.out / "report.html")
+        _open(args.out / "report.html")
     return code
 
 
-def _show(page: Path) -> None:
-    """Show a page in the browser of the machine; say so where there is none."""
+def _open(page: Path) -> None:
+    """Open a page in a browser; print a message if that fails."""
     import webbrowser
 
     if not (page.is_file() and webbrowser.open(page.resolve().as_uri())):
-        print(f"patchdyn: no browser could be opened: open {page} by hand", file=sys.stderr)
+        print(f"patchdyn: cannot open a browser: open {page} yourself", file=sys.stderr)
 
 
 def choose(only: list[str] | None, *, images: bool = False) -> tuple[Claim, ...]:
     """Return the claims to run, in the order of the papers.
 
-    By default these are all but those on real images.
+    Parameters
+    ----------
+    only
+        Ids of claims; by default all claims except those on real images.
+    images
+        Choose the claims on real images instead.
+
+    Raises
+    ------
+    BadInput
+        If an id is unknown.
     """
     from simulations.reproduction.registry import claim_ids, load
 
-    for wanted in only or ():
-        if wanted not in claim_ids():
+    for claim in only or ():
+        if claim not in claim_ids():
             raise BadInput(
-                f"--only {wanted[:60]} is not allowed: choose among {', '.join(claim_ids())}"
+                f"--only {claim[:60]} is not allowed: choose among {', '.join(claim_ids())}"
             )
     chosen = only or claim_ids("vision" if images else "")
     return tuple(load(claim) for claim in claim_ids() if claim in chosen)
@@ -152,7 +166,28 @@ def run_claims(
     workers: int,
     single_file: bool = False,
 ) -> int:
-    """Run claims into a folder and return the exit code."""
+    """Run claims and write a report.
+
+    Parameters
+    ----------
+    claims
+        Claims to run.
+    out
+        Folder of the report.
+    quick, thorough, seed
+        Mode and root seed.
+    force
+        Run finished claims again, and replace results of another version, seed or mode.
+    workers
+        Number of worker processes.
+    single_file
+        Embed the figures in the page.
+
+    Returns
+    -------
+    int
+        Exit code.
+    """
     from simulations.display import choose_display
     from simulations.files.stamp import stamp
     from simulations.files.store import StoreError
@@ -163,8 +198,8 @@ def run_claims(
     try:
         mode = Context(quick, thorough=thorough).mode
         folder = ReportFolder(out, stamp(mode, seed), [claim.id for claim in claims], force=force)
-    except StoreError as refusal:
-        raise BadInput(str(refusal)) from None
+    except StoreError as error:
+        raise BadInput(str(error)) from None
     try:
         with folder:
             result = reproduce(
@@ -178,21 +213,20 @@ def run_claims(
                 workers=workers,
                 single_file=single_file,
             )
-    except StoreError as failure:
-        print(f"patchdyn: {failure}; claims finished before are kept in {out}", file=sys.stderr)
+    except StoreError as error:
+        print(f"patchdyn: {error}; finished claims are stored in {out}", file=sys.stderr)
         return FAILED
-    return _closing_words(result, folder)
+    return _print_outcome(result, folder)
 
 
-def _closing_words(result: Ended, folder: ReportFolder) -> int:
+def _print_outcome(result: Ended, folder: ReportFolder) -> int:
+    """Print the number of claims by verdict and the errors; return the exit code."""
     from simulations.reproduction.predicates import Verdict
 
     records = folder.records()
     verdicts = [records[claim]["verdict"] for claim in result.finished]
-    counts = {kind.value: verdicts.count(kind) for kind in Verdict}
-    print(
-        ", ".join(f"{number} {kind}" for kind, number in counts.items() if number) or "nothing run"
-    )
+    counts = ((verdicts.count(verdict), verdict.value) for verdict in Verdict)
+    print(", ".join(f"{count} {verdict}" for count, verdict in counts if count) or "nothing run")
     print(f"report: {folder.path / 'report.html'}")
     missing = [claim for claim in folder.claims if claim not in records]
     if missing:

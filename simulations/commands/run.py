@@ -1,4 +1,4 @@
-"""`patchdyn run`: one reduced trajectory of a problem of any theory, from its parameters."""
+"""`patchdyn run`: compute one reduced trajectory of any theory."""
 
 from __future__ import annotations
 
@@ -17,26 +17,34 @@ from simulations.commands.arguments import (
     EXIT_CODES,
     Parser,
     add_parameters,
+    check_output_file,
     given_parameters,
-    refuse_to_replace,
 )
 
 if TYPE_CHECKING:
     from dynamics import Risk, Trajectory
     from simulations.system import System
 
-HELP = "one reduced trajectory of a problem from its parameters"
+HELP = "compute one reduced trajectory"
 
 
 def parse(prog: str, arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
-    """Read which theory is chosen, then the rest with the subparser of that theory."""
+    """Parse the choice of the theory, then the other arguments with the options of that theory.
+
+    Returns
+    -------
+    tuple
+        Namespace and unrecognized arguments, as `argparse.ArgumentParser.parse_known_args`.
+    """
     choice = Parser(prog=prog, add_help=False)
     which = choice.add_mutually_exclusive_group()
     which.add_argument(
-        "--system", choices=theories.names(), default=theories.DEFAULT,
-        help=f"the theory (default {theories.DEFAULT}); its options: run --system NAME --help",
-    )  # fmt: skip
-    which.add_argument("--theory", metavar="FILE.py", help="a theory stated in your own file")
+        "--system",
+        choices=theories.names(),
+        default=theories.DEFAULT,
+        help=f"theory (default: {theories.DEFAULT}); see run --system NAME --help for its options",
+    )
+    which.add_argument("--theory", metavar="FILE.py", help="file of a theory")
     chosen, rest = choice.parse_known_args(arguments)
     theory = theories.load(chosen.system)
     if chosen.theory is not None:
@@ -46,17 +54,18 @@ def parse(prog: str, arguments: Sequence[str]) -> tuple[argparse.Namespace, list
 
 def _subparser(theory: System, prog: str, choice: Parser) -> Parser:
     """Return the parser of the options of a theory."""
-    parser = Parser(prog=prog, parents=[choice], description=f"""\
-Solve one problem of {theory.title}:
+    description = f"""\
+Compute one trajectory of {theory.title}:
 gradient flow or gradient descent on the population risk.
 Time is learning rate x steps: 10000 steps with learning rate 0.01 reach time 100.
-""", epilog=_epilog(theory))  # fmt: skip
+"""
+    parser = Parser(prog=prog, parents=[choice], description=description, epilog=_epilog(theory))
     add_parameters(parser, theory.parameters)
     output = parser.add_argument_group("output")
     output.add_argument("--json", action="store_true", help="print the result as JSON")
     output.add_argument("--out", type=Path, metavar="FILE.nc", help="write the trajectory (NetCDF)")
     output.add_argument(
-        "--plot", type=Path, metavar="FILE.png", help="draw order parameters and risk"
+        "--plot", type=Path, metavar="FILE.png", help="plot order parameters and risk"
     )
     output.add_argument("--force", action="store_true", help="overwrite existing files")
     parser.set_defaults(execute=partial(_execute, theory))
@@ -67,33 +76,61 @@ def _epilog(theory: System) -> str:
     """Return examples and exit codes."""
     examples = [(theories.command(theory.build({})), ""), *theory.examples]
     others = [name for name in theories.names() if name != theory.name]
-    examples += [(f"patchdyn run --system {name} --help", "another theory") for name in others]
-    examples += [("patchdyn run --theory FILE.py --help", "a theory of your own, in a file")]
-    lines = "\n".join(f"  {command:<68} {words}".rstrip() for command, words in examples)
+    examples += [
+        (f"patchdyn run --system {name} --help", "options of another theory") for name in others
+    ]
+    examples += [("patchdyn run --theory FILE.py --help", "options of your own theory")]
+    lines = "\n".join(f"  {command:<68} {comment}".rstrip() for command, comment in examples)
     return f"""\
 examples:
 {lines}
 
 {EXIT_CODES}
-A run that diverges, overflows or stalls prints what it has and exits with 1. Ctrl-C keeps what was
-computed (in --out if given) and exits with 130.
+If a run diverges, overflows or stalls, the results so far are printed and the exit code is 1. After
+Ctrl-C the results so far are printed, and written to --out, and the exit code is 130.
 """
 
 
 def _execute(theory: System, args: argparse.Namespace) -> int:
+    """Check the output files and run."""
     for flag, file in (("--out", args.out), ("--plot", args.plot)):
         if file is not None:
-            refuse_to_replace(flag, file, force=args.force)
-    if args.out is not None and args.plot is not None and _same(args.out, args.plot):
+            check_output_file(flag, file, force=args.force)
+    if args.out is not None and args.plot is not None and _same_file(args.out, args.plot):
         raise BadInput(f"--out and --plot are not allowed to be the same file: {args.out}")
     return solve(theory, given_parameters(args), args.out, args.plot, as_json=args.json)
 
 
+#: Number of records of a trajectory.
+RECORDS = 300
+
+
 def solve(
-    theory: System, values: Mapping[str, Any], out: Path | None = None, plot: Path | None = None,
-    *, as_json: bool = False,
-) -> int:  # fmt: skip
-    """Solve a problem, save the run, print it; return the exit code."""
+    theory: System,
+    values: Mapping[str, Any],
+    out: Path | None = None,
+    plot: Path | None = None,
+    *,
+    as_json: bool = False,
+) -> int:
+    """Compute a trajectory, write it and print its summary.
+
+    Parameters
+    ----------
+    theory
+        Theory of the problem.
+    values
+        Parameters that are set, by name.
+    out, plot
+        NetCDF file and PNG image to write, each optional.
+    as_json
+        Print JSON instead of text.
+
+    Returns
+    -------
+    int
+        Exit code: 0 if the trajectory reached its horizon.
+    """
     from dynamics import Interrupted, Status
     from simulations.commands.run_summary import as_text, summarize
     from simulations.display import progress_bar
@@ -101,12 +138,14 @@ def solve(
 
     case, code = theory.build(values), None
     label = "gradient flow" if case.solver == "flow" else "gradient descent"
+    if rule := case.settings.get("optimizer"):
+        label += f" ({rule})"
     began = perf_counter()
     try:
         with warnings.catch_warnings(record=True) as caught, progress_bar(label) as progress:
             warnings.simplefilter("always", UserWarning)
             population = theory.population(case)
-            theory.refuse_hopeless(case, population)
+            theory.check_start(case, population)
             trajectory = theory.solve(case, progress, RECORDS, population)
         for note in dict.fromkeys(str(warning.message) for warning in caught):
             print(f"patchdyn: note: {note}", file=sys.stderr)
@@ -122,19 +161,15 @@ def solve(
     return code
 
 
-#: Records of a run that is looked at.
-RECORDS = 300
-
-
-def _same(one: Path, other: Path) -> bool:
-    """Tell whether two paths name one file, on systems that ignore case too."""
-    if one.exists() and other.exists() and one.samefile(other):
+def _same_file(first: Path, second: Path) -> bool:
+    """Return whether two paths may be the same file, also on file systems that ignore case."""
+    if first.exists() and second.exists() and first.samefile(second):
         return True
-    return str(one.resolve()).casefold() == str(other.resolve()).casefold()
+    return str(first.resolve()).casefold() == str(second.resolve()).casefold()
 
 
 def _save(out: Path | None, plot: Path | None, trajectory: Trajectory, population: Risk) -> bool:
-    """Write what was asked for and say so; return whether it could be written."""
+    """Write the requested files and print their names; return whether this succeeded."""
     from simulations.files.store import StoreError, write_bytes, write_dataset
 
     try:
@@ -142,22 +177,22 @@ def _save(out: Path | None, plot: Path | None, trajectory: Trajectory, populatio
             write_dataset(out, population.observe(trajectory).to_dataset())
             print(f"patchdyn: wrote {out}", file=sys.stderr)
         if plot is not None and trajectory.time.size > 1:
-            write_bytes(plot, _drawn(trajectory))
+            write_bytes(plot, _plot(trajectory))
             print(f"patchdyn: wrote {plot}", file=sys.stderr)
         elif plot is not None:
-            print("patchdyn: nothing to plot: the run did not leave its start", file=sys.stderr)
+            print("patchdyn: nothing to plot: the run ended at its start", file=sys.stderr)
     except StoreError as failure:
         print(f"patchdyn: {failure}", file=sys.stderr)
         return False
     return True
 
 
-def _drawn(trajectory: Trajectory) -> bytes:
-    """Return order parameters and risk along a run as PNG."""
+def _plot(trajectory: Trajectory) -> bytes:
+    """Return a PNG image of order parameters and risk against time."""
     import numpy as np
     import xarray
 
-    from simulations.figures import one_run, render, report_figure
+    from simulations.figures import render, report_figure, single_run
 
     data = xarray.Dataset(
         {
@@ -166,4 +201,4 @@ def _drawn(trajectory: Trajectory) -> bytes:
         },
         coords={"parameter": list(trajectory.order_parameters), "time": np.array(trajectory.time)},
     )
-    return render(report_figure("run", "", "", one_run.draw, data, size=(7.0, 6.0)))
+    return render(report_figure("run", "", "", single_run.draw, data, size=(7.0, 6.0)))

@@ -1,4 +1,4 @@
-"""What `patchdyn run` says about a trajectory, as plain data and as text, in any theory."""
+"""Summary of a trajectory of any theory, as JSON-safe data and as text."""
 
 from __future__ import annotations
 
@@ -10,16 +10,28 @@ from simulations import theories
 
 if TYPE_CHECKING:
     from dynamics import Risk, Trajectory
-    from simulations.system import Case, System
+    from simulations.case import Case
+    from simulations.system import System
 
 
 def summarize(
     theory: System, case: Case, trajectory: Trajectory, population: Risk, seconds: float
 ) -> dict[str, Any]:
-    """Return everything worth saying about a run, JSON-safe (nan becomes null).
+    """Return a JSON-safe summary of a run; nan becomes null.
 
-    ``seconds`` is the wall time that the run took; ``initial`` and ``final`` are the observables at
-    the ends. Of an interrupted run only the records are told: outcomes may take long.
+    Parameters
+    ----------
+    theory, case, trajectory, population
+        Theory, case, trajectory and population risk of the run.
+    seconds
+        Wall time of the run.
+
+    Returns
+    -------
+    dict
+        Problem, settings, status, observables at both ends (``initial``, ``final``), outcomes and
+        violations of invariants. ``outcomes`` is ``None`` after an interruption: they may be
+        expensive to compute.
     """
     from dynamics import Status
     from dynamics.core.provenance import provenance
@@ -57,7 +69,7 @@ def summarize(
 
 
 def _violated(trajectory: Trajectory) -> dict[str, dict[str, Any]]:
-    """Return when each invariant is violated that does not hold throughout."""
+    """Return the violations of the invariants that do not hold throughout."""
     graded = {invariant.name: invariant.graded for invariant in trajectory.invariants}
     return {
         name: {**asdict(violation), "graded": graded[name]}
@@ -66,7 +78,7 @@ def _violated(trajectory: Trajectory) -> dict[str, dict[str, Any]]:
 
 
 def _ends(theory: System, case: Case, trajectory: Trajectory) -> dict[str, dict[str, float]]:
-    """Return the observables of a run with two records: its first and its last."""
+    """Return the observables at the two records of a run."""
     columns = theory.observe(case, trajectory)
     return {
         end: {name: float(values[index]) for name, values in columns.items()}
@@ -75,7 +87,7 @@ def _ends(theory: System, case: Case, trajectory: Trajectory) -> dict[str, dict[
 
 
 def as_text(theory: System, summary: Mapping[str, Any]) -> str:
-    """Return a summary for a person."""
+    """Return a summary as text."""
     constants = (f"{name} = {_show(value)}" for name, value in summary["constants"].items())
     costs = ", ".join(f"{int(count)} {name}" for name, count in summary["stats"].items())
     lines = [
@@ -89,29 +101,32 @@ def as_text(theory: System, summary: Mapping[str, Any]) -> str:
     if summary["outcomes"] is not None:
         lines += ["", *_outcomes(theory, summary)]
     if summary["violations"] is not None:
-        broken = summary["violated"]
-        lines += ["", f"invariants   {len(summary['violations']) - len(broken)} hold"]
-        lines += [f"             {when(name, found)}" for name, found in broken.items()]
+        violated = summary["violated"]
+        lines += ["", f"invariants   {len(summary['violations']) - len(violated)} hold"]
+        lines += [
+            f"             {describe_violation(name, violation)}"
+            for name, violation in violated.items()
+        ]
     return "\n".join(lines)
 
 
 def _table(theory: System, summary: Mapping[str, Any]) -> list[str]:
-    """Return the observables at both ends; the bound stands beside the loss."""
+    """Return the lines of the observables at both ends, with the bound of the loss."""
     first, last = summary["initial"], summary["final"]
-    kind = theory.estimates.get(summary["method"], "certified")
+    bound_type = theory.estimates.get(summary["method"], "certified")
     lines = [f"{'':<28} {'start':>13} {'end':>13}"]
     for quantity in theory.observables:
         name = quantity.name
         line = f"{name:<28} {_show(first[name]):>13} {_show(last[name]):>13}   {quantity.meaning}"
         if name == "loss" and "bound" in last:
             bound = "unknown" if last["bound"] is None else f"{last['bound']:.1e}"
-            line += f", +- {bound} ({kind})"
+            line += f", +- {bound} ({bound_type})"
         lines.append(line)
     return lines
 
 
 def _outcomes(theory: System, summary: Mapping[str, Any]) -> list[str]:
-    """Return the outcomes that the table does not hold already."""
+    """Return the lines of the outcomes that are not observables."""
     return [
         f"{quantity.name:<28} {_show(summary['outcomes'][quantity.name]):>13}   {quantity.meaning}"
         for quantity in theory.outcomes
@@ -119,24 +134,33 @@ def _outcomes(theory: System, summary: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def when(name: str, found: Mapping[str, Any]) -> str:
-    """Return when an invariant is violated and from when on it holds, by the records of the run."""
-    first, last = _show(found["first"]), _show(found["last"])
-    until = f"first at time {first}, last at {last}" if first != last else f"at time {first}"
-    told = f"{name} is violated {until}"
-    if found["graded"]:
-        told = f"{name} is violated by {_show(found['worst'])} (at time {_show(found['at'])})"
-        told += f", {until}" if first != last else ""
-    if found["begins"] is None:
-        return f"{told}: at every record"
-    if found["for_good"] is None:
-        return f"{told}, the end of the run"
-    if found["begins"] < found["first"]:
-        return f"{told}; it holds before, and for good from time {_show(found['for_good'])}"
-    if found["begins"] == found["for_good"]:
-        return f"{told}; it begins to hold at time {_show(found['begins'])}, for good"
-    begins, good = _show(found["begins"]), _show(found["for_good"])
-    return f"{told}; it begins to hold at time {begins}, for good from time {good}"
+def describe_violation(name: str, violation: Mapping[str, Any]) -> str:
+    """Return a description of when an invariant is violated and when it holds.
+
+    Parameters
+    ----------
+    name
+        Name of the invariant.
+    violation
+        Fields of `dynamics.core.invariants.Violation`, and whether the invariant is ``graded``.
+    """
+    first, last = _show(violation["first"]), _show(violation["last"])
+    times = f"first at time {first}, last at {last}" if first != last else f"at time {first}"
+    text = f"{name} is violated {times}"
+    if violation["graded"]:
+        worst, at = _show(violation["worst"]), _show(violation["at"])
+        text = f"{name} is violated by {worst} (at time {at})"
+        text += f", {times}" if first != last else ""
+    if violation["begins"] is None:
+        return f"{text}: at every record"
+    if violation["for_good"] is None:
+        return f"{text}, the end of the run"
+    begins, for_good = _show(violation["begins"]), _show(violation["for_good"])
+    if violation["begins"] < violation["first"]:
+        return f"{text}; it holds before, and again from time {for_good} to the end"
+    if violation["begins"] == violation["for_good"]:
+        return f"{text}; it holds from time {begins} to the end"
+    return f"{text}; it first holds at time {begins}, and from time {for_good} to the end"
 
 
 def _show(number: float | None) -> str:

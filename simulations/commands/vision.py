@@ -1,4 +1,4 @@
-"""`patchdyn vision`: positional and vanilla attention on real images, and how local they become."""
+"""`patchdyn vision`: train positional and vanilla attention on real images."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simulations.commands import DONE, FAILED, BadInput
-from simulations.commands.arguments import EXIT_CODES, number, refuse_to_replace
+from simulations.commands.arguments import EXIT_CODES, check_output_file, number
 
 if TYPE_CHECKING:
     from simulations.vision.comparison import Measured
@@ -19,15 +19,16 @@ if TYPE_CHECKING:
 
 HELP = "train positional and vanilla attention on real images (extra: vision)"
 DESCRIPTION = """\
-Train small Vision Transformers on a data set (Section 6 of Jelassi, Sander, Li 2022): attention
-from positional encodings alone (position, Definition 3.2), vanilla attention (content, Definition
-3.1), or softmax(P P^T) (gram). Prints accuracy, or the error on masked patches of photographs, and
-how local P and the attention are, each beside its null: patches put elsewhere on the grid at
-random. A precision above its null, a lift above 1 and a distance below 1 are local.
+Train small Vision Transformers on a data set (Section 6 of Jelassi, Sander, Li 2022). Attention is
+computed from positional encodings alone (position, Definition 3.2), by vanilla attention (content,
+Definition 3.1), or as softmax(P P^T) (gram). Print the accuracy, or for photographs the error on
+masked patches, and the locality of P and of the attention. Each measure of locality is compared
+with its null distribution, in which patches are placed at random on the grid. Attention is local if
+its precision exceeds the null, its lift exceeds 1 and its distance is below 1.
 """
 EPILOG = f"""\
 data sets:
-  digits, photographs, mnist-5k    shipped with packages
+  digits, photographs, mnist-5k    included in Python packages
   cifar10, cifar100                --path: the folder or archive of the binary version
   svhn                             --path: the folder with train_32x32.mat and test_32x32.mat
   mnist                            --path: the folder with the four IDX files
@@ -38,49 +39,58 @@ examples:
   patchdyn vision --data cifar10 --path DIR --limit 5000
 
 {EXIT_CODES}
-Nothing is downloaded. With --out, a run that was stopped (Ctrl-C) goes on when asked again.
+Nothing is downloaded. With --out, the same command resumes a run that was stopped with Ctrl-C.
 """
-#: Names of `simulations.vision.data.NAMES`, and kinds of attention of `simulations.vision.models`.
+#: Data sets (`simulations.vision.data.NAMES`) and types of attention (`simulations.vision.models`).
 DATA = ("digits", "photographs", "mnist-5k", "cifar10", "cifar100", "svhn", "mnist")
 KINDS = ("position", "content", "gram")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags."""
-    parser.add_argument("--data", required=True, choices=DATA, help="the data set")
-    parser.add_argument("--path", type=Path, metavar="DIR", help="your files of it")
+    """Add the options."""
+    parser.add_argument("--data", required=True, choices=DATA, help="data set")
+    parser.add_argument(
+        "--path", type=Path, metavar="DIR", help="folder with the files of the data set"
+    )
     parser.add_argument(
         "--kind",
         action="append",
         choices=KINDS,
-        help="attention (repeatable; default position and content)",
+        help="type of attention (repeatable; default: position and content)",
     )
     parser.add_argument(
-        "--seeds", type=number, default=1, metavar="N", help="train seeds 0..N-1 (default 1)"
+        "--seeds",
+        type=number,
+        default=1,
+        metavar="N",
+        help="train with seeds 0, ..., N-1 (default: 1)",
     )
     parser.add_argument(
-        "--limit", type=number, metavar="N", help="use N images of train and validation"
+        "--limit", type=number, metavar="N", help="use only N images for training and validation"
     )
     parser.add_argument(
-        "--validation", action="store_true", help="measure on validation, to choose settings"
+        "--validation",
+        action="store_true",
+        help="evaluate on the validation set, to choose settings",
     )
     parser.add_argument(
         "--null",
         choices=("permutation", "ring"),
         default="permutation",
-        help="put patches anywhere (default), or only elsewhere in their ring around the centre",
+        help="null distribution: permute all patches (default), or only within rings "
+        "around the centre",
     )
-    group = parser.add_argument_group("model and training (defaults depend on the data set)")
+    group = parser.add_argument_group("model and training (some defaults depend on the data set)")
     for name, meaning in (
-        ("patch", "side of a patch in pixels"),
-        ("width", "width of a token (48)"),
-        ("depth", "layers (2)"),
-        ("heads", "heads (4)"),
-        ("steps", "training steps"),
-        ("batch", "images a step"),
-        ("rate", "highest learning rate (5e-3)"),
-        ("shift", "images are shifted by up to so many pixels"),
-        ("noise", "sd of the noise on pixels of unit variance (0)"),
+        ("patch", "side length of a patch in pixels"),
+        ("width", "dimension of a token (default: 48)"),
+        ("depth", "number of layers (default: 2)"),
+        ("heads", "number of heads (default: 4)"),
+        ("steps", "number of training steps"),
+        ("batch", "batch size"),
+        ("rate", "peak learning rate (default: 5e-3)"),
+        ("shift", "largest random shift of an image in pixels"),
+        ("noise", "standard deviation of pixel noise; pixels have unit variance (default: 0)"),
     ):
         group.add_argument(f"--{name}", type=number, metavar="X", help=meaning)
     output = parser.add_argument_group("output")
@@ -92,14 +102,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(args: argparse.Namespace) -> int:
-    """Train, measure, print."""
+    """Train, measure locality and print the results."""
     from dynamics.core.checks import integer
     from simulations.vision import INSTALL
     from simulations.vision.data import load
 
     seeds = range(integer("seeds", args.seeds, 1, 1000))
     if args.out is not None:
-        refuse_to_replace("--out", args.out, force=args.force)
+        check_output_file("--out", args.out, force=args.force)
     try:
         import jax  # noqa: F401 - what the modules below need
     except ImportError as missing:
@@ -108,18 +118,18 @@ def execute(args: argparse.Namespace) -> int:
     from simulations.vision.models import Model
 
     def given(*names: str) -> dict[str, Any]:
-        values = {name: _exact(getattr(args, name)) for name in names}
-        return {name: one for name, one in values.items() if one is not None}
+        values = {name: _as_integer(getattr(args, name)) for name in names}
+        return {name: value for name, value in values.items() if value is not None}
 
     patch, settings = planned(
         args.data, **given("patch", "steps", "batch", "rate", "shift", "noise")
     )
     kinds = dict.fromkeys(args.kind or KINDS[:2])
     models = [Model(kind, patch, **given("width", "depth", "heads")) for kind in kinds]
-    images = load(args.data, args.path, limit=_exact(args.limit))
+    images = load(args.data, args.path, limit=_as_integer(args.limit))
     check_grid(images, patch)
     try:
-        runs = {one.kind: _train(args, images, one, settings, tuple(seeds)) for one in models}
+        runs = {model.kind: _train(args, images, model, settings, tuple(seeds)) for model in models}
     except RuntimeError as failure:
         if "finite" not in str(failure):
             raise
@@ -130,8 +140,8 @@ def execute(args: argparse.Namespace) -> int:
     return DONE if args.out is None else _save(args.out, runs)
 
 
-def _exact(value: Any) -> Any:
-    """Return 2 for 2.0; what a number may be is decided elsewhere."""
+def _as_integer(value: Any) -> Any:
+    """Return an integer for a float such as 2.0; other values are unchanged."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -142,7 +152,7 @@ def _train(
     settings: Settings,
     seeds: tuple[int, ...],
 ) -> Trained:
-    """Train one kind of attention; with ``--out`` from where it was stopped."""
+    """Train one type of attention; with ``--out``, resume from its checkpoint."""
     from simulations.display import progress_bar
     from simulations.vision.training import train
 
@@ -160,7 +170,7 @@ def _train(
 
 
 def _save(out: Path, runs: dict[str, Trained]) -> int:
-    """Write what was trained and say so."""
+    """Write the trained models and print the name of the file."""
     from simulations.files.store import StoreError, write_dataset
     from simulations.vision.comparison import to_dataset
 
@@ -179,11 +189,11 @@ def _show(
     runs: dict[str, Trained],
     measured: dict[str, Measured],
 ) -> None:
-    """Print what came out, for a person or as JSON."""
+    """Print the results, as text or JSON."""
     from simulations.files.as_json import to_json
 
     task = next(iter(runs.values())).task
-    told = {
+    summary = {
         "data": images.name,
         "images": {part: len(getattr(images, part)) for part in ("train", "validation", "test")},
         "tested": "validation" if args.validation else "test",
@@ -195,7 +205,7 @@ def _show(
         "models": measured,
     }
     if args.json:
-        print(to_json(told))
+        print(to_json(summary))
         return
     height, width, channels = images.shape
     rows, columns = task.grid
@@ -204,25 +214,25 @@ def _show(
         f"{rows * columns} patches on a grid of {rows} x {columns}"
     )
     table = {
-        kind: _lines(one, bool(images.classes), str(told["tested"]))
-        for kind, one in measured.items()
+        kind: _lines(result, bool(images.classes), str(summary["tested"]))
+        for kind, result in measured.items()
     }
     print(f"{'':<32}" + "".join(f"{kind:>26}" for kind in table))
     for name in next(iter(table.values())):
         print(f"{name:<32}" + "".join(f"{lines[name]:>26}" for lines in table.values()))
 
 
-def _lines(one: Measured, classified: bool, tested: str) -> dict[str, str]:
-    """Return what is told of a kind of attention: means over seeds (and heads) by name."""
-    score = 1.0 - one.error if classified else one.error
+def _lines(result: Measured, classified: bool, tested: str) -> dict[str, str]:
+    """Return label and value of each result: means over seeds (and heads)."""
+    score = 1.0 - result.error if classified else result.error
     name = f"accuracy ({tested})" if classified else f"squared error ({tested})"
-    lines = {name: _mean_and_sd(score), "milliseconds a step": f"{one.milliseconds:.1f}"}
-    for by, found in one.encodings.items():
+    lines = {name: _mean_and_sd(score), "milliseconds per step": f"{result.milliseconds:.1f}"}
+    for by, locality in result.encodings.items():
         for measure in ("precision", "auc", "mantel"):
-            lines[f"P by {by}: {measure} (null)"] = _beside_null(getattr(found, measure))
+            lines[f"P by {by}: {measure} (null)"] = _with_null(getattr(locality, measure))
     for measure in ("precision", "lift", "distance"):
-        lines[f"attention: {measure} (null)"] = _beside_null(getattr(one.attention, measure))
-    lift = one.attention.lift
+        lines[f"attention: {measure} (null)"] = _with_null(getattr(result.attention, measure))
+    lift = result.attention.lift
     if lift is not None:
         lines["lift, least to most local head"] = (
             f"{lift.value.min():.2f} to {lift.value.max():.2f}"
@@ -231,9 +241,11 @@ def _lines(one: Measured, classified: bool, tested: str) -> dict[str, str]:
 
 
 def _mean_and_sd(values: Any) -> str:
+    """Return mean and standard deviation as text."""
     spread = f" +- {values.std(ddof=1):.3f}" if values.size > 1 else ""
     return f"{values.mean():.3f}{spread}"
 
 
-def _beside_null(measure: Any) -> str:
+def _with_null(measure: Any) -> str:
+    """Return a measure with its mean under the null distribution and its z-score as text."""
     return f"{measure.value.mean():.2f} ({measure.null_mean.mean():.2f}), z {measure.z.mean():.1f}"

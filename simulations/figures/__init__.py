@@ -1,13 +1,14 @@
-"""Figures of the report: one module each, drawn from labelled data alone.
+"""Figures of the report, drawn from labelled data alone.
 
-Every module has ``draw(data, figure=None)``, which draws an :class:`xarray.Dataset` on a Matplotlib
-figure and returns the artists by name. It computes nothing: what it draws is gathered by a module
-of the same name in the folder ``data`` of the theory, or by the claim itself. So a figure can be
-drawn again from the NetCDF file beside it.
+A drawing function ``draw(data, figure=None)`` draws an :class:`xarray.Dataset` on a Matplotlib
+figure and returns a mapping from name to artist. It computes nothing, so that a figure can be drawn
+again from its NetCDF file. Short drawing functions stand next to their claim, longer ones in the
+folder ``figures`` of a theory; this package contains those that several theories share.
 """
 
 import io
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import matplotlib.figure
@@ -27,16 +28,23 @@ def report_figure(
     data: xarray.Dataset,
     size: tuple[float, float] = (7.0, 4.2),
 ) -> Figure:
-    """Return a figure of the report that draws ``data`` with ``draw(data, figure)``."""
+    """Return a figure of the report that draws ``data`` with ``draw(data, figure)``.
 
-    def on(figure: matplotlib.figure.Figure) -> None:
-        draw(data, figure)
-
-    return Figure(name=name, title=title, caption=caption, draw=on, data=data, size=size)
+    Parameters
+    ----------
+    name, title, caption, size
+        As in `Figure`.
+    draw
+        Draws a dataset on a Matplotlib figure, such as a function decorated with
+        `simulations.figures.style.styled`.
+    data
+        Everything that is drawn.
+    """
+    return Figure(name, title, caption, partial(draw, data), data, size)
 
 
 def render(figure: Figure) -> bytes:
-    """Return a figure as PNG, without pyplot and its global state."""
+    """Return a figure as PNG, without the global state of pyplot."""
     canvas = matplotlib.figure.Figure(figsize=figure.size, dpi=DPI, layout="constrained")
     FigureCanvasAgg(canvas)
     figure.draw(canvas)

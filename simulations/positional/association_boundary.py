@@ -1,8 +1,8 @@
-r"""Where gamma >= rho ends: critical alpha = alpha*, as a curve in (qD/C^2, beta).
+r"""Boundary of gamma >= rho in the plane (qD/C^2, beta): the curve critical alpha = alpha*.
 
-Starting at or below the quasi-steady alpha, the flow leaves gamma = rho = 0 upwards if
-d(gamma - rho)/dt > 0 there. On gamma = rho = 0 the output F depends on the image through the
-numbers of features alone, so that both conditions are sums over two counts (derived in
+From alpha at or below its quasi-steady value, the flow leaves gamma = rho = 0 upwards if
+d(gamma - rho)/dt > 0 there. On gamma = rho = 0 the output F depends on the image only through the
+numbers of features, so that both conditions are sums over two counts (derived in
 ``symbolic/positional/large_D.py``; kappa = D, tau = 1, h = e^beta - 1, N = D - C):
 
 .. math::
@@ -10,8 +10,8 @@ numbers of features alone, so that both conditions are sums over two counts (der
    \mathbb E\Big[s(-F)\sum_{s\in\{0,-1\}} N_s\Big(1-\frac{R-s}{N-1}\Big)
    \big(O_1^{p-1}-O_s^{p-1}\big)\Big] = 0, \qquad O_s=\frac{\alpha(T+hs)}{1+h/D}.
 
-These two equations in alpha, qD/C^2 and beta are followed by continuation. For D = infinity at a
-fixed qD the counts are Poisson and both depend on T alone.
+The curve of solutions in alpha, qD/C^2 and beta is computed by continuation. For D = infinity at a
+fixed qD the counts are Poisson variables, and both conditions depend on T alone.
 """
 
 import math
@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 
 
 class Family(NamedTuple):
-    """Problems that differ in qD and beta only; nu may be given as a power of D."""
+    """Constants of problems that differ only in qD and beta."""
 
     D: int
     C: int
@@ -44,21 +44,41 @@ class Family(NamedTuple):
 
 
 class Conditions(NamedTuple):
-    """alpha dF/d alpha and the bracket of the drift under E[s(-F) .], over the means of |.|."""
+    """Normalized signs of d alpha/dt and d(gamma - rho)/dt on gamma = rho = 0.
 
-    slope: float  # positive: alpha grows
-    drift: float  # positive: gamma leaves rho upwards
+    Attributes
+    ----------
+    slope
+        E[s(-F) alpha dF/d alpha] over E|alpha dF/d alpha|; positive where alpha grows.
+    drift
+        E[s(-F) B] over E|B|, B the bracket of the drift; positive where gamma - rho grows.
+    """
+
+    slope: float
+    drift: float
 
 
 def conditions(family: Family, alpha: float, density: float, beta: float) -> Conditions:
-    """Return both conditions on gamma = rho = 0, from the law of the numbers of features."""
+    """Return both conditions on gamma = rho = 0.
+
+    Parameters
+    ----------
+    family
+        Constants.
+    alpha
+        State on the line.
+    density
+        qD/C^2.
+    beta
+        Diagonal of A.
+    """
     D, C, p, nu = family
     N, h = D - C, math.expm1(beta)
     plus, minus, law = _counts(N, min(density * C * C / D, 1.0))
     zero, R = N - plus - minus, plus - minus
     T = C + R
     O = {k: alpha * (T + h * k) / (1.0 + h / D) for k in (1, 0, -1)}  # noqa: E741
-    slope = {k: one ** (p - 1) for k, one in O.items()}
+    slope = {k: output ** (p - 1) for k, output in O.items()}
     power = (plus + C) * O[1] * slope[1] + zero * O[0] * slope[0] + minus * O[-1] * slope[-1]
     linear = D * nu * alpha * T
     weight = special.expit(-power - linear) * law
@@ -69,12 +89,12 @@ def conditions(family: Family, alpha: float, density: float, beta: float) -> Con
 
 
 def quasi_steady(family: Family, density: float, beta: float) -> float:
-    """Return alpha* on gamma = rho = 0: alpha grows below, falls above (at the ends of the range).
+    """Return alpha* on gamma = rho = 0, the root of d alpha/dt.
 
     Raises
     ------
     ValueError
-        If the range, 1e-4 to 30 times the scales of both branches, holds no alpha*.
+        If there is no root from 1e-4 to 30 times the scales of both branches.
     """
     power = family.D ** (-1.0 / family.p)
     low, high = 1e-4 * min(power, 1.0 / (family.nu * family.D)), 30.0 * power
@@ -86,7 +106,7 @@ def quasi_steady(family: Family, density: float, beta: float) -> float:
 
 
 def leaves_upwards(family: Family, density: float, beta: float) -> bool:
-    """Tell whether d(gamma - rho)/dt > 0 on gamma = rho = 0 at alpha*."""
+    """Return whether d(gamma - rho)/dt > 0 on gamma = rho = 0 at alpha*."""
     alpha = quasi_steady(family, density, beta)
     return conditions(family, alpha, density, beta).drift > 0.0
 
@@ -94,10 +114,24 @@ def leaves_upwards(family: Family, density: float, beta: float) -> bool:
 def boundary(
     family: Family, betas: tuple[float, float], densities: tuple[float, float], step: float = 0.05
 ) -> Array:
-    """Return points (m, 3) of the curve critical alpha = alpha*: alpha, qD/C^2, beta.
+    """Return points of the curve critical alpha = alpha*.
 
-    It is followed from the least beta, at the least density at which the sign changes, until it
-    leaves the ranges; without a change of sign there are no points, (0, 3).
+    The curve starts at the smallest beta, at the smallest density with a sign change, and ends
+    where it leaves the ranges.
+
+    Parameters
+    ----------
+    family
+        Constants.
+    betas, densities
+        Ranges of beta and of qD/C^2.
+    step
+        Step of the continuation.
+
+    Returns
+    -------
+    ndarray
+        Points (alpha, qD/C^2, beta), (m, 3); (0, 3) without a sign change.
     """
     top = min(densities[1], family.D / family.C**2)
     beta = betas[0]
@@ -107,7 +141,7 @@ def boundary(
         return conditions(family, quasi_steady(family, density, beta), density, beta).drift
 
     grid = np.linspace(math.log(densities[0]), math.log(top), 24)
-    first = next((k for k, one in enumerate(grid.tolist()) if drift(one) <= 0.0), 0)
+    first = next((k for k, density in enumerate(grid.tolist()) if drift(density) <= 0.0), 0)
     if first == 0:
         return np.zeros((0, 3))
     start = optimize.brentq(drift, grid[first - 1], grid[first], xtol=1e-8)
@@ -121,33 +155,43 @@ def boundary(
     def inside(x: Array) -> bool:
         return bool(low <= x[1] <= high - 1e-3 and 0.99 * betas[0] <= x[2] <= betas[1])
 
-    found = follow_curve(
+    points = follow_curve(
         equations, (math.log(alpha), start, beta), (0.0, 0.0, 1.0), inside, step=step, accuracy=1e-8
     )
-    found[:, :2] = np.exp(found[:, :2])
-    return found
+    points[:, :2] = np.exp(points[:, :2])
+    return points
 
 
 def limit_boundary(
     C: int, p: int, densities: Array, linear: bool = True, betas: tuple[float, float] = (1e-3, 20.0)
 ) -> Array:
-    """Return the beta of the boundary for D -> infinity at each qD/C^2, nan where there is none.
+    """Return the beta of the boundary for D -> infinity at each qD/C^2; NaN if there is none.
 
-    ``linear``: fixed nu, alpha* = b_0/(nu D); otherwise nu << D^(-(p-1)/p), alpha* = a_0 D^(-1/p).
+    Parameters
+    ----------
+    C, p
+        Size of a set and degree of the activation.
+    densities
+        Values of qD/C^2, (n,).
+    linear
+        True: nu is fixed and alpha* = b_0/(nu D). False: nu << D^(-(p-1)/p) and
+        alpha* = a_0 D^(-1/p).
+    betas
+        Range in which beta is searched.
     """
-    found = np.full(len(densities), math.nan)
+    boundary = np.full(len(densities), math.nan)
     for index, density in enumerate(np.asarray(densities).tolist()):
 
         def drift(beta: float, density: float = density) -> float:
             return limit_drift(C, p, density, beta, linear)
 
         if drift(betas[0]) < 0.0 < drift(betas[1]):
-            found[index] = optimize.brentq(drift, *betas, xtol=1e-10)
-    return found
+            boundary[index] = optimize.brentq(drift, *betas, xtol=1e-10)
+    return boundary
 
 
 def limit_drift(C: int, p: int, density: float, beta: float, linear: bool) -> float:
-    """Return E[s(-F) ((T+h)^(p-1) - T^(p-1))] at alpha* over the mean of |...|, D -> infinity."""
+    """Return E[s(-F) B] at alpha* over E|B| for D -> infinity, B = (T+h)^(p-1) - T^(p-1)."""
     limit = Limit(C, density * C * C, p)
     T, h = limit.T, math.expm1(beta)
     F = linear_constant(limit) * T if linear else power_constant(limit) ** p * T**p
@@ -161,21 +205,21 @@ def _ratio(weight: Array, values: Array, law: Array) -> float:
 
 @lru_cache(maxsize=4)
 def _counts(N: int, q: float) -> tuple[Array, Array, Array]:
-    """Return likely numbers of patches with +1 and with -1 out of N, and their probabilities.
+    """Return numbers of patches with +1 and with -1 out of N, and their probabilities.
 
-    The number of features is binomial, and so is the number of +1 among them; both are cut 7
-    standard deviations and 12 counts from the mean.
+    The number of features is binomial, and so is the number of +1 among them. Both are truncated
+    at a distance of 7 standard deviations plus 12 from the mean.
     """
     mean, spread = N * q, math.sqrt(N * q * (1.0 - q))
     low, high = max(0.0, mean - 7 * spread - 12), min(float(N), mean + 7 * spread + 12)
     total = np.arange(math.floor(low), math.ceil(high) + 1.0)
-    reach = math.ceil(min(high, 7 * math.sqrt(high) + 12))  # of |plus - minus|
-    difference = np.arange(-reach, reach + 1.0)
+    largest = math.ceil(min(high, 7 * math.sqrt(high) + 12))  # |plus - minus|
+    difference = np.arange(-largest, largest + 1.0)
     k, d = np.meshgrid(total, difference, indexing="ij")
     possible = ((k + d) % 2 == 0) & (np.abs(d) <= k)
     k, d = k[possible], d[possible]
     law = stats.binom.pmf(k, N, q) * stats.binom.pmf((k + d) / 2, k, 0.5)
-    found = (k + d) / 2, (k - d) / 2, law
-    for one in found:
-        one.flags.writeable = False
-    return found
+    columns = (k + d) / 2, (k - d) / 2, law
+    for column in columns:
+        column.flags.writeable = False
+    return columns

@@ -1,4 +1,4 @@
-"""Lemma 4.3 along a trajectory: exact increments, leading terms, and the lemma's own factors."""
+"""Lemma 4.3 along a trajectory: exact increments, leading terms, and the factors of the lemma."""
 
 from typing import NamedTuple
 
@@ -9,32 +9,46 @@ from dynamics import Population, Problem, State, Trajectory
 from dynamics.core.schedule import thinned
 from dynamics.positional import _emitted
 from dynamics.positional.attention import attention_along
-from simulations.positional import runs
+from simulations.positional import reference_runs as runs
 
-#: An increment of gamma below this is the difference of larger terms at a state known to 1e-10.
+#: Resolution of an increment of gamma, a difference of larger terms at a state known to 1e-10.
 RESOLUTION = 1e-10
 
 
 def increments(
     run: Trajectory, population: Population, first: float = 1e-3, records: int = 300
 ) -> xarray.Dataset:
-    r"""Return the increments of gamma and rho per learning rate, and what they are compared with.
+    r"""Return the increments of gamma and rho per learning rate, with their leading terms.
 
-    ``gamma_increment``, ``rho_increment``
-        Exact, :math:`-\partial L/\partial A_{ij}`.
-    ``gamma_ratio``, ``rho_ratio``
-        Exact increment over its leading term (the signal set alone, R = 0) times E[s(-F)].
-    ``gamma_factor``
-        What stands for polylog(d) in :math:`\Delta\gamma=\eta\,\mathrm{polylog}(d)\,\alpha^p
-        \Gamma G^{p-1}`.
-    ``rho_factor``
-        Smallest number that may stand for polylog(d) in :math:`|\rho(t+1)|\le|\rho(t)|+\eta\,
-        \mathrm{polylog}(d)\,\alpha^p(1/D+\Gamma G^{p-1}/D)` (negative where \|rho\| falls).
-    ``rho_share``
-        Size of the rho increment over that of gamma, nan where that of gamma is not resolved.
+    Parameters
+    ----------
+    run
+        Trajectory with mean weights (`Population.observe`).
+    population
+        Population expectation. Late increments are small: it should be more accurate than the
+        expectation of the run.
+    first
+        Earliest time, in addition to the start.
+    records
+        Largest number of times.
 
-    The run must hold its mean weights. ``population`` should be more accurate than the one behind
-    it: late increments are small.
+    Returns
+    -------
+    xarray.Dataset
+        Over ``time``:
+
+        ``gamma_increment``, ``rho_increment``
+            Exact, :math:`-\partial L/\partial A_{ij}`.
+        ``gamma_ratio``, ``rho_ratio``
+            Exact increment over its leading term (the signal set alone, R = 0) times E[s(-F)].
+        ``gamma_factor``
+            Value of polylog(d) in :math:`\Delta\gamma=\eta\,\mathrm{polylog}(d)\,\alpha^p
+            \Gamma G^{p-1}`.
+        ``rho_factor``
+            Smallest value of polylog(d) in :math:`|\rho(t+1)|\le|\rho(t)|+\eta\,
+            \mathrm{polylog}(d)\,\alpha^p(1/D+\Gamma G^{p-1}/D)`; negative where \|rho\| falls.
+        ``rho_share``
+            Size of the increment of rho over the one of gamma; NaN if the latter is not resolved.
     """
     problem = run.problem
     constants = (
@@ -66,7 +80,7 @@ def increments(
 
 
 class Factors(NamedTuple):
-    """The increments per learning rate and the lemma's own factors, one entry per state."""
+    """Increments per learning rate and factors of Lemma 4.3 at states, (n,); see `increments`."""
 
     gamma_increment: np.ndarray
     rho_increment: np.ndarray
@@ -76,15 +90,15 @@ class Factors(NamedTuple):
 
 
 def lemma_factors(problem: Problem, states: np.ndarray, population: Population) -> Factors:
-    """Return the factors of Lemma 4.3 at states (n, 3); see `increments` for their meaning."""
+    """Return the factors of Lemma 4.3 at states (n, 3)."""
     D, p = float(problem.D), problem.p
     gradients = [population.gradient(State(*row)) for row in states.tolist()]
-    d_gamma, d_rho = -np.array([(one.gamma, one.rho) for one in gradients]).T
+    d_gamma, d_rho = -np.array([(gradient.gamma, gradient.rho) for gradient in gradients]).T
     alpha, _, rho = states.T
     _, Gamma, _, G = attention_along(problem, states).T
     columns = zip(alpha, rho, Gamma, G, np.full(alpha.size, D), d_gamma, d_rho)
-    found = [_emitted.lemma_factors(*map(float, row), p) for row in columns]
-    gamma_factor, rho_factor = np.array(found).reshape(-1, 2).T
+    factors = [_emitted.lemma_factors(*map(float, row), p) for row in columns]
+    gamma_factor, rho_factor = np.array(factors).reshape(-1, 2).T
     resolved = np.abs(d_gamma) > RESOLUTION
     return Factors(
         gamma_increment=d_gamma,

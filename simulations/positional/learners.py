@@ -1,14 +1,19 @@
-"""Learners of a downstream task, and the densities of random features they are compared at."""
+"""Names of the learners of a downstream task, and the densities at which they are compared.
 
-#: Learners: v on A pre-trained on samples; v on A as initialized; v on uniform attention; a linear
-#: classifier of all D d numbers; A and v together; v on A of the idealized process; a learner that
-#: looks for the sets by coincidences (`dynamics.positional.baselines.set_finder`).
+The figures import these names, so that this module imports nothing.
+"""
+
+#: v is trained on A from pre-training on samples, on A at initialization, or on uniform attention.
 PRETRAINED = "pre-trained A"
 INITIAL = "A at initialization"
 UNIFORM = "uniform attention"
+#: A linear classifier of all D d numbers.
 LOGISTIC = "logistic regression"
+#: A and v are trained together.
 SCRATCH = "everything from scratch"
+#: v is trained on A of the idealized process.
 IDEALIZED = "idealized A"
+#: The sets are found from coincidences (`dynamics.positional.baselines.set_finder`).
 FINDER = "looks for the sets"
 LEARNERS = (PRETRAINED, INITIAL, UNIFORM, LOGISTIC, SCRATCH, IDEALIZED, FINDER)
 

@@ -1,4 +1,4 @@
-"""Regime maps of positional attention: what Section 4.1 says about each point of a plane."""
+"""Regime maps of positional attention: the predictions of Section 4.1 over planes of parameters."""
 
 import math
 
@@ -8,7 +8,7 @@ import xarray
 from simulations.maps import Map, Overlay, Sweep, cases_of
 from simulations.positional.symmetric_line import line_drift
 
-#: Smallest excess of the test error that is drawn; below, it is the error of the expectation.
+#: Smallest excess of the test error that is drawn: the error of the expectation.
 LEAST_EXCESS = 1e-6
 
 
@@ -50,9 +50,10 @@ def _stable(sweep: Sweep, plane: xarray.Dataset) -> np.ndarray:
 
 
 def _balance(sweep: Sweep, plane: xarray.Dataset) -> np.ndarray:
-    """Return the sign-carrying balance of d(gamma - rho)/dt at (alpha, 0, 0), worst of two alpha.
+    """Return d(gamma - rho)/dt at (alpha, 0, 0) over the sum of the moduli of its two parts.
 
-    The start, and the quasi-steady value that alpha reaches before the attention moves.
+    It is the smaller value at two alpha: the initial one, and the quasi-steady one that alpha
+    reaches before the attention moves.
     """
     settled = plane["alpha_star"].values.ravel()
     field = np.full(settled.size, math.nan)
@@ -129,6 +130,6 @@ STABILITY = Map(
 
 
 def maps_of(sweep: Sweep) -> tuple[Map, ...]:
-    """Return the maps of a sweep; of stability too where gradient descent was run."""
+    """Return the maps of a sweep, including stability if gradient descent was run."""
     descent = sweep.config.fixed.get("solver") == "gd" or "learning_rate" in sweep.axes
     return (STABILITY, *MAPS) if descent else MAPS

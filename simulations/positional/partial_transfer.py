@@ -1,4 +1,4 @@
-"""Fine-tuning where only a share of the sets is that of the pre-training (Section 5)."""
+"""Fine-tuning on a task that shares only a part of its sets with the pre-training (Section 5)."""
 
 from collections.abc import Callable
 from functools import cache, partial
@@ -22,16 +22,19 @@ from simulations.positional.transfer_runs import (
 )
 from simulations.positional.transfer_statistics import SEEDS, Sweep
 
-#: Held-out samples of each group of runs.
+#: Number of held-out samples of each group of runs.
 TESTED = 4000
-#: Scale of v in the exact line; as large as trained ones, so that the cubic part dominates.
+#: Scale of v for the exact errors; as large as after training, so that the cubic part dominates.
 ALPHA = 2.0
-#: Distinguishes these runs from those of `transfer_runs` with the same number.
+#: Key of the random streams, distinct from the ones of `transfer_runs`.
 _STREAM = 53
 
 
-def plan(quick: bool) -> tuple[int, tuple[float, ...], tuple[int, ...], int]:
-    """Return D, shares of sets kept, sizes tried, and runs (a multiple of the groups)."""
+def configuration(quick: bool) -> tuple[int, tuple[float, ...], tuple[int, ...], int]:
+    """Return D, the shares of unchanged sets, the sample sizes, and the number of runs.
+
+    The number of runs is a multiple of the number of groups.
+    """
     if quick:
         return 32, (1.0, 0.5, 0.0), (1, 4, 16), 2 * SEEDS
     return 64, (1.0, 0.75, 0.5, 0.25, 0.0), (1, 2, 5, 16, 64), 10 * SEEDS
@@ -40,17 +43,29 @@ def plan(quick: bool) -> tuple[int, tuple[float, ...], tuple[int, ...], int]:
 def sweeps(
     quick: bool, seed: int, progress: Callable[[float], None], scratch: Path | None
 ) -> dict[float, Sweep]:
-    """Return the test errors for every share of sets kept."""
-    D, shares, sizes, runs = plan(quick)
+    """Return the test errors for each share of unchanged sets.
+
+    Parameters
+    ----------
+    quick
+        Whether the report is a quick one.
+    seed
+        Root seed.
+    progress
+        Called with the fraction of shares done.
+    scratch
+        Folder for checkpoints; finished shares in it are not computed again.
+    """
+    D, shares, sizes, runs = configuration(quick)
     problem = downstream(D, MIDDLE)
-    found: dict[float, Sweep] = {}
+    results: dict[float, Sweep] = {}
     for number, share in enumerate(shares, start=1):
         name = f"partial-{D}-{share:g}-{seed}"
         path = None if scratch is None else scratch / f"{name}.npz"
         errors = computed_once(path, name, partial(_errors, problem, share, sizes, runs, seed))
-        found[share] = Sweep(f"share {share:g}", problem, sizes, errors)
+        results[share] = Sweep(f"share {share:g}", problem, sizes, errors)
         progress(number / len(shares))
-    return found
+    return results
 
 
 def _errors(
@@ -61,9 +76,9 @@ def _errors(
 
 @cache
 def test_error(problem: Problem, share: float, N: int, number: int, seed: int) -> float:
-    """Return the test error after training v on N samples with a share of the sets kept.
+    """Return the test error after training v on N samples with a share of unchanged sets.
 
-    The data of run ``number`` are the same whatever the share.
+    The data of run ``number`` are the same for all shares.
     """
     group = number % SEEDS
     key = (_STREAM, problem.D, N, number)
@@ -82,14 +97,14 @@ def held_out(problem: Problem, seed: int, group: int) -> HeldOut:
     return HeldOut(problem, TESTED, held_out_seed(seed, group))
 
 
-def hard_attention(problem: Problem, shares: ArrayLike) -> np.ndarray:
-    """Return the exact error of uniform attention to the old sets, (n,), ties by a coin."""
-    kept, changed = unchanged_error(problem, ALPHA).coin, changed_error(problem, ALPHA).coin
+def uniform_attention_error(problem: Problem, shares: ArrayLike) -> np.ndarray:
+    """Return the exact error of uniform attention to the old sets, with ties by a coin, (n,)."""
+    old, new = unchanged_error(problem, ALPHA).coin, changed_error(problem, ALPHA).coin
     share = np.asarray(shares)
-    return np.asarray(share * kept + (1.0 - share) * changed)
+    return np.asarray(share * old + (1.0 - share) * new)
 
 
-def least(problem: Problem, shares: ArrayLike) -> np.ndarray:
-    """Return the least error of any rule that knows the sets kept and no other, (n,)."""
+def bayes_errors(problem: Problem, shares: ArrayLike) -> np.ndarray:
+    """Return the least error of any rule that knows the unchanged sets only, (n,)."""
     known = np.rint(np.asarray(shares) * problem.L).astype(int)
     return np.array([bayes_error(problem, number).coin for number in known.tolist()])

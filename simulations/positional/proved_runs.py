@@ -1,4 +1,7 @@
-"""Trajectories enclosed for the claims about what is proved, once per process; trained beside."""
+"""Enclosed trajectories of the claims about proofs, and numerical runs compared with their tubes.
+
+Results are cached per process.
+"""
 
 import math
 from collections.abc import Iterable
@@ -11,43 +14,42 @@ from scipy.integrate import solve_ivp
 
 from dynamics import Population, Problem, gradient_descent, gradient_flow
 from dynamics.positional.oracle import descent as full_model
-from simulations.positional import runs
+from simulations.positional import reference_runs as runs
 from simulations.reproduction.predicates import Column
 from simulations.validated import Checked, Proof, certificate, check, prove
 
-#: qD = C^2: the features outside the signal set are as many as the paper's scaling has them.
+#: qD = C^2, as in the scaling of the paper.
 SQUARE = Problem(D=16, C=2, q=4 / 16)
 SQUARE_OF_FOUR = Problem(D=24, C=4, q=16 / 24)
-#: What the search for a counterexample to gamma >= rho ends with.
+#: The counterexample to gamma >= rho to which the search of ``patchdyn falsify`` shrinks.
 SIMPLEST = Problem(D=6, C=2, q=1.0, nu=1.0)
 #: Small enough for the full matrices with all patterns of the data.
 SMALL = runs.FULL_PROBLEMS[0]
 
 
-class Plan(NamedTuple):
-    """How far a flow is enclosed, in the full and in the quick report, and how accurately."""
+class Enclosure(NamedTuple):
+    """Horizons of an enclosure in the full and in the quick report, and its tolerance."""
 
     horizon: float
     quick: float
     tolerance: float
 
 
-PLANS = {
-    SQUARE: Plan(1e5, 9e3, 1e-3),
-    runs.BASE: Plan(1e5, 1e3, 1e-2),
-    SQUARE_OF_FOUR: Plan(1e3, 1e3, 1e-3),
-    runs.CROWDED: Plan(3.25e4, 2.0, 1e-4),
-    SIMPLEST: Plan(100.0, 100.0, 1e-3),
-    SMALL: Plan(10.0, 10.0, 1e-3),
+ENCLOSURES = {
+    SQUARE: Enclosure(1e5, 9e3, 1e-3),
+    runs.BASE: Enclosure(1e5, 1e3, 1e-2),
+    SQUARE_OF_FOUR: Enclosure(1e3, 1e3, 1e-3),
+    runs.CROWDED: Enclosure(3.25e4, 2.0, 1e-4),
+    SIMPLEST: Enclosure(100.0, 100.0, 1e-3),
+    SMALL: Enclosure(10.0, 10.0, 1e-3),
 }
 #: Steps of descent on the small problem, at the learning rate of the claims on full matrices.
 STEPS = 300
-#: Tolerance of the solvers that run beside a tube, relative to the tolerance of the tube, and when
-#: they are looked at, in units of its horizon: before, a tube is thinner than they are accurate.
+#: Tolerance of the solvers compared with a tube, relative to its tolerance; times of comparison
+#: in units of its horizon. At earlier times the tube is thinner than the solvers are accurate.
 FINER, SHARES = 1e-6, np.geomspace(1e-2, 1.0, 9)
 
-
-#: Columns of a training next to a tube, and what they must satisfy.
+#: Columns of the comparison of a run with a tube, and their predicate.
 COMPARED = {
     "radius": Column("largest radius of the tube where a training is compared"),
     "share": Column("its largest distance from the middle, in radii", rtol=math.inf),
@@ -56,51 +58,59 @@ STAYS = {"the training stays in the tube": lambda t: t.share <= 1.0}
 
 
 def finite(time: float) -> float:
-    """Return a time, or NaN where it is infinite."""
+    """Return a time, or NaN if it is infinite."""
     return time if math.isfinite(time) else math.nan
 
 
 def settings(problems: Iterable[Problem]) -> dict[str, Any]:
-    """Return the settings of the flows of problems of `PLANS`."""
+    """Return the settings of the flows of problems of `ENCLOSURES`."""
     return {
         "problems": [asdict(problem) for problem in problems],
-        "plans": [PLANS[problem]._asdict() for problem in problems],
+        "enclosures": [ENCLOSURES[problem]._asdict() for problem in problems],
     }
 
 
 @cache
 def flow(problem: Problem, quick: bool) -> Proof:
-    """Return what is proved of the flow of a problem of `PLANS`."""
-    return prove(problem, horizon=horizon(problem, quick), tolerance=PLANS[problem].tolerance)
+    """Return the proof about the flow of a problem of `ENCLOSURES`."""
+    return prove(problem, horizon=horizon(problem, quick), tolerance=ENCLOSURES[problem].tolerance)
 
 
 def horizon(problem: Problem, quick: bool) -> float:
-    """Return how far the flow of a problem of `PLANS` is to be enclosed."""
-    return PLANS[problem].quick if quick else PLANS[problem].horizon
+    """Return the requested horizon of a problem of `ENCLOSURES`."""
+    return ENCLOSURES[problem].quick if quick else ENCLOSURES[problem].horizon
 
 
 def checked(proof: Proof) -> Checked:
-    """Return what the independent checker derives from the tube of a proof, as far as it goes."""
+    """Return the result of the independent checker for the tube of a proof.
+
+    The horizon is replaced by the end of the tube, so that an incomplete proof can be checked too.
+    """
     return check(certificate(proof) | {"horizon": proof.tube.end})
 
 
 @cache
 def checked_flow(problem: Problem, quick: bool) -> Checked:
-    """Return what the independent checker derives of the flow of a problem of `PLANS`."""
+    """Return the result of the independent checker for the flow of a problem of `ENCLOSURES`."""
     return checked(flow(problem, quick))
 
 
 @cache
 def descent(problem: Problem, rate: float) -> Proof:
-    """Return what is proved of descent over `STEPS` steps."""
+    """Return the proof about `STEPS` steps of gradient descent."""
     return prove(problem, learning_rate=rate, steps=STEPS, tolerance=1e-3)
 
 
-class Beside(NamedTuple):
-    """A training beside a tube.
+class TubeComparison(NamedTuple):
+    """Comparison of a numerical run with a tube.
 
-    ``share`` (times, 3) is the distance of alpha, gamma, rho from the middle of the tube, in
-    units of its radius; ``radius`` the largest radius at these times.
+    Attributes
+    ----------
+    share
+        Distances of alpha, gamma, rho from the middle of the tube in units of its radius,
+        (times, 3).
+    radius
+        Largest radius at these times.
     """
 
     share: np.ndarray
@@ -108,48 +118,48 @@ class Beside(NamedTuple):
 
     @property
     def row(self) -> dict[str, float]:
-        """Values of the columns `COMPARED`; the share is missing if no times were compared."""
+        """Values of the columns `COMPARED`; the share is NaN if no times were compared."""
         share = float(self.share.max()) if self.share.size else math.nan
         return {"radius": self.radius, "share": share}
 
 
-def beside(proof: Proof, times: np.ndarray, states: np.ndarray) -> Beside:
+def compare_with_tube(proof: Proof, times: np.ndarray, states: np.ndarray) -> TubeComparison:
     """Compare states (times, 3) with a tube."""
     ends = np.array([proof.at(time) for time in times.tolist()])
     middle, radius = ends.mean(axis=2), 0.5 * (ends[..., 1] - ends[..., 0])
-    return Beside(np.abs(states - middle) / radius, float(radius.max()))
+    return TubeComparison(np.abs(states - middle) / radius, float(radius.max()))
 
 
 @cache
-def reduced_flow(problem: Problem, quick: bool) -> Beside:
-    """Integrate three scalars beside a tube."""
+def reduced_flow(problem: Problem, quick: bool) -> TubeComparison:
+    """Integrate the reduced flow and compare it with a tube."""
     proof = flow(problem, quick)
-    accuracy = FINER * PLANS[problem].tolerance
+    accuracy = FINER * ENCLOSURES[problem].tolerance
     population = Population(problem, method="enumeration", tolerance=accuracy)
     path = gradient_flow(population, horizon=proof.time, rtol=accuracy, records=2)
     times = SHARES * proof.time
-    return beside(proof, times, np.array([path.at(time) for time in times.tolist()]))
+    return compare_with_tube(proof, times, np.array([path.at(time) for time in times.tolist()]))
 
 
-def reduced_descent(proof: Proof, rate: float) -> Beside:
-    """Train three scalars beside a tube."""
+def reduced_descent(proof: Proof, rate: float) -> TubeComparison:
+    """Run reduced gradient descent and compare it with a tube."""
     population = Population(proof.problem, tolerance=1e-12)
     path = gradient_descent(
         population, learning_rate=rate, steps=STEPS, record="linear", records=STEPS + 1
     )
-    return beside(proof, path.time[1:], path.states[1:])
+    return compare_with_tube(proof, path.time[1:], path.states[1:])
 
 
-def full_descent(proof: Proof, rate: float, seed: int) -> Beside:
-    """Train the D x D matrix and the value vector beside a tube."""
+def full_descent(proof: Proof, rate: float, seed: int) -> TubeComparison:
+    """Run gradient descent of the full matrices and compare it with a tube."""
     path = runs.full_descent(proof.problem, rate, STEPS, seed)
-    return beside(proof, path.time[1:], path.states()[1:])
+    return compare_with_tube(proof, path.time[1:], path.states()[1:])
 
 
-def full_flow(proof: Proof, seed: int) -> Beside:
-    """Integrate the flow of the D x D matrix and the value vector beside a tube.
+def full_flow(proof: Proof, seed: int) -> TubeComparison:
+    """Integrate the flow of the full matrices and compare it with a tube.
 
-    Every entry is integrated for itself, the diagonal apart (Simplification 3.1).
+    Every entry of A is integrated separately, except the diagonal (Simplification 3.1).
     """
     problem = proof.problem
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(problem.D, problem.C)))
@@ -163,7 +173,7 @@ def full_flow(proof: Proof, seed: int) -> Beside:
         return -np.concatenate([value.dA.ravel(), value.dv])
 
     times = SHARES * proof.time
-    found = solve_ivp(
+    solution = solve_ivp(
         velocity,
         (0.0, proof.time),
         np.concatenate([A.ravel(), v]),
@@ -174,6 +184,6 @@ def full_flow(proof: Proof, seed: int) -> Beside:
     )
     states = [
         full_model.project(problem, y[: A.size].reshape(A.shape), y[A.size :], w_star, partition)
-        for y in found.y.T
+        for y in solution.y.T
     ]
-    return beside(proof, times, np.array(states))
+    return compare_with_tube(proof, times, np.array(states))

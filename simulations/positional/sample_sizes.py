@@ -1,4 +1,4 @@
-"""How patch association depends on the number of samples: when it is lost, how many it needs."""
+"""Scans over the number of samples: when patch association is lost, and how many it needs."""
 
 from __future__ import annotations
 
@@ -17,16 +17,21 @@ from dynamics.positional.samples import initial_weights, sample, train
 from simulations.positional.training_runs import LARGER, SMALL, Window, window
 from simulations.reproduction import intervals
 
-#: Steps between two looks at whether association is lost.
-_PIECE = 50
-#: Smallest number of samples that is tried, in patches, and the factor between two tries.
+#: Steps between two tests of the stopping condition.
+_BLOCK = 50
+#: Smallest number of samples tried, in units of D, and the factor between consecutive trials.
 _LEAST, _FACTOR = 2.0, math.sqrt(2.0)
-#: Steps within which association must come, and how many samples are tried at most.
-_PATIENCE, _MOST = 300, 30_000
+#: Learning rates of v and, in units of D, of A in these trials.
+_RATE_V, _RATE_A = 0.3, 2.0
+#: Steps within which association must occur, and largest number of samples tried.
+_STEPS, _MOST = 300, 30_000
 
 
-class Loss(NamedTuple):
-    """A problem whose loss of association is timed at several N: rates, steps at most, runs."""
+class AssociationLoss(NamedTuple):
+    """Scan of the step at which association is lost: the problem, its training and the sizes N.
+
+    ``horizon`` is the largest number of steps, ``runs`` the number of runs at each size.
+    """
 
     problem: Problem
     rate_v: float
@@ -36,8 +41,8 @@ class Loss(NamedTuple):
     runs: int
 
 
-class Need(NamedTuple):
-    """The D at which the samples that association needs are looked for, qD, runs at each."""
+class SampleNeed(NamedTuple):
+    """Scan of the number of samples that association needs: the D, qD, and runs at each D."""
 
     sizes: tuple[int, ...]
     qD: float
@@ -48,40 +53,51 @@ class Need(NamedTuple):
         return SMALL.replace(D=D, q=self.qD / D)
 
 
-def plans(quick: bool, thorough: bool) -> tuple[Loss, Need]:
-    """Return what is scanned."""
+def scan_settings(quick: bool, thorough: bool) -> tuple[AssociationLoss, SampleNeed]:
+    """Return the two scans of a report mode."""
     if quick:
         return (
-            Loss(SMALL.replace(q=12 / 32), 0.3, 64.0, (1250, 5000), 250, 2),
-            Need((16, 32), 8.0, 2),
+            AssociationLoss(SMALL.replace(q=12 / 32), 0.3, 64.0, (1250, 5000), 250, 2),
+            SampleNeed((16, 32), 8.0, 2),
         )
     if thorough:
         return (
-            Loss(LARGER, 0.3, 72.0, (2500, 5000, 10_000, 20_000, 40_000), 2400, 5),
-            Need((16, 24, 32, 48, 64, 96, 128), 8.0, 20),
+            AssociationLoss(LARGER, 0.3, 72.0, (2500, 5000, 10_000, 20_000, 40_000), 2400, 5),
+            SampleNeed((16, 24, 32, 48, 64, 96, 128), 8.0, 20),
         )
-    return Loss(LARGER, 0.3, 72.0, (2500, 5000, 10_000), 600, 5), Need((16, 24, 32, 48), 8.0, 5)
+    return AssociationLoss(LARGER, 0.3, 72.0, (2500, 5000, 10_000), 600, 5), SampleNeed(
+        (16, 24, 32, 48), 8.0, 5
+    )
 
 
 class Scan(NamedTuple):
-    """What was found: steps at which association came and was lost, samples that it needs.
+    """Results of both scans.
 
-    ``first`` and ``lost`` (sizes, runs) of `Loss`, nan where it never comes; ``lost`` is infinite
-    where it is not lost within the horizon. ``needed`` (sizes, runs) of `Need`.
+    Attributes
+    ----------
+    loss, need
+        The scans.
+    first, lost
+        Steps at which association occurs and is lost, (sizes, runs); NaN if it never occurs.
+        ``lost`` is infinite if association persists to the horizon.
+    needed
+        Number of samples that association needs, (sizes, runs); infinite if more than ``most``.
+    most
+        Largest number of samples tried.
     """
 
-    loss: Loss
-    need: Need
+    loss: AssociationLoss
+    need: SampleNeed
     first: np.ndarray
     lost: np.ndarray
     needed: np.ndarray
     most: int = _MOST
 
     @property
-    def growth(self) -> tuple[float, float, float]:
-        """Return the exponent of the mean step of the loss in N and its interval.
+    def loss_exponent(self) -> tuple[float, float, float]:
+        """Exponent in N of the mean step at which association is lost, with its interval.
 
-        Runs that never associate have no such step; nan if they leave fewer than two sizes.
+        Runs that never associate are left out; NaN if fewer than two sizes remain.
         """
         known = np.isfinite(self.timed).any(axis=1)
         if known.sum() < 2:
@@ -90,38 +106,49 @@ class Scan(NamedTuple):
         return (intervals.exponent(x, y), *intervals.of_exponent(x, y))
 
     @property
-    def growth_of_need(self) -> tuple[float, float, float]:
-        """Return the exponent in D of the mean number of samples needed and its interval."""
+    def need_exponent(self) -> tuple[float, float, float]:
+        """Exponent in D of the mean number of samples needed, with its interval."""
         x, y = self.need.sizes, np.minimum(self.needed, self.most)
         return (intervals.exponent(x, y), *intervals.of_exponent(x, y))
 
     @property
     def timed(self) -> np.ndarray:
-        """Steps of the loss, the horizon where it does not come: growth is under-estimated."""
+        """Steps at which association is lost, at most the horizon: a lower bound of the growth."""
         return np.minimum(self.lost, self.loss.horizon)
 
 
 def scan(
-    plan: tuple[Loss, Need],
+    scans: tuple[AssociationLoss, SampleNeed],
     seed: int,
     progress: Callable[[float], None],
     scratch: Path | None = None,
     known: Mapping[int, Sequence[Window]] = MappingProxyType({}),
 ) -> Scan:
-    """Follow every run of the plan; with a ``scratch`` folder finished ones are kept there.
+    """Compute all runs of the two scans.
 
-    ``known`` are windows of the runs of `Loss` at some N that have been seen elsewhere.
+    Parameters
+    ----------
+    scans
+        The scans, see `scan_settings`.
+    seed
+        Root seed.
+    progress
+        Called with the fraction of the work that is done.
+    scratch
+        Folder for checkpoints of finished runs.
+    known
+        Windows of runs at some N that were computed elsewhere, one for each run.
     """
-    loss, need = plan
+    loss, need = scans
     first, lost = np.empty((2, len(loss.sizes), loss.runs))
     needed = np.empty((len(need.sizes), need.runs))
     cost = [N * loss.problem.D * loss.horizon for N in loss.sizes for _ in range(loss.runs)]
-    cost += [40 * D**3 * _PATIENCE for D in need.sizes for _ in range(need.runs)]
+    cost += [40 * D**3 * _STEPS for D in need.sizes for _ in range(need.runs)]
     done = iter(np.cumsum(cost) / sum(cost))
     for row, N in enumerate(loss.sizes):
         for number in range(loss.runs):
             if N in known:
-                first[row, number], lost[row, number] = _times(known[N][number])
+                first[row, number], lost[row, number] = known[N][number][:2]
             else:
                 first[row, number], lost[row, number] = _stored(
                     scratch,
@@ -140,8 +167,9 @@ def scan(
     return Scan(loss, need, first, lost, needed)
 
 
-def _lost(loss: Loss, N: int, seed: int, number: int) -> list[float]:
-    found = follow(
+def _lost(loss: AssociationLoss, N: int, seed: int, number: int) -> list[float]:
+    """Return the first step with association and the step at which it is lost."""
+    window = train_until(
         loss.problem,
         N,
         loss.rate_v,
@@ -149,13 +177,9 @@ def _lost(loss: Loss, N: int, seed: int, number: int) -> list[float]:
         loss.horizon,
         seed,
         number,
-        lambda seen: math.isfinite(seen.lost),
+        lambda window: math.isfinite(window.lost),
     )
-    return _times(found)
-
-
-def _times(found: Window) -> list[float]:
-    return [found.first, found.lost]
+    return [window.first, window.lost]
 
 
 def _needed(problem: Problem, seed: int, number: int) -> list[float]:
@@ -165,28 +189,28 @@ def _needed(problem: Problem, seed: int, number: int) -> list[float]:
 def samples_needed(problem: Problem, seed: int, number: int) -> float:
     """Return the smallest N tried at which every row has patch association at some step.
 
-    N grows by factors of sqrt(2) from 2 D, every try on fresh samples; infinite if none does. The
-    learning rate of A is 2 D, that of v 0.3, and 300 steps are waited.
+    N grows by factors of sqrt(2) from 2 D to 30,000; each trial has fresh samples and 300 steps.
+    The result is infinite if no trial succeeds.
     """
     N = _LEAST * problem.D
     while N <= _MOST:
-        found = follow(
+        window = train_until(
             problem,
             round(N),
-            0.3,
-            2.0 * problem.D,
-            _PATIENCE,
+            _RATE_V,
+            _RATE_A * problem.D,
+            _STEPS,
             seed,
             number,
-            lambda seen: math.isfinite(seen.first),
+            lambda window: math.isfinite(window.first),
         )
-        if math.isfinite(found.first):
+        if math.isfinite(window.first):
             return float(round(N))
         N *= _FACTOR
     return math.inf
 
 
-def follow(
+def train_until(
     problem: Problem,
     N: int,
     rate_v: float,
@@ -196,17 +220,35 @@ def follow(
     number: int,
     enough: Callable[[Window], bool],
 ) -> Window:
-    """Train on N samples and return when every row has patch association, looked at every step.
+    """Train on N samples until a condition is met; return the window of patch association.
 
-    Training goes on in pieces (descent without momentum has no memory, so that this is the same
-    run) until ``enough`` is true of what has been seen.
+    Training runs in blocks of 50 steps until ``enough`` returns True for the window of the steps
+    so far. Descent without momentum has no memory, so that the blocks form one run.
+
+    Parameters
+    ----------
+    problem, N
+        Constants and number of samples.
+    rate_v, rate_A
+        Learning rates of v and of A.
+    steps
+        Largest number of steps.
+    seed, number
+        Root seed and number of the run.
+    enough
+        Stopping condition.
+
+    Returns
+    -------
+    Window
+        Steps at which every row has patch association.
     """
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(problem.D, N, number)))
     state = initial_weights(problem, rng)
     X, y = sample(problem, N, rng, dtype=np.float32)
-    seen = np.empty(0, dtype=bool)
-    for start in range(0, steps, _PIECE):
-        length = min(_PIECE, steps - start)
+    associated = np.empty(0, dtype=bool)
+    for start in range(0, steps, _BLOCK):
+        length = min(_BLOCK, steps - start)
         result = train(
             problem,
             X,
@@ -219,12 +261,12 @@ def follow(
             threads=1,
         )
         state = result.A, result.v
-        seen = np.concatenate([seen[:-1], result.history.association == 1.0])
-        if enough(window(seen)):
+        associated = np.concatenate([associated[:-1], result.history.association == 1.0])
+        if enough(window(associated)):
             break
-    return window(seen)
+    return window(associated)
 
 
 def _stored(scratch: Path | None, name: str, compute: Callable[[], Sequence[float]]) -> np.ndarray:
-    """Return the numbers in a checkpoint of the scratch folder, else compute and store them."""
+    """Return the numbers of a checkpoint in the scratch folder, or compute and store them."""
     return computed_once(None if scratch is None else scratch / f"{name}.npz", name, compute)

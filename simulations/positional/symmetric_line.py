@@ -1,10 +1,10 @@
-r"""Does the flow leave the line gamma = rho upwards? And the alpha where that turns.
+r"""Drift of gamma - rho on the line gamma = rho, and the critical alpha at which its sign changes.
 
-Lemma 4.3 is said to imply gamma >= rho for all times. The half plane gamma >= rho is invariant as
-long as d(gamma - rho)/dt >= 0 wherever the flow meets the line gamma = rho = x. There all
-coefficients of the attention outside the diagonal are equal, F depends on the image only through
-the numbers of features, and given these the features of the random sets are exchangeable; hence
-(derived, proved in :mod:`symbolic.positional.symmetric_line`)
+According to the paper, Lemma 4.3 implies gamma >= rho at all times. The half plane gamma >= rho is
+invariant as long as d(gamma - rho)/dt >= 0 wherever the flow meets the line gamma = rho = x. There
+all attention weights outside the diagonal are equal, F depends on the image only through the
+numbers of features, and given these the features of the random sets are exchangeable. Hence
+(derived here, proved in :mod:`symbolic.positional.symmetric_line`)
 
 .. math::
    \frac{d(\gamma-\rho)}{dt}
@@ -14,18 +14,18 @@ the numbers of features, and given these the features of the random sets are exc
 
 where :math:`N_s` counts the patches outside the signal set with coefficient s, R is the sum of
 their coefficients and T = C + R. The bracket is non-negative, and for Lambda > Gamma the
-difference of slopes is non-negative wherever T >= 0. So only images whose random features outvote
-the signal set (T < 0) pull gamma below rho; their weight s(-F) grows with alpha while that of the
-others falls. Hence:
+difference of slopes is non-negative wherever T >= 0. Only images whose random features outvote
+the signal set (T < 0) push gamma below rho. Their weight s(-F) grows with alpha, while the weight
+of the other images decreases. Consequences:
 
-* with two sets (D = 2C) T >= 0 always, and gamma >= rho whatever alpha, for beta >= x;
-* otherwise gamma leaves rho upwards for alpha below a critical value (:func:`critical_alpha`). It
+* With two sets (D = 2C) T >= 0 always, and gamma >= rho for every alpha, if beta >= x.
+* Otherwise gamma - rho grows for alpha below a critical value (:func:`critical_alpha`), which
   depends on x: at D = 9, C = 3, q = .4565, nu = 1, beta = 1.631 there is none at x = 0, and it is
-  below .5 at x = 1e-3, so that a flow with alpha = 1 at the start crosses the line by 5.6e-6.
+  below .5 at x = 1e-3, so that a flow from alpha = 1 crosses the line by 5.6e-6.
 
-The formula is exact, its evaluation here is an estimate: floating-point numbers, and features cut
-where Bernstein's inequality leaves them a probability of 1e-26 (:func:`most_features`). Where the
-two parts nearly cancel, rounding decides the sign;
+The formula is exact, its evaluation here is an estimate: it uses floating-point numbers and omits
+numbers of features of total probability 1e-26 (Bernstein's inequality, :func:`most_features`).
+If the two parts nearly cancel, the sign depends on rounding;
 :mod:`simulations.positional.invariance.certified` proves signs.
 """
 
@@ -37,12 +37,20 @@ from scipy import optimize, special
 
 from dynamics import Problem, State, attention
 
-_RANGE = (1e-4, 10.0)  # of kappa alpha / D searched for a change of sign
+_RANGE = (1e-4, 10.0)  # range of kappa alpha / D in which a sign change is searched
 _POINTS = 101
 
 
 class LineDrift(NamedTuple):
-    """d(gamma - rho)/dt on gamma = rho, and its two parts: images with T >= 0 and with T < 0."""
+    """d(gamma - rho)/dt on gamma = rho, and its two parts.
+
+    Attributes
+    ----------
+    total
+        Sum of both parts.
+    signal_wins, outvoted
+        Parts of the images with T >= 0 and with T < 0.
+    """
 
     total: float
     signal_wins: float
@@ -50,7 +58,19 @@ class LineDrift(NamedTuple):
 
 
 def line_drift(problem: Problem, alpha: float, x: float = 0.0) -> LineDrift:
-    """Return d(gamma - rho)/dt of the flow at (alpha, x, x), without enumeration of sets."""
+    """Return d(gamma - rho)/dt of the flow at (alpha, x, x).
+
+    Parameters
+    ----------
+    problem
+        Constants.
+    alpha, x
+        State: alpha, and the common value of gamma and rho.
+
+    Notes
+    -----
+    The sum is over numbers of features, not over sets.
+    """
     D, C, p, nu = problem.D, problem.C, problem.p, problem.nu
     N = D - C
     Lambda, Gamma, _, _ = attention(problem, State(alpha, x, x))
@@ -70,9 +90,11 @@ def line_drift(problem: Problem, alpha: float, x: float = 0.0) -> LineDrift:
 
 
 def critical_alpha(problem: Problem, x: float = 0.0) -> float:
-    """Return the smallest alpha above which the flow leaves gamma = rho = x downwards.
+    """Return the smallest alpha at which d(gamma - rho)/dt changes its sign on gamma = rho = x.
 
-    ``inf`` if there is none up to kappa alpha = 10 D, far beyond every quasi-steady value.
+    Above it the flow leaves the line downwards. The result is 0 if the drift is negative for all
+    small alpha, and infinite if there is no sign change up to kappa alpha = 10 D, far beyond all
+    quasi-steady values.
     """
     grid = np.geomspace(*_RANGE, _POINTS) * problem.D / problem.kappa
     before = grid[0]
@@ -86,16 +108,16 @@ def critical_alpha(problem: Problem, x: float = 0.0) -> float:
 
 
 def most_features(N: int, q: float) -> int:
-    r"""Return a number of features among N patches that is exceeded with probability 1e-26 at most.
+    r"""Return a number of features among N patches that is exceeded with probability below 1e-26.
 
-    Bernstein: :math:`P[K\geq m+t]\leq\exp(-t^2/(2(m+t/3)))` with m = Nq; t = 12 sqrt(m) + 40 makes
-    the exponent -60 or less for every m.
+    Bernstein: :math:`P[K\geq m+t]\leq\exp(-t^2/(2(m+t/3)))` with m = Nq; for t = 12 sqrt(m) + 40
+    the exponent is -60 or less for every m.
     """
     return min(N, math.ceil(N * q + 12.0 * math.sqrt(N * q) + 40.0))
 
 
 def _feature_counts(N: int, q: float) -> tuple[np.ndarray, ...]:
-    """Return all likely numbers of patches with +1, -1, 0 out of N, and their probabilities."""
+    """Return numbers of patches with +1, -1, 0 out of N, up to `most_features`, and their law."""
     most = most_features(N, q)
     grid = np.meshgrid(np.arange(most + 1), np.arange(most + 1), indexing="ij")
     plus, minus = (counts[grid[0] + grid[1] <= most].astype(float) for counts in grid)

@@ -1,7 +1,7 @@
 """Positional attention (Jelassi, Sander, Li 2022) as a system: order parameters alpha, gamma, rho.
 
-The outcomes of a run are those of Section 4.1: when the events happen, what is reached, and what
-was violated on the way.
+The outcomes of a run are those of Section 4.1: times of the events, the final state, and the
+violations of invariants.
 """
 
 import contextlib
@@ -31,17 +31,18 @@ from dynamics.positional.labelling import label_error
 from dynamics.positional.population.population import DEFAULT_TOLERANCE, METHODS
 from dynamics.positional.samples.partitions import three_valued
 from dynamics.positional.trajectory import patch_association_fails
-from simulations.running import ROUNDING, Solver, error_of_states, relative_error
-from simulations.system import COST, Attention, Case, Quantity, System
+from simulations.case import COST, Attention, Case, Quantity
+from simulations.solver_options import ROUNDING, Solver, error_of_states, relative_error
+from simulations.system import System
 
-# an expectation that fails there, or a root lost in its rounding: the run itself is unharmed
+# raised by event detection if the expectation fails there or a root is lost in rounding
 _UNLOCATED = (ArithmeticError, ValueError)
 HORIZON = 1e6
-_SHOWN = 64  # patches of an attention matrix at most
-#: Longest run, in seconds, on samples that were not requested; seconds of the gradients and of the
-#: records of a flow, for each sampled image and for each entry of the table of sets.
+_SHOWN = 64  # largest number of patches of a displayed attention matrix
+#: Longest run, in seconds, on samples that were not requested; seconds of a flow per sampled image
+#: and per entry of the table of sets.
 _LONGEST_SAMPLED, _PER_IMAGE, _PER_ENTRY = 30.0, 6e-5, 6e-5
-_FINER = ("relative", "samples", "seed")  # of the expectation of a run made by hand
+_FINER = ("relative", "samples", "seed")  # options of `Population` that only Python callers set
 _START = {"alpha0": "alpha", "gamma0": "gamma", "rho0": "rho"}
 _INVARIANTS = {
     "worst gamma >= rho": "gamma >= rho",
@@ -55,7 +56,7 @@ _INVARIANTS = {
 
 @dataclass(frozen=True, slots=True)
 class Start(Parameters):
-    """The start of a run, and the expectation."""
+    """Initial state of a run, and method and tolerance of the expectation."""
 
     alpha0: Annotated[
         float | None,
@@ -64,28 +65,31 @@ class Start(Parameters):
     ] = None
     gamma0: Annotated[float, Flag("gamma"), Doc("initial gamma"), Ticks(*evenly(-2, 2, 0.1))] = 0.0
     rho0: Annotated[float, Flag("rho"), Doc("initial rho"), Ticks(*evenly(-2, 2, 0.1))] = 0.0
-    method: Annotated[str, Choices(*METHODS), Doc("of the expectation")] = "auto"
+    method: Annotated[str, Choices(*METHODS), Doc("method of the expectation")] = "auto"
     tolerance: Annotated[
         float | None,
         above(0),
         Unreported(),
-        Doc("of loss and gradient", as_text(DEFAULT_TOLERANCE)),
+        Doc("tolerance of loss and gradient", as_text(DEFAULT_TOLERANCE)),
     ] = None
 
 
 @dataclass(frozen=True, slots=True)
 class Solution(Solver):
-    """The solver, with a final time that does not depend on the problem."""
+    """Solver options with a default horizon that does not depend on the problem."""
 
     horizon: Annotated[
-        float, above(0), Doc("final time; for gd instead of steps"), Ticks(*decades(2, 8, each=4))
+        float,
+        above(0),
+        Doc("final time; with gd, in place of steps"),
+        Ticks(*decades(2, 8, each=4)),
     ] = HORIZON
 
 
 OUTCOMES = (
     Quantity("T0", "end of Event I: alpha within 1 % of its quasi-steady value", "time"),
     Quantity("T1", "end of Event II: gamma exceeds the largest |rho| of the run", "time"),
-    Quantity("onset", "begin of Event III: alpha rises again", "time"),
+    Quantity("onset", "start of Event III: alpha rises again", "time"),
     Quantity("rise", "factor of that rise (1 if there is none)"),
     Quantity("alpha_star", "quasi-steady alpha at the start"),
     Quantity("initial_alpha", "alpha at time 0"),
@@ -100,7 +104,7 @@ OUTCOMES = (
     Quantity("loss", "final population risk"),
     Quantity("test_error", "final P[yF <= 0]"),
     Quantity("test_error_floor", "P[y f* <= 0] of the labelling function itself"),
-    Quantity("best_test_error", "of any rule: ties of f* decided by a coin"),
+    Quantity("best_test_error", "least error of any rule: ties of f* decided by a coin"),
     Quantity("bound", "error of the final loss (certified, or three standard errors)"),
     Quantity("association", "1 if Top_C of every row of A is its set at the end"),
     *(Quantity(key, f"largest violation of '{name}'") for key, name in _INVARIANTS.items()),
@@ -123,12 +127,12 @@ OBSERVABLES = (
 
 
 class Positional(System):
-    """Three scalars alpha, gamma, rho; see the module."""
+    """System of positional attention with the order parameters alpha, gamma and rho."""
 
     name = "positional"
     title = "positional attention (Jelassi, Sander, Li 2022)"
     problem, options, solver = Problem, Start, Solution
-    usual = MappingProxyType({"D": 64, "C": 4, "qD": 2.0})
+    defaults = MappingProxyType({"D": 64, "C": 4, "qD": 2.0})
     outcomes, observables = OUTCOMES, OBSERVABLES
     tolerance = DEFAULT_TOLERANCE
     estimates = MappingProxyType({"sampling": "three standard errors"})
@@ -150,7 +154,7 @@ class Positional(System):
         return {"initial": start, "method": options.method, "tolerance": options.tolerance}
 
     def option(self, case: Case, name: str) -> Any:
-        """Return an option of a case; the start from its initial state."""
+        """Return an option of a case; options of the start come from its initial state."""
         if name not in _START:
             return super().option(case, name)
         return float(getattr(case.settings["initial"], _START[name]))
@@ -162,14 +166,14 @@ class Positional(System):
         return sizes(draw, fixed)
 
     def population(self, case: Case) -> Population:
-        """Return the population risk by the method that the case asks for."""
+        """Return the population risk, by the method of the case."""
         settings = case.settings
         chosen = {name: settings[name] for name in _FINER if name in settings}
         return Population(case.problem, settings["method"], settings["tolerance"], **chosen)
 
-    def refuse_hopeless(self, case: Case, population: Risk) -> None:
-        """Raise ToleranceError also if a run on samples that were not requested takes too long."""
-        super().refuse_hopeless(case, population)
+    def check_start(self, case: Case, population: Risk) -> None:
+        """Raise ToleranceError also if a run needs samples that were not requested and is slow."""
+        super().check_start(case, population)
         population = cast(Population, population)
         if population.method != "sampling" or case.settings["method"] == "sampling":
             return
@@ -180,7 +184,7 @@ class Positional(System):
             raise ToleranceError(
                 f"D = {problem.D} is not allowed with q = {problem.q:g}: no certified expectation "
                 f"is affordable, and a run on sampled images takes about {seconds:.0f} s; choose a "
-                "smaller D or q, or accept that with method = sampling"
+                "smaller D or q, or method = sampling for such a run"
             )
 
     def start(self, case: Case) -> State:
@@ -189,18 +193,18 @@ class Positional(System):
         return initial
 
     def summary(self, case: Case, trajectory: Trajectory, population: Risk) -> dict[str, Any]:
-        """Return the outcomes that exist: events, what is reached, what is violated."""
+        """Return the available outcomes: events, final state, violations."""
         problem, floor = trajectory.problem, label_error(trajectory.problem)
-        found: dict[str, float] = {
+        outcomes: dict[str, float] = {
             "test_error_floor": floor.error,
             "best_test_error": floor.error - floor.ties / 2,
         }
         if trajectory.time.size == 0:
-            return found
+            return outcomes
         alpha, gamma, rho = trajectory.final
         violations = trajectory.violations()
-        found |= dict(zip(("Lambda", "Gamma", "Xi", "G"), trajectory.attention[-1].tolist()))
-        found |= {
+        outcomes |= dict(zip(("Lambda", "Gamma", "Xi", "G"), trajectory.attention[-1].tolist()))
+        outcomes |= {
             "initial_alpha": float(trajectory.alpha[0]),
             "time": float(trajectory.time[-1]),
             "alpha": alpha,
@@ -213,7 +217,7 @@ class Positional(System):
             ),
             **{key: violations[name] for key, name in _INVARIANTS.items() if name in violations},
         }
-        return found | _test_error(trajectory, population) | _events(trajectory, population)
+        return outcomes | _test_error(trajectory, population) | _events(trajectory, population)
 
     def details(self, case: Case, trajectory: Trajectory, population: Risk) -> dict[str, Any]:
         """Return times, states and definitions of the events; none for descent."""
@@ -221,7 +225,7 @@ class Positional(System):
             return {"events": None}
         try:
             events = find_events(trajectory, population)
-        except ArithmeticError:  # the expectation is not available all along a run that failed
+        except ArithmeticError:  # the expectation fails along a run that failed
             return {"events": None}
         located = {
             key: {"time": event.time, "state": event.state, "definition": event.definition}
@@ -235,20 +239,21 @@ class Positional(System):
         self, conjecture: str, box: str, precision: int, progress: Callable[[float], None] | None
     ) -> tuple[dict[str, Any], str]:
         """Prove or refute gamma >= rho on a box; return the certificate as data and as text."""
-        from simulations.positional.invariance.answer import answer
+        from simulations.positional.invariance.certified import certify_conjecture
 
-        return answer(conjecture, box, precision, progress)
+        return certify_conjecture(conjecture, box, precision, progress)
 
     def observe(self, case: Case, trajectory: Trajectory) -> dict[str, np.ndarray]:
-        """Return the observables at the records of a run; test errors where it holds them."""
+        """Return the observables at the records of a run; test errors if they were computed."""
         columns = dict(zip(("alpha", "gamma", "rho"), trajectory.states.T))
         columns |= dict(zip(("Lambda", "Gamma", "Xi", "G"), trajectory.attention.T))
         columns |= {name: getattr(trajectory, name) for name in ("time", "loss", "bound")}
         columns |= trajectory.observed
-        return {one.name: columns[one.name] for one in OBSERVABLES if one.name in columns}
+        names = (quantity.name for quantity in OBSERVABLES)
+        return {name: columns[name] for name in names if name in columns}
 
     def attention(self, case: Case, trajectory: Trajectory, record: int) -> Attention:
-        """Return S of the first patches, sets being contiguous; rows of part of it sum to less."""
+        """Return the attention matrix S of the first patches, with contiguous sets."""
         problem = trajectory.problem
         shown = min(problem.D, _SHOWN)
         Lambda, Gamma, Xi, _ = trajectory.attention[record]
@@ -261,31 +266,33 @@ class Positional(System):
     def errors(self, case: Case, trajectory: Trajectory) -> dict[str, np.ndarray | float]:
         """Return the numerical error of each observable, to first order.
 
-        Order parameters: that of the run; loss and test error: the certified bound of the
-        expectation and the run's relative error; attention weights, softmax functions of the order
-        parameters: the relative error which these give them.
+        Order parameters have the error of the run. Loss and test error have the certified bound of
+        the expectation plus the relative error of the run. Attention weights, softmax functions of
+        the order parameters, have the relative error propagated from these.
         """
         columns, relative = self.observe(case, trajectory), relative_error(trajectory)
         logits = np.abs(trajectory.states[:, 1:]).max(axis=1)
         shift = (
             2.0 * (trajectory.resolution + relative * logits) / trajectory.problem.tau + ROUNDING
         )
-        found: dict[str, np.ndarray | float] = {"time": 0.0}
-        found |= {
+        errors: dict[str, np.ndarray | float] = {"time": 0.0}
+        errors |= {
             name: error_of_states(trajectory, columns[name]) for name in ("alpha", "gamma", "rho")
         }
         for name in {"loss", "test_error"} & set(columns):
-            found[name] = trajectory.bound + relative * np.abs(columns[name])
-        return {name: np.abs(values) * shift for name, values in columns.items()} | found
+            errors[name] = trajectory.bound + relative * np.abs(columns[name])
+        return {name: np.abs(values) * shift for name, values in columns.items()} | errors
 
     def flags(self, case: Case) -> dict[str, Any]:
-        """Return the options that reproduce this case; alpha0 where it is not the default."""
-        found, default = super().flags(case), case.problem.initial_state.alpha
-        return {n: x for n, x in found.items() if (n, x) != ("alpha0", default)}
+        """Return the options that reproduce this case; ``alpha0`` only if not the default."""
+        flags = super().flags(case)
+        if flags.get("alpha0") == case.problem.initial_state.alpha:
+            del flags["alpha0"]
+        return flags
 
 
 def _test_error(trajectory: Trajectory, population: Risk) -> dict[str, float]:
-    """Return the final test error; nothing where the expectation fails."""
+    """Return the final test error; empty if the expectation fails."""
     try:
         last = population.observe(trajectory.at_records([-1]))
         return {"test_error": float(last.test_error[0])}
@@ -294,15 +301,15 @@ def _test_error(trajectory: Trajectory, population: Risk) -> dict[str, float]:
 
 
 def _events(trajectory: Trajectory, population: Risk) -> dict[str, float]:
-    """Return when the events happen; nothing where the expectation fails along the run."""
+    """Return the times of the events; empty if the expectation fails along the run."""
     from dynamics.positional.slow_manifold import largest_stable_learning_rate
 
-    found: dict[str, float] = {}
     if trajectory.time.size < 2:
         return {}
+    outcomes: dict[str, float] = {}
     with contextlib.suppress(*_UNLOCATED):
         events = find_events(trajectory, population)
-        found = {
+        outcomes = {
             "T0": events.T0.time,
             "T1": events.T1.time,
             "onset": events.onset.time,
@@ -311,8 +318,8 @@ def _events(trajectory: Trajectory, population: Risk) -> dict[str, float]:
         }
     with contextlib.suppress(*_UNLOCATED):
         rate = largest_stable_learning_rate(population, trajectory.at(0.0))
-        found["stable_learning_rate"] = rate
-    return found
+        outcomes["stable_learning_rate"] = rate
+    return outcomes
 
 
 SYSTEM = Positional()

@@ -1,7 +1,7 @@
-"""Theorem 4.1 at finite size: what its hypotheses ask, what its conclusions are, and flows to both.
+"""Hypotheses and conclusions of Theorem 4.1 at finite size, and the flows that test them.
 
-The theorem is about d going to infinity. Its asymptotic words are given here one meaning each that
-a finite problem meets or misses; d = D by Simplification 3.1.
+The theorem is about the limit d -> infinity. Each of its asymptotic terms is replaced here by one
+inequality that a finite problem satisfies or violates; d = D by Simplification 3.1.
 """
 
 from functools import cache
@@ -10,33 +10,34 @@ from typing import NamedTuple
 import numpy as np
 
 from dynamics import Population, Problem, State, Trajectory, gradient_flow
-from dynamics.core.crossing import Stretch, stretches
+from dynamics.core.crossing import Excursion, excursions
 from dynamics.positional.labelling import label_error
 from dynamics.positional.trajectory import patch_association_fails
-from simulations.positional import runs
+from simulations.positional import reference_runs as runs
 
-#: Definition 2.1: d^(-omega(1)) lies below every power of d; asked is this one.
+#: Definition 2.1: d^(-omega(1)) is below every power of d; this power is required here.
 LABEL_POWER = 2
 #: Assumption 2: q << 1 and C << D, read as one order of magnitude.
 MUCH_LESS = 0.1
-#: Parametrization 3.1: nu = 1/poly(d), the slowest power that counts.
+#: Parametrization 3.1: nu = 1/poly(d); the smallest power that is accepted.
 NU_POWER = 0.5
-#: o(1) is read as 1/d, the paper's unit of "with high probability", 1 - 1/poly(d).
+#: o(1) is read as 1/d: in the paper "with high probability" is 1 - 1/poly(d).
 SMALL_POWER = 1
-#: Flow times eta T = d^k at which the conclusions are looked at: the theorem says T >= poly(d)/eta.
+#: Powers k of the flow times eta T = d^k at which the conclusions are tested; the theorem requires
+#: T >= poly(d)/eta.
 HORIZONS = (2, 3, 4)
-#: From this power on they must hold.
+#: Smallest power at which they must hold.
 SUFFICIENT = 3
 
-#: Sizes and densities qD of the problems in the paper's parametrization, C = 4. (At D = 4096, qD =
-#: C the risk falls below 1e-10 before d^4, beneath what the expectation resolves.)
+#: Sizes and densities qD of the problems in the parametrization of the paper, C = 4. (At D = 4096,
+#: qD = C the risk falls before d^4 below 1e-10, the resolution of the expectation.)
 C, SIZES, QUICK_SIZES = 4, (256, 512, 1024, 2048), (256, 1024)
 FEATURES, QUICK_FEATURES = (C, 2 * C, C**2), (C, C**2)
 TOLERANCE = 1e-8
 
 
 class Hypotheses(NamedTuple):
-    """The numbers behind the hypotheses of one problem."""
+    """Constants of one problem that the hypotheses restrict; ``label_error`` is P[y f* <= 0]."""
 
     d: int
     C: int
@@ -44,11 +45,11 @@ class Hypotheses(NamedTuple):
     q: float
     nu: float
     beta: float
-    label_error: float  # P[y f* <= 0]
+    label_error: float
 
     @property
     def broken(self) -> tuple[str, ...]:
-        """The hypotheses that the problem misses, in the paper's order."""
+        """Hypotheses that the problem violates, as text, in the order of the paper."""
         features = self.q * self.D
         tests = (
             (
@@ -61,14 +62,14 @@ class Hypotheses(NamedTuple):
             (self.nu <= self.d**-NU_POWER, f"nu = {self.nu:g} > 1/sqrt(d)"),
             (self.beta > 0.0, f"sigma_A = {self.beta:g} <= 0"),
         )
-        return tuple(text for met, text in tests if not met)
+        return tuple(text for satisfied, text in tests if not satisfied)
 
 
 def hypotheses(problem: Problem) -> Hypotheses:
-    """Return the numbers behind the hypotheses of Theorem 4.1.
+    """Return the constants that the hypotheses of Theorem 4.1 restrict.
 
-    Besides Definition 2.1, Assumption 2 and Parametrization 3.1: "more spurious features than
-    informative ones" (after Assumption 2), qD >= C.
+    The hypotheses are Definition 2.1, Assumption 2, Parametrization 3.1 and qD >= C ("more spurious
+    features than informative ones", after Assumption 2).
     """
     return Hypotheses(
         problem.dimension,
@@ -91,17 +92,29 @@ def paper_problems(quick: bool = False) -> tuple[Problem, ...]:
 
 
 class Conclusions(NamedTuple):
-    """What has been learned at one time."""
+    """Conclusions of the theorem at one time.
 
-    associates: bool  # item 1: Top_C of every row is its set, by exact comparison
-    disagreement: float  # item 2: bound on P[f* F <= 0], test error plus P[y f* <= 0]
+    Attributes
+    ----------
+    associates
+        Item 1: whether Top_C of every row is its set, by exact comparison.
+    disagreement
+        Item 2: bound of P[f* F <= 0], test error plus P[y f* <= 0].
+    test_error, risk
+        Test error and population risk.
+    small
+        Threshold for o(1).
+    """
+
+    associates: bool
+    disagreement: float
     test_error: float
     risk: float
-    small: float  # what counts as o(1)
+    small: float
 
     @property
     def failing(self) -> str:
-        """The first conclusion that fails, "" if all hold."""
+        """The first conclusion that fails; empty if all hold."""
         if not self.associates:
             return "patch association"
         if not self.disagreement <= self.small:
@@ -110,12 +123,12 @@ class Conclusions(NamedTuple):
 
 
 def small(problem: Problem) -> float:
-    """Return what counts as o(1) at this size."""
+    """Return the threshold for o(1) at the size of a problem."""
     return float(problem.dimension) ** -SMALL_POWER
 
 
 def conclusions(path: Trajectory, population: Population, time: float) -> Conclusions:
-    """Return what a run has learned at a time, or at its end if that comes before."""
+    """Return the conclusions at a time of a run, or at its end if that is earlier."""
     problem: Problem = path.problem
     state: State = path.at(min(time, float(path.time[-1])))
     value, label = population.evaluate(state), label_error(problem)
@@ -135,18 +148,18 @@ def horizon(problem: Problem, power: int = HORIZONS[-1]) -> float:
 
 @cache
 def flow(problem: Problem, tolerance: float, rtol: float = 1e-8, records: int = 300) -> Trajectory:
-    """Return the flow from Parametrization 3.1 to the last of `HORIZONS`; it may end early."""
+    """Return the flow from Parametrization 3.1 to the last of `HORIZONS`; it may stop early."""
     population = runs.population(problem, tolerance)
     return gradient_flow(population, horizon=horizon(problem), rtol=rtol, records=records)
 
 
-def along(path: Trajectory, population: Population) -> dict[int, Conclusions]:
+def conclusions_at_horizons(path: Trajectory, population: Population) -> dict[int, Conclusions]:
     """Return the conclusions at each of `HORIZONS`."""
     times = {power: horizon(path.problem, power) for power in HORIZONS}
     return {power: conclusions(path, population, time) for power, time in times.items()}
 
 
-def without_association(path: Trajectory) -> list[Stretch]:
-    """Return the stretches t > 0 without patch association by more than the run resolves."""
+def without_association(path: Trajectory) -> list[Excursion]:
+    """Return the intervals t > 0 on which patch association fails by more than the resolution."""
     beta = path.problem.beta
-    return stretches(path, lambda state: state.rho - min(beta, state.gamma), path.resolution)
+    return excursions(path, lambda state: state.rho - min(beta, state.gamma), path.resolution)

@@ -1,9 +1,7 @@
-"""Training runs on finite samples (problem (E)) that several claims look at, each computed once.
+"""Training runs on finite samples (problem (E)), cached per process.
 
-The model is taken with ``kappa = 1`` and learning rates of their own for A and v: with (T)'s
-``kappa = D`` and one rate v limits the rate while A hardly moves (`steps_with_one_rate`: 46,000
-steps at D = 32 and 321,000 at D = 48 where two rates need 30 and 80). `one_rate_problem` says
-which problem with one rate it is.
+The model has ``kappa = 1`` and separate learning rates for A and v; see
+`simulations.positional.idealized_runs`.
 """
 
 from __future__ import annotations
@@ -16,14 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dynamics import (
-    Population,
-    Problem,
-    State,
-    Trajectory,
-    gradient_descent,
-    gradient_flow,
-)
+from dynamics import Problem
 from dynamics.core.trajectory import Status
 from dynamics.positional.samples import (
     HeldOut,
@@ -36,11 +27,10 @@ from dynamics.positional.samples import (
     squares,
     train,
 )
-from dynamics.positional.samples.partitions import set_of, three_valued
 from simulations.reproduction.claim import Context
 from simulations.seeds import seed_at
 
-#: Number of the stream of held-out samples.
+#: Key of the random stream of held-out samples.
 HELD_OUT = 1
 
 #: Uniform attention fails (error 0.115), patch association is learned (Theorem 4.2, Figure 4).
@@ -52,11 +42,24 @@ SMALL = Problem(D=32, C=4, q=8 / 32, nu=0.1, beta=1.5, output_scale=1.0)
 
 @dataclass(frozen=True)
 class Setting:
-    """A problem and how it is trained: samples, learning rates of v and of A, steps.
+    """A problem and its training.
 
-    ``sets``: contiguous blocks, ``"random"`` or ``"squares"`` of a grid. ``projected``: noise
-    orthogonal to w*, as in Assumption 1. ``tested``: number of held-out samples. ``records``: how
-    often they are used, half of it at the first steps (`moments`).
+    Attributes
+    ----------
+    problem, N
+        Constants and number of samples.
+    rate_v, rate_A, steps
+        Learning rates of v and of A, and number of steps.
+    omega
+        Scale of the initial v.
+    sets
+        Partition: ``"contiguous"`` blocks, ``"random"``, or ``"squares"`` of a grid.
+    projected
+        Whether the noise is orthogonal to w*, as in Assumption 1.
+    records
+        Number of steps at which the test error is computed, see `record_steps`.
+    tested
+        Number of held-out samples.
     """
 
     problem: Problem
@@ -72,22 +75,22 @@ class Setting:
 
 
 class Training(NamedTuple):
-    """A finished run: records with a test error, and what is known at every step.
+    """A finished run.
 
     Attributes
     ----------
     history
-        Records at `moments`, without A and v.
+        Records at `record_steps`, without A and v.
     A, w_star, partition
         Scores at the end, feature, sets.
     control
-        Test error at the moments of the same v with A put back to its initial value, (n,).
+        Test error at these records of the same v with A reset to its initial value, (n,).
     association, gap
-        At every step (steps + 1,): fraction of rows with ``Top_C(A_i) = S_l(i)``, and smallest
+        At every step, (steps + 1,): fraction of rows with ``Top_C(A_i) = S_l(i)``, and smallest
         off-diagonal A within sets minus largest across sets.
     learned
-        First step with nine tenths of the fall of the test error from 1/2 to its end done, found
-        by halving the interval between two moments.
+        First step at which the test error has made nine tenths of its decrease from 1/2 to its
+        final value, located by bisection between two records.
     """
 
     history: History
@@ -101,20 +104,26 @@ class Training(NamedTuple):
 
     @property
     def window(self) -> Window:
-        """When every row has patch association."""
+        """Steps at which every row has patch association."""
         return window(self.association == 1.0)
 
     @property
     def separated(self) -> Window:
-        """When every entry of A within a set exceeds every entry across."""
+        """Steps at which every entry of A within a set exceeds every entry across sets."""
         return window(self.gap > 0.0)
 
 
 class Window(NamedTuple):
-    """Steps between which something is true: the first, and the first later one where it is not.
+    """Steps at which a condition is true.
 
-    ``first`` is nan if it never is, ``lost`` infinite if it stays to the last step, nan if it never
-    is true. ``share`` is the fraction of the steps from ``first`` on at which it is true.
+    Attributes
+    ----------
+    first
+        First step at which it is true; NaN if it never is.
+    lost
+        First later step at which it is false; infinite if it stays true, NaN if it never is true.
+    share
+        Fraction of the steps from ``first`` on at which it is true.
     """
 
     first: float
@@ -123,7 +132,7 @@ class Window(NamedTuple):
 
 
 def window(true: np.ndarray) -> Window:
-    """Return the window of a property given at every step, (n,)."""
+    """Return the window of a condition given at every step, (n,)."""
     if not true.any():
         return Window(math.nan, math.nan, 0.0)
     first = int(np.argmax(true))
@@ -145,10 +154,9 @@ SOURCE = (
 
 
 def settings(quick: bool, thorough: bool = False) -> dict[str, tuple[Setting, int]]:
-    """Return the settings of Theorem 4.2 and Figure 4 by name, with the number of runs of each.
+    """Return a mapping from name to setting and number of runs, for Theorem 4.2 and Figure 4.
 
-    The public ones are those of a script in a third party's public repository that looks like the
-    authors' own (`SOURCE`).
+    `SOURCE` states the origin of the public ones.
     """
     figure_4 = Problem.figure_4()
     public: Any = {"sets": "random", "projected": False}
@@ -173,21 +181,21 @@ def settings(quick: bool, thorough: bool = False) -> dict[str, tuple[Setting, in
 def all_trained(
     context: Context, names: Sequence[str] = (PUBLIC, FAST, LARGE, FEW)
 ) -> dict[str, list[Training]]:
-    """Return all runs of the named settings."""
+    """Return all runs of the named settings, in order of their number."""
     every = settings(context.quick, context.thorough)
     chosen = {name: entry for name, entry in every.items() if name in names}
     total, done = sum(count for _, count in chosen.values()), 0
-    found: dict[str, list[Training]] = {name: [] for name in chosen}
+    runs: dict[str, list[Training]] = {name: [] for name in chosen}
     for name, (setting, count) in chosen.items():
         for number in range(count):
 
             def part(fraction: float, before: int = done) -> None:
                 context.progress((before + fraction) / total)
 
-            found[name].append(trained(setting, context.seed, number, part, context.scratch))
+            runs[name].append(trained(setting, context.seed, number, part, context.scratch))
             done += 1
             context.progress(done / total)
-    return found
+    return runs
 
 
 _finished: dict[tuple[Setting, int, int], Training] = {}
@@ -200,9 +208,18 @@ def trained(
     progress: Callable[[float], None] | None = None,
     scratch: Path | None = None,
 ) -> Training:
-    """Return run ``number`` of a setting, with data, feature, sets and start drawn from its seed.
+    """Return run ``number`` of a setting, computed once per process.
 
-    With a ``scratch`` folder an interrupted run is taken up again from its checkpoint.
+    Parameters
+    ----------
+    setting
+        Problem and training.
+    seed, number
+        Root seed and number of the run; data, feature, sets and initial v depend on both.
+    progress
+        Called with the fraction of steps done.
+    scratch
+        Folder for checkpoints, from which an interrupted run resumes.
 
     Raises
     ------
@@ -219,18 +236,32 @@ def trained(
         problem, setting.N, rng, partition, w_star, dtype=np.float32, projected=setting.projected
     )
     held_out = HeldOut(
-        problem, setting.tested, seed_at(seed, problem.D, number, HELD_OUT), partition,
+        problem,
+        setting.tested,
+        seed_at(seed, problem.D, number, HELD_OUT),
+        partition,
         projected=setting.projected,
-    )  # fmt: skip
+    )
     name = f"D{problem.D}-N{setting.N}-{setting.rate_A:g}-{setting.sets}-{seed}-{number}.npz"
     checkpoint = None if scratch is None else scratch / name
     result = train(
-        problem, X, y,
-        learning_rate=setting.rate_v, learning_rate_A=setting.rate_A, steps=setting.steps,
-        rng=rng, omega=setting.omega, w_star=w_star, partition=partition,
-        record=range(setting.steps + 1), keep_states=True, progress=progress, threads=1,
-        checkpoint=checkpoint, resume=checkpoint is not None,
-    )  # fmt: skip
+        problem,
+        X,
+        y,
+        learning_rate=setting.rate_v,
+        learning_rate_A=setting.rate_A,
+        steps=setting.steps,
+        rng=rng,
+        omega=setting.omega,
+        w_star=w_star,
+        partition=partition,
+        record=range(setting.steps + 1),
+        keep_states=True,
+        progress=progress,
+        threads=1,
+        checkpoint=checkpoint,
+        resume=checkpoint is not None,
+    )
     if result.status not in (Status.COMPLETED, Status.UNSTABLE):
         raise RuntimeError(f"training of {setting} stopped early: {result.message}")
     run = _tested(setting, result, held_out, w_star)
@@ -241,33 +272,40 @@ def trained(
 def _tested(
     setting: Setting, result: TrainingResult, held_out: HeldOut, w_star: np.ndarray
 ) -> Training:
-    """Return a run with its test errors, at `moments` and where the error falls."""
+    """Return a run with its test errors at `record_steps`, and the step at which they fall."""
     every = result.history
     assert every.A is not None
     assert every.v is not None
     A, v = every.A, every.v
-    chosen = moments(setting.steps, setting.records)
+    chosen = record_steps(setting.steps, setting.records)
     rates = [held_out.error(A[step], v[step], w_star) for step in chosen]
     error = np.array([rate.error for rate in rates])
     columns = {field.name: getattr(every, field.name) for field in fields(every)}
     columns = {name: None if name in "Av" else column[chosen] for name, column in columns.items()}
-    columns |= {"test_error": error, "disagreement": np.array([one.disagreement for one in rates])}
+    disagreement = np.array([rate.disagreement for rate in rates])
+    columns |= {"test_error": error, "disagreement": disagreement}
     return Training(
-        History(**columns), result.A, w_star, held_out.partition,
+        History(**columns),
+        result.A,
+        w_star,
+        held_out.partition,
         np.array([held_out.error(A[0], v[step], w_star).error for step in chosen]),
-        every.association, every.gap,
+        every.association,
+        every.gap,
         first_below(
-            chosen, error, 0.5 - 0.9 * (0.5 - error[-1]),
+            chosen,
+            error,
+            0.5 - 0.9 * (0.5 - error[-1]),
             lambda step: held_out.error(A[step], v[step], w_star).error,
         ),
-    )  # fmt: skip
+    )
 
 
-def moments(steps: int, records: int) -> np.ndarray:
-    """Return at most ``records`` steps: the first ones all, half of them, the others spread out.
+def record_steps(steps: int, records: int) -> np.ndarray:
+    """Return at most ``records`` steps, of which half are the first ones.
 
-    What happens at once is then seen at its own step. The spacing of the others is geometric; the
-    last step is one of them.
+    The others have geometric spacing up to the last step. Events at the beginning are thus
+    recorded at their own step.
     """
     dense = min(max(records // 2, 1), steps)
     spread = np.geomspace(dense, steps, max(records - dense, 2)).round().astype(np.int64)
@@ -277,10 +315,16 @@ def moments(steps: int, records: int) -> np.ndarray:
 def first_below(
     step: np.ndarray, value: np.ndarray, level: float, at: Callable[[int], float]
 ) -> float:
-    """Return a step at which a quantity comes down to ``level``, nan if it does at no record.
+    """Return a step at which a quantity falls to ``level``, or NaN if no record is below it.
 
-    ``value`` (n,) are records at ``step`` (n,), ``at`` gives it at any step. Between the first
-    record at or below the level and the one before it, the interval is halved.
+    Parameters
+    ----------
+    step, value
+        Records of the quantity, (n,).
+    level
+        Threshold.
+    at
+        Returns the quantity at any step; it is bisected between two records.
     """
     below = np.asarray(value) <= level
     if not below.any():
@@ -299,66 +343,8 @@ def _partition(setting: Setting, rng: np.random.Generator) -> np.ndarray:
     return (squares if setting.sets == "squares" else contiguous)(setting.problem)
 
 
-def one_rate_problem(problem: Problem, rate_v: float, rate_A: float) -> tuple[Problem, float]:
-    r"""Return the problem whose descent with the one rate ``rate_A`` is this one's with two.
-
-    F depends on ``kappa v`` alone. With ``v = c v'`` and ``kappa' = c kappa`` a step ``-eta
-    dL/dv'`` is ``-eta c^2 dL/dv`` for v, so that ``c = sqrt(rate_v / rate_A)`` and ``eta =
-    rate_A``. The scale c is ``problem'.kappa / problem.kappa``.
-    """
-    return problem.replace(output_scale=problem.kappa * math.sqrt(rate_v / rate_A)), rate_A
-
-
-def idealized(
-    problem: Problem,
-    rate_v: float,
-    rate_A: float,
-    steps: int,
-    alpha: float | None = None,
-    tolerance: float = 1e-9,
-) -> Trajectory:
-    """Return descent on (P) from ``A = 0``, ``v = alpha w*`` with two rates, every step recorded.
-
-    ``alpha`` is that of ``problem`` (``None``: Parametrization 3.1); the trajectory is that of
-    `one_rate_problem`, whose alpha times its kappa is alpha times kappa here.
-    """
-    scaled, rate = one_rate_problem(problem, rate_v, rate_A)
-    start = problem.initial_state.alpha if alpha is None else alpha
-    return gradient_descent(
-        Population(scaled, tolerance=tolerance),
-        learning_rate=rate,
-        steps=steps,
-        initial=State(start * problem.kappa / scaled.kappa, 0.0, 0.0),
-        record="linear",
-        records=steps + 1,
-    )
-
-
-def steps_with_one_rate(problem: Problem, gap: float = 1.0) -> float:
-    """Return the steps that (T)'s ``kappa = D`` with one rate takes until gamma - rho = ``gap``.
-
-    Flow time on (P) over the largest stable learning rate where alpha has settled; nan if flow
-    time 1e5 does not suffice.
-    """
-    problem = problem.replace(output_scale=None)
-    population = Population(problem, tolerance=1e-5)
-    run = gradient_flow(population, horizon=1e5, records=200)
-    apart = run.gamma - run.rho
-    if apart.max() < gap:
-        return math.nan
-    later = int(np.argmax(apart >= gap))
-    time = np.interp(gap, apart[: later + 1], run.time[: later + 1])
-    settled = State(run.at(1.0).alpha, 0.0, 0.0)
-    return float(time / population.largest_stable_learning_rate(settled))
-
-
-def three_values(problem: Problem, gamma: float, rho: float) -> np.ndarray:
-    """Return A (D, D) of Lemma 4.1 with contiguous sets."""
-    return three_valued(set_of(problem), gamma, rho, problem.beta)
-
-
 def describe(setting: Setting) -> str:
-    """Return problem, sample size and learning rates of v and A of a setting in words."""
+    """Return problem, sample size and learning rates of a setting as text."""
     problem = setting.problem
     return (
         f"D={problem.D}, C={problem.C}, qD={problem.q * problem.D:.3g}, p={problem.p}, "
@@ -367,5 +353,5 @@ def describe(setting: Setting) -> str:
 
 
 def parameters(settings: dict[str, tuple[Setting, int]]) -> dict[str, Any]:
-    """Return everything that defines the settings, for the report."""
+    """Return the parameters of the settings, for the report."""
     return {name: asdict(setting) | {"runs": runs} for name, (setting, runs) in settings.items()}

@@ -1,8 +1,8 @@
-"""Fine-tuning on a new feature (Section 5), with and without patch association, run by run.
+"""Fine-tuning on a new feature (Section 5), with and without patch association.
 
-The downstream task keeps the sets and has its own feature w*. Every test error is that of a learner
-trained on N~ fresh samples; run ``number`` has the same seed whatever the learner, and belongs to a
-group of runs with pre-training and held-out samples of its own (`transfer_statistics.SEEDS`).
+The downstream task has the same sets and another feature w*. Each test error belongs to a learner
+trained on N~ fresh samples. Run ``number`` has the same seed for all learners and belongs to a
+group with its own pre-training and held-out samples (`transfer_statistics.SEEDS`).
 """
 
 import math
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import optimize, special
@@ -22,6 +22,7 @@ from dynamics.positional.partition import checked_partition
 from dynamics.positional.random_sets import sum_of_signs
 from dynamics.positional.samples import HeldOut, initial_weights, random_feature, sample, train
 from dynamics.positional.samples.data import draw_coefficients
+from simulations.positional.idealized_runs import idealized, three_values
 from simulations.positional.learners import (
     EASY,
     FINDER,
@@ -34,20 +35,14 @@ from simulations.positional.learners import (
     SCRATCH,
     UNIFORM,
 )
-from simulations.positional.training_runs import (
-    HELD_OUT,
-    Setting,
-    idealized,
-    three_values,
-    trained,
-)
-from simulations.positional.transfer_statistics import SEEDS, Sweep
+from simulations.positional.training_runs import HELD_OUT, Setting, trained
+from simulations.positional.transfer_statistics import SEEDS, Sweep, SweepConfig
 
 #: Learning rate of v, steps (of v alone; of A and v from scratch), scale of the random start.
 RATE, STEPS, SCRATCH_STEPS, OMEGA = 0.3, 200, 300, 1e-3
-#: Held-out samples of every test error; each group of runs has its own.
+#: Number of held-out samples of every test error; each group of runs has its own samples.
 TESTED = 2000
-#: Ridge penalties of logistic regression; the one with the lowest test error counts.
+#: Ridge penalties of logistic regression; the lowest test error is reported.
 PENALTIES = (1e-3, 1e-2, 1e-1)
 
 #: Samples, steps and learning rate of A of the pre-training at each D.
@@ -57,16 +52,6 @@ PRETRAINING = {16: (4000, 100, 50.0), 32: (5000, 100, 100.0), 64: (12_000, 120, 
 def downstream(D: int, qD: float) -> Problem:
     """Return the problem of these claims with D patches and qD random features."""
     return Problem(D=D, C=4, q=qD / D, nu=0.1, beta=1.5, output_scale=1.0)
-
-
-class Entry(NamedTuple):
-    """A sweep to make: learner, mean number qD of random features, D, sizes, runs of each."""
-
-    learner: str
-    qD: float
-    D: int
-    sizes: tuple[int, ...]
-    runs: int
 
 
 Sizes = tuple[int, ...]
@@ -82,107 +67,120 @@ _LINEAR: dict[int, Sizes] = {
     32: (32, 64, 128, 256, 1024),
     64: (64, 128, 256, 512, 1024),
 }
-#: Samples of the learner that looks for the sets, over the number L of sets.
+#: Samples of the learner that finds the sets, in units of the number L of sets.
 _PER_SET = (0.5, 1.0, 2.0, 3.0, 4.0, 8.0)
-#: Runs with log D samples where Theorem 5.1 is judged: so many that a few failed ones more or less
-#: do not decide (the exact 95 % interval of 6 in 800 ends at 1.6 %). At D = 32 about 0.35 % fail,
+#: Runs with log D samples that decide Theorem 5.1: so many that a few failed runs do not change
+#: the verdict (the exact 95 % interval of 6 in 800 ends at 1.6 %). At D = 32 about 0.35 % fail,
 #: at 64 and 128 fewer.
 _JUDGED = {32: 1200, 64: 800, 128: 400}
 _JUDGED_THOROUGHLY = {32: 2400, 64: 1600, 128: 1200}
 
 
-def few(D: int) -> int:
-    """Return log D, rounded up: polylog(D) with all constants 1."""
+def log_samples(D: int) -> int:
+    """Return log D, rounded up: polylog(D) with all constants equal to 1."""
     return math.ceil(math.log(D))
 
 
 def polylog(D: int) -> int:
-    """Return log^2 D, rounded up: a larger power, beyond which a number is not called few."""
+    """Return log^2 D, rounded up: the largest sample size of a pre-trained learner."""
     return math.ceil(math.log(D) ** 2)
 
 
 def few_sizes(D: int) -> Sizes:
-    """Return the samples tried with a pre-trained A: from one to log^2 D."""
-    return tuple(sorted({1, 2, few(D), 2 * few(D), polylog(D)}))
+    """Return the sample sizes of a pre-trained A, from 1 to log^2 D."""
+    return tuple(sorted({1, 2, log_samples(D), 2 * log_samples(D), polylog(D)}))
 
 
-def judged(quick: bool, thorough: bool = False) -> list[Entry]:
-    """Return the runs with log D samples on which Theorem 5.1 is judged.
+def theorem_5_1_configs(quick: bool, thorough: bool = False) -> list[SweepConfig]:
+    """Return the sweeps with log D samples that decide Theorem 5.1.
 
-    A is pre-trained on samples where `PRETRAINING` has a setting, else by the idealized process.
+    A is pre-trained on samples if `PRETRAINING` has a setting, else by the idealized process.
     """
     if quick:
-        return [Entry(PRETRAINED, MIDDLE, 32, (few(32),), 800)]
+        return [SweepConfig(PRETRAINED, MIDDLE, 32, (log_samples(32),), 800)]
     return [
-        Entry(PRETRAINED if D in PRETRAINING else IDEALIZED, MIDDLE, D, (few(D),), runs)
+        SweepConfig(
+            PRETRAINED if D in PRETRAINING else IDEALIZED, MIDDLE, D, (log_samples(D),), runs
+        )
         for D, runs in (_JUDGED_THOROUGHLY if thorough else _JUDGED).items()
     ]
 
 
-def entries(quick: bool, thorough: bool = False) -> list[Entry]:
+def sweep_configs(quick: bool, thorough: bool = False) -> list[SweepConfig]:
     """Return the sweeps of Theorems 5.1 and 5.2.
 
-    What costs most (logistic regression, training from scratch or with A at its start, and D = 128)
-    has fewer runs unless ``thorough``.
+    Expensive sweeps have fewer runs unless ``thorough``: logistic regression, training from
+    scratch or with A at initialization, and D = 128.
     """
     patches: Sizes = (16, 32) if quick else (16, 32, 64, 128)
     regimes = (EASY, MIDDLE) if quick else (EASY, MIDDLE, HARD)
     more = _MORE[::2] if quick else _MORE
     runs, costly = (15, 5) if quick else (25, 25 if thorough else 5)
-    found = []
+    configs = []
     for qD in regimes:
         for D in patches if qD != HARD else (32,):
             large_runs = costly if D > 64 else runs
             many_runs = 2 * runs if qD == MIDDLE else runs
             if D in PRETRAINING and (D == 32 or qD == MIDDLE or not quick):
-                found.append(Entry(PRETRAINED, qD, D, few_sizes(D), many_runs))
+                configs.append(SweepConfig(PRETRAINED, qD, D, few_sizes(D), many_runs))
             if qD == MIDDLE:
-                found.append(Entry(IDEALIZED, qD, D, few_sizes(D), runs))
+                configs.append(SweepConfig(IDEALIZED, qD, D, few_sizes(D), runs))
             if qD == MIDDLE or D == 32:
                 sizes = tuple(round(share * D / 4) for share in _PER_SET)
-                found.append(Entry(FINDER, qD, D, sizes, large_runs))
-            found.append(Entry(UNIFORM, qD, D, more, large_runs))
+                configs.append(SweepConfig(FINDER, qD, D, sizes, large_runs))
+            configs.append(SweepConfig(UNIFORM, qD, D, more, large_runs))
             if D <= 64:
-                found.append(Entry(INITIAL, qD, D, more, costly))
+                configs.append(SweepConfig(INITIAL, qD, D, more, costly))
         for D in _LINEAR:
             if D in patches and (qD == EASY or D == 32):
-                found.append(Entry(LOGISTIC, qD, D, _LINEAR[D][:: 2 if quick else 1], costly))
+                configs.append(
+                    SweepConfig(LOGISTIC, qD, D, _LINEAR[D][:: 2 if quick else 1], costly)
+                )
     for D in _MANY:
         if D in patches if quick else (D < 64 or thorough):
-            found.append(Entry(SCRATCH, MIDDLE, D, _MANY[D][:: 2 if quick else 1], costly))
-    return found
+            configs.append(SweepConfig(SCRATCH, MIDDLE, D, _MANY[D][:: 2 if quick else 1], costly))
+    return configs
 
 
 def sweeps(
-    wanted: Sequence[Entry],
+    wanted: Sequence[SweepConfig],
     seed: int,
     progress: Callable[[float], None],
     scratch: Path | None = None,
-) -> dict[Entry, Sweep]:
-    """Return the test errors of every entry, those of equal runs computed once per process.
+) -> dict[SweepConfig, Sweep]:
+    """Return the test errors of sweeps; equal runs are computed once per process.
 
-    With a ``scratch`` folder finished entries are kept there and not computed again.
+    Parameters
+    ----------
+    wanted
+        The sweeps.
+    seed
+        Root seed.
+    progress
+        Called with the fraction of sweeps done.
+    scratch
+        Folder for checkpoints; finished sweeps in it are not computed again.
     """
-    found = {}
+    results = {}
     for number, entry in enumerate(wanted, start=1):
         parts = (entry.learner, f"{entry.qD:g}", entry.D, entry.sizes[0], entry.runs, seed)
         name = "-".join(map(str, parts)).replace(" ", "-")
         path = None if scratch is None else scratch / f"{name}.npz"
         errors = computed_once(path, name, partial(_errors, entry, seed))
         problem = downstream(entry.D, entry.qD)
-        found[entry] = Sweep(entry.learner, problem, entry.sizes, errors)
+        results[entry] = Sweep(entry.learner, problem, entry.sizes, errors)
         progress(number / len(wanted))
-    return found
+    return results
 
 
-def _errors(entry: Entry, seed: int) -> list[list[float]]:
+def _errors(entry: SweepConfig, seed: int) -> list[list[float]]:
     problem, runs = downstream(entry.D, entry.qD), range(entry.runs)
     return [[test_error(entry.learner, problem, N, run, seed) for run in runs] for N in entry.sizes]
 
 
 @cache
 def pretrained(problem: Problem, seed: int, number: int) -> np.ndarray:
-    """Return A (D, D) from pre-training on samples."""
+    """Return A from pre-training on samples, (D, D)."""
     N, steps, rate_A = PRETRAINING[problem.D]
     setting = Setting(problem, N, RATE, rate_A, steps, records=3, tested=1000)
     return trained(setting, seed, number).A
@@ -190,7 +188,7 @@ def pretrained(problem: Problem, seed: int, number: int) -> np.ndarray:
 
 @cache
 def idealized_scores(problem: Problem) -> np.ndarray:
-    """Return A (D, D) at the end of the idealized process."""
+    """Return A at the end of the idealized process, (D, D)."""
     last = idealized(problem, RATE, max(50.0, problem.D**2 / 32), STEPS, tolerance=1e-6).final
     return three_values(problem, last.gamma, last.rho)
 
@@ -205,18 +203,26 @@ def test_error(learner: str, problem: Problem, N: int, number: int, seed: int) -
     A, v = initial_weights(problem, rng, OMEGA)
     if learner == LOGISTIC:
         tested = held_out_seed(seed, group)
-        return min(logistic_error(problem, X, y, w_star, one, tested) for one in PENALTIES)
+        return min(logistic_error(problem, X, y, w_star, ridge, tested) for ridge in PENALTIES)
     if learner == FINDER:
-        found = recover_sets(problem, X, y, rng)
-        return held_out(problem, seed, group).error(found.A, found.v, w_star).error
+        weights = recover_sets(problem, X, y, rng)
+        return held_out(problem, seed, group).error(weights.A, weights.v, w_star).error
     if learner == SCRATCH:
-        # stopped at the best record, as no learner could know: the baseline is favoured
+        # the lowest error of all records favours this baseline: no learner knows when to stop
         result = train(
-            problem, X.astype(np.float32), y,
-            learning_rate=RATE, learning_rate_A=2.0 * problem.D, steps=SCRATCH_STEPS,
-            initial=(A, v), w_star=w_star, held_out=held_out(problem, seed, group),
-            record="linear", records=16, threads=1,
-        )  # fmt: skip
+            problem,
+            X.astype(np.float32),
+            y,
+            learning_rate=RATE,
+            learning_rate_A=2.0 * problem.D,
+            steps=SCRATCH_STEPS,
+            initial=(A, v),
+            w_star=w_star,
+            held_out=held_out(problem, seed, group),
+            record="linear",
+            records=16,
+            threads=1,
+        )
         return float(np.nanmin(result.history.test_error))
     if learner == PRETRAINED:
         A = pretrained(problem, seed, group)
@@ -236,11 +242,21 @@ def fine_tuned_error(
     w_star: np.ndarray,
     tested: HeldOut,
 ) -> float:
-    """Return the test error after training v alone, A (D, D) being kept."""
+    """Return the test error after training v on samples X, y with a fixed A (D, D).
+
+    ``v`` is the initial value vector, ``tested`` the held-out samples.
+    """
     v = train(
-        problem, X, y,
-        learning_rate=RATE, steps=STEPS, initial=(A, v), trainable="v", record=(), threads=1,
-    ).v  # fmt: skip
+        problem,
+        X,
+        y,
+        learning_rate=RATE,
+        steps=STEPS,
+        initial=(A, v),
+        trainable="v",
+        record=(),
+        threads=1,
+    ).v
     return tested.error(A, v, w_star).error
 
 
@@ -251,19 +267,19 @@ def held_out(problem: Problem, seed: int, group: int) -> HeldOut:
 
 
 def held_out_seed(seed: int, group: int) -> int:
-    """Return the seed of the held-out samples of one group of runs, another for each root seed."""
+    """Return the seed of the held-out samples of a group, distinct for each root seed."""
     return HELD_OUT + SEEDS * seed + group
 
 
 def sign_failure(problem: Problem, N: int) -> float:
-    """Return the probability that N samples show the feature with the wrong sign, exactly.
+    """Return the exact probability that N samples suggest the wrong sign of the feature.
 
-    Small v see the linear part of the activation alone, whose gradient holds the sum of all
-    features of all samples, ``y sum_j s_j``: with the sign of ``N C`` plus a random sum.
+    For small v the activation is linear, and the gradient contains the sum of all features of all
+    samples, ``y sum_j s_j``. Its sign is the sign of ``N C`` plus a random sum.
     """
     law, _ = sum_of_signs(N * (problem.D - problem.C), problem.q)
-    at = law.size // 2 - N * problem.C
-    return float(law[:at].sum() + 0.5 * law[at]) if at >= 0 else 0.0
+    tie = law.size // 2 - N * problem.C
+    return float(law[:tie].sum() + 0.5 * law[tie]) if tie >= 0 else 0.0
 
 
 def logistic_error(
@@ -276,8 +292,21 @@ def logistic_error(
 ) -> float:
     """Return the test error of ridge-penalized logistic regression on the flattened patches.
 
-    Of the classifier ``sum_j <w_j, X_j>`` the sample shows ``sum_j s_j <w_j, w*>`` and Gaussian
-    noise, which is integrated exactly.
+    The output ``sum_j <w_j, X_j>`` of the classifier is ``sum_j s_j <w_j, w*>`` plus Gaussian
+    noise, and this noise is integrated exactly.
+
+    Parameters
+    ----------
+    problem
+        Constants.
+    X, y
+        Training samples, (N, D, d) and (N,).
+    w_star
+        Feature, (d,).
+    penalty
+        Coefficient of half the squared norm of the weights.
+    seed
+        Seed of the test samples.
     """
     N = X.shape[0]
     rows = (X * y[:, None, None]).reshape(N, -1)
@@ -288,10 +317,10 @@ def logistic_error(
         value = np.logaddexp(0.0, -margin).mean() + 0.5 * penalty * (weights @ weights)
         return float(value), gradient
 
-    found = optimize.minimize(
+    solution = optimize.minimize(
         risk, np.zeros(rows.shape[1]), jac=True, method="L-BFGS-B", options={"maxiter": 200}
     )
-    weights = found.x.reshape(problem.D, problem.dimension)
+    weights = solution.x.reshape(problem.D, problem.dimension)
     along = weights @ w_star
     across = problem.noise * np.linalg.norm(weights - along[:, None] * w_star)
     margins = _test_coefficients(problem, seed) @ along
@@ -300,14 +329,14 @@ def logistic_error(
 
 @cache
 def _test_coefficients(problem: Problem, seed: int) -> np.ndarray:
-    """Return coefficients of w* of fresh samples with label +1, (n, D)."""
+    """Return the coefficients of w* of fresh samples times their labels, (n, D)."""
     rng = np.random.default_rng(seed)
-    drawn, y = draw_coefficients(problem, TESTED, rng, checked_partition(problem))
-    return np.asarray((drawn * y[:, None]).astype(float))
+    coefficients, y = draw_coefficients(problem, TESTED, rng, checked_partition(problem))
+    return np.asarray((coefficients * y[:, None]).astype(float))
 
 
-def parameters(wanted: Sequence[Entry], seed: int) -> dict[str, Any]:
-    """Return what defines the sweeps, for the report."""
+def parameters(wanted: Sequence[SweepConfig], seed: int) -> dict[str, Any]:
+    """Return the parameters of the sweeps, for the report."""
     return {
         "problem at D = 32": asdict(downstream(32, wanted[0].qD)),
         "sweeps": [entry._asdict() for entry in wanted],

@@ -82,14 +82,14 @@ def _require_agreement(theory: Theory, mark: Path | None) -> None:
     try:
         check = agreement(theory)
     except ParameterError as error:
-        raise TheoryError(f"no check against the full model: {error}", theory.where) from None
+        raise TheoryError(f"no check against the full model: {error}", theory.location) from None
     at = ", ".join(f"{name} = {value:g}" for name, value in check.at.items())
     if not check.agrees:
         raise TheoryError(
             "the derived reduction is wrong, so that nothing is computed with it: it differs by "
             f"{max(check.difference, check.spread):.1e} from the full model at {at} (allowed "
             f"{AGREES:g}); please report this theory",
-            theory.where,
+            theory.location,
         )
     if mark is not None:
         with suppress(OSError):  # where nothing can be written each process checks anew
@@ -232,8 +232,8 @@ def small(
     failure: Exception | None = None
     given = dict(given or {})
     for name in given:
-        if name in theory.unknown:
-            theory.unknown[name].checked(given[name])
+        if name in theory.free_constants:
+            theory.free_constants[name].checked(given[name])
     constants, number_of_entries = _examples(theory), _entries(theory)
     for number, sizes in enumerate(_sizes(theory, given)):
         if number == MOST_TRIED:
@@ -259,7 +259,7 @@ def _entries(theory: Theory) -> Callable[[Mapping[str, float]], tuple[bool, floa
     """Return a function of sizes: whether all orbits have entries, and how many there are."""
     of_all = sp.Add(*(sp.Mul(*(where.count for where in x.axes)) for x in theory.parameters))
     counts = [order.count for order in theory.orders]
-    names = [size.name for size in theory.sizes] + list(theory.unknown)
+    names = [size.name for size in theory.sizes] + list(theory.free_constants)
     function = sp.lambdify([sp.Symbol(name) for name in names], [*counts, of_all], "math")
 
     def numbers(values: Mapping[str, float]) -> tuple[bool, float]:
@@ -275,10 +275,10 @@ def _entries(theory: Theory) -> Callable[[Mapping[str, float]], tuple[bool, floa
 def _examples(theory: Theory) -> dict[str, float]:
     """Return values of the constants, no two of one domain alike: that might be a symmetry."""
     alike: dict[str, list[str]] = {}
-    for name, constant in theory.unknown.items():
+    for name, constant in theory.free_constants.items():
         alike.setdefault(constant.allowed, []).append(name)
     return {
-        name: theory.unknown[name].another(number, len(names))
+        name: theory.free_constants[name].another(number, len(names))
         for names in alike.values()
         for number, name in enumerate(names)
     }

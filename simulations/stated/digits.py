@@ -110,7 +110,7 @@ def along_flow(theory: Theory, values: Mapping[str, float]) -> tuple[Digits, ...
     start = digits(theory, values, problem.initial_state)
     if start.refused:
         return (start,)
-    horizon = float(theory.usual.get("horizon", HORIZON))
+    horizon = float(theory.defaults.get("horizon", HORIZON))
     run = gradient_flow(runs.risk_of(theory, problem), horizon=horizon)
     if not len(run.time):
         return (start,)

@@ -12,7 +12,7 @@ from dynamics.theory.data import Array
 from dynamics.theory.dense import DenseModel, Step
 from simulations.stated.law import Numbers
 from symbolic.theory.expression import Node
-from symbolic.theory.patterns import NONE, Key, canonical
+from symbolic.theory.orbits import NONE, Key, canonical
 from symbolic.theory.sets import IndexSet, Signed
 from symbolic.theory.tensors import Colouring, Gaussian, Sequence, Subset, Tensor
 from symbolic.theory.theory import Theory
@@ -136,7 +136,7 @@ class FullModel:
             if part.inside is not None:
                 larger = range(self.numbers.whole(root.size))
                 rows += [(self._parts[part], first + g, i) for g in larger for i in range(size)]
-            elif any(home.root is part for home in self.theory.homes):
+            elif any(outer_set.root is part for outer_set in self.theory.outer_sets):
                 rows += [(self._parts[part], first + g, -1) for g in range(size)]
             else:
                 rows += [(self._parts[part], first, i) for i in range(size)]
@@ -188,7 +188,7 @@ class FullModel:
             part for part in source.vocabulary.parts for _ in range(self.numbers.whole(part.size))
         ]
         return {
-            float(i): self.numbers.real(source.chances[part] / part.size)
+            float(i): self.numbers.real(source.probabilities[part] / part.size)
             for i, part in enumerate(parts)
         }
 

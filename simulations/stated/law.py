@@ -13,7 +13,7 @@ from dynamics.core.balls.exact import exact
 from dynamics.core.errors import ParameterError
 from dynamics.theory.data import Array, Inner, Larger, Law, poisson
 from dynamics.theory.reference import power
-from symbolic.theory.orbit_data import Home, Kind, Members
+from symbolic.theory.orbit_data import ElementType, InnerSet, OuterSet
 from symbolic.theory.tensors import Colouring, Sequence, Source, Subset
 from symbolic.theory.theory import Theory
 
@@ -81,14 +81,14 @@ def law(theory: Theory, values: Mapping[str, float], numbers: Numbers | None = N
     With other ``numbers``, chances and values of data are of their kind.
     """
     numbers = numbers or Numbers(values)
-    homes = [home for home in theory.homes if home.has_data]
-    used = {s for home in homes for s in home.sources}
-    inner = [members for home in homes for members in home.inner]
-    used |= {s for members in inner for s in members.sources}
-    used |= {members.random_subset for members in inner if members.random_subset}
+    outer_sets = [outer_set for outer_set in theory.outer_sets if outer_set.has_data]
+    used = {s for outer_set in outer_sets for s in outer_set.sources}
+    inner = [inner_set for outer_set in outer_sets for inner_set in outer_set.inner]
+    used |= {s for inner_set in inner for s in inner_set.sources}
+    used |= {inner_set.sequence for inner_set in inner if inner_set.sequence}
     subsets = [x for x in theory.data if isinstance(x, (Subset, Sequence)) and x in used]
     return Law(
-        tuple(_larger(home, subsets, numbers) for home in homes),
+        tuple(_larger(outer_set, subsets, numbers) for outer_set in outer_sets),
         tuple(numbers.whole(subset.size) for subset in subsets),
         tuple(_ways(subset, numbers) for subset in subsets),
     )
@@ -107,49 +107,57 @@ def _ways(subset: Source, numbers: Numbers) -> float:
     return numbers.of(comb(of, numbers.whole(subset.size)))
 
 
-def _larger(home: Home, subsets: List[Source], numbers: Numbers) -> Larger:
-    kinds = Members(home.inner[0].part, home.sources).kinds
+def _larger(outer_set: OuterSet, subsets: List[Source], numbers: Numbers) -> Larger:
+    kinds = InnerSet(outer_set.inner[0].part, outer_set.sources).types
     return Larger(
-        numbers.whole(home.size),
+        numbers.whole(outer_set.size),
         _values(kinds, numbers),
-        np.array([_chance(home.sources, kind, {}, numbers) for kind in kinds]),
-        _uses(home.sources, kinds, subsets),
-        tuple(_inner(home, kinds, members, subsets, numbers) for members in home.inner),
+        np.array([_chance(outer_set.sources, kind, {}, numbers) for kind in kinds]),
+        _uses(outer_set.sources, kinds, subsets),
+        tuple(
+            _inner(outer_set, kinds, inner_set, subsets, numbers) for inner_set in outer_set.inner
+        ),
     )
 
 
 def _inner(
-    home: Home, roots: List[Kind], members: Members, subsets: List[Source], numbers: Numbers
+    outer_set: OuterSet,
+    roots: List[ElementType],
+    inner_set: InnerSet,
+    subsets: List[Source],
+    numbers: Numbers,
 ) -> Inner:
     weight = [
         [
-            _chance(members.sources, kind, dict(zip(home.sources, root)), numbers)
-            for kind in members.kinds
+            _chance(inner_set.sources, kind, dict(zip(outer_set.sources, root)), numbers)
+            for kind in inner_set.types
         ]
         for root in roots
     ]
-    size, mean = numbers.whole(members.part.size), 0.0
-    if members.random_subset is not None and home.root is not None:
-        chance = numbers.real(members.random_subset.chances[home.root])
-        mean = size * chance / numbers.whole(home.size)
+    size, mean = numbers.whole(inner_set.part.size), 0.0
+    if inner_set.sequence is not None and outer_set.root is not None:
+        chance = numbers.real(inner_set.sequence.probabilities[outer_set.root])
+        mean = size * chance / numbers.whole(outer_set.size)
     return Inner(
         size,
-        _values(members.kinds, numbers),
+        _values(inner_set.types, numbers),
         np.array(weight),
-        _uses((*members.sources, members.random_subset), members.kinds, subsets),
-        members.random_subset is not None,
+        _uses((*inner_set.sources, inner_set.sequence), inner_set.types, subsets),
+        inner_set.sequence is not None,
         mean,
     )
 
 
-def _values(kinds: List[Kind], numbers: Numbers) -> Array:
+def _values(kinds: List[ElementType], numbers: Numbers) -> Array:
     return np.array([[numbers.real(x) for x in kind] for kind in kinds]).reshape(len(kinds), -1)
 
 
-def _uses(sources: List[Source | None], kinds: List[Kind], subsets: List[Source]) -> np.ndarray:
+def _uses(
+    sources: List[Source | None], kinds: List[ElementType], subsets: List[Source]
+) -> np.ndarray:
     """Return which subsets an element of each kind is in; a token is in its sequence."""
 
-    def uses(kind: Kind, subset: Source) -> bool:
+    def uses(kind: ElementType, subset: Source) -> bool:
         if subset not in sources:
             return False
         return isinstance(subset, Sequence) or kind[sources.index(subset)] == 1
@@ -160,7 +168,7 @@ def _uses(sources: List[Source | None], kinds: List[Kind], subsets: List[Source]
 
 
 def _chance(
-    sources: List[Source], kind: Kind, root: Mapping[Source, sp.Expr], numbers: Numbers
+    sources: List[Source], kind: ElementType, root: Mapping[Source, sp.Expr], numbers: Numbers
 ) -> float:
     """Return the chance of a kind; the choice of subsets is counted elsewhere."""
     chance = 1.0

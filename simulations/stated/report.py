@@ -8,7 +8,7 @@ from typing import Any
 import xarray
 
 from simulations.falsify import falsify
-from simulations.figures import one_run, report_figure
+from simulations.figures import report_figure, single_run
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement, Paper
 from simulations.reproduction.predicates import CheckedTable, Column, Table
 from simulations.stated.findings import AGREES, examine
@@ -126,7 +126,7 @@ def _one_run(theory: StatedSystem) -> Figure:
     return report_figure(
         f"{theory.stated.name}-run", f"{theory.stated.name}: one flow",
         f"Order parameters and population risk against flow time at {at}.",
-        one_run.draw, data, (7.0, 6.0),
+        single_run.draw, data, (7.0, 6.0),
     )  # fmt: skip
 
 

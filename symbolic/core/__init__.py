@@ -1,1 +1,1 @@
-"""Deciding identities, proofs, and sums over symbolic sizes. Knows no paper."""
+"""Exact decisions of identities, proofs, sums of symbolic length, and emitted source code."""

@@ -1,4 +1,4 @@
-"""A derivation as data: its equations, what decides each, and the function that proves them."""
+"""Data classes of a derivation: its equations, their notation and their proof."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -11,11 +11,23 @@ from symbolic.core.proof import Proof
 
 @dataclass(frozen=True)
 class Equation:
-    """``left = right``; ``name`` is a Python identifier for it, ``note`` a remark.
+    """The equation ``left = right``.
 
-    ``compact`` is displayed in the place of a long ``right``;
-    ``evaluates`` is false for equations with expectations or sums over sets, which are displayed
-    but cannot be turned into a function of numbers; ``ground`` says what decides it.
+    Attributes
+    ----------
+    name
+        Python identifier of the equation.
+    left, right
+        The two sides.
+    note
+        A remark.
+    evaluates
+        Whether ``right`` can be exported as a Python function of numbers; false for expectations
+        and sums over sets.
+    compact
+        Displayed instead of a long ``right``.
+    justification
+        What proves the equation.
     """
 
     name: str
@@ -24,17 +36,17 @@ class Equation:
     note: str = ""
     evaluates: bool = True
     compact: sp.Expr | None = None
-    ground: str = ""
+    justification: str = ""
 
     @property
     def shown(self) -> sp.Expr:
-        """Return what text and LaTeX display on the right-hand side."""
+        """Right-hand side in text and LaTeX."""
         return self.right if self.compact is None else self.compact
 
 
 @dataclass(frozen=True)
 class Notation:
-    """How symbols are shown where their names would not do: in LaTeX and in plain text."""
+    """Display of symbols in LaTeX and in plain text where it differs from their names."""
 
     latex: Mapping[sp.Symbol, str] = field(default_factory=dict)
     text: Mapping[sp.Symbol, str] = field(default_factory=dict)
@@ -42,9 +54,25 @@ class Notation:
 
 @dataclass(frozen=True)
 class Derivation:
-    """A step of the argument: what it says, its equations, and a function that proves it.
+    """A step of the argument of a paper.
 
-    ``emitted`` returns the source of the module that is written from it, if one is.
+    Attributes
+    ----------
+    name
+        Name on the command line, such as ``"lemma-4.1"``.
+    title, place
+        Heading, and where the paper states it.
+    statement
+        What is derived.
+    equations
+        The displayed equations.
+    prove
+        Function that runs the proofs.
+    notation
+        Display of symbols.
+    emitted
+        Function that returns the source of the module of `dynamics` that is generated from the
+        derivation; ``None`` if there is none.
     """
 
     name: str
@@ -57,7 +85,7 @@ class Derivation:
     emitted: Callable[[], str] | None = None
 
 
-def titled(
+def from_contents(
     titles: Mapping[str, tuple[str, str]],
     name: str,
     statement: str | None,
@@ -65,7 +93,23 @@ def titled(
     prove: Callable[[], list[Proof]],
     **rest: Any,
 ) -> Derivation:
-    """Return a derivation with the title and the place that the contents of a theory give it."""
+    """Return a derivation with the title and place in the contents of a theory.
+
+    Parameters
+    ----------
+    titles
+        Mapping from names to title and place.
+    name
+        Name of the derivation.
+    statement
+        What is derived; line breaks are removed.
+    equations
+        The displayed equations.
+    prove
+        Function that runs the proofs.
+    **rest
+        Other attributes of `Derivation`.
+    """
     title, place = titles[name]
     text = " ".join((statement or "").split())
     return Derivation(name, title, place, text, tuple(equations), prove, **rest)

@@ -1,4 +1,4 @@
-"""What a derivation displays, held against the model: each equation by name, and what it lacks."""
+"""Displayed equations of a derivation, each tested against the model."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import sympy as sp
 
 from symbolic.core.derivation import Equation
-from symbolic.core.proof import Ledger, Proof
+from symbolic.core.proof import Proof, ProofBuilder
 from symbolic.core.sums import vanishes
 from symbolic.core.zero import NotRationalError, decide
 
@@ -14,7 +14,7 @@ POINTS = 6
 
 
 def at_points(expression: sp.Expr) -> bool:
-    """Whether the expression is zero at random rational points; what has no value there is not."""
+    """Return whether an expression is zero at random rational points; False if it has no value."""
     try:
         return decide(expression, points=POINTS).zero
     except NotRationalError:
@@ -23,27 +23,40 @@ def at_points(expression: sp.Expr) -> bool:
 
 @dataclass(frozen=True)
 class Displays:
-    """The right-hand sides that are displayed, and what decides them.
+    """Right-hand sides of displayed equations, and a test of each.
 
-    ``lacks`` takes a name and a right-hand side, which may be another than the displayed one, and
-    returns an expression that vanishes only if it holds; ``zero`` says whether it does: for every
-    length and value (`vanishes`) or at random rational points (`at_points`).
+    Attributes
+    ----------
+    equations
+        Mapping from names of equations to right-hand sides.
+    residual
+        Function of a name and a right-hand side, displayed or not, that returns an expression that
+        vanishes if and only if the equation holds.
+    zero
+        Test whether a residual vanishes: for all lengths and values (`vanishes`) or at random
+        rational points (`at_points`).
     """
 
     equations: Mapping[str, sp.Expr]
-    lacks: Callable[[str, sp.Expr], sp.Expr]
+    residual: Callable[[str, sp.Expr], sp.Expr]
     zero: Callable[[sp.Expr], bool] = vanishes
 
     def holds(self, name: str, right: sp.Expr) -> bool:
-        """Whether this right-hand side of the equation of that name holds."""
-        return self.zero(self.lacks(name, right))
+        """Return whether the equation ``name`` holds with this right-hand side."""
+        return self.zero(self.residual(name, right))
 
-    def beside(
+    def labelled(
         self, table: Mapping[str, tuple[sp.Expr, str]], evaluates: bool = True
     ) -> list[Equation]:
-        """Return the equations with the left-hand sides and remarks of a table.
+        """Return the equations with left-hand sides and notes.
 
-        What holds an expectation or a sum cannot be turned into a function of numbers.
+        Parameters
+        ----------
+        table
+            Mapping from names to left-hand sides and notes.
+        evaluates
+            Whether the equations can be exported as Python functions. Equations with an
+            expectation or a sum cannot.
         """
         abstract = sp.Function("E"), sp.Sum
         return [
@@ -53,15 +66,23 @@ class Displays:
                 right,
                 note,
                 evaluates=evaluates and not (left.has(*abstract) or right.has(*abstract)),
-                ground=f"decided: {name}, as displayed",
+                justification=f"decided: {name}, as displayed",
             )
             for name, (left, note), right in ((x, table[x], self.equations[x]) for x in table)
         ]
 
     def prove(self, claim: str, **parameters: int) -> Proof:
-        """Decide every displayed equation; ``parameters`` are the sizes at which that is done."""
-        ledger = Ledger(f"{claim}: what is displayed", **parameters)
+        """Test every displayed equation.
+
+        Parameters
+        ----------
+        claim
+            What the equations belong to.
+        **parameters
+            Sizes at which they are tested.
+        """
+        builder = ProofBuilder(f"{claim}: what is displayed", **parameters)
         for name, right in self.equations.items():
-            ledger.equal(f"{name}, as displayed", self.holds(name, right), True)
-        ledger.points = POINTS if self.zero is at_points else 0
-        return ledger.close()
+            builder.equal(f"{name}, as displayed", self.holds(name, right), True)
+        builder.points = POINTS if self.zero is at_points else 0
+        return builder.build()

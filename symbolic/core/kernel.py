@@ -1,4 +1,4 @@
-"""A scalar kernel as data: arguments, named steps, results; and the functions they may call."""
+"""Scalar kernels to be emitted as Python source, and the helper functions they can call."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,7 +9,7 @@ from symbolic.core.symbols import p
 
 
 class power(sp.Function):
-    """x^n by repeated multiplication, n >= 0 (the same bits compiled and in plain Python)."""
+    """x^n by repeated multiplication, n >= 0; bitwise equal in compiled code and plain Python."""
 
     nargs = 2
 
@@ -23,7 +23,7 @@ class power(sp.Function):
 
 
 class power_difference(sp.Function):
-    """x^n - y^n through ``difference = x - y``, as a product that does not cancel."""
+    """x^n - y^n as a product with ``difference = x - y``, without cancellation."""
 
     nargs = 4
 
@@ -54,9 +54,23 @@ Step = tuple[sp.Symbol, sp.Expr]
 
 @dataclass(frozen=True)
 class Kernel:
-    """A function to emit: arguments, named steps in order, results, and its docstring.
+    """A function to be emitted.
 
-    ``shared`` names subexpressions that common subexpression elimination finds.
+    Attributes
+    ----------
+    name
+        Name of the function.
+    arguments
+        Symbols of its arguments.
+    steps
+        Intermediate values: symbols and definitions, in order.
+    results
+        Names and expressions of the returned values.
+    doc
+        Docstring.
+    shared
+        Mapping from subexpressions to variable names. Of the common subexpressions only these
+        become variables.
     """
 
     name: str
@@ -67,16 +81,16 @@ class Kernel:
     shared: dict[sp.Expr, str] = field(default_factory=dict)
 
     def expanded(self, index: int) -> sp.Expr:
-        """Return a result as one expression in the arguments, helper functions as powers."""
+        """Return a result in terms of the arguments, with helper functions written as powers."""
         return self.in_arguments(self.results[index][1])
 
     def in_arguments(self, expression: sp.Expr) -> sp.Expr:
-        """Return an expression in named steps as one in the arguments."""
+        """Return an expression with its intermediate values substituted."""
         for name, step in reversed(self.steps):
             expression = expression.subs(name, step)
         return expression.rewrite(sp.Pow)
 
 
 def powers(expression: sp.Expr) -> sp.Expr:
-    """Turn x^(p-1) into power(x, p - 1)."""
+    """Replace powers whose exponent depends on p by `power`: x^(p-1) by power(x, p - 1)."""
     return expression.replace(lambda e: e.is_Pow and e.exp.has(p), lambda e: power(e.base, e.exp))

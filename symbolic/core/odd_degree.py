@@ -1,10 +1,10 @@
-"""Exact values for every odd degree p at once: sums of c^p times rational functions of p.
+"""Exact evaluation for all odd degrees p at once.
 
-At a point where all symbols but p are rational numbers, an expression in which p is a number or an
-exponent is a quotient of sums of q_c(p) c^p with polynomials q_c and rational c; b^(k p + m) is
-b^m (b^k)^p. For odd p, (-c)^p = -c^p, so that c > 0 may be taken. Functions c^p of different c > 0
-are linearly independent over the polynomials on the odd numbers p (with p = 2 m + 1 they are powers
-of different numbers c^2). So such a sum is zero for every odd p if and only if every q_c is.
+If all symbols but p are rational numbers, and p occurs as a number or in exponents, an expression
+is a quotient of sums of q_c(p) c^p with polynomials q_c and rational c, because b^(k p + m) =
+b^m (b^k)^p. For odd p, (-c)^p = -c^p, so c > 0 without loss of generality. On the odd numbers the
+functions c^p for different c > 0 are linearly independent over the polynomials. Hence such a sum
+vanishes for all odd p if and only if every q_c is zero.
 """
 
 from __future__ import annotations
@@ -15,29 +15,31 @@ from fractions import Fraction
 
 import sympy as sp
 
-#: Coefficients of 1, p, p^2, ... without zeros at the end.
+#: Coefficients of 1, p, p^2, ... without trailing zeros.
 Polynomial = tuple[Fraction, ...]
 ONE: Polynomial = (Fraction(1),)
 
 
-def _plus(one: Polynomial, other: Polynomial) -> Polynomial:
-    longer, shorter = (one, other) if len(one) >= len(other) else (other, one)
+def _plus(left: Polynomial, right: Polynomial) -> Polynomial:
+    """Return the sum of two polynomials."""
+    longer, shorter = (left, right) if len(left) >= len(right) else (right, left)
     total = [x + y for x, y in zip(longer, shorter)] + list(longer[len(shorter) :])
     while total and total[-1] == 0:
         total.pop()
     return tuple(total)
 
 
-def _times(one: Polynomial, other: Polynomial) -> Polynomial:
-    total = [Fraction(0)] * max(len(one) + len(other) - 1, 0)
-    for i, x in enumerate(one):
-        for j, y in enumerate(other):
+def _times(left: Polynomial, right: Polynomial) -> Polynomial:
+    """Return the product of two polynomials."""
+    total = [Fraction(0)] * max(len(left) + len(right) - 1, 0)
+    for i, x in enumerate(left):
+        for j, y in enumerate(right):
             total[i + j] += x * y
     return tuple(total)
 
 
 class Sum(dict[Fraction, Polynomial]):
-    """The sum of q_c(p) c^p, as c > 0 -> q_c; terms that are zero are left out."""
+    """The sum of q_c(p) c^p, as a mapping from c > 0 to q_c without zero terms."""
 
     def __add__(self, other: Sum) -> Sum:
         total = Sum(self)
@@ -55,7 +57,7 @@ class Sum(dict[Fraction, Polynomial]):
 
 @dataclass(frozen=True)
 class Value:
-    """A quotient of two sums."""
+    """The quotient of two sums, ``over / under``."""
 
     over: Sum
     under: Sum
@@ -74,7 +76,7 @@ class Value:
         if not base.under:
             raise ZeroDivisionError("a denominator is zero for every odd p")
         if (number := base.number) is not None:
-            return constant(number ** abs(exponent))  # as one number: sums keep one denominator
+            return constant(number ** abs(exponent))  # one number, so that denominators agree
         result = constant(Fraction(1))
         for _ in range(abs(exponent)):
             result = result * base
@@ -82,12 +84,12 @@ class Value:
 
     @property
     def zero(self) -> bool:
-        """Whether it vanishes for every odd p."""
+        """Whether the value is 0 for all odd p."""
         return not self.over
 
     @property
     def number(self) -> Fraction | None:
-        """Return the value if it does not depend on p and is written so."""
+        """The value as a number if p does not occur in it, else ``None``."""
         if set(self.over) | set(self.under) <= {Fraction(1)}:
             over, under = self.over.get(Fraction(1), ()), self.under[Fraction(1)]
             if len(over) <= 1 and len(under) == 1:
@@ -96,7 +98,7 @@ class Value:
 
 
 def constant(x: Fraction) -> Value:
-    """Return a rational number as a value."""
+    """Convert a rational number to a value."""
     return Value(Sum({Fraction(1): (x,)} if x else {}), Sum({Fraction(1): ONE}))
 
 
@@ -105,16 +107,33 @@ def _degree() -> Value:
 
 
 def evaluate(node: sp.Expr, point: Mapping[sp.Symbol, Fraction], p: sp.Symbol) -> Value | None:
-    """Return the value at a point of all symbols but ``p``; None where there is none.
+    """Return the value of an expression as a function of odd p.
 
-    Raises ZeroDivisionError where a denominator vanishes for every p.
+    Parameters
+    ----------
+    node
+        The expression.
+    point
+        Values of all symbols but ``p``.
+    p
+        The degree.
+
+    Returns
+    -------
+    Value or None
+        ``None`` if the expression has not the form of this module.
+
+    Raises
+    ------
+    ZeroDivisionError
+        If a denominator vanishes for all p.
     """
     known: dict[sp.Basic, Value | None] = {x: constant(value) for x, value in point.items()}
     return _evaluate(node, known | {p: _degree()})
 
 
 def _evaluate(node: sp.Expr, known: dict[sp.Basic, Value | None]) -> Value | None:
-    """Return the value of an expression; what is written several times is computed once."""
+    """Return the value of an expression, cached in ``known``."""
     if node not in known:
         known[node] = _of_parts(node, known)
     return known[node]
@@ -136,6 +155,7 @@ def _of_parts(node: sp.Expr, known: dict[sp.Basic, Value | None]) -> Value | Non
 
 
 def _power(base: Value | None, exponent: Value | None) -> Value | None:
+    """Return the value of a power; ``None`` if base and exponent have not the right form."""
     linear = _linear(exponent)
     if base is None or linear is None:
         return None
@@ -156,7 +176,7 @@ def _power(base: Value | None, exponent: Value | None) -> Value | None:
 
 
 def _linear(exponent: Value | None) -> tuple[int, int] | None:
-    """Return m and k of an exponent m + k p of whole numbers."""
+    """Return the integers m and k of an exponent m + k p; ``None`` if it has another form."""
     if exponent is None or exponent.under != constant(Fraction(1)).under:
         return None
     if exponent.over.keys() - {Fraction(1)}:  # an exponential such as 2^p

@@ -1,4 +1,4 @@
-"""Derivations as text, as a LaTeX document, and as Python functions."""
+"""Print derivations as text, as a LaTeX document, and as Python functions."""
 
 import re
 import textwrap
@@ -10,7 +10,7 @@ from symbolic.core.derivation import Derivation, Equation, Notation
 from symbolic.core.proof import Proof
 
 WIDTH = 96
-#: Formulas of a statement with more characters of LaTeX stand on lines of their own.
+#: Longer formulas (characters of LaTeX) in a statement are displayed.
 _IN_LINE = 70
 
 _PREAMBLE = r"""\documentclass{article}
@@ -26,13 +26,13 @@ _PREAMBLE = r"""\documentclass{article}
 
 
 def text(derivation: Derivation, proofs: list[Proof]) -> str:
-    """Return plain text; two-dimensional formulas where they fit, else one line, wrapped."""
+    """Return plain text, with two-dimensional formulas if they fit, else in wrapped lines."""
     statement = textwrap.wrap(derivation.statement, WIDTH)
     lines = [derivation.title, f"Place: {derivation.place}", "", *statement, ""]
     for equation in derivation.equations:
         note = f"   ({equation.note})" if equation.note else ""
-        rests_on = equation.ground
-        wrapped = textwrap.wrap(f"[{rests_on}]", WIDTH) if rests_on else []
+        reason = equation.justification
+        wrapped = textwrap.wrap(f"[{reason}]", WIDTH) if reason else []
         formula = (f"    {x}" for x in (*_plain(equation, derivation.notation), *wrapped))
         heading = textwrap.wrap(f"{equation.name}{note}:", WIDTH, break_on_hyphens=False)
         lines += [*heading, *formula, ""]
@@ -40,6 +40,7 @@ def text(derivation: Derivation, proofs: list[Proof]) -> str:
 
 
 def _plain(equation: Equation, notation: Notation) -> list[str]:
+    """Return an equation as lines of plain text."""
     names = {symbol: sp.Symbol(name) for symbol, name in notation.text.items()}
     left, right = equation.left.xreplace(names), equation.shown.xreplace(names)
     shown = sp.Eq(left, right, evaluate=False)
@@ -53,8 +54,8 @@ def _outcome(proofs: list[Proof]) -> list[str]:
     lines = []
     for proof in proofs:
         lines.append(f"{proof.claim}: {proof.summary()}")
-        lines += [f"    {number:5d}  {what}" for what, number in proof.identities.items()]
-        lines += [f"    {what}: {value}" for what, value in proof.facts.items()]
+        lines += [f"    {number:5d}  {identity}" for identity, number in proof.identities.items()]
+        lines += [f"    {description}: {value}" for description, value in proof.facts.items()]
         lines += [f"    FAILS: {failure}" for failure in proof.failures]
     return lines
 
@@ -69,12 +70,12 @@ def latex(derivation: Derivation, proofs: list[Proof]) -> str:
         "",
     ]
     for equation in derivation.equations:
-        rests_on = equation.ground
-        words = prose.latex(equation.note) + (
-            rf" \emph{{[{prose.latex(rests_on)}]}}" if rests_on else ""
+        reason = equation.justification
+        note = prose.latex(equation.note) + (
+            rf" \emph{{[{prose.latex(reason)}]}}" if reason else ""
         )
-        if words:
-            lines.append(rf"\medskip {words.strip()}:")
+        if note:
+            lines.append(rf"\medskip {note.strip()}:")
         lines += [
             r"\begin{equation*}",
             rf"\fitted{{{formula(equation, derivation.notation)}}}",
@@ -83,7 +84,7 @@ def latex(derivation: Derivation, proofs: list[Proof]) -> str:
     for proof in proofs:
         lines += [rf"\paragraph{{{prose.latex(proof.claim)}}} {prose.latex(proof.summary())}."]
         if proof.identities:
-            items = (f"{what}: {number}" for what, number in proof.identities.items())
+            items = (f"{identity}: {number}" for identity, number in proof.identities.items())
             lines += [r"\begin{itemize}", *(rf"\item {prose.latex(item)}" for item in items)]
             lines += [r"\end{itemize}"]
     return "\n".join([*lines, r"\end{document}"]) + "\n"
@@ -106,12 +107,12 @@ def _latex_name(name: str) -> str:
 def _latex_word(word: str) -> str:
     if len(word) == 1 or word.isdigit():
         return word
-    spelled = sp.latex(sp.Symbol(word))
-    return spelled if spelled.startswith("\\") else rf"\mathrm{{{word}}}"
+    command = sp.latex(sp.Symbol(word))
+    return command if command.startswith("\\") else rf"\mathrm{{{word}}}"
 
 
 def python(derivation: Derivation, proofs: list[Proof]) -> str:
-    """Return Python source: one function per equation; for the kernels, what is emitted."""
+    """Return Python source: the emitted kernels, if any, else one function per equation."""
     if derivation.emitted is not None:
         return derivation.emitted()
     lines = [f'"""{derivation.title} ({derivation.place})."""', "", "import math", ""]

@@ -1,4 +1,4 @@
-"""The record of a proof by exact evaluation: what was compared, how often, and what failed."""
+"""Records of proofs by exact evaluation: which identities were compared and which failed."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -7,12 +7,24 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Proof:
-    """Outcome of running a proof.
+    """Outcome of a proof.
 
-    ``identities`` counts the exact comparisons by what they say, ``points`` the random rational
-    points at which they were made (0: none was needed, as symbols stand for all values), ``facts``
-    holds what else was measured, ``failures`` one
-    sentence per failed comparison (the first few of each kind) and ``failed`` their number.
+    Attributes
+    ----------
+    claim
+        What is proved.
+    parameters
+        Sizes at which it was proved; empty if symbols stand for all sizes.
+    points
+        Number of random rational points; 0 if symbols stand for all values.
+    identities
+        Mapping from descriptions of identities to the number of exact comparisons.
+    failures
+        One sentence per failed comparison, at most three per identity.
+    failed
+        Number of failed comparisons.
+    facts
+        Other results, by description.
     """
 
     claim: str
@@ -30,35 +42,51 @@ class Proof:
 
     @property
     def all_sizes(self) -> bool:
-        """Whether symbols stand for every size and value: no random point was needed."""
+        """Whether symbols stand for all sizes and values, without random points."""
         return self.points == 0 and not self.parameters
 
     @property
     def all_zero(self) -> bool:
-        """Whether every difference was exactly zero (and there was at least one)."""
+        """Whether there was at least one comparison, and all were equal."""
         return self.count > 0 and self.failed == 0
 
     def summary(self) -> str:
-        """Return one sentence."""
-        where = ", ".join(f"{name} = {value}" for name, value in self.parameters.items())
-        where += ": " if where else ""
+        """Return the outcome in one sentence."""
+        sizes = ", ".join(f"{name} = {value}" for name, value in self.parameters.items())
+        sizes += ": " if sizes else ""
         points = f" at {self.points} random rational point{'s' if self.points != 1 else ''}"
         points = points if self.points else " without random points"
         if self.all_zero:
-            return f"{where}{self.count} exact identities{points}, all zero"
-        return f"{where}{self.failed} of {self.count} identities{points} FAIL"
+            return f"{sizes}{self.count} exact identities{points}, all zero"
+        return f"{sizes}{self.failed} of {self.count} identities{points} FAIL"
 
 
-def _short(value: Any) -> str:
-    """Print a value, long fractions by their ends."""
+def _abbreviated(value: Any) -> str:
+    """Return a value as text, with the middle of long fractions omitted."""
     text = str(value)
     return text if len(text) <= 60 else f"{text[:25]}...{text[-25:]}"
 
 
-class Ledger:
-    """Collects exact comparisons; `close` turns them into a `Proof`."""
+class ProofBuilder:
+    """Collect exact comparisons and build a `Proof` from them.
 
-    KEPT = 3
+    Parameters
+    ----------
+    claim
+        What is proved.
+    **parameters
+        Sizes at which it is proved.
+
+    Attributes
+    ----------
+    points
+        Number of random points; set by the caller or by `zero`.
+    facts
+        Other results, by description; filled by the caller.
+    """
+
+    #: Failures per identity that are described.
+    MOST_FAILURES = 3
 
     def __init__(self, claim: str, **parameters: int) -> None:
         self.claim, self.parameters = claim, parameters
@@ -68,21 +96,32 @@ class Ledger:
         self._failed: Counter[str] = Counter()
         self._failures: list[str] = []
 
-    def equal(self, what: str, left: Any, right: Any, where: object = "") -> None:
-        """Record whether two exact values agree."""
-        self._identities[what] += 1
-        if left != right:
-            self._failed[what] += 1
-            if self._failed[what] <= self.KEPT:
-                self._failures.append(f"{what} {where}: {_short(left)} is not {_short(right)}")
+    def equal(self, identity: str, left: Any, right: Any, where: object = "") -> None:
+        """Record whether two exact values agree.
 
-    def zero(self, what: str, decision: Any) -> None:
+        Parameters
+        ----------
+        identity
+            Description of the identity.
+        left, right
+            The two values.
+        where
+            Description of the point, for the failure message.
+        """
+        self._identities[identity] += 1
+        if left != right:
+            self._failed[identity] += 1
+            if self._failed[identity] <= self.MOST_FAILURES:
+                difference = f"{_abbreviated(left)} is not {_abbreviated(right)}"
+                self._failures.append(f"{identity} {where}: {difference}")
+
+    def zero(self, identity: str, decision: Any) -> None:
         """Record the outcome of `symbolic.core.zero.decide`."""
         self.points = max(self.points, decision.points)
-        self.equal(what, Ellipsis if decision.zero else decision.value, Ellipsis, "at a point")
+        self.equal(identity, Ellipsis if decision.zero else decision.value, Ellipsis, "at a point")
 
-    def close(self) -> Proof:
-        """Return the finished record."""
+    def build(self) -> Proof:
+        """Return the proof."""
         return Proof(
             self.claim,
             self.parameters,
@@ -95,10 +134,20 @@ class Ledger:
 
 
 def decide_all(claim: str, identities: dict[str, Any], **options: Any) -> Proof:
-    """Decide a table of expressions that must vanish and return the record."""
+    """Decide whether all expressions of a table vanish.
+
+    Parameters
+    ----------
+    claim
+        What is proved.
+    identities
+        Mapping from descriptions to expressions that must vanish.
+    **options
+        Passed to `symbolic.core.zero.decide`.
+    """
     from symbolic.core.zero import decide
 
-    ledger = Ledger(claim)
-    for what, expression in identities.items():
-        ledger.zero(what, decide(expression, **options))
-    return ledger.close()
+    builder = ProofBuilder(claim)
+    for identity, expression in identities.items():
+        builder.zero(identity, decide(expression, **options))
+    return builder.build()

@@ -1,4 +1,4 @@
-"""Kernels as Python source: one emitted module for each target of a theory."""
+"""Emit kernels as Python source, one module per target of a theory."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,13 +16,27 @@ WIDTH = 100
 
 @dataclass(frozen=True)
 class Target:
-    """A module to write: where, what stands above the kernels, and the kernels."""
+    """A module to be emitted.
+
+    Attributes
+    ----------
+    path
+        Path of the file.
+    header
+        Text above the kernels.
+    kernels
+        Function that returns the kernels.
+    compiled
+        Whether the functions are decorated with ``@kernel``.
+    excluded
+        Symbols that are never part of a shared subexpression.
+    """
 
     path: Path
     header: str
     kernels: Callable[[], tuple[Kernel, ...]]
     compiled: bool = True
-    kept: tuple[sp.Symbol, ...] = ()  # never part of a shared subexpression
+    excluded: tuple[sp.Symbol, ...] = ()
 
 
 _FUNCTIONS = {
@@ -34,7 +48,7 @@ _FUNCTIONS = {
 
 
 class _SourcePrinter(PythonCodePrinter):
-    """Python source of the emitted kernels: `math` functions, helper functions, readable sums."""
+    """Print kernels with `math` and helper functions, and with readable sums and products."""
 
     def _print_Function(self, expr: sp.Function) -> str:
         name = _FUNCTIONS[type(expr).__name__]
@@ -43,7 +57,7 @@ class _SourcePrinter(PythonCodePrinter):
     _print_power = _print_power_difference = _print_expm1 = _print_copysign = _print_Function
 
     def statement(self, expr: sp.Expr) -> str:
-        """Print what stands alone on the right of an assignment."""
+        """Print the right-hand side of an assignment."""
         text = self.doprint(expr)
         return text[1:-1] if isinstance(expr, sp.Piecewise) else text
 
@@ -51,8 +65,8 @@ class _SourcePrinter(PythonCodePrinter):
         (value, condition), (otherwise, always) = expr.args
         if always != sp.true:
             raise ValueError(f"{expr} is not a value, a condition and another value")
-        one, when, other = map(self._print, (value, condition, otherwise))
-        return f"({one} if {when[1:-1]} else {other})"
+        text, test, alternative = map(self._print, (value, condition, otherwise))
+        return f"({text} if {test[1:-1]} else {alternative})"
 
     def _print_Max(self, expr: sp.Max) -> str:
         return f"max({', '.join(sorted(map(self._print, expr.args)))})"
@@ -77,7 +91,7 @@ class _SourcePrinter(PythonCodePrinter):
 
     @staticmethod
     def _factors(product: sp.Expr) -> list[sp.Expr]:
-        """Order: numbers, then symbols and calls, then sums."""
+        """Return the factors in the order numbers, symbols and calls, sums."""
         factors = list(sp.Mul.make_args(product))
         return sorted(factors, key=lambda f: (not f.is_Number, f.is_Add, str(f)))
 
@@ -95,34 +109,34 @@ class _SourcePrinter(PythonCodePrinter):
 
 
 def _assignments(
-    kernel: Kernel, kept: tuple[sp.Symbol, ...]
+    kernel: Kernel, excluded: tuple[sp.Symbol, ...]
 ) -> tuple[list[tuple[str, sp.Expr]], list[sp.Expr]]:
     """Share common subexpressions; return ordered (name, expression) pairs and the results.
 
-    Only subexpressions with a name in ``kernel.shared`` become variables. The others are put back:
-    a compiler finds them too, and a reader should not have to look up what ``x3`` was.
+    Only subexpressions with a name in ``kernel.shared`` become variables. Others are substituted
+    back: the compiler finds them too, and names such as ``x3`` would be hard to read.
     """
     steps = list(kernel.steps)
     expressions = [e for _, e in steps] + [e for _, e in kernel.results]
-    ignore = (*kept, *(s for s, _ in steps if s.name == "Z"))
-    found, reduced = sp.cse(expressions, ignore=ignore)
-    back: dict[sp.Symbol, sp.Expr] = {}
+    ignore = (*excluded, *(s for s, _ in steps if s.name == "Z"))
+    common, reduced = sp.cse(expressions, ignore=ignore)
+    replacements: dict[sp.Symbol, sp.Expr] = {}
     named: list[tuple[sp.Symbol, sp.Expr]] = []
-    spelled: dict[sp.Expr, sp.Symbol] = {e: name for name, e in steps}
-    meaning: dict[sp.Symbol, sp.Expr] = {}
-    for x, expression in found:
-        meaning[x] = expression.xreplace(meaning)
-        written = expression.xreplace(back)
-        label = kernel.shared.get(sp.factor_terms(meaning[x])) or kernel.shared.get(meaning[x])
-        if meaning[x] in spelled:
-            back[x] = spelled[meaning[x]]
-            named.append((back[x], written))
+    step_names: dict[sp.Expr, sp.Symbol] = {e: name for name, e in steps}
+    full: dict[sp.Symbol, sp.Expr] = {}
+    for x, expression in common:
+        full[x] = expression.xreplace(full)
+        readable = expression.xreplace(replacements)
+        label = kernel.shared.get(sp.factor_terms(full[x])) or kernel.shared.get(full[x])
+        if full[x] in step_names:
+            replacements[x] = step_names[full[x]]
+            named.append((replacements[x], readable))
         elif label:
-            back[x] = sp.Symbol(label, real=True)
-            named.append((back[x], written))
+            replacements[x] = sp.Symbol(label, real=True)
+            named.append((replacements[x], readable))
         else:
-            back[x] = written
-    reduced = [e.xreplace(back) for e in reduced]
+            replacements[x] = readable
+    reduced = [e.xreplace(replacements) for e in reduced]
     own = [(name, e) for (name, _), e in zip(steps, reduced) if name not in dict(named)]
     return _sorted(kernel, named + own), reduced[len(steps) :]
 
@@ -130,7 +144,7 @@ def _assignments(
 def _sorted(
     kernel: Kernel, assignments: list[tuple[sp.Symbol, sp.Expr]]
 ) -> list[tuple[str, sp.Expr]]:
-    """Order assignments so that each uses only what stands before it, steps in their own order."""
+    """Sort assignments topologically; steps stay in their own order."""
     rank = {name: index for index, (name, _) in enumerate(kernel.steps)}
     waiting = sorted(assignments, key=lambda item: rank.get(item[0], -1))
     known = {symbol.name for symbol in kernel.arguments}
@@ -146,7 +160,7 @@ def _sorted(
 
 
 def _wrap(head: str, items: Sequence[str], tail: str, indent: str = "") -> list[str]:
-    """Lay out a bracketed list as `ruff format` does: one line, one indented line, or one each."""
+    """Format a bracketed list like `ruff format`: one line, one indented line, or one item each."""
     line = f"{indent}{head}{', '.join(items)}{tail}"
     if len(line) <= WIDTH:
         return [line]
@@ -156,10 +170,27 @@ def _wrap(head: str, items: Sequence[str], tail: str, indent: str = "") -> list[
     return [indent + head, *(f"{indent}    {item}," for item in items), indent + tail]
 
 
-def kernel_source(kernel: Kernel, compiled: bool = True, kept: tuple[sp.Symbol, ...] = ()) -> str:
-    """Return the Python source of one kernel."""
+def kernel_source(
+    kernel: Kernel, compiled: bool = True, excluded: tuple[sp.Symbol, ...] = ()
+) -> str:
+    """Return the Python source of one kernel.
+
+    Parameters
+    ----------
+    kernel
+        The kernel.
+    compiled
+        Whether the function is decorated with ``@kernel``.
+    excluded
+        Symbols that are never part of a shared subexpression.
+
+    Raises
+    ------
+    ValueError
+        If a line would be too long.
+    """
     printer = _SourcePrinter({"fully_qualified_modules": True})
-    assignments, results = _assignments(kernel, kept)
+    assignments, results = _assignments(kernel, excluded)
     lines = ["@kernel"] if compiled else []
     lines += _wrap(f"def {kernel.name}(", [x.name for x in kernel.arguments], "):")
     end = '\n    """' if "\n" in kernel.doc else '"""'
@@ -175,6 +206,8 @@ def kernel_source(kernel: Kernel, compiled: bool = True, kept: tuple[sp.Symbol, 
 
 
 def source(target: Target) -> str:
-    """Return a whole emitted module."""
-    functions = [kernel_source(kernel, target.compiled, target.kept) for kernel in target.kernels()]
+    """Return the source of an emitted module."""
+    functions = [
+        kernel_source(kernel, target.compiled, target.excluded) for kernel in target.kernels()
+    ]
     return "\n\n".join([target.header, *functions])

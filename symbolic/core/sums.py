@@ -1,11 +1,11 @@
-"""Sums of unspecified length: deltas collapse them, and what is left is decided without a point.
+"""Normal forms of sums of symbolic length, and a test whether expressions with such sums vanish.
 
-Entries of arrays are `sympy.IndexedBase` elements, so that differentiating a sum in one entry
-leaves Kronecker deltas. `collapse` sums these up and writes every other sum in one normal form
-(linear, constants in front, nested ranges in one order, indices named by depth); `vanishes` then
-cancels the rational function that is left, its sums, entries, exponentials and opaque functions
-taken as independent unknowns. A zero found in this way is a zero for every length and every value
-of the entries.
+Entries of arrays are `sympy.IndexedBase` elements, so that the derivative of a sum with respect to
+an entry contains Kronecker deltas. `collapse` evaluates the sums over deltas and writes all other
+sums in a normal form (linear, constants in front, nested ranges in a fixed order, indices named by
+depth). `vanishes` then cancels the remaining rational function, with sums, entries, exponentials
+and undefined functions as independent unknowns. If the result is zero, the expression is zero for
+all lengths and all values of the entries.
 """
 
 from collections.abc import Iterable
@@ -13,30 +13,38 @@ from collections.abc import Iterable
 import sympy as sp
 
 
-def transposed(entry: sp.Expr, index: sp.Symbol, one: sp.Symbol, other: sp.Symbol) -> sp.Expr:
-    """Return ``entry`` with its index sent through the exchange of ``one`` and ``other``.
+def transposed(entry: sp.Expr, index: sp.Symbol, i: sp.Symbol, k: sp.Symbol) -> sp.Expr:
+    """Return f[sigma(j)] for the transposition sigma of two different indices i and k.
 
-    Entries are linear in the deltas: f[sigma(j)] = f[j] + [j = one] (f[other] - f[one]) + [j =
-    other] (f[one] - f[other]), for ``one`` and ``other`` different.
+    It equals f[j] + [j = i] (f[k] - f[i]) + [j = k] (f[i] - f[k]).
+
+    Parameters
+    ----------
+    entry
+        f[j].
+    index
+        j.
+    i, k
+        The transposed indices.
     """
-    at_one, at_other = entry.subs(index, one), entry.subs(index, other)
+    at_i, at_k = entry.subs(index, i), entry.subs(index, k)
     return (
         entry
-        + sp.KroneckerDelta(index, one) * (at_other - at_one)
-        + sp.KroneckerDelta(index, other) * (at_one - at_other)
+        + sp.KroneckerDelta(index, i) * (at_k - at_i)
+        + sp.KroneckerDelta(index, k) * (at_i - at_k)
     )
 
 
 def collapse(expression: sp.Expr) -> sp.Expr:
-    """Return the expression with its deltas summed up and every other sum in normal form.
+    """Return the expression with sums over deltas evaluated and all other sums in normal form.
 
-    Summed indices run over their whole range, and free indices lie in it.
+    Summed indices run over their whole range, and free indices must lie in it.
     """
     return _renamed(_collapse(_fresh(sp.sympify(expression, strict=True))))
 
 
 def _fresh(node: sp.Expr) -> sp.Expr:
-    """Give every sum indices of its own, so that nothing is ever caught by a wrong sum."""
+    """Rename the indices of every sum to dummies, so that no index is captured."""
     if not node.has(sp.Sum):
         return node
     if not isinstance(node, sp.Sum):
@@ -50,6 +58,7 @@ def _fresh(node: sp.Expr) -> sp.Expr:
 
 
 def _collapse(node: sp.Expr) -> sp.Expr:
+    """Evaluate sums over deltas, from the inside out."""
     if not node.has(sp.Sum):
         return node
     if not isinstance(node, sp.Sum):
@@ -61,21 +70,23 @@ def _collapse(node: sp.Expr) -> sp.Expr:
 
 
 def _sum_of(body: sp.Expr, limit: sp.Tuple) -> sp.Expr:
+    """Return the normal form of a sum."""
     terms = sp.Add.make_args(sp.expand(body))
     return sp.Add(*(_sum_of_term(term, limit) for term in terms))
 
 
 def _sum_of_term(term: sp.Expr, limit: sp.Tuple) -> sp.Expr:
+    """Return the normal form of a sum of a single term."""
     index, first, last = limit
     front, rest = term.as_independent(index, as_Add=False)
     if rest == 1:
         return front * (last - first + 1)
     for delta in rest.atoms(sp.KroneckerDelta):
         if index in delta.args:
-            (there,) = (argument for argument in delta.args if argument != index)
-            if delta in sp.Mul.make_args(rest) and not there.has(index):
-                return front * _collapse(rest.subs(index, there))
-    for total in sp.Mul.make_args(rest):  # of two sums the one whose range comes first is outside
+            (value,) = (argument for argument in delta.args if argument != index)
+            if delta in sp.Mul.make_args(rest) and not value.has(index):
+                return front * _collapse(rest.subs(index, value))
+    for total in sp.Mul.make_args(rest):  # outer sums are those whose range sorts first
         if isinstance(total, sp.Sum) and str(total.limits[-1][2]) < str(last):
             *inner, outer = total.limits
             body = sp.Sum(total.function, *inner) if inner else total.function
@@ -84,7 +95,7 @@ def _sum_of_term(term: sp.Expr, limit: sp.Tuple) -> sp.Expr:
 
 
 def _renamed(node: sp.Expr) -> sp.Expr:
-    """Name summed indices by the number of sums below."""
+    """Name summed indices by the number of sums inside."""
     if not node.has(sp.Sum):
         return node
     if not isinstance(node, sp.Sum):
@@ -98,26 +109,33 @@ def _renamed(node: sp.Expr) -> sp.Expr:
 
 
 def _depth(node: sp.Expr) -> int:
-    """Return how many sums are nested in the expression."""
-    below = max(map(_depth, node.args), default=0)
-    return below + (len(node.limits) if isinstance(node, sp.Sum) else 0)
+    """Return the number of nested sums in the expression."""
+    inside = max(map(_depth, node.args), default=0)
+    return inside + (len(node.limits) if isinstance(node, sp.Sum) else 0)
 
 
 def vanishes(expression: sp.Expr, different: Iterable[tuple[sp.Symbol, sp.Symbol]] = ()) -> bool:
-    """Whether the expression is zero for every length of its sums and every value of its entries.
+    """Return whether the expression is zero for all lengths of its sums and all values of entries.
 
-    ``different`` names pairs of free indices that are not equal.
-    True is a proof. False says that the normal forms differ: the expression is not zero, or a
-    relation between its unknowns (such as e^(2x) = (e^x)^2 between different exponents) is needed.
+    True is a proof. False means that the expression is not zero, or that a relation between its
+    unknowns would be needed, such as e^(2x) = (e^x)^2.
+
+    Parameters
+    ----------
+    expression
+        Expression with sums of symbolic length.
+    different
+        Pairs of free indices that are assumed to be different.
     """
-    apart = {sp.KroneckerDelta(*pair): sp.Integer(0) for pair in different}
-    return _vanishes(collapse(expression).xreplace(apart))
+    deltas = {sp.KroneckerDelta(*pair): sp.Integer(0) for pair in different}
+    return _vanishes(collapse(expression).xreplace(deltas))
 
 
 def _vanishes(normal: sp.Expr) -> bool:
+    """Return whether a normal form is zero, whether or not its free indices are equal."""
     bound = {limit[0] for total in normal.atoms(sp.Sum) for limit in total.limits}
     free = [e for e in normal.atoms(sp.KroneckerDelta) if not e.free_symbols & bound]
-    if free:  # equal or not: both cases
+    if free:
         delta = min(free, key=str)
         equal = collapse(normal.subs(*delta.args))
         return _vanishes(normal.xreplace({delta: sp.Integer(0)})) and _vanishes(equal)
@@ -125,9 +143,9 @@ def _vanishes(normal: sp.Expr) -> bool:
 
 
 def _rational(node: sp.Expr, unknowns: dict[sp.Expr, sp.Symbol]) -> sp.Expr:
-    """Replace whatever is not a sum, product or whole power by an unknown of its own."""
-    whole_power = node.is_Pow and node.exp.is_Integer
-    if node.is_Add or node.is_Mul or whole_power:
+    """Replace everything but sums, products and integer powers by unknowns."""
+    integer_power = node.is_Pow and node.exp.is_Integer
+    if node.is_Add or node.is_Mul or integer_power:
         return node.func(*(_rational(argument, unknowns) for argument in node.args))
     if node.is_Rational or node.is_Symbol:
         return node

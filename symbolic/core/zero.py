@@ -1,15 +1,13 @@
-"""Deciding whether an expression is zero: exact rational evaluation at random points.
+"""Decide whether an expression is identically zero by exact evaluation at random rational points.
 
-``simplify`` may fail to see a zero and floats cannot tell a zero from a small number. Here the
-exponentials such as e^{beta/tau} and e^{gamma/tau} are replaced by independent positive unknowns
-(they are algebraically independent of each other and of beta, gamma, rho, tau, so no true identity
-is lost and no false one gained), integers such as C and D get integer values, and what remains is a
-rational function of the unknowns and of the powers b^p. It is evaluated in exact arithmetic, for
-every odd p at once (`symbolic.core.odd_degree`): b^(p+k) is b^k times b^p, and no relation but
-those that hold for every odd p is used. A nonzero numerator of degree d in the unknowns vanishes at
-a random point with probability at most d/m, m the inverse of the greatest probability of one value
-(Schwartz, Zippel; here m >= 499), so a few points settle it ((d/499)^6 at six), and one nonzero
-value is a disproof.
+Exponentials such as e^{beta/tau} are replaced by independent positive unknowns. This is exact: they
+are algebraically independent of each other and of beta, gamma, rho and tau. The remaining rational
+function of the unknowns and of powers b^p is evaluated in exact arithmetic, for all odd p at once
+(`symbolic.core.odd_degree`).
+
+A nonzero numerator of degree d vanishes at a random point with probability at most d/m, where 1/m
+is the largest probability of a value (Schwartz-Zippel lemma; here m >= 499). With six points the
+probability of a wrong "zero" is at most (d/499)^6. One nonzero value is a disproof.
 """
 
 import random
@@ -22,7 +20,7 @@ import sympy as sp
 from sympy.printing.pycode import PythonCodePrinter
 
 from symbolic.core import odd_degree
-from symbolic.core.symbols import p, tau, unknown_of
+from symbolic.core.symbols import exponential_symbol, p, tau
 
 DEGREES = (3, 5, 7)
 LARGEST_DEGREE = 999
@@ -36,9 +34,18 @@ class NotRationalError(ValueError):
 
 @dataclass(frozen=True)
 class Decision:
-    """Outcome of `decide`: a zero at every point, or a point and a value that disprove it.
+    """Outcome of `decide`.
 
-    ``simplified`` says whether ``sympy.simplify`` reached 0 as well; ``None`` when not asked.
+    Attributes
+    ----------
+    zero
+        Whether the expression vanished at all points.
+    points
+        Number of points.
+    simplified
+        Whether ``sympy.simplify`` returned 0; ``None`` if not requested.
+    counterexample, value
+        A point with a nonzero value, and this value; ``None`` if there is none.
     """
 
     zero: bool
@@ -49,7 +56,13 @@ class Decision:
 
 
 def rationalize(expression: Any) -> sp.Expr:
-    """Replace e^{(i beta + j gamma + ...)/tau} by x_beta^i x_gamma^j ... (i, j, ... whole)."""
+    """Replace e^{(i beta + j gamma + ...)/tau} by x_beta^i x_gamma^j ... for integers i, j, ...
+
+    Raises
+    ------
+    NotRationalError
+        If an exponent has another form.
+    """
 
     def monomial(argument: sp.Expr) -> sp.Expr:
         exponents = sp.expand(argument * tau)
@@ -57,13 +70,13 @@ def rationalize(expression: Any) -> sp.Expr:
         rest = exponents - sum(count * name for name, count in counts.items())
         if sp.expand(rest) != 0 or not all(count.is_Integer for count in counts.values()):
             raise NotRationalError(f"exp({argument}) is not a product of exponentials e^(x/tau)")
-        return sp.Mul(*(unknown_of(name) ** count for name, count in counts.items()))
+        return sp.Mul(*(exponential_symbol(name) ** count for name, count in counts.items()))
 
     return sp.sympify(expression, strict=True).replace(sp.exp, monomial)
 
 
 def random_point(unknowns: Iterable[sp.Symbol], rng: random.Random) -> Point:
-    """Draw one exact value per symbol within its assumptions (sign, integer, odd)."""
+    """Return one random rational value per symbol, subject to its assumptions (sign, parity)."""
     return {x: _value(x, rng) for x in sorted(unknowns, key=lambda x: x.name)}
 
 
@@ -77,12 +90,18 @@ def _value(x: sp.Symbol, rng: random.Random) -> Fraction:
 
 
 def evaluate(expression: Any, point: Point) -> Fraction:
-    """Return the exact value at a rational point; raise `NotRationalError` where there is none."""
+    """Return the exact value at a rational point.
+
+    Raises
+    ------
+    NotRationalError
+        If the value is not rational.
+    """
     return _evaluate(sp.sympify(expression, strict=True), dict(point))
 
 
 def _evaluate(node: sp.Basic, known: dict[sp.Basic, Fraction]) -> Fraction:
-    """Return the value of an expression; what is written several times is computed once."""
+    """Return the value of an expression, cached in ``known``."""
     if node not in known:
         known[node] = _of_parts(node, known)
     return known[node]
@@ -115,9 +134,27 @@ def decide(
 ) -> Decision:
     """Decide whether an expression vanishes identically.
 
-    ``given`` fixes some symbols; the degree p, unless given, stands for every odd p >= 3; all
-    others are drawn at random, and drawn again where a denominator vanishes. A counterexample
-    names the smallest p at which its value is not zero.
+    The degree p, unless given, stands for all odd p >= 3. A counterexample has the smallest p with
+    a nonzero value.
+
+    Parameters
+    ----------
+    expression
+        Rational function of symbols, exponentials e^(x/tau) and powers b^p.
+    points
+        Number of random points.
+    seed
+        Seed of the points.
+    simplify
+        Whether to run ``sympy.simplify`` too.
+    given
+        Fixed values of some symbols. All others are random, and sampled again where a denominator
+        vanishes.
+
+    Raises
+    ------
+    NotRationalError
+        If the expression has another form, or if a denominator vanishes at nearly every point.
     """
     rational = rationalize(expression)
     rng = random.Random(seed)
@@ -137,7 +174,7 @@ def decide(
 
 
 def _value_at(expression: sp.Expr, point: Point, fixed: bool) -> tuple[Point, Fraction]:
-    """Return the point with a degree, and the value: 0 only if it is 0 for every odd degree."""
+    """Return a point with a degree and the value there, 0 only if it is 0 for all odd degrees."""
     if fixed or p not in expression.free_symbols:
         return point, evaluate(expression, point)
     point = {name: x for name, x in point.items() if name != p}
@@ -147,18 +184,18 @@ def _value_at(expression: sp.Expr, point: Point, fixed: bool) -> tuple[Point, Fr
     if general.zero:
         return point, Fraction(0)
     for degree in range(3, LARGEST_DEGREE + 1, 2):
-        here = point | {p: Fraction(degree)}
+        full_point = point | {p: Fraction(degree)}
         try:
-            value = evaluate(expression, here)
+            value = evaluate(expression, full_point)
         except ZeroDivisionError:
             continue
         if value != 0:
-            return here, value
+            return full_point, value
     raise NotRationalError(f"{expression} vanishes at every p up to {LARGEST_DEGREE}, not at all p")
 
 
 class _ExactPrinter(PythonCodePrinter):
-    """Python source whose literals keep `fractions.Fraction` arithmetic exact."""
+    """Print Python source with `fractions.Fraction` literals."""
 
     def _print_Rational(self, expr: sp.Rational) -> str:
         return f"Fraction({int(expr.p)}, {int(expr.q)})"
@@ -176,9 +213,19 @@ class _ExactPrinter(PythonCodePrinter):
 def compile_exact(
     arguments: Sequence[sp.Symbol], expressions: Sequence[sp.Expr]
 ) -> Callable[..., list[Fraction]]:
-    """Compile rational functions of ``arguments`` to a Python function on `Fraction` values.
+    """Compile rational functions to a Python function of `Fraction` values.
 
-    Subexpressions are shared. The function raises `NotRationalError` if anything inexact slips in.
+    Parameters
+    ----------
+    arguments
+        Symbols in the order of the arguments.
+    expressions
+        Rational functions of them; common subexpressions are computed once.
+
+    Returns
+    -------
+    callable
+        Returns the list of values; raises `NotRationalError` if a value is not a `Fraction`.
     """
     function = sp.lambdify(
         list(arguments),

@@ -1,18 +1,18 @@
-"""What `patchdyn derive masked-...` shows: equations and proofs of the second theory."""
+"""Derivations of masked image modelling for `patchdyn derive`: equations and proofs."""
 
 from collections.abc import Callable
 from functools import partial
 
 import sympy as sp
 
-from symbolic.core.derivation import Derivation, Equation, titled
+from symbolic.core.derivation import Derivation, Equation, from_contents
 from symbolic.core.proof import decide_all
 from symbolic.core.source import source
 from symbolic.masked import all_sizes, area_form, displays, kernels, lemma_5_1, lemma_5_2, reduction
 from symbolic.masked import symbols as sym
 from symbolic.masked.contents import TITLES
 
-derivation = partial(titled, TITLES)
+derivation = partial(from_contents, TITLES)
 
 
 def _area_form(name: str) -> Derivation:
@@ -29,7 +29,7 @@ def _area_form(name: str) -> Derivation:
     return derivation(
         name,
         area_form.__doc__,
-        displays.AREA_FORM.beside(table),
+        displays.AREA_FORM.labelled(table),
         lambda: [
             decide_all("Areas", claims),
             displays.AREA_FORM.prove("Areas", areas=displays.AREAS),
@@ -41,13 +41,13 @@ def _lemma_5_1(name: str) -> Derivation:
     L, Phi_m = sp.symbols("L Phi_m")
     lead = "lead = sum of a_m (g_1 - g_m) over m != 1, n; r the attention to masked keys"
     table = {
-        "dL_dPhi": (-sp.Derivative(L, Phi_m), "summed over the clusters that hold v_m"),
+        "dL_dPhi": (-sp.Derivative(L, Phi_m), "summed over the clusters that contain v_m"),
         "alpha_m": (sp.Symbol("alpha_m"), "one image"),
         "alpha_n": (sp.Symbol("alpha_n"), "p's own area, others as above: >= 0"),
         "global_falls": (displays.g_1 - sym.g_mean, lead),
         "alpha_1": (sp.Symbol("alpha_1"), "the global area, p not in it"),
     }
-    equations = displays.LEMMA_5_1.beside(table)
+    equations = displays.LEMMA_5_1.labelled(table)
     return derivation(name, lemma_5_1.__doc__, equations, lambda: lemma_5_1.prove_all(quick=True))
 
 
@@ -58,16 +58,16 @@ def _lemma_5_2(name: str) -> Derivation:
         "beta_own": "unmasked, in p's own area: >= 0",
     }
     table = {label: (sp.Symbol(label), note) for label, note in notes.items()}
-    equations = displays.LEMMA_5_2.beside(table)
+    equations = displays.LEMMA_5_2.labelled(table)
     return derivation(name, lemma_5_2.__doc__, equations, lambda: lemma_5_2.prove_all(quick=True))
 
 
 def _reduction(name: str) -> Derivation:
     table = {
-        "p_masked": (sp.Symbol("chance"), "that p is masked"),
+        "p_masked": (sp.Symbol("p_masked"), "probability that p is masked"),
         "floor": (sp.Symbol("floor"), "loss that remains"),
     }
-    equations = displays.REDUCTION.beside(table)
+    equations = displays.REDUCTION.labelled(table)
     return derivation(name, reduction.__doc__, equations, reduction.prove_all)
 
 

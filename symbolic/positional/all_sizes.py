@@ -1,36 +1,36 @@
-"""Lemmas 4.1 and 4.2 for every D = L C, every C and d, any activation; no random points.
+"""Lemmas 4.1 and 4.2 for every D = L C, every C and d, and any activation, without random points.
 
-The D x D model with A_jk and v_m as entries of arrays of unspecified length and an opaque
+The D x D model with A_jk and v_m as entries of arrays of symbolic length and an undefined
 activation is differentiated, which gives for any A and v
 
     dF/dA_kl = (S_kl / tau) act'(O_k) (kappa <v, X_l> - O_k).
 
-On the manifold a patch is a pair (set, place), and its scores in the row of (g, m) are x_rho +
-(x_gamma - x_rho) [same set] + (x_beta - x_gamma) [same patch], x the exponentials. Then Z and c =
-sum_j S_ij s_j come out by summation, and the sums of S_ij (s_j - c) over the own set and over the
-others are tau dc/dgamma and tau dc/drho: so d ell/d gamma is the sum of dL/dA_ij over the D (C-1)
-pairs of one set, d ell/d rho over the D (D-C) pairs of different sets.
+On the manifold a patch is a pair (set, place), and the exponentials of its scores in the row of
+(g, m) are x_rho + (x_gamma - x_rho) [same set] + (x_beta - x_gamma) [same patch]. Summation gives Z
+and c = sum_j S_ij s_j. The sums of S_ij (s_j - c) over the own set and over the other sets are
+tau dc/dgamma and tau dc/drho: d ell/d gamma is the sum of dL/dA_ij over the D (C-1) pairs in one
+set, and d ell/d rho the sum over the D (D-C) pairs in different sets.
 
-F, the manifold and the law of the data are unchanged by exchanging two places of one set and by
-exchanging two sets. These generate S_C wr S_L, which is transitive on the pairs of different
-patches of one set and on those of different sets; E is linear. Hence E[l'(yF) y dF/dA_ij] is
-constant on each of the two, for any loss l and any law that these exchanges leave as it is, and the
-entries are the two derivatives over the two numbers of pairs. (Prose: transitivity, which
-`orbits` confirms at small sizes, and the linearity of E.)
+F, the manifold and the law of the data are invariant under the exchange of two places of one set
+and of two sets. These generate S_C wr S_L, which is transitive on the pairs of different patches of
+one set and on the pairs in different sets, and E is linear. Hence E[l'(yF) y dF/dA_ij] is constant
+on each of these two orbits, for any loss l and any law with this symmetry, and the entries are the
+two derivatives over the two numbers of pairs. (Prose: transitivity, which `orbits` confirms at
+small sizes, and the linearity of E.)
 
-Lemma 4.2, for any A: at v_perp = 0 neither F nor act'(O_i) holds the noise, and dF/dv_perp is odd
-in it. Prose: given the coefficients s_j the noise has a symmetric law, so the mean is zero.
+Lemma 4.2, for any A: at v_perp = 0 neither F nor act'(O_i) contains the noise, and dF/dv_perp is
+odd in it. Prose: given the coefficients s_j the noise has a symmetric law, so the mean is zero.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import product
+from itertools import combinations, product
 from typing import Any
 
 import sympy as sp
 
-from symbolic.core.proof import Ledger, Proof
+from symbolic.core.proof import Proof, ProofBuilder
 from symbolic.core.sums import collapse, transposed, vanishes
 from symbolic.positional.attention import Z as Z_OF_SCORES
 from symbolic.positional.lemma_4_3 import DIFFERENT, SAME
@@ -59,10 +59,10 @@ CLAIM_4_1 = "Lemma 4.1 for every D and C, any activation"
 CLAIM_4_2 = "Lemma 4.2 for every D, C and d, any A, any activation"
 
 L, d = sp.symbols("L d", integer=True, positive=True)
-#: Row and column of the entry of A that is varied; component of v that is varied.
+#: Row and column of the entry of A, and component of v, in which F is differentiated.
 k, l, t = sp.symbols("k l t", integer=True)  # noqa: E741 (the pair is called k, l)
 _i, _j, _m = sp.symbols("i j m", integer=True)
-#: Set and place of the row, bound set and place, and the two that are exchanged.
+#: Set and place of the row; summed set and place; two sets and two places that are exchanged.
 g_0, m_0, _g, g_1, g_2, m_1, m_2 = sp.symbols("g_0 m_0 g g_1 g_2 m_1 m_2", integer=True)
 A, x, v, xi, X, s_of, O_of = (sp.IndexedBase(name) for name in ("A", "x", "v", "xi", "X", "s", "O"))
 delta = sp.KroneckerDelta
@@ -74,12 +74,12 @@ class act(sp.Function):
     nargs = 1
 
     def fdiff(self, argindex: int = 1) -> sp.Expr:
-        """Return act'."""
+        """Return act'(x)."""
         return act_slope(self.args[0])
 
 
 class act_slope(sp.Function):
-    """Its derivative, of which nothing is known."""
+    """Derivative of the activation, an undefined function."""
 
     nargs = 1
 
@@ -88,14 +88,14 @@ class act_slope(sp.Function):
 
 
 def margin(row: sp.Expr, of: sp.IndexedBase | sp.Expr = x) -> sp.Expr:
-    """Return O of a row, kappa times the softmax mean of x_j = <v, X_j> (or of an expression)."""
+    """Return O of a row, kappa times the softmax average of x_j = <v, X_j> or of an expression."""
     score = sp.exp(A[row, _j] / tau)
-    seen = of if isinstance(of, sp.Expr) and not isinstance(of, sp.IndexedBase) else of[_j]
-    return kappa * sp.Sum(score * seen, (_j, 1, D)) / sp.Sum(score, (_j, 1, D))
+    value = of if isinstance(of, sp.Expr) and not isinstance(of, sp.IndexedBase) else of[_j]
+    return kappa * sp.Sum(score * value, (_j, 1, D)) / sp.Sum(score, (_j, 1, D))
 
 
 def output(of: sp.IndexedBase | sp.Expr = x) -> sp.Expr:
-    """Return F = sum_i act(O_i), D patches, all entries of A free."""
+    """Return F = sum_i act(O_i) of D patches, with all entries of A free."""
     return sp.Sum(act(margin(_i, of)), (_i, 1, D))
 
 
@@ -112,7 +112,7 @@ OUTPUT_ON_SPAN = output(alpha * s_of[_j])
 
 
 def gradient_identities() -> dict[str, sp.Expr]:
-    """Return the gradient of the D x D model in closed form, as expressions that must vanish."""
+    """Return the closed form of the gradient of the model, as expressions that must vanish."""
     return {
         "dF/dA_kl at any A, v and X": sp.diff(output(), A[k, l]) - LOGIT_GRADIENT,
         "dF/dv_t at any A, v and X": sp.diff(output(PROJECTION), v[t]) - VALUE_GRADIENT,
@@ -126,7 +126,7 @@ _SCORES = {
     sp.exp(name / tau): unknown
     for name, unknown in ((beta, x_beta), (gamma, x_gamma), (rho, x_rho))
 }
-#: The sums of s over the own set and over all patches, by the symbols that stand for them.
+#: Definitions of s, n and T.
 _NAMED = {
     s: s_of[g_0, m_0],
     n: sp.Sum(s_of[g_0, _m], (_m, 1, C)),
@@ -135,12 +135,12 @@ _NAMED = {
 
 
 def over_patches(term: sp.Expr) -> sp.Expr:
-    """Sum a term in (g, m) over all patches."""
+    """Return the sum of a term in (g, m) over all patches."""
     return sp.Sum(sp.Sum(term, (_m, 1, C)), (_g, 1, L))
 
 
 def _named(expression: sp.Expr) -> sp.Expr:
-    """Write s, n and T as the sums they stand for, and D as L C."""
+    """Substitute the definitions of s, n and T, and D = L C."""
     return expression.subs(_NAMED).subs(D, L * C)
 
 
@@ -148,18 +148,18 @@ Z = Z_OF_SCORES.subs(_SCORES)
 _WEIGHTS = {Lambda: x_beta / Z, Gamma: x_gamma / Z, Xi: x_rho / Z}
 _C_OF_SCORES = WEIGHTED_SUM.subs(_WEIGHTS)
 
-#: What the two orbits of one row collect, over S_ij = Gamma and Xi: sum of s_j - c.
+#: Sums of s_j - c over the own set and over the other sets.
 OWN_SET = d_gamma(WEIGHTED_SUM) * tau / Gamma
 OTHER_SETS = d_rho(WEIGHTED_SUM) * tau / Xi
 
 
 def _pairs(term: sp.Expr) -> sp.Expr:
-    """Count the pairs of patches for which the term is 1."""
+    """Return the number of pairs of patches for which a term is 1."""
     return sp.Sum(sp.Sum(over_patches(term), (m_0, 1, C)), (g_0, 1, L))
 
 
 _IN_OWN, _IN_OTHERS = SAME_SET - SAME_PATCH, 1 - SAME_SET
-#: How many pairs of patches share beta (a patch with itself), gamma and rho, counted.
+#: Numbers of pairs of patches with the value beta (a patch with itself), gamma and rho.
 PAIRS = {
     beta: collapse(_pairs(SAME_PATCH)),
     gamma: collapse(_pairs(_IN_OWN)),
@@ -173,7 +173,13 @@ def manifold_identities(
     same: sp.Expr = SAME,
     different: sp.Expr = DIFFERENT,
 ) -> dict[str, sp.Expr]:
-    """Return the sums over a row on the manifold; the arguments are there to see them fail."""
+    """Return the identities of sums over a row on the manifold.
+
+    Parameters
+    ----------
+    own, others, same, different
+        Sums of s_j - c, and numbers of pairs; other values make the proof fail (for tests).
+    """
     c = sp.Symbol("c", real=True)
     chain = {gamma: x_gamma / tau, rho: x_rho / tau}  # d x / d gamma, d x / d rho
     c_gamma = sp.diff(_C_OF_SCORES, x_gamma) * chain[gamma]
@@ -196,12 +202,12 @@ def manifold_identities(
 
 
 def exchange_identities() -> dict[str, sp.Expr]:
-    """Return what is unchanged when two patches, places or sets trade places.
+    """Return the invariances under exchanges of two patches, places or sets, which must vanish.
 
-    F at exchanged A and X has the summands of F at the exchanged indices. The law of the paper
-    gives the data, given the signal set g_0, the probability ln P = sum over the patches of u_gm in
-    the signal set and w_gm elsewhere (u and w are functions of s_gm, of which nothing is used);
-    at exchanged data it is the same with the signal set exchanged, and that is uniform.
+    F at exchanged A and X has the summands of F at the exchanged indices. Under the law of the
+    paper, given the signal set g_0, ln P of the data is the sum over the patches of u_gm in the
+    signal set and w_gm elsewhere, with arbitrary functions u and w of s_gm. Exchanged data have the
+    same probability with the signal set exchanged, and the signal set is uniform.
     """
     score = sp.exp(A[_i, _j] / tau)
     numerator, denominator = (
@@ -211,13 +217,15 @@ def exchange_identities() -> dict[str, sp.Expr]:
     u, w = (sp.IndexedBase(name) for name in ("u", "w"))
     own = delta(_g, g_0)
     log_mass = own * u[_g, _m] + (1 - own) * w[_g, _m]
-    places, sets = (
+    within_sets, sets = (
         {b[_g, _m]: exchange(b[_g, _m]) for b in (u, w)}
         for exchange in (_places_of_one_set, _whole_sets)
     )
     return {
         "F, two patches exchanged": sp.Sum(transposed(exchanged, _i, k, l), (_i, 1, D)) - output(),
-        "law, two places of one set exchanged": over_patches(log_mass.xreplace(places) - log_mass),
+        "law, two places of one set exchanged": over_patches(
+            log_mass.xreplace(within_sets) - log_mass
+        ),
         "law, the signal set exchanged with another": over_patches(
             log_mass.xreplace(sets).subs(g_0, g_1) - log_mass.subs(g_0, g_2)
         ),
@@ -225,58 +233,58 @@ def exchange_identities() -> dict[str, sp.Expr]:
     }
 
 
-#: The two that are exchanged differ, and in the last line neither is the signal set.
-APART = ((k, l), (g_1, g_2), (m_1, m_2))
+#: Exchanged indices are different; in the last identity neither set is the signal set.
+DIFFERENT_INDICES = ((k, l), (g_1, g_2), (m_1, m_2))
 OTHER_THAN_SIGNAL = ((g_0, g_1), (g_0, g_2))
 
 
 def _places_of_one_set(entry: sp.Expr) -> sp.Expr:
+    """Return an entry with two places of one set exchanged."""
     return entry + delta(_g, g_1) * (transposed(entry, _m, m_1, m_2) - entry)
 
 
 def _whole_sets(entry: sp.Expr) -> sp.Expr:
+    """Return an entry with two sets exchanged."""
     return transposed(entry, _g, g_1, g_2)
 
 
 Patch = tuple[int, int]
 
 
-def exchanges(sets: int, places: int) -> list[dict[Patch, Patch]]:
-    """Return one exchange of two places in each set, and of each two sets (all transpositions)."""
-    patches = list(product(range(sets), range(places)))
-    found = []
-    for one in range(places):
-        for other in range(one):
-            swap = {one: other, other: one}
-            found += [
-                {(g, m): (g, swap.get(m, m) if g == here else m) for g, m in patches}
-                for here in range(sets)
-            ]
-    for one in range(sets):
-        for other in range(one):
-            swap = {one: other, other: one}
-            found.append({(g, m): (swap.get(g, g), m) for g, m in patches})
-    return found
+def exchanges(sets: int, set_size: int) -> list[dict[Patch, Patch]]:
+    """Return the exchanges of two places of a set, and of two sets, as mappings of patches."""
+    patches = list(product(range(sets), range(set_size)))
+    permutations = []
+    for i, j in combinations(range(set_size), 2):
+        swap = {i: j, j: i}
+        permutations += [
+            {(g, m): (g, swap.get(m, m) if g == exchanged else m) for g, m in patches}
+            for exchanged in range(sets)
+        ]
+    for i, j in combinations(range(sets), 2):
+        swap = {i: j, j: i}
+        permutations.append({(g, m): (swap.get(g, g), m) for g, m in patches})
+    return permutations
 
 
-def orbits(sets: int, places: int) -> list[set[tuple[Patch, Patch]]]:
+def orbits(sets: int, set_size: int) -> list[set[tuple[Patch, Patch]]]:
     """Return the orbits of the pairs of different patches under the exchanges."""
-    moves = exchanges(sets, places)
-    left = {(one, other) for one, other in product(moves[0], repeat=2) if one != other}
-    found: list[set[tuple[Patch, Patch]]] = []
-    while left:
+    moves = exchanges(sets, set_size)
+    remaining = {(i, j) for i, j in product(moves[0], repeat=2) if i != j}
+    result: list[set[tuple[Patch, Patch]]] = []
+    while remaining:
         orbit: set[tuple[Patch, Patch]] = set()
-        fresh = {min(left)}
+        fresh = {min(remaining)}
         while fresh:
             orbit |= fresh
             fresh = {(move[i], move[j]) for i, j in fresh for move in moves} - orbit
-        left -= orbit
-        found.append(orbit)
-    return found
+        remaining -= orbit
+        result.append(orbit)
+    return result
 
 
 def noise_identities() -> dict[str, sp.Expr]:
-    """Return what Lemma 4.2 rests on, as expressions that must vanish.
+    """Return the identities behind Lemma 4.2, as expressions that must vanish.
 
     X_j = s_j w* + xi_j and v = alpha w* + v_perp: <v, X_j> = alpha s_j + sum_m v_m xi_jm.
     """
@@ -288,9 +296,9 @@ def noise_identities() -> dict[str, sp.Expr]:
     along = sp.Sum(without * margin(_i, s_of[_j]), (_i, 1, D))
     closed = sp.Sum(without * margin(_i, xi[_j, t]), (_i, 1, D))
     return {
-        "F holds no noise at v_perp = 0": on_span(F) - OUTPUT_ON_SPAN,
-        "dF/dalpha holds none": on_span(of_alpha) - along,
-        "dF/dA_kl holds none": on_span(of_logit)
+        "F contains no noise at v_perp = 0": on_span(F) - OUTPUT_ON_SPAN,
+        "dF/dalpha contains no noise": on_span(of_alpha) - along,
+        "dF/dA_kl contains no noise": on_span(of_logit)
         - LOGIT_GRADIENT.xreplace({x[i]: alpha * s_of[i] for i in (_j, l)}),
         "dF/dv_perp in closed form": orthogonal - closed,
         "dF/dv_perp is odd in the noise": orthogonal + _opposite(orthogonal),
@@ -298,7 +306,13 @@ def noise_identities() -> dict[str, sp.Expr]:
 
 
 def value_gradient_on_span(component: Callable[[sp.Symbol], sp.Expr]) -> sp.Expr:
-    """Return dF/dv at v = alpha w* in the direction in which X_j has the component of j."""
+    """Return the derivative of F in a direction of v at v = alpha w*.
+
+    Parameters
+    ----------
+    component
+        Component of X_j in this direction, as a function of j.
+    """
     return VALUE_GRADIENT.xreplace({PROJECTION: alpha * s_of[_j], X[_j, t]: component(_j)})
 
 
@@ -310,54 +324,57 @@ def _noisy(patch: sp.Symbol) -> sp.Expr:
 
 
 def on_span(expression: sp.Expr) -> sp.Expr:
-    """Put v_perp = 0."""
+    """Return an expression at v_perp = 0."""
     return expression.replace(lambda e: isinstance(e, sp.Indexed) and e.base == v, lambda e: 0)
 
 
 def _opposite(expression: sp.Expr) -> sp.Expr:
-    """Return the expression with every xi replaced by -xi."""
+    """Return an expression with xi replaced by -xi."""
     return expression.replace(lambda e: isinstance(e, sp.Indexed) and e.base == xi, lambda e: -e)
 
 
 def prove_4_1() -> Proof:
-    """Decide everything that Lemma 4.1 rests on, for all sizes."""
-    ledger = Ledger(CLAIM_4_1)
+    """Prove the identities behind Lemma 4.1 for all sizes."""
+    builder = ProofBuilder(CLAIM_4_1)
     tables = gradient_identities() | manifold_identities() | exchange_identities()
-    for what, expression in tables.items():
-        different = APART + (OTHER_THAN_SIGNAL if "two other sets" in what else ())
-        ledger.equal(what, vanishes(expression, different), True)
-    _check_exchanges(ledger)
-    return ledger.close()
+    for name, expression in tables.items():
+        different = DIFFERENT_INDICES + (OTHER_THAN_SIGNAL if "two other sets" in name else ())
+        builder.equal(name, vanishes(expression, different), True)
+    _check_exchanges(builder)
+    return builder.build()
 
 
-def _check_exchanges(ledger: Ledger) -> None:
-    """Compare the scores of exchanged pairs of patches, and count the orbits of small sizes.
+def _check_exchanges(builder: ProofBuilder) -> None:
+    """Compare the scores of exchanged pairs of patches, and count the orbits at small sizes.
 
-    A score depends on which of its two patches, sets and places are equal. With four sets and four
-    places every pattern of equalities between two patches and the exchanged ones occurs, so that
-    the comparison there is a proof for every L and C; the orbits confirm the transitivity.
+    A score depends only on equalities of the sets and places of its two patches. With four sets and
+    four places, every pattern of equalities between two patches and the exchanged ones occurs, so
+    this comparison proves the invariance for every L and C. The orbits confirm transitivity.
     """
     for move in exchanges(4, 4):
-        kept = all(_kind(move[i], move[j]) == _kind(i, j) for i, j in product(move, repeat=2))
-        ledger.equal("scores of exchanged patches", kept, True)
-    for sets, places in product((2, 3, 4), repeat=2):
-        found = orbits(sets, places)
-        kinds = sorted((len({_kind(i, j) for i, j in orbit}), len(orbit)) for orbit in found)
-        size = sets * places
-        expected = sorted([(1, size * (places - 1)), (1, size * (size - places))])
-        ledger.equal("two orbits of the exchanges", kinds, expected, (sets, places))
+        pairs = product(move, repeat=2)
+        invariant = all(_relation(move[i], move[j]) == _relation(i, j) for i, j in pairs)
+        builder.equal("scores of exchanged patches", invariant, True)
+    for sets, set_size in product((2, 3, 4), repeat=2):
+        summary = sorted(
+            (len({_relation(i, j) for i, j in orbit}), len(orbit))
+            for orbit in orbits(sets, set_size)
+        )
+        size = sets * set_size
+        expected = sorted([(1, size * (set_size - 1)), (1, size * (size - set_size))])
+        builder.equal("two orbits of the exchanges", summary, expected, (sets, set_size))
 
 
-def _kind(one: Patch, other: Patch) -> tuple[bool, bool]:
+def _relation(first: Patch, second: Patch) -> tuple[bool, bool]:
     """Return whether two patches share their set, and whether they are the same."""
-    return one[0] == other[0], one == other
+    return first[0] == second[0], first == second
 
 
 def prove_4_2() -> Proof:
-    """Decide everything that Lemma 4.2 rests on, for all sizes."""
-    ledger = Ledger(CLAIM_4_2)
-    for what, expression in noise_identities().items():
-        ledger.equal(what, vanishes(expression), True)
+    """Prove the identities behind Lemma 4.2 for all sizes."""
+    builder = ProofBuilder(CLAIM_4_2)
+    for name, expression in noise_identities().items():
+        builder.equal(name, vanishes(expression), True)
     off_span = output(alpha * s_of[_j] + NOISE) - OUTPUT_ON_SPAN
-    ledger.equal("F holds the noise at v_perp != 0", vanishes(off_span), False)
-    return ledger.close()
+    builder.equal("F contains the noise at v_perp != 0", vanishes(off_span), False)
+    return builder.build()

@@ -1,7 +1,8 @@
-"""The softmax on the invariant manifold: Lambda, Gamma, Xi, G (Jelassi et al. 2022, Section 4.1).
+"""Attention weights on the invariant manifold: Lambda, Gamma, Xi, G (Section 4.1).
 
 With A_ii = beta, A_ij = gamma inside a set and rho between sets, every row of S = softmax(A/tau)
-holds Lambda once, Gamma C - 1 times and Xi D - C times. Everything is exact for symbolic C, D, tau.
+contains Lambda once, Gamma C - 1 times and Xi D - C times (Jelassi et al. 2022). Exact for symbolic
+C, D and tau.
 """
 
 import sympy as sp
@@ -23,13 +24,13 @@ from symbolic.positional.symbols import (
 
 
 def row_sum(own: sp.Expr, same: sp.Expr, other: sp.Expr) -> sp.Expr:
-    """Sum a row that holds ``own`` once, ``same`` C - 1 times and ``other`` D - C times."""
+    """Return the sum of ``own``, C - 1 times ``same`` and D - C times ``other``."""
     return own + (C - 1) * same + (D - C) * other
 
 
 Z = row_sum(*(sp.exp(x / tau) for x in (beta, gamma, rho)))
 
-#: The weights written out in beta, gamma and rho, by the symbol that stands for them.
+#: Attention weights as functions of beta, gamma and rho.
 WRITTEN_OUT: dict[sp.Symbol, sp.Expr] = {
     Lambda: sp.exp(beta / tau) / Z,
     Gamma: sp.exp(gamma / tau) / Z,
@@ -48,7 +49,7 @@ _ALL_WRITTEN_OUT = WRITTEN_OUT | {
 #: Rows of S sum to 1: Lambda + (C-1) Gamma + (D-C) Xi - 1.
 SUM_RULE = row_sum(Lambda, Gamma, Xi) - 1
 
-#: First derivatives, themselves in Lambda, Gamma and Xi: (weight, order parameter) -> expression.
+#: First derivatives in terms of the weights; keys are pairs of weight and order parameter.
 DERIVATIVES: dict[tuple[sp.Symbol, sp.Symbol], sp.Expr] = {
     (Lambda, gamma): -(C - 1) * Gamma * Lambda / tau,
     (Gamma, gamma): Gamma * (1 - (C - 1) * Gamma) / tau,
@@ -67,7 +68,7 @@ def write_out(expression: sp.Expr) -> sp.Expr:
 
 
 def identities() -> dict[str, sp.Expr]:
-    """Return every identity of this module as an expression that must vanish."""
+    """Return the identities of this module as expressions that must vanish."""
     claims = {"rows of S sum to 1": write_out(SUM_RULE)}
     for (weight, parameter), derivative in DERIVATIVES.items():
         exact = sp.diff(write_out(weight), parameter)

@@ -1,9 +1,10 @@
-"""The derivations of positional attention by name; nothing is imported here."""
+"""Names, titles and places of the derivations of positional attention; imports nothing."""
 
-ORDER = 1  # among the theories
+ORDER = 1  # position among the theories
 
-#: name -> (title, place in the paper), in the order of the argument: the model and its symmetries,
-#: what stays (v in span(w*), three values of A on two orbits), the increments, what follows.
+#: Mapping from names to title and place in the paper, in the order of the argument: the model and
+#: its symmetries, the invariant manifold (v in span(w*), three values of A), the increments, and
+#: consequences.
 TITLES: dict[str, tuple[str, str]] = {
     "full-model": ("Gradient of the full D x D model", "equations (T), (P) and (GD)"),
     "symmetry": ("Symmetries of the full model", "Section 4.1, Invariance and symmetries"),
@@ -15,10 +16,10 @@ TITLES: dict[str, tuple[str, str]] = {
     "excess": ("The excess form of the attention gradients", "derived here"),
     "symmetric-line": ("The drift of gamma - rho on gamma = rho", "after Lemma 4.3, derived here"),
     "floor": ("The floor of the loss on gamma = rho", "after Lemma 4.3, derived here"),
-    "diagonal": ("The diagonal trained too", "Simplification 3.1, derived here"),
+    "diagonal": ("Training the diagonal", "Simplification 3.1, derived here"),
     "large-D": (
         "The limit of many patches: drift, branches of alpha*, powers of D",
         "Assumption 2 and Parametrization 3.1, derived here",
     ),
-    "kernels": ("The stable forms that the solvers run", "derived here"),
+    "kernels": ("Numerically stable forms in the solvers", "derived here"),
 }

@@ -1,11 +1,11 @@
-"""What `patchdyn derive` shows: the equations of each step and the proof that goes with them."""
+"""Derivations of positional attention for `patchdyn derive`: equations and proofs."""
 
 from collections.abc import Callable
 from dataclasses import replace
 
 import sympy as sp
 
-from symbolic.core.derivation import Derivation, Equation, Notation, titled
+from symbolic.core.derivation import Derivation, Equation, Notation, from_contents
 from symbolic.core.proof import Proof, decide_all
 from symbolic.core.source import source
 from symbolic.positional import (
@@ -25,8 +25,8 @@ from symbolic.positional import (
 )
 from symbolic.positional import symbols as sym
 from symbolic.positional.contents import TITLES
-from symbolic.positional.grounds import ground
 from symbolic.positional.increments import MODEL
+from symbolic.positional.justifications import justification
 
 NOTATION = Notation(sym.LATEX_NAMES, sym.TEXT_NAMES)
 
@@ -38,9 +38,11 @@ def derivation(
     prove: Callable[[], list[Proof]],
     emitted: Callable[[], str] | None = None,
 ) -> Derivation:
-    """Return a derivation whose equations say what decides them."""
-    shown = [replace(one, ground=ground(name, one.name) or one.ground) for one in equations]
-    return titled(TITLES, name, statement, shown, prove, notation=NOTATION, emitted=emitted)
+    """Return a derivation with the justification of each equation."""
+    shown = [
+        replace(x, justification=justification(name, x.name) or x.justification) for x in equations
+    ]
+    return from_contents(TITLES, name, statement, shown, prove, notation=NOTATION, emitted=emitted)
 
 
 def _attention(name: str) -> Derivation:
@@ -52,26 +54,26 @@ def _attention(name: str) -> Derivation:
         label = f"d{weight}_d{parameter}"
         equations.append(Equation(label, sp.Derivative(weight, parameter), derivative))
     statement = """With A_ii = beta, A_ij = gamma inside a set and rho between sets, each row of
-    S = softmax(A/tau) holds Lambda once, C - 1 times Gamma and D - C times Xi."""
+    S = softmax(A/tau) contains Lambda once, Gamma C - 1 times and Xi D - C times."""
     claims = attention.identities()
     return derivation(name, statement, equations, lambda: [decide_all("Attention", claims)])
 
 
 def _over_patches(term: Callable[[int], sp.Expr]) -> sp.Expr:
-    """Return the sum of a term in s over the patches of a random set, for display."""
+    """Return the sum of a function of s over the patches of a random set, for display."""
     return sym.a * term(1) + sym.b * term(-1) + (sym.C - sym.a - sym.b) * term(0)
 
 
 def _margins(name: str) -> Derivation:
-    O = [sp.Symbol(f"O_{kind}") for kind in margins.PATCHES]  # noqa: E741
+    O = [sp.Symbol(f"O_{patch}") for patch in margins.PATCHES]  # noqa: E741
     equations = [
-        Equation(left.name, left, margins.at_patch(margins.MARGIN, kind), f"{kind} patch")
-        for left, kind in zip(O, margins.PATCHES)
+        Equation(left.name, left, margins.at_patch(margins.MARGIN, patch), f"{patch} patch")
+        for left, patch in zip(O, margins.PATCHES)
     ]
     h = sp.Function("h")(sym.a, sym.b, sym.T)
     rows = margins.row_gradient()
     total = margins.of_random_set(margins.activation(margins.MARGIN))
-    act, note = sp.Function("act"), "what a random set of type (a, b) adds to F"
+    act, note = sp.Function("act"), "contribution of a random set of type (a, b) to F"
     compact = _over_patches(lambda s: act(O[{1: 1, -1: 2, 0: 3}[s]]))
     equations.append(Equation("h", h, total, note, compact=compact))
     for parameter, row in zip((sym.alpha, sym.gamma, sym.rho), rows):
@@ -108,11 +110,11 @@ def _excess(name: str) -> Derivation:
         "d_gamma": (sp.Symbol("d_gamma"), "one row"),
         "d_rho": (sp.Symbol("d_rho"), "one row"),
     }
-    equations = excess.DISPLAYS.beside(table)
+    equations = excess.DISPLAYS.labelled(table)
     statement = """The sum of the margins over all rows is kappa alpha T because the columns of S
-    sum to 1. It does not depend on gamma and rho, so any constant may be taken off act'(O) in the
-    two attention gradients. Taking off its value at a zero patch in an empty set leaves nothing
-    for the D - O(C) rows of empty sets to add and no digits to cancel at large D."""
+    sum to 1. It does not depend on gamma and rho, so any constant can be subtracted from act'(O) in
+    the two attention gradients. If its value at a zero patch in an empty set is subtracted, the
+    D - O(C) rows of empty sets contribute nothing, and no digits cancel at large D."""
     return derivation(name, statement, equations, excess.prove_all)
 
 
@@ -126,9 +128,9 @@ def _full_model(name: str) -> Derivation:
         "dL_dA_ij": (sp.Derivative(L, sp.Symbol("A_ij")), "s is the logistic sigmoid"),
         "dL_dv": (sp.Derivative(L, sp.Symbol("v")), ""),
     }
-    equations = model_equations.DISPLAYS.beside(table, evaluates=False)
-    statement = """All A_ij with i != j and all v_k are free. The logistic weight s(-yF) enters as
-    one factor per data point. Patches are X_j, and z_j = <v, X_j>."""
+    equations = model_equations.DISPLAYS.labelled(table, evaluates=False)
+    statement = """All A_ij with i != j and all v_k are free. The logistic weight s(-yF) is one
+    factor per data point. Patches are X_j, and z_j = <v, X_j>."""
     return derivation(name, statement, equations, model_equations.prove_all)
 
 
@@ -146,7 +148,7 @@ def _lemma_4_1(name: str) -> Derivation:
         "dL_dA_same": (sp.Derivative(L, same), "i, j in the same set"),
         "dL_dA_different": (sp.Derivative(L, different), "i, j in different sets"),
     }
-    equations = lemma_4_1.DISPLAYS.beside(table, evaluates=False)
+    equations = lemma_4_1.DISPLAYS.labelled(table, evaluates=False)
     return derivation(name, lemma_4_1.__doc__, equations, lambda: lemma_4_1.prove_all(quick=True))
 
 
@@ -158,7 +160,7 @@ def _lemma_4_2(name: str) -> Derivation:
         "dL_dv_parallel": (sp.Derivative(L, along), "along w*"),
         "dL_dv_perp": (sp.Derivative(L, orthogonal), "orthogonal to w*"),
     }
-    equations = lemma_4_2.DISPLAYS.beside(table, evaluates=False)
+    equations = lemma_4_2.DISPLAYS.labelled(table, evaluates=False)
     return derivation(name, lemma_4_2.__doc__, equations, lemma_4_2.prove_all)
 
 
@@ -182,13 +184,15 @@ _NOTES = {
 def _lemma_4_3(name: str) -> Derivation:
     equations = []
     for label, right in lemma_4_3.EQUATIONS.items():
-        kind, _, parameter = label.partition("_")
-        note = _NOTES.get(label, _NOTES.get(kind, ""))
-        if kind == "h":
+        prefix, _, parameter = label.partition("_")
+        note = _NOTES.get(label, _NOTES.get(prefix, ""))
+        if prefix == "h":
             equations.append(_random_set(parameter, right))
         elif right.has(sp.Function("E")):
             left = getattr(sym, label)
-            note = f"exact; h_{parameter}(a, b, T) is what a random set of type (a, b) adds, below"
+            note = (
+                f"exact; h_{parameter}(a, b, T) is the share of a random set of type (a, b), below"
+            )
             equations.append(Equation(label, left, right, note, evaluates=False))
         else:
             equations.append(Equation(label, sp.Symbol(label), right, note))
@@ -196,12 +200,12 @@ def _lemma_4_3(name: str) -> Derivation:
 
 
 def _random_set(parameter: str, right: sp.Expr) -> Equation:
-    """What a random set adds to an increment."""
+    """Return the equation of the share of a random set in an increment."""
     left = sp.Function(f"h_{parameter}")(sym.a, sym.b, sym.T)
     shared = MODEL.shared[getattr(sym, parameter)]
     compact = _over_patches(sp.Function(f"k_{parameter}")) / shared
     note = (
-        f"what a random set of type (a, b) adds, per eta and s(-F); k_{parameter}(s) = "
+        f"share of a random set of type (a, b), per eta and s(-F); k_{parameter}(s) = "
         f"d act(O)/d {parameter} of a patch with coefficient s, written out in `margins`"
     )
     return Equation(f"h_{parameter}", left, right, note, compact=compact)
@@ -219,25 +223,28 @@ def _symmetric_line(name: str) -> Derivation:
         "drift": (sp.Symbol("drift"), per_image),
         "velocity": (velocity, ""),
     }
-    equations = symmetric_line.DISPLAYS.beside(table)
+    equations = symmetric_line.DISPLAYS.labelled(table)
     return derivation(name, symmetric_line.__doc__, equations, symmetric_line.prove_all)
 
 
 def _floor(name: str) -> Derivation:
     table = {
         "c_s": (sp.Symbol("c_s"), "on gamma = rho"),
-        "mirrored": (sp.Symbol("mirrored"), "c_s with s and T of the other sign"),
+        "mirrored": (sp.Symbol("mirrored"), "c_s with opposite s and T"),
         "c_zero": (sp.Symbol("c_zero"), ""),
         "c_plus": (sp.Symbol("c_plus"), ""),
         "pair": (sp.Symbol("c_plus") + sp.Symbol("c_minus"), ""),
-        "more_plus": (sp.Symbol("more_plus"), "rows with s = 1 less those with s = -1: T"),
+        "more_plus": (sp.Symbol("more_plus"), "rows with s = 1 minus rows with s = -1: T"),
         "F": (sp.Symbol("F"), "act_plus = act(kappa alpha c_plus), and so on"),
         "on_rho_beta": (sp.Symbol("c"), "C = 2 on rho = beta; n - s is that of the partner"),
         "ell_rate": (sp.Derivative(sp.Symbol("ell"), sp.Symbol("t")), "v_x is dx/dt"),
         "variance": (sp.Symbol("variance"), "of rho' over a time; not negative"),
-        "until": (sp.Symbol("until"), "the time in which the loss left could carry rho to beta"),
+        "until": (
+            sp.Symbol("until"),
+            "the time in which the remaining loss could move rho to beta",
+        ),
     }
-    equations = floor.DISPLAYS.beside({label: table[label] for label in floor.EQUATIONS})
+    equations = floor.DISPLAYS.labelled({label: table[label] for label in floor.EQUATIONS})
     return derivation(name, floor.__doc__, equations, floor.prove_all)
 
 
@@ -249,7 +256,7 @@ def _diagonal(name: str) -> Derivation:
         **{f"d{x}_dt": (sp.Derivative(x, t), "") for x in moving},
         "row_sum": (sp.Symbol("row_sum"), "a constant of motion"),
     }
-    equations = diagonal.DISPLAYS.beside(table)
+    equations = diagonal.DISPLAYS.labelled(table)
     return derivation(name, diagonal.__doc__, equations, diagonal.prove_all)
 
 
@@ -260,13 +267,13 @@ def _large_D(name: str) -> Derivation:
         "B": "",
         "alpha_dF_dalpha": "in A and B; F = A T^p + B T",
         "drift_limit": "d(gamma - rho)/dt on gamma = rho = 0, per s(-F)",
-        "drift_at_D": "the same exactly, given the numbers of features",
-        "attended": "added to F where y = alpha G is of order 1, G >> 1",
+        "drift_at_D": "exact, given the numbers of features",
+        "attended": "contribution to F where y = alpha G is of order 1, G >> 1",
         **{f"power_{label}": "power of D" for label in large_D.EXPONENTS},
     }
     table = {label: (sp.Symbol(label), note) for label, note in notes.items()}
-    table = {"quasi_steady": (large_D.CONDITION, "what alpha* solves"), **table}
-    equations = large_D.DISPLAYS.beside(table)
+    table = {"quasi_steady": (large_D.CONDITION, "equation of alpha*"), **table}
+    equations = large_D.DISPLAYS.labelled(table)
     return derivation(name, large_D.__doc__, equations, lambda: [large_D.prove()])
 
 

@@ -1,8 +1,9 @@
-"""The diagonal trained too: a fourth order parameter, where Simplification 3.1 freezes it.
+"""Training the diagonal: a fourth order parameter, which Simplification 3.1 freezes.
 
 "Without loss of generality" the diagonal A_ii = sigma_A is frozen (Jelassi et al. 2022,
-Simplification 3.1). Of the functions that A can express that is true: a constant added to a row of
-A changes nothing. Of the dynamics it is not. With A_ii = beta(t) trained as every other entry,
+Simplification 3.1). This loses no functions that A can express, because a constant added to a row
+of A changes nothing, but it changes the dynamics. With A_ii = beta(t) trained like the other
+entries,
 
     d beta/dt = -(1/D) d ell/d beta = (1/D) (d ell/d gamma + d ell/d rho),
 
@@ -11,8 +12,8 @@ same sum of the three velocities makes the row sums of A a constant of motion,
 
     beta + (C-1) gamma + (D-C) rho = constant (derived).
 
-Proved for symbolic D, C and odd p from the weights, and from the D x D model with all D^2
-entries of A free at small sizes.
+Proved for symbolic D, C and odd p from the weights, and from the D x D model with all D^2 entries
+of A free at small sizes.
 """
 
 import random
@@ -22,7 +23,7 @@ from fractions import Fraction
 import sympy as sp
 
 from symbolic.core.displays import Displays, at_points
-from symbolic.core.proof import Ledger, Proof
+from symbolic.core.proof import Proof, ProofBuilder
 from symbolic.core.sums import collapse
 from symbolic.core.zero import decide
 from symbolic.positional import all_sizes, margins
@@ -42,7 +43,7 @@ from symbolic.positional.symmetry import random_rational
 
 CLAIM = "The trained diagonal"
 
-#: d ell/d gamma and d ell/d rho as symbols, and with them the velocities of the flow.
+#: d ell/d gamma and d ell/d rho as symbols, and the velocities of the flow in terms of them.
 ELL_GAMMA, ELL_RHO = sp.symbols("ell_gamma ell_rho", real=True)
 ELL_BETA = -(ELL_GAMMA + ELL_RHO)
 BETA_VELOCITY = -ELL_BETA / D
@@ -53,20 +54,23 @@ ROW_SUM = row_sum(beta, gamma, rho)
 
 
 def d_beta(c: sp.Expr) -> sp.Expr:
-    """Derivative of the weighted sum ``c`` of a patch in beta, given ``c``."""
+    """Return the derivative of the weighted sum ``c`` of a patch in beta, given ``c``."""
     return Lambda / tau * (s - c)
 
 
 def identities(velocity: sp.Expr = BETA_VELOCITY) -> dict[str, sp.Expr]:
-    """Return the identities for symbolic D, C and p as expressions that must vanish.
+    """Return the identities for symbolic D, C and p, as expressions that must vanish.
 
-    ``velocity`` is there to watch the proof fail.
+    Parameters
+    ----------
+    velocity
+        Velocity of beta; another one makes the proof fail (for tests).
     """
     c_of = margins.WEIGHTED_SUM
-    claims = {"d c / d beta": lacks("c_beta", d_beta(c))}
+    claims = {"d c / d beta": residual("c_beta", d_beta(c))}
     for weight in (Lambda, Gamma, Xi):
-        moved = sum(sp.diff(write_out(weight), x) for x in (beta, gamma, rho))
-        claims[f"{weight} is unchanged by a constant added to a row of A"] = moved
+        change = sum(sp.diff(write_out(weight), x) for x in (beta, gamma, rho))
+        claims[f"{weight} is unchanged by a constant added to a row of A"] = change
     claims["the derivatives of c in beta, gamma and rho sum to 0"] = write_out(
         d_beta(c_of) + margins.d_gamma(c_of) + margins.d_rho(c_of)
     )
@@ -76,12 +80,12 @@ def identities(velocity: sp.Expr = BETA_VELOCITY) -> dict[str, sp.Expr]:
     )
     velocities = {beta: velocity, gamma: GAMMA_VELOCITY, rho: RHO_VELOCITY}
     claims["a row sum of A is a constant of motion"] = sum(
-        sp.diff(ROW_SUM, x) * moves for x, moves in velocities.items()
+        sp.diff(ROW_SUM, x) * speed for x, speed in velocities.items()
     )
     return claims
 
 
-#: Every right-hand side by name: what is displayed and what is proved.
+#: Mapping from displayed equations to right-hand sides.
 EQUATIONS: dict[str, sp.Expr] = {
     "c_beta": d_beta(c),
     "ell_beta": ELL_BETA,
@@ -92,8 +96,11 @@ EQUATIONS: dict[str, sp.Expr] = {
 }
 
 
-def lacks(name: str, right: sp.Expr) -> sp.Expr:
-    """Return what vanishes if this equation holds; act(O) of a row stands for ell, by linearity."""
+def residual(name: str, right: sp.Expr) -> sp.Expr:
+    """Return an expression that vanishes if the equation holds.
+
+    By linearity, act(O) of a row can represent ell.
+    """
     if name == "c_beta":
         of_c = right.subs(c, margins.WEIGHTED_SUM)
         return sp.diff(write_out(margins.WEIGHTED_SUM), beta) - write_out(of_c)
@@ -103,14 +110,14 @@ def lacks(name: str, right: sp.Expr) -> sp.Expr:
         return collapse(row).subs(all_sizes.L, D / C) - right
     act = write_out(margins.activation(margins.MARGIN))
     ell = {x: sp.diff(act, x) for x in (beta, gamma, rho)}
-    found = right.subs({ELL_GAMMA: ell[gamma], ELL_RHO: ell[rho]}, simultaneous=True)
+    of_row = right.subs({ELL_GAMMA: ell[gamma], ELL_RHO: ell[rho]}, simultaneous=True)
     if name == "ell_beta":
-        return found - ell[beta]
+        return of_row - ell[beta]
     x = {"dbeta_dt": beta, "dgamma_dt": gamma, "drho_dt": rho}[name]
-    return found * all_sizes.PAIRS[x].subs(all_sizes.L, D / C) + ell[x]
+    return of_row * all_sizes.PAIRS[x].subs(all_sizes.L, D / C) + ell[x]
 
 
-DISPLAYS = Displays(EQUATIONS, lacks, at_points)
+DISPLAYS = Displays(EQUATIONS, residual, at_points)
 
 
 def prove(
@@ -122,17 +129,26 @@ def prove(
     entries: int | None = None,
     partitions: Sequence[Layout] | None = None,
 ) -> Proof:
-    """Compare with the gradient of the D x D model whose diagonal is trained.
+    """Compare with the gradient of the D x D model with a trained diagonal.
 
-    One random rational point per partition (default: the contiguous one and one that is not), and
-    one where all entries of A are free. ``entries`` (default D, those of the diagonal) is there to
-    watch the proof fail.
+    One random rational point is used per partition, and one with all entries of A free.
+
+    Parameters
+    ----------
+    D_, C_, p_
+        Sizes.
+    seed
+        Seed of the points.
+    entries
+        Number of diagonal entries; another one makes the proof fail (for tests).
+    partitions
+        Partitions of the patches into sets; by default a contiguous and an interleaved one.
     """
-    ledger = Ledger(CLAIM, D=D_, C=C_, p=p_)
+    builder = ProofBuilder(CLAIM, D=D_, C=C_, p=p_)
     chosen = first_and_last(D_, C_) if partitions is None else partitions
     rng = random.Random(seed)
     model = full_model(D_, p_, train_diagonal=True)
-    _check_rows(ledger, D_, p_, rng)
+    _check_rows(builder, D_, p_, rng)
     for layout in chosen:
         point = RationalPoint(rng)
         full = full_expectation(model, layout, point)
@@ -140,25 +156,25 @@ def prove(
         expected = -(d_gamma + d_rho) / (entries or D_)
         dA = full.mean().dA
         for i in range(D_):
-            what = "dL/dA_ii = -(d ell/d gamma + d ell/d rho) / D"
-            ledger.equal(what, dA[i, i], expected, (layout, i))
+            identity = "dL/dA_ii = -(d ell/d gamma + d ell/d rho) / D"
+            builder.equal(identity, dA[i, i], expected, (layout, i))
             row = sum(dA[i, j] for j in range(D_))
-            ledger.equal("the rows of dL/dA sum to 0", row, 0, (layout, i))
-        ledger.facts["patterns"] = full.patterns
-    ledger.points = len(chosen) + 1
-    return ledger.close()
+            builder.equal("the rows of dL/dA sum to 0", row, 0, (layout, i))
+        builder.facts["patterns"] = full.patterns
+    builder.points = len(chosen) + 1
+    return builder.build()
 
 
 def prove_all() -> list[Proof]:
-    """Decide the identities for all sizes, and compare with the full model at `CASES`."""
-    ledger = Ledger(f"{CLAIM}, for every D, C and odd p")
-    for what, expression in identities().items():
-        ledger.zero(what, decide(expression))
-    return [ledger.close(), DISPLAYS.prove(CLAIM), *(prove(*case) for case in CASES)]
+    """Prove the identities for all sizes, and compare with the full model at `CASES`."""
+    builder = ProofBuilder(f"{CLAIM}, for every D, C and odd p")
+    for name, expression in identities().items():
+        builder.zero(name, decide(expression))
+    return [builder.build(), DISPLAYS.prove(CLAIM), *(prove(*case) for case in CASES)]
 
 
-def _check_rows(ledger: Ledger, D_: int, p_: int, rng: random.Random) -> None:
-    """Sum the rows of dF/dA at arbitrary A, v and X: no manifold, no sets."""
+def _check_rows(builder: ProofBuilder, D_: int, p_: int, rng: random.Random) -> None:
+    """Test that the rows of dF/dA sum to 0 at arbitrary A, v and X."""
     model = full_model(D_, p_, train_diagonal=True)
     free = [[random_rational(rng, signed=False) for _ in range(D_)] for _ in range(D_)]
     value = model.evaluate(
@@ -170,4 +186,4 @@ def _check_rows(ledger: Ledger, D_: int, p_: int, rng: random.Random) -> None:
     )
     for i in range(D_):
         row = sum((value.dA[i, j] for j in range(D_)), Fraction(0))
-        ledger.equal("the rows of dF/dA sum to 0 at any A, v and X", row, 0, i)
+        builder.equal("the rows of dF/dA sum to 0 at any A, v and X", row, 0, i)

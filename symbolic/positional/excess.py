@@ -1,9 +1,9 @@
-"""The excess form of the attention gradients: equal to the plain one once summed over all sets.
+"""Excess form of the attention gradients, equal to the plain form after summation over all sets.
 
-The sum of the margins over all rows is kappa alpha T because the columns of S sum to 1. It does
-not depend on gamma and rho, so any constant may be taken off act'(O_i) in these derivatives.
-Per set the sum of an affine function of (s, n) is affine in n alone, C k_0 + n k_1; over the
-D/C sets, whose n sum to T, it is D k_0 + T k_1.
+The sum of the margins over all rows is kappa alpha T because the columns of S sum to 1. It does not
+depend on gamma and rho, so a constant can be subtracted from act'(O_i) in these derivatives. The
+sum over a set of an affine function of (s, n) is an affine function of n, C k_0 + n k_1; the sum
+over the D/C sets, whose n sum to T, is D k_0 + T k_1.
 """
 
 import sympy as sp
@@ -32,7 +32,7 @@ from symbolic.positional.symbols import (
 )
 
 _O_EMPTY = sp.Symbol("O_empty")
-#: Every right-hand side by name: what is displayed and what is proved.
+#: Mapping from displayed equations to right-hand sides.
 EQUATIONS: dict[str, sp.Expr] = {
     "sum_of_margins": kappa * alpha * T,
     "O_empty": margins.EMPTY_MARGIN,
@@ -43,7 +43,7 @@ EQUATIONS: dict[str, sp.Expr] = {
 
 
 def identities() -> dict[str, sp.Expr]:
-    """Return the proof that the excess form is exact, as expressions that must vanish."""
+    """Return the identities of the excess form, as expressions that must vanish."""
     claims = {}
     sums = {"margins": (margins.MARGIN, kappa * alpha * T)}
     for parameter, first in ((gamma, margins.d_gamma), (rho, margins.d_rho)):
@@ -82,8 +82,8 @@ def _three_sets(row: sp.Expr) -> sp.Expr:
     return write_out(total.subs(T, _TOTAL)).subs(D, 3 * C)
 
 
-def lacks(name: str, right: sp.Expr) -> sp.Expr:
-    """Return what vanishes if this equation holds, F a sum over three sets of any types."""
+def residual(name: str, right: sp.Expr) -> sp.Expr:
+    """Return an expression that vanishes if the equation holds for three sets of any types."""
     empty = margins.MARGIN.subs({s: 0, n: 0})
     if name == "sum_of_margins":
         return _three_sets(margins.MARGIN) - right.subs(T, _TOTAL)
@@ -100,9 +100,9 @@ def lacks(name: str, right: sp.Expr) -> sp.Expr:
     return _three_sets(right.subs(values, simultaneous=True)) - exact
 
 
-DISPLAYS = Displays(EQUATIONS, lacks, at_points)
+DISPLAYS = Displays(EQUATIONS, residual, at_points)
 
 
 def prove_all() -> list[Proof]:
-    """Decide the identities and what is displayed."""
+    """Prove the identities and the displayed equations."""
     return [decide_all("Excess", identities()), DISPLAYS.prove("Excess, three sets of any size")]

@@ -1,29 +1,30 @@
-r"""The floor of the loss on the plane gamma = rho, for every D, C, alpha, beta and odd activation.
+r"""A lower bound of the loss on gamma = rho, for every D, C, alpha, beta and odd activation.
 
-"This implies gamma(t) >= rho(t) for all t" (Jelassi et al. 2022, after Lemma 4.3). A run that has
-left the plane gamma = rho upwards cannot come back once its loss is lower than anywhere on it.
+"This implies gamma(t) >= rho(t) for all t" (Jelassi et al. 2022, after Lemma 4.3). A run with
+gamma > rho cannot return to gamma = rho once its loss is lower than anywhere on this plane.
 
-Lemma. If the activation is odd and increases, gamma = rho gives ell >= log 2 P[T <= 0], with T =
+Lemma. If the activation is odd and increasing, gamma = rho implies ell >= log 2 P[T <= 0], with T =
 C + R and R the sum of the coefficients outside the signal set.
 
 Proof. On the plane Xi = Gamma, and a row depends on its own coefficient alone,
-c_s = Lambda s + Gamma (T - s). Rows with s = 1 and s = -1 make pairs: there are T more of the
-first, and F is the sum of the pairs, of T rows with s = 1 and of the rows with s = 0 (T >= 0; the
-image of opposite coefficients has the opposite F). In prose: if x + y has a sign, so has
-act(x) + act(y), as x > -y gives act(x) > act(-y) = -act(y). Here x + y = 2 Gamma T, c_0 = Gamma T,
-and c_1 = Lambda + Gamma (T - 1) > 0 for T >= 1. So F has the sign of alpha T. For alpha >= 0
-log(1 + e^-F) >= log 2 where T <= 0, for alpha < 0 where T >= 0, which is no less likely: R is
-symmetric and C > 0. QED For C = 2 the same holds on rho = beta: there c of a patch is that formula
-with Lambda and Gamma exchanged and the coefficient n - s of its partner, and each row is a partner
-once.
+c_s = Lambda s + Gamma (T - s). Pair the rows with s = 1 and s = -1: there are T more of the first,
+so F is the sum of the pairs, of T rows with s = 1 and of the rows with s = 0 (T >= 0; the image of
+opposite coefficients has the opposite F). In prose: act(x) + act(y) has the sign of x + y, as
+x > -y implies act(x) > act(-y) = -act(y). Here x + y = 2 Gamma T, c_0 = Gamma T, and
+c_1 = Lambda + Gamma (T - 1) > 0 for T >= 1. So F has the sign of alpha T. For alpha >= 0,
+log(1 + e^-F) >= log 2 where T <= 0; for alpha < 0 where T >= 0, with at least the same probability:
+R is symmetric and C > 0. QED For C = 2 the same is true on rho = beta: there c of a patch is this
+formula with Lambda and Gamma exchanged and the coefficient n - s of its partner, and each row is a
+partner once.
 
-Corollary. Along the flow ell does not grow: its rate is -|theta'|^2 in the metric diag(1, D (C-1),
-D (D-C)). In prose: if at one time gamma > rho and ell < log 2 P[T <= 0], then gamma > rho for ever
-after (a path to gamma < rho meets the plane), and the test error is at most ell/log 2, as each
-error costs log 2. By Schwarz, the variance of rho' over a time h being what is displayed and not
-negative, D (D-C) (rho' h)^2 <= h ell: rho < beta lasts at least for the time `until`.
+Corollary. Along the flow ell does not increase: its rate is -|theta'|^2 in the metric diag(1,
+D (C-1), D (D-C)). In prose: if at one time gamma > rho and ell < log 2 P[T <= 0], then gamma > rho
+at all later times (a path to gamma < rho crosses the plane), and the test error is at most
+ell/log 2, as each error costs log 2. By the Cauchy-Schwarz inequality, with the displayed variance
+of rho' over a time h, D (D-C) (rho' h)^2 <= h ell: rho < beta lasts at least for the time `until`.
 
-Decided for symbolic D and C, the activation by its values; the sign of F from the D x D model.
+Proved for symbolic D and C, the activation represented by its values; the sign of F from the D x D
+model.
 """
 
 import random
@@ -31,7 +32,7 @@ import random
 import sympy as sp
 
 from symbolic.core.displays import Displays, at_points
-from symbolic.core.proof import Ledger, Proof
+from symbolic.core.proof import Proof, ProofBuilder
 from symbolic.positional import margins
 from symbolic.positional.attention import write_out
 from symbolic.positional.full_model import full_model
@@ -42,26 +43,26 @@ from symbolic.positional.symmetric_line import COUNTS, N_MINUS, T_OF_COUNTS, Lin
 
 CLAIM = "The floor of the loss on gamma = rho"
 
-#: Sizes at which the sign of F is found from the D x D model, image by image.
+#: Sizes (D, C, p) at which the sign of F is computed from the D x D model, for every image.
 CASES = ((4, 2, 3), (4, 2, 5), (6, 3, 3))
 
-#: act(kappa alpha c_s) of an odd activation, by its values.
+#: act(kappa alpha c_s) for an odd activation, by s.
 ACT = {k: sp.Symbol(f"act_{name}") for k, name in {1: "plus", 0: "zero", -1: "minus"}.items()}
 #: The gradient of the loss, and the velocities of the flow.
 ELL_ALPHA, ELL_GAMMA, ELL_RHO = sp.symbols("ell_alpha ell_gamma ell_rho", real=True)
 V_ALPHA, V_GAMMA, V_RHO = sp.symbols("v_alpha v_gamma v_rho", real=True)
 VELOCITIES = {V_ALPHA: -ELL_ALPHA, V_GAMMA: -ELL_GAMMA / SAME, V_RHO: -ELL_RHO / DIFFERENT}
-#: rho' over a time h: its mean and the mean of its square; the loss when it begins.
+#: Time h and initial loss; mean of rho' and of its square over the time.
 H, ELL = sp.symbols("h ell", positive=True)
 MEAN, SQUARE = sp.symbols("mean mean_square", real=True)
 
 
 def on_plane(coefficient: sp.Expr | int, total: sp.Expr = T) -> sp.Expr:
-    """Return c of a patch with this coefficient on gamma = rho."""
+    """Return c of a patch with a given coefficient on gamma = rho."""
     return Lambda * coefficient + Gamma * (total - coefficient)
 
 
-#: Every right-hand side by name: what is displayed and what is proved.
+#: Mapping from displayed equations to right-hand sides.
 EQUATIONS: dict[str, sp.Expr] = {
     "c_s": on_plane(s),
     "mirrored": -on_plane(s),
@@ -77,17 +78,17 @@ EQUATIONS: dict[str, sp.Expr] = {
 }
 
 
-def lacks(name: str, right: sp.Expr) -> sp.Expr:
-    """Return what vanishes if this equation holds, from the margins, counts and the chain rule."""
+def residual(name: str, right: sp.Expr) -> sp.Expr:
+    """Return an expression that vanishes if the equation holds, from margins and the chain rule."""
     rows = {1: C + COUNTS[1], 0: COUNTS[0], -1: COUNTS[-1]}
     c = on_plane(s)
-    found: dict[str, sp.Expr] = {
+    exact: dict[str, sp.Expr] = {
         "mirrored": c.subs({s: -s, T: -T}, simultaneous=True),
         "pair": c.subs(s, 1) + c.subs(s, -1),
         "c_zero": c.subs(s, 0),
         "c_plus": c.subs(s, 1),
         "more_plus": rows[1] - rows[-1],
-        "F": sum(many * ACT[k] for k, many in rows.items()),
+        "F": sum(count * ACT[k] for k, count in rows.items()),
         "variance": sp.expand(SQUARE - 2 * MEAN * MEAN + MEAN**2),
     }
     if name == "c_s":
@@ -98,37 +99,45 @@ def lacks(name: str, right: sp.Expr) -> sp.Expr:
         chain = ELL_ALPHA * V_ALPHA + ELL_GAMMA * V_GAMMA + ELL_RHO * V_RHO
         return (chain - right).subs(VELOCITIES)
     if name == "until":  # D (D-C) (rho' h)^2 = h ell at its end
-        moved = DIFFERENT * (MEAN * H) ** 2 - H * ELL
-        return moved.subs(MEAN, (beta - rho) / H).subs(H, right)
-    return found[name] - right
+        equality = DIFFERENT * (MEAN * H) ** 2 - H * ELL
+        return equality.subs(MEAN, (beta - rho) / H).subs(H, right)
+    return exact[name] - right
 
 
-DISPLAYS = Displays(EQUATIONS, lacks, at_points)
+DISPLAYS = Displays(EQUATIONS, residual, at_points)
 
 
 def prove(D_: int, C_: int, p_: int = 3, *, seed: int = 0, sign: int = 1) -> Proof:
-    """Find the sign of F of every image from the D x D model, at both signs of alpha.
+    """Prove that F of every image of the D x D model has the sign of alpha T.
 
-    Two random rational points with gamma = rho for each partition. ``sign`` is there to watch the
-    proof fail.
+    Two random rational points with gamma = rho are used per partition, one per sign of alpha.
+
+    Parameters
+    ----------
+    D_, C_, p_
+        Sizes.
+    seed
+        Seed of the points.
+    sign
+        -1 makes the proof fail (for tests).
     """
-    ledger = Ledger(CLAIM, D=D_, C=C_, p=p_)
+    builder = ProofBuilder(CLAIM, D=D_, C=C_, p=p_)
     rng = random.Random(seed)
     for layout in first_and_last(D_, C_):
-        for turn in (1, -1):
+        for alpha_sign in (1, -1):
             point = LinePoint(rng)
-            point.alpha = turn * abs(point.alpha)
+            point.alpha = alpha_sign * abs(point.alpha)
             full = full_expectation(full_model(D_, p_), layout, point)
             for key, outputs in full.margins.items():
                 total = C_ + sum(plus - minus for plus, minus in key)
                 signs = {sp.sign(output) for output in outputs}
-                expected = {sign * turn * sp.sign(total)}
-                ledger.equal("F has the sign of alpha T", signs, expected, (layout, key))
-            ledger.facts["patterns"] = full.patterns
-            ledger.points += 1
-    return ledger.close()
+                expected = {sign * alpha_sign * sp.sign(total)}
+                builder.equal("F has the sign of alpha T", signs, expected, (layout, key))
+            builder.facts["patterns"] = full.patterns
+            builder.points += 1
+    return builder.build()
 
 
 def prove_all() -> list[Proof]:
-    """Decide what is displayed for all sizes, and the sign of F from the full model at `CASES`."""
+    """Prove the displayed equations for all sizes, and the sign of F at `CASES`."""
     return [DISPLAYS.prove(CLAIM), *(prove(*case) for case in CASES)]

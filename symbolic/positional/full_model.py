@@ -1,11 +1,11 @@
-"""The full model (T) with symbolic entries, its gradient by differentiation, compiled exactly.
+"""The full model (T) with symbolic entries, and its gradient, compiled to exact functions.
 
     F(X) = sum_i act(kappa sum_j S_ij <v, X_j>),   S_ij = e^{A_ij/tau} / sum_k e^{A_ik/tau},
 
-act(x) = x^p + nu x (Jelassi et al. 2022, equation (T) with the scale kappa and the temperature tau
-left free). All off-diagonal A_ij and all v_k are separate symbols: nothing about the partition, the
-invariant manifold or w* is built in. Coordinates are chosen so that w* is the first basis vector,
-X_j = (s_j, xi_j2, ..., xi_jd), with symbolic s_j and noise xi_jk orthogonal to w*.
+act(x) = x^p + nu x (Jelassi et al. 2022, equation (T) with general scale kappa and temperature
+tau). All off-diagonal A_ij and all v_k are independent symbols: the partition, the invariant
+manifold and w* are not built in. In coordinates with w* as the first basis vector, X_j = (s_j,
+xi_j2, ..., xi_jd) with symbolic s_j and noise xi_jk orthogonal to w*.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +24,7 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True)
 class OutputAndGradient:
-    """Exact values at one point: F and its derivatives in what is trained."""
+    """Exact values of F and of its derivatives in the trained entries of A and v."""
 
     F: Fraction
     dA: dict[Pair, Fraction]
@@ -32,12 +32,30 @@ class OutputAndGradient:
 
 
 class FullModel:
-    """The D x D model of degree ``p`` with ``d``-dimensional patches, as exact functions.
+    """The D x D model of degree ``p`` with ``d``-dimensional patches.
 
-    Attributes ``A``, ``v``, ``signs``, ``noise`` are the symbols, ``F`` the output as a SymPy
-    expression in them, ``dA`` and ``dv`` its derivatives as SymPy computes them. Entry (i, j) of A
-    and coordinate k of v are counted from 0 and 1: ``A_0_1``, ``v_1``. The diagonal of A is fixed
-    (Simplification 3.1) unless it is said to be trained.
+    Parameters
+    ----------
+    D
+        Number of patches.
+    p
+        Degree of the activation.
+    d
+        Dimension of a patch.
+    train_diagonal
+        Whether the diagonal of A is trained; otherwise it is fixed (Simplification 3.1).
+
+    Attributes
+    ----------
+    A, v, signs, noise
+        Symbols of the entries of A (D, D), of v (d,), of the coefficients s_j (D,) and of the noise
+        (D, d-1). Names are ``A_0_1`` (from 0) and ``v_1`` (from 1).
+    F
+        The output as a SymPy expression.
+    pairs
+        Indices of the trained entries of A.
+    dA, dv
+        Derivatives of F.
     """
 
     def __init__(self, D: int, p: int, d: int = 2, train_diagonal: bool = False) -> None:
@@ -62,11 +80,11 @@ class FullModel:
 
     @cached_property
     def _terms(self) -> list[tuple[sp.Expr, set[sp.Symbol]]]:
-        """Summands of F, each with its symbols, which SymPy looks for anew in each derivative."""
+        """Summands of F with their symbols, cached because SymPy would search them repeatedly."""
         return [(term, term.free_symbols) for term in sp.Add.make_args(self.F)]
 
     def _derivative(self, x: sp.Symbol) -> sp.Expr:
-        """Return dF/dx, of the summands that contain x."""
+        """Return dF/dx."""
         return sp.Add(*(sp.diff(term, x) for term, symbols in self._terms if x in symbols))
 
     def _activation(self, x: sp.Expr) -> sp.Expr:
@@ -80,8 +98,8 @@ class FullModel:
     def margin(self, i: int) -> sp.Expr:
         """Return O_i = kappa sum_j S_ij <v, X_j>."""
         scores = [sp.exp(self.A[i, j] / tau) for j in range(self.D)]
-        seen = sum(score * self.projection(j) for j, score in enumerate(scores))
-        return kappa * seen / sum(scores)
+        weighted = sum(score * self.projection(j) for j, score in enumerate(scores))
+        return kappa * weighted / sum(scores)
 
     @cached_property
     def _exact(self) -> Callable[..., list[Fraction]]:
@@ -102,8 +120,18 @@ class FullModel:
     ) -> OutputAndGradient:
         """Return exact F, dF/dA_ij and dF/dv_k at one data point.
 
-        ``scores`` (D, D) holds e^{A_ij/tau}, ``v`` (d,), ``signs`` (D,) the coefficients s_j,
-        ``noise`` (D, d-1), ``constants`` the values of kappa, nu and tau.
+        Parameters
+        ----------
+        scores
+            e^{A_ij/tau}, (D, D).
+        v
+            Value vector, (d,).
+        signs
+            Coefficients s_j, (D,).
+        noise
+            Noise orthogonal to w*, (D, d-1).
+        constants
+            Values of ``"kappa"``, ``"nu"`` and ``"tau"``.
         """
         flat = [x for row in scores for x in row]
         flat += [*v, *map(Fraction, signs), *(xi for row in noise for xi in row)]
@@ -112,22 +140,21 @@ class FullModel:
         return OutputAndGradient(F, dict(zip(self.pairs, rest[:count])), rest[count:])
 
 
-#: d loss/dF of log(1 + e^{-yF}), w standing for s(-yF); shown in `identities`, used wherever a
-#: gradient of F becomes one of the loss.
+#: Derivative of log(1 + e^{-yF}) in F, with w = s(-yF); see `identities`.
 LOSS_SLOPE = -y * weight
 
 
 @cache
 def full_model(D: int, p: int, d: int = 2, train_diagonal: bool = False) -> FullModel:
-    """Return the model of this size, built once per process."""
+    """Return the model of a given size, cached."""
     return FullModel(D, p, d, train_diagonal)
 
 
 def identities() -> dict[str, sp.Expr]:
-    """Return the gradient of the loss in closed form, as expressions that must vanish.
+    """Return the closed form of the gradient of the loss, as expressions that must vanish.
 
-    d loss/d theta = -y s(-yF) dF/d theta with the logistic sigmoid s, which is why s(-yF) enters
-    every gradient as one factor per data point; dF/dA_ij = (S_ij/tau) act'(O_i) (kappa <v, X_j> -
+    d loss/d theta = -y s(-yF) dF/d theta with the logistic sigmoid s, so s(-yF) is a common factor
+    of the gradient at a data point; dF/dA_ij = (S_ij/tau) act'(O_i) (kappa <v, X_j> -
     O_i); dF/dv = kappa sum_i act'(O_i) sum_j S_ij X_j. (D = 3, d = 2, p = 3; all entries free.)
     """
     model = FullModel(3, 3)

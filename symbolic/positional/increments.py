@@ -1,13 +1,13 @@
-"""One reduced model and what follows from it: the increments of alpha, gamma, rho and the weights.
+"""Increments of alpha, gamma, rho and of the attention weights in one step of gradient descent.
 
 On the invariant manifold F is a sum over the sets, of activations of margins that are functions of
-(alpha, gamma, rho) through Lambda, Gamma and Xi. With one learning rate eta on every trained number
-and N_x of them sharing the value x (1, D (C-1), D (D-C); `symbolic.positional.all_sizes`),
+(alpha, gamma, rho) through Lambda, Gamma and Xi. With one learning rate eta for all trained numbers
+and N_x of them with the value x (1, D (C-1), D (D-C); `symbolic.positional.all_sizes`),
 
     Delta x = (eta / N_x) E[ s(-F) (signal set + sum over random sets) ],
 
-a set contributing sum_i act'(O_i) dO_i/dx over its patches. The attention weights follow by the
-chain rule through their eight derivatives, to first order in Delta gamma and Delta rho, and exactly
+where a set contributes sum_i act'(O_i) dO_i/dx over its patches. The attention weights follow by
+the chain rule, to first order in Delta gamma and Delta rho, and exactly
 
     Delta Lambda = Lambda (1 / N - 1),   Delta Gamma = Gamma (e^{Delta gamma/tau} / N - 1), ...,
     N = Lambda + (C-1) Gamma e^{Delta gamma/tau} + (D-C) Xi e^{Delta rho/tau}.
@@ -51,7 +51,15 @@ SAME, DIFFERENT = D * (C - 1), D * (D - C)
 
 @dataclass(frozen=True)
 class ReducedModel:
-    """The margin of a patch in (s, n, T), and how many trained numbers share each parameter."""
+    """The model on the invariant manifold.
+
+    Attributes
+    ----------
+    margin
+        Margin of a patch in (s, n, T).
+    shared
+        Number of trained entries with the value of each order parameter.
+    """
 
     margin: sp.Expr = margins.MARGIN
     shared: Mapping[sp.Symbol, sp.Expr] = field(
@@ -59,27 +67,28 @@ class ReducedModel:
     )
 
     def output(self, types: list[tuple[sp.Expr, sp.Expr]]) -> sp.Expr:
-        """Return F of the signal set and random sets of these types, weights written out."""
+        """Return F of the signal set and random sets of given types in beta, gamma and rho."""
         row = margins.activation(self.margin)
         total = margins.of_signal_set(row)
-        for kind in types:
-            total += margins.of_random_set(row).subs(dict(zip((a, b), kind)), simultaneous=True)
+        for set_type in types:
+            values = dict(zip((a, b), set_type))
+            total += margins.of_random_set(row).subs(values, simultaneous=True)
         return write_out(total.subs(T, C + sum(plus - minus for plus, minus in types)))
 
     def signal_set(self, parameter: sp.Symbol) -> sp.Expr:
-        """Return what the signal set adds to an increment, per eta and s(-F), with T = C + R."""
+        """Return the share of the signal set in an increment, per eta and s(-F), with T = C + R."""
         row = _ROWS[parameter]
         return margins.of_signal_set(row).subs(T, C + R) / self.shared[parameter]
 
     def random_set(self, parameter: sp.Symbol) -> sp.Expr:
-        """Return what a random set of type (a, b) adds, per eta and s(-F)."""
+        """Return the share of a random set of type (a, b), per eta and s(-F)."""
         return margins.of_random_set(_ROWS[parameter]) / self.shared[parameter]
 
     def increment(self, parameter: sp.Symbol) -> sp.Expr:
-        """Return an increment as an expectation, for display; h is `random_set`."""
+        """Return an increment as an expectation, for display; h stands for `random_set`."""
         index = sp.Symbol("l", integer=True)
-        kind = sp.IndexedBase("a")[index], sp.IndexedBase("b")[index]
-        others = sp.Sum(_h(parameter)(*kind, C + R), (index, 1, D / C - 1))
+        set_type = sp.IndexedBase("a")[index], sp.IndexedBase("b")[index]
+        others = sp.Sum(_h(parameter)(*set_type, C + R), (index, 1, D / C - 1))
         return eta * _E(weight * (self.signal_set(parameter) + others))
 
 
@@ -96,6 +105,7 @@ INCREMENTS = {alpha: delta_alpha, gamma: delta_gamma, rho: delta_rho}
 
 
 def _chain(of: sp.Symbol) -> sp.Expr:
+    """Return the first-order increment of a weight by the chain rule."""
     moves = {gamma: delta_gamma, rho: delta_rho}
     return sum(DERIVATIVES[of, parameter] * moved for parameter, moved in moves.items())
 
@@ -105,7 +115,7 @@ WEIGHT_INCREMENTS = {x: _chain(x) for x in (Lambda, Gamma, Xi, G)}
 
 _GROW = {gamma: sp.exp(delta_gamma / tau), rho: sp.exp(delta_rho / tau)}
 _NORM = Lambda + (C - 1) * Gamma * _GROW[gamma] + (D - C) * Xi * _GROW[rho]
-#: The step of descent itself.
+#: Exact increments in one step of descent.
 EXACT_WEIGHT_INCREMENTS = {
     Lambda: Lambda * (1 / _NORM - 1),
     Gamma: Gamma * (_GROW[gamma] / _NORM - 1),
@@ -115,21 +125,21 @@ EXACT_WEIGHT_INCREMENTS = {
 
 
 def _equations() -> dict[str, sp.Expr]:
-    found = {}
+    equations = {}
     for parameter in INCREMENTS:
-        found[f"delta_{parameter}"] = MODEL.increment(parameter)
-        found[f"signal_{parameter}"] = MODEL.signal_set(parameter)
-        found[f"h_{parameter}"] = MODEL.random_set(parameter)
-    found |= {f"delta_{x}": right for x, right in WEIGHT_INCREMENTS.items()}
-    return found | {f"exact_{x}": right for x, right in EXACT_WEIGHT_INCREMENTS.items()}
+        equations[f"delta_{parameter}"] = MODEL.increment(parameter)
+        equations[f"signal_{parameter}"] = MODEL.signal_set(parameter)
+        equations[f"h_{parameter}"] = MODEL.random_set(parameter)
+    equations |= {f"delta_{x}": right for x, right in WEIGHT_INCREMENTS.items()}
+    return equations | {f"exact_{x}": right for x, right in EXACT_WEIGHT_INCREMENTS.items()}
 
 
-#: Every right-hand side by name: what is printed and what is proved.
+#: Mapping from displayed equations to right-hand sides.
 EQUATIONS = _equations()
 
 
 def identities(equations: Mapping[str, sp.Expr] = EQUATIONS) -> dict[str, sp.Expr]:
-    """Return that the equations follow from the model, as expressions that must vanish."""
+    """Return the identities between equations and model, as expressions that must vanish."""
     claims: dict[str, sp.Expr] = {}
     for parameter in MODEL.shared:
         claims |= parameter_identities(parameter, equations)
@@ -139,10 +149,10 @@ def identities(equations: Mapping[str, sp.Expr] = EQUATIONS) -> dict[str, sp.Exp
 def parameter_identities(
     parameter: sp.Symbol, equations: Mapping[str, sp.Expr] = EQUATIONS
 ) -> dict[str, sp.Expr]:
-    """Return the identities of one of alpha, gamma and rho.
+    """Return the identities of the increment of alpha, gamma or rho.
 
-    The increment is compared with the derivative of F of a signal set and two random sets of
-    arbitrary types, D = 3 C; a set adds to it on its own, given T.
+    The increment is compared with the derivative of F for a signal set and two random sets of
+    arbitrary types, D = 3 C. Given T, each set contributes separately.
     """
     a_1, b_1, a_2, b_2 = sp.symbols("a_1 b_1 a_2 b_2", integer=True, nonnegative=True)
     types = ((a_1, b_1), (a_2, b_2))
@@ -150,8 +160,8 @@ def parameter_identities(
     shown = equations[f"delta_{parameter}"].subs(D, 3 * C).doit().replace(_E, lambda x: x)
     for index, (plus, minus) in enumerate(types, start=1):
         term = _h(parameter)(sp.IndexedBase("a")[index], sp.IndexedBase("b")[index], C + R)
-        here = equations[f"h_{parameter}"].subs({a: plus, b: minus, T: C + R}, simultaneous=True)
-        shown = shown.subs(term, here.subs(D, 3 * C))
+        of_set = equations[f"h_{parameter}"].subs({a: plus, b: minus, T: C + R}, simultaneous=True)
+        shown = shown.subs(term, of_set.subs(D, 3 * C))
     shown = write_out(shown).subs({R: outside, D: 3 * C})
     signal = eta * weight * write_out(equations[f"signal_{parameter}"].subs(R, 0))
     return {
@@ -163,7 +173,7 @@ def parameter_identities(
 
 @cache
 def _descent(parameter: sp.Symbol, types: tuple[tuple[sp.Expr, sp.Expr], ...]) -> sp.Expr:
-    """Return what descent adds at one image with the signal set and sets of these types."""
+    """Return the increment at one image with the signal set and random sets of given types."""
     slope = LOSS_SLOPE.subs(y, 1) * sp.diff(MODEL.output(list(types)), parameter)
     return write_out(-eta * slope / MODEL.shared[parameter])
 
@@ -190,6 +200,6 @@ def weight_identities(
 
 
 def _with_unknown_growth(expression: sp.Expr) -> sp.Expr:
-    """Write e^{Delta gamma/tau} and e^{Delta rho/tau} as unknowns of their own."""
+    """Replace e^{Delta gamma/tau} and e^{Delta rho/tau} by independent unknowns."""
     apart = sp.expand_power_exp(expression.replace(sp.exp, lambda x: sp.exp(sp.expand(x))))
     return apart.subs({grown: sp.Symbol(f"grow_{x}", positive=True) for x, grown in _GROW.items()})

@@ -1,7 +1,7 @@
-"""What is emitted: the scalar kernels as named steps, derived from `margins` and `lemma_4_3`.
+"""Emitted scalar kernels as named steps, derived from `margins` and `lemma_4_3`.
 
-Algebra is not arithmetic: each kernel names the steps that keep its rounding errors small, and
-`identities` shows that these steps are the same functions as the plain formulas.
+The steps of a kernel are chosen for small rounding errors. `identities` proves that they are the
+same functions as the plain formulas.
 """
 
 from functools import cache
@@ -54,19 +54,19 @@ _own, _balance, _top = sp.symbols("own balance top", real=True)
 
 
 def attention_weights() -> Kernel:
-    """Softmax shifted by its maximum, differences through expm1."""
+    """Return the kernel of the attention weights, with shifted exponents."""
     Z = sp.Symbol("Z", positive=True)
     order = {beta: sym.x_beta, gamma: sym.x_gamma, rho: sym.x_rho}
     steps = [(_top, sp.Max(beta, gamma, rho))]
     steps += [(x, sp.exp((name - _top) / tau)) for name, x in order.items()]
     steps += [(Z, sym.x_beta + (C - 1) * sym.x_gamma + (D - C) * sym.x_rho)]
     differences = []
-    for one, other in ((beta, gamma), (gamma, rho)):
-        relative = sp.Symbol(f"relative_{one}_{other}", real=True)
-        size = -expm1(-sp.Abs(one - other) / tau)
-        steps.append((relative, copysign(size, one - other)))
-        difference = sp.Symbol(f"x_{one}_minus_x_{other}", real=True)
-        steps.append((difference, sp.exp((sp.Max(one, other) - _top) / tau) * relative))
+    for x, y in ((beta, gamma), (gamma, rho)):
+        relative = sp.Symbol(f"relative_{x}_{y}", real=True)
+        size = -expm1(-sp.Abs(x - y) / tau)
+        steps.append((relative, copysign(size, x - y)))
+        difference = sp.Symbol(f"x_{x}_minus_x_{y}", real=True)
+        steps.append((difference, sp.exp((sp.Max(x, y) - _top) / tau) * relative))
         differences.append(difference / Z)
     results = [*(x / Z for x in order.values()), *differences]
     names = ("Lambda", "Gamma", "Xi", "Lambda_minus_Gamma", "Gamma_minus_Xi")
@@ -80,7 +80,7 @@ def attention_weights() -> Kernel:
 
 
 class _act(sp.Function):
-    """The activation, kept as a name while the chain rule is applied."""
+    """The activation as an undefined function for the chain rule."""
 
     def fdiff(self, argindex: int = 1) -> sp.Expr:
         return _act_slope(self.args[0])
@@ -96,10 +96,10 @@ class _act_bend(sp.Function):
 
 
 def _chain_rule(*parameters: sp.Symbol) -> sp.Expr:
-    """Differentiate act(kappa alpha c(gamma, rho)) and name the pieces.
+    """Return a derivative of act(kappa alpha c(gamma, rho)) in terms of the named steps.
 
-    A factor act'(O) in front of an attention derivative becomes the excess: those are derivatives
-    of kappa alpha c whose sum over all rows vanishes (`symbolic.positional.excess`).
+    A factor act'(O) of an attention derivative is replaced by the excess, because the sum of these
+    derivatives of kappa alpha c over all rows vanishes (`symbolic.positional.excess`).
     """
     c_function = sp.Function("c")(gamma, rho)
     row = sp.diff(_act(_scale * c_function), *parameters) if parameters else _act(c_function)
@@ -113,12 +113,13 @@ def _chain_rule(*parameters: sp.Symbol) -> sp.Expr:
         _act_slope(_scale * c_function): excess if attention_enters else slope,
         _act_bend(_scale * c_function): bend,
     }
-    for what, name in names.items():
-        row = row.subs(what, name)
+    for expression, name in names.items():
+        row = row.subs(expression, name)
     return row.subs(c_function, c).subs(_scale * c, O)
 
 
 def _row_steps() -> list[Step]:
+    """Return the steps of the kernels of a row."""
     empty = margins.EMPTY_MARGIN
     same_sets = {(C - 1) * Gamma: _same, (D - C) * Xi: _other}
     c_gamma_stable = margins.d_gamma_stable(_balance).subs(Gamma / tau, _Gamma_over_tau)
@@ -161,18 +162,18 @@ Where gamma or rho enters, act'(O) is replaced by its excess act'(O) - act'(O_em
 
 
 def _used(steps: list[Step], results: list[sp.Expr]) -> tuple[Step, ...]:
-    """Drop the steps that no result needs."""
+    """Return the steps that the results depend on."""
     needed = set().union(*(r.free_symbols for r in results))
-    kept = []
+    used = []
     for name, expression in reversed(steps):
         if name in needed:
-            kept.append((name, expression))
+            used.append((name, expression))
             needed |= expression.free_symbols
-    return tuple(reversed(kept))
+    return tuple(reversed(used))
 
 
 def row_gradient() -> Kernel:
-    """act(O) of one row and its first derivatives."""
+    """Return the kernel of act(O) of one row and its first derivatives."""
     value = O * (power(O, p - 1) + nu)
     results = [value, *(_chain_rule(x) for x in (alpha, gamma, rho))]
     names = ("act(O)", "d_alpha", "d_gamma", "d_rho")
@@ -186,14 +187,14 @@ def row_gradient() -> Kernel:
 
 
 def row_hessian() -> Kernel:
-    """Second derivatives of act(O) of one row."""
+    """Return the kernel of the second derivatives of act(O) of one row."""
     pairs = [(alpha, alpha), (alpha, gamma), (alpha, rho), (gamma, gamma), (gamma, rho), (rho, rho)]
     results = [_chain_rule(*pair) for pair in pairs]
     doc = f"""Second derivatives of the activation of one row in alpha, gamma, rho.
 
     Order: (alpha alpha, alpha gamma, alpha rho, gamma gamma, gamma rho, rho rho).
     {_ROW_DOC}{_EXCESS_DOC}"""
-    names = [f"{one} {other}" for one, other in pairs]
+    names = [f"{x} {y}" for x, y in pairs]
     steps = _used(_row_steps(), results)
     return Kernel(
         "row_hessian", _ROW_ARGUMENTS, steps, tuple(zip(names, results)), doc, _SHARED_NAMES
@@ -201,7 +202,7 @@ def row_hessian() -> Kernel:
 
 
 def gamma_leading_term() -> Kernel:
-    """Lemma 4.3, leading term for gamma."""
+    """Return the kernel of the leading term for gamma in Lemma 4.3."""
     steps = ((_g, Lambda + (C - 1) * Gamma), (O, _scale * _g))
     result = powers(lemma_4_3.gamma_leading(O, _g))
     doc = """Leading term of the gamma increment per learning rate and E[s(-F)] (Lemma 4.3).
@@ -213,7 +214,7 @@ def gamma_leading_term() -> Kernel:
 
 
 def rho_leading_term() -> Kernel:
-    """Lemma 4.3, leading signal-set term for rho."""
+    """Return the kernel of the leading signal-set term for rho in Lemma 4.3."""
     steps = ((_g, Lambda + (C - 1) * Gamma), (O, _scale * _g))
     result = powers(lemma_4_3.rho_leading(O, _g))
     doc = """Leading signal term of the rho increment per learning rate and E[s(-F)] (Lemma 4.3).
@@ -225,13 +226,13 @@ def rho_leading_term() -> Kernel:
 
 
 def kernels() -> tuple[Kernel, ...]:
-    """Return every kernel in the order in which it is emitted."""
+    """Return all kernels, in the order of emission."""
     builders = (attention_weights, row_gradient, row_hessian, gamma_leading_term, rho_leading_term)
     return (*(build() for build in builders), *scalars.kernels())
 
 
 def _in_order(expression: sp.Expr, order: tuple[sp.Symbol, ...]) -> sp.Expr:
-    """Resolve Max, Abs and sign for beta, gamma, rho in this descending order."""
+    """Evaluate Max, Abs and sign for beta, gamma and rho in a given descending order."""
 
     def first(difference: sp.Expr) -> sp.Expr:
         return next(name for name in order if difference.has(name))
@@ -245,7 +246,7 @@ def _in_order(expression: sp.Expr, order: tuple[sp.Symbol, ...]) -> sp.Expr:
 
 @cache
 def identities() -> dict[str, sp.Expr]:
-    """Return, per emitted result, its difference from the plain formula; all must vanish."""
+    """Return the difference of each emitted result from the plain formula; all must vanish."""
     claims: dict[str, sp.Expr] = {}
     for kernel in kernels():
         for index in range(len(kernel.results)):
@@ -256,7 +257,7 @@ def identities() -> dict[str, sp.Expr]:
 
 
 def result_identities(kernel: Kernel, index: int) -> dict[str, sp.Expr]:
-    """Return the difference of one result from what it should be, by the name of the kernel."""
+    """Return the identities of one result of a kernel, as expressions that must vanish."""
     name = kernel.results[index][0]
     if kernel.name == "attention_weights":
         plain, claims = attention.write_out(getattr(sym, name)), {}
@@ -267,7 +268,7 @@ def result_identities(kernel: Kernel, index: int) -> dict[str, sp.Expr]:
             claims[f"{name} {where}"] = stable - plain
             claims[f"largest exponential is 1 {where}"] = _in_order(largest, order) - 1
         return claims
-    if kernel.name.endswith("_leading_term"):  # from the model, not from what is emitted
+    if kernel.name.endswith("_leading_term"):  # from the model, not from the emitted formula
         plain = MODEL.signal_set(getattr(sym, name)).subs(sym.R, 0)
         margin = margins.at_patch(margins.MARGIN, "signal").subs(sym.R, 0)
         return {
@@ -283,24 +284,26 @@ def result_identities(kernel: Kernel, index: int) -> dict[str, sp.Expr]:
 
 
 def _model_identity(kernel: Kernel, index: int) -> sp.Expr:
-    """Emitted second derivatives summed over three sets minus those of F of the model, D = 3 C."""
+    """Return emitted second derivatives summed over three sets minus those of F, D = 3 C."""
     types = [sp.symbols(f"a_{i} b_{i}", integer=True, nonnegative=True) for i in (1, 2)]
     row = kernel.expanded(index)
     total = margins.of_signal_set(row)
-    for kind in types:
-        at = dict(zip((sym.a, sym.b), kind))
-        total += margins.of_random_set(row).subs(at, simultaneous=True)
+    for set_type in types:
+        values = dict(zip((sym.a, sym.b), set_type))
+        total += margins.of_random_set(row).subs(values, simultaneous=True)
     total = attention.write_out(total.subs(T, C + sum(plus - minus for plus, minus in types)))
-    one, other = (getattr(sym, x) for x in kernel.results[index][0].split())
-    slope = sp.diff(MODEL.output(types), one, other, simplify=False)  # half of the time, else
+    x, y = (getattr(sym, name) for name in kernel.results[index][0].split())
+    slope = sp.diff(MODEL.output(types), x, y, simplify=False)  # twice as fast
     return (total - slope).subs(D, 3 * C)
 
 
 def _row_identity(kernel: Kernel, index: int) -> sp.Expr:
-    """Emitted row result minus the derivative of act(O), excess form where attention enters."""
+    """Return an emitted result of a row minus the derivative of act(O), in excess form."""
     name = kernel.results[index][0]
-    by_name = {"act(O)": (), "d_alpha": (alpha,), "d_gamma": (gamma,), "d_rho": (rho,)}
-    parameters = by_name.get(name) or tuple(getattr(sym, x) for x in name.split() if "(" not in x)
+    parameters_of = {"act(O)": (), "d_alpha": (alpha,), "d_gamma": (gamma,), "d_rho": (rho,)}
+    parameters = parameters_of.get(name) or tuple(
+        getattr(sym, x) for x in name.split() if "(" not in x
+    )
     row = attention.write_out(margins.activation(margins.MARGIN))
     plain = sp.diff(row, *parameters, simplify=False) if parameters else row
     if any(parameter != alpha for parameter in parameters):
@@ -310,7 +313,7 @@ def _row_identity(kernel: Kernel, index: int) -> sp.Expr:
 
 
 def _power_difference_identity(degree: int) -> sp.Expr:
-    """Run the steps of the emitted loop on symbols and compare with x^n - y^n."""
+    """Return the result of the emitted loop on symbols minus x^n - y^n."""
     x, y = x_0, y_0 = sp.symbols("x y", real=True)
     difference, n = x - y, degree
     while n % 2 == 0:
@@ -373,14 +376,14 @@ is that of `symbolic.positional.symbols`; the same functions are compiled in
 """
 '''
 
-_KEPT = (C, D, tau)
+_EXCLUDED = (C, D, tau)
 TARGETS = (
-    Target(PACKAGE / "positional" / "_emitted.py", HEADER, kernels, kept=_KEPT),
+    Target(PACKAGE / "positional" / "_emitted.py", HEADER, kernels, excluded=_EXCLUDED),
     Target(
         PACKAGE / "positional" / "_sizes.py",
         PLAIN_HEADER,
         scalars.sizes,
         compiled=False,
-        kept=_KEPT,
+        excluded=_EXCLUDED,
     ),
 )

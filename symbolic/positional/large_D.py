@@ -5,16 +5,17 @@ sigma_A = polyloglog(d)) leaves it implicit. With h = e^beta - 1 and eps = 1/D, 
 
     O_s = alpha (T + h s) / (1 + h eps),      F = sum_s n_s act(O_s),
 
-n_1 and n_-1 the numbers of patches with a feature, the signal set included, and n_1 - n_-1 = T.
-While these stay bounded, F -> D (alpha^p T^p + nu alpha T) = A T^p + B T with A = D alpha^p and
-B = D nu alpha. Everything below follows.
+where n_1 and n_-1 are the numbers of patches with a feature, including the signal set, and
+n_1 - n_-1 = T. While these stay bounded, F -> D (alpha^p T^p + nu alpha T) = A T^p + B T with
+A = D alpha^p and B = D nu alpha.
 
-Quasi-steady alpha: alpha settles where E[s(-F) (p A T^p + B T)] = 0. In alpha = a D^(-1/p) and
+Quasi-steady alpha: alpha converges to a zero of E[s(-F) (p A T^p + B T)]. In alpha = a D^(-1/p) and
 nu = n D^(-(p-1)/p) this is one equation for a and n, free of D. For n -> 0, alpha* = a_0 D^(-1/p);
-for n -> infinity, alpha* = b_0/(nu D). They meet at n ~ 1: nu ~ D^(-(p-1)/p), D ~ nu^(-p/(p-1)).
+for n -> infinity, alpha* = b_0/(nu D). The branches meet at n ~ 1: nu ~ D^(-(p-1)/p),
+D ~ nu^(-p/(p-1)).
 
-One curve: along a ray (A, B) = u (A', B') the expectation falls strictly in u, as F and its weight
-have one sign. So there is one solution for each ratio B/A, and no branching.
+Uniqueness: along a ray (A, B) = u (A', B') the expectation decreases strictly in u, as F and its
+weight have the same sign. So there is one solution for each ratio B/A, and no branching.
 
 Attention: on gamma = rho, d(gamma - rho)/dt -> (p C alpha^p/D) E[s(-F) ((T + h)^(p-1) - T^(p-1))];
 at p = 3 the bracket is h^2 + 2 h T. With max |rho| = r/D, T1 ~ D for n -> 0 and T1 ~ D^p at fixed
@@ -22,8 +23,8 @@ nu, for every odd p.
 
 Jumps: once the sets attend to themselves, Lambda << Gamma and 1 << G << D, with features in
 different sets, O(1) patches have margins of the order y = alpha G. They add
-y^p (C + R (C-1)^(1-p)) to F. This may have the opposite sign of T: the argument for one solution a
-ratio fails, and alpha can have several quasi-steady values between which it jumps.
+y^p (C + R (C-1)^(1-p)) to F. This can have the opposite sign of T: then the argument for uniqueness
+fails, and alpha can have several quasi-steady values between which it jumps.
 """
 
 import sympy as sp
@@ -56,7 +57,7 @@ from symbolic.positional.symbols import (
 from symbolic.positional.symbols import y as label
 
 eps, h, a, b, y, A, B = sp.symbols("eps h a b y A B", positive=True)
-#: Patches outside the signal set with coefficient +1 and -1; their difference is R.
+#: Numbers of patches outside the signal set with coefficient +1 and -1; their difference is R.
 plus, minus = sp.symbols("n_plus n_minus", integer=True, nonnegative=True)
 #: n = nu D^((p-1)/p), and D^(1/p).
 nu_hat, root_of_D = sp.symbols("nu_hat D_root", positive=True)
@@ -72,11 +73,11 @@ SCALED_SLOPE = p * A * T**p + B * T
 AMPLITUDES = {A: D * alpha**p, B: D * nu * alpha}
 #: The drift d(gamma - rho)/dt on gamma = rho = 0 in the limit, per data point and s(-F).
 DRIFT = p * C * alpha**p / D * ((T + h) ** (p - 1) - T ** (p - 1))
-#: What patches add to F whose margins the attention has raised to the order y = alpha G.
+#: Contribution to F of patches whose margins attention has increased to the order y = alpha G.
 ATTENDED = y**p * (C + R * (C - 1) ** (1 - p))
 
-#: Powers of D: alpha* and T1 on the branch of the p-th power and on the linear one, and the nu at
-#: which the two meet.
+#: Powers of D of alpha* and T1 on the branch of the p-th power and on the linear branch, and of the
+#: nu at which the branches meet.
 EXPONENTS: dict[str, sp.Expr] = {
     "alpha_power": -1 / p,
     "alpha_linear": sp.Integer(-1),
@@ -87,25 +88,25 @@ EXPONENTS: dict[str, sp.Expr] = {
 
 
 def margin(sign: int) -> sp.Expr:
-    """Return O on gamma = rho = 0 of a patch with coefficient ``sign``, exactly, in h and eps."""
+    """Return the exact margin of a patch with coefficient ``sign`` on gamma = rho = 0."""
     return alpha * (T + h * sign) / (1 + h * eps)
 
 
 def output(zeros: sp.Expr) -> sp.Expr:
-    """Return ``zeros`` zero patches' and all other patches' share of F on gamma = rho = 0."""
+    """Return F on gamma = rho = 0 with ``zeros`` patches without a feature."""
     counts = {1: plus + C, -1: minus, 0: zeros}
     terms = (count * margins.activation(margin(sign)) for sign, count in counts.items())
     return sp.Add(*terms)
 
 
 def over_D() -> sp.Expr:
-    """Return F/D on gamma = rho = 0 in eps = 1/D, in a form that has a value at eps = 0."""
+    """Return F/D on gamma = rho = 0 as a function of eps = 1/D that is defined at eps = 0."""
     zeros = (1 - eps * (C + plus + minus)) * margins.activation(margin(0))
     return eps * output(sp.Integer(0)) + zeros
 
 
 def _written_out(expression: sp.Expr) -> sp.Expr:
-    """Put gamma = rho = 0, tau = 1, kappa = D, e^beta = 1 + h."""
+    """Return an expression at gamma = rho = 0, tau = 1, kappa = D, e^beta = 1 + h."""
     at = {gamma: 0, rho: 0, tau: 1, kappa: D}
     weights = {weight: right.subs(at) for weight, right in WRITTEN_OUT.items()}
     return expression.subs(weights).subs(at).subs(sp.exp(beta), 1 + h)
@@ -123,14 +124,14 @@ def _row_weight(sign: sp.Expr, set_sum: sp.Expr) -> sp.Expr:
 
 
 def _balance(sign: sp.Expr) -> sp.Expr:
-    """Return how much of a signal row a patch with this coefficient outside the set balances."""
+    """Return the weight of a patch with a given coefficient outside the signal set, see `drift`."""
     return 1 - (R - sign) / (D - C - 1)
 
 
 def drift() -> sp.Expr:
     """Return d(gamma - rho)/dt on gamma = rho = 0 given the numbers of features, per s(-F).
 
-    Exact at every D; the positions of the features are averaged over (`identities`).
+    It is exact for every D and averaged over the positions of the features (`identities`).
     """
     counts = {1: plus, -1: minus, 0: D - C - plus - minus}
     slope = {k: margins.activation_slope(margin(k)) for k in counts}
@@ -142,7 +143,7 @@ def drift() -> sp.Expr:
 
 
 def scaled_drift() -> sp.Expr:
-    """Return D times the drift in eps = 1/D, in a form that has a value at eps = 0."""
+    """Return D times the drift as a function of eps = 1/D that is defined at eps = 0."""
     counts = {-1: eps * minus, 0: 1 - eps * (C + plus + minus)}
     slope = {k: margins.activation_slope(margin(k)) for k in (1, -1, 0)}
     share = sp.Add(
@@ -156,9 +157,10 @@ def scaled_drift() -> sp.Expr:
 
 
 def _attended_sets() -> sp.Expr:
-    """Return the p-th powers of a signal set and of R random sets with one feature each, exactly.
+    """Return the exact p-th powers of a signal set and of R random sets with one feature each.
 
-    The features' own set mates and the patches with the features; kappa = D, in eps = 1/G.
+    These sets consist of the patch with the feature and the others of its set; kappa = D,
+    eps = 1/G.
     """
     c = margins.WEIGHTED_SUM
     at = {Lambda: D_Lambda / D, Xi: D_Xi / D, Gamma: (1 / eps - D_Lambda) / ((C - 1) * D)}
@@ -167,18 +169,17 @@ def _attended_sets() -> sp.Expr:
         row = c.subs({s: sign, n: set_sum}, simultaneous=True).subs(at)
         return (sp.expand(D * eps * row) * y) ** p  # kappa alpha c with alpha = y eps
 
-    one = sp.Integer(1)
-    isolated = (power(1, one) + (C - 1) * power(0, one)).subs(T, 1)
+    isolated = (power(1, sp.S.One) + (C - 1) * power(0, sp.S.One)).subs(T, 1)
     return C * power(1, C) + R * isolated
 
 
 def identities() -> dict[str, sp.Expr]:
-    """Return every identity of this module as an expression that must vanish."""
+    """Return the identities of this module as expressions that must vanish."""
     exact = {sign: _written_out(margins.MARGIN.subs({s: sign, n: sign})) for sign in (1, -1, 0)}
     N = D - C
     zeros = 1 / eps - C - plus - minus
     difference = {minus: C + plus - T}  # T = C + plus - minus
-    mates = s + (C - 1) * (R - s) / (N - 1)  # E[n] given the numbers of features, by exchange
+    mean_n = s + (C - 1) * (R - s) / (N - 1)  # E[n] given the numbers of features, by exchange
     scaling = {alpha: a / root_of_D, nu: nu_hat / root_of_D ** (p - 1), D: root_of_D**p}
     balanced = sp.Add(
         *(c * _balance(sp.Integer(k)) for k, c in {1: plus, -1: minus, 0: N - plus - minus}.items())
@@ -201,7 +202,7 @@ def identities() -> dict[str, sp.Expr]:
         "F and its weight have one sign": SCALED * SCALED_SLOPE
         - T**2 * (A * T ** (p - 1) + B) * (p * A * T ** (p - 1) + B),
         "weight of a signal row": _row_weight(sp.Integer(1), C) - (1 - (T - C) / N),
-        "weight of another row": (_row_weight(s, mates) + C / N * _balance(s)).subs(T, C + R),
+        "weight of another row": (_row_weight(s, mean_n) + C / N * _balance(s)).subs(T, C + R),
         "the weights cancel": (balanced - (N - R)).subs(R, plus - minus),
         "drift in 1/D": scaled_drift().subs({T: C + plus - minus}).subs(eps, 1 / D) - D * drift(),
         "limit of the drift": scaled_drift().subs(eps, 0) - D * DRIFT,
@@ -216,9 +217,9 @@ def identities() -> dict[str, sp.Expr]:
 
 
 _E, _SIGMOID = sp.Function("E"), sp.Function("s")
-#: What alpha* makes zero.
+#: The expectation that vanishes at alpha*.
 CONDITION = _E(_SIGMOID(-sp.Symbol("F")) * SCALED_SLOPE)
-#: Every right-hand side by name: what is displayed and what is proved.
+#: Mapping from displayed equations to right-hand sides.
 EQUATIONS: dict[str, sp.Expr] = {
     "quasi_steady": sp.Integer(0),
     "F_limit": LIMIT,
@@ -232,10 +233,10 @@ EQUATIONS: dict[str, sp.Expr] = {
 }
 
 
-def lacks(name: str, right: sp.Expr) -> sp.Expr:
-    """Return what vanishes if this equation holds; the limit is the value at eps = 0."""
+def residual(name: str, right: sp.Expr) -> sp.Expr:
+    """Return an expression that vanishes if the equation holds; limits are values at eps = 0."""
     if name.startswith("power_"):
-        return _power_lacks(name.removeprefix("power_"), right)
+        return _power_residual(name.removeprefix("power_"), right)
     if name == "quasi_steady":
         condition = CONDITION.replace(_E, lambda x: x).replace(_SIGMOID, lambda _: weight)
         of_alpha = LOSS_SLOPE.subs(label, 1) * alpha * sp.diff(LIMIT, alpha)
@@ -253,25 +254,25 @@ def lacks(name: str, right: sp.Expr) -> sp.Expr:
     return exact[name].subs(eps, 0) - right
 
 
-def _power_lacks(name: str, right: sp.Expr) -> sp.Expr:
-    """Return the power of D of what should be free of it, with D^right in its place."""
-    moves = D**right
+def _power_residual(name: str, right: sp.Expr) -> sp.Expr:
+    """Return the power of D in an expression that is free of D if the exponent is right."""
+    scale = D**right
     power, linear = a * D ** (-1 / p), b / (nu * D)
     rate = (DRIFT / ((T + h) ** (p - 1) - T ** (p - 1))).subs(T, 2) * D / r
     free = {
-        "alpha_power": AMPLITUDES[A].subs(alpha, moves),
-        "alpha_linear": AMPLITUDES[B].subs(alpha, moves),
-        "nu_crossover": AMPLITUDES[B].subs({alpha: power, nu: moves}, simultaneous=True),
-        "T1_power": rate.subs(alpha, power) * moves,
-        "T1_linear": rate.subs(alpha, linear) * moves,
+        "alpha_power": AMPLITUDES[A].subs(alpha, scale),
+        "alpha_linear": AMPLITUDES[B].subs(alpha, scale),
+        "nu_crossover": AMPLITUDES[B].subs({alpha: power, nu: scale}, simultaneous=True),
+        "T1_power": rate.subs(alpha, power) * scale,
+        "T1_linear": rate.subs(alpha, linear) * scale,
     }[name]
     return sp.expand(sp.expand_log(sp.log(free), force=True)).coeff(sp.log(D))
 
 
-DISPLAYS = Displays(EQUATIONS, lacks, at_points)
+DISPLAYS = Displays(EQUATIONS, residual, at_points)
 
 
 def prove() -> Proof:
-    """Decide every identity of this module and what is displayed."""
-    shown = {f"{name}, as displayed": lacks(name, right) for name, right in EQUATIONS.items()}
+    """Prove the identities of this module and the displayed equations."""
+    shown = {f"{name}, as displayed": residual(name, right) for name, right in EQUATIONS.items()}
     return decide_all("The limit of many patches", identities() | shown)

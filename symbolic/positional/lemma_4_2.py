@@ -6,8 +6,8 @@ gradient in every direction orthogonal to w* vanishes. F and all its other deriv
 contain the noise, and dF/dv_k is odd in the noise for k orthogonal to w*; since s(-F) is then
 independent of the noise, whose law is symmetric, the expectation is zero. Along w* the gradient is
 d ell/d alpha. Proved for every D and d and any A in `symbolic.positional.all_sizes`, and checked
-here by other means: the full model with numbered entries, at small sizes and random rational points
-(`symbolic.positional.lemma_4_1` says with which error).
+here independently: the full model with numbered entries, at small sizes and random rational points
+(for the error probability see `symbolic.positional.lemma_4_1`).
 """
 
 import random
@@ -17,7 +17,7 @@ from fractions import Fraction
 import sympy as sp
 
 from symbolic.core.displays import Displays
-from symbolic.core.proof import Ledger, Proof
+from symbolic.core.proof import Proof, ProofBuilder
 from symbolic.positional import all_sizes
 from symbolic.positional.full_model import LOSS_SLOPE, FullModel, full_model
 from symbolic.positional.lemma_4_1 import CROSS_CHECKS, check_outputs
@@ -35,7 +35,7 @@ CLAIM = "Lemma 4.2: v stays in span(w*), and the gradient of alpha"
 NOISE_DIMENSIONS = 2
 
 _SLOPE = sp.Derivative(sp.Symbol("ell"), alpha)
-#: Every right-hand side by name: what is displayed and what is proved.
+#: Mapping from displayed equations to right-hand sides.
 EQUATIONS: dict[str, sp.Expr] = {
     "dF_dv_t": all_sizes.VALUE_GRADIENT,
     "dL_dv_parallel": _SLOPE,
@@ -43,10 +43,11 @@ EQUATIONS: dict[str, sp.Expr] = {
 }
 
 
-def lacks(name: str, right: sp.Expr) -> sp.Expr:
-    """Return what vanishes if this equation holds: dL/dv of one image, and of xi with that of -xi.
+def residual(name: str, right: sp.Expr) -> sp.Expr:
+    """Return an expression that vanishes if the equation holds.
 
-    On the span <v, X_j> = alpha s_j; a direction enters by its components of the X_j.
+    It compares dL/dv of one image, averaged over xi and -xi. On the span <v, X_j> = alpha s_j; a
+    direction enters through the components of X_j.
     """
     if name == "dF_dv_t":
         return sp.diff(all_sizes.output(all_sizes.PROJECTION), all_sizes.v[all_sizes.t]) - right
@@ -60,7 +61,7 @@ def lacks(name: str, right: sp.Expr) -> sp.Expr:
     return LOSS_SLOPE * both / 2 - right
 
 
-DISPLAYS = Displays(EQUATIONS, lacks)
+DISPLAYS = Displays(EQUATIONS, residual)
 
 
 def prove(
@@ -72,38 +73,51 @@ def prove(
     partitions: Sequence[Layout] | None = None,
     off_span: Fraction = Fraction(0),
 ) -> Proof:
-    """Run the proof (default: on the contiguous partition and on one that is not).
+    """Prove the lemma at given sizes, at one random rational point per partition.
 
-    ``off_span`` gives v a component orthogonal to w*, to watch the proof fail.
+    Parameters
+    ----------
+    D, C, p
+        Sizes.
+    seed
+        Seed of the points.
+    partitions
+        Partitions of the patches into sets; by default a contiguous and an interleaved one.
+    off_span
+        Component of v orthogonal to w*; nonzero values make the proof fail (for tests).
     """
     chosen = first_and_last(D, C) if partitions is None else partitions
-    ledger = Ledger(CLAIM, D=D, C=C, p=p)
+    builder = ProofBuilder(CLAIM, D=D, C=C, p=p)
     rng = random.Random(seed)
     for layout in chosen:
         point = RationalPoint(rng)
-        _check_noise(ledger, full_model(D, p, 1 + NOISE_DIMENSIONS), layout, point, off_span)
+        _check_noise(builder, full_model(D, p, 1 + NOISE_DIMENSIONS), layout, point, off_span)
         full = full_expectation(full_model(D, p), layout, point, off_span=off_span)
         reduced = reduced_expectation(D, C, p, point)
-        check_outputs(ledger, full, reduced)
-        ledger.equal(
+        check_outputs(builder, full, reduced)
+        builder.equal(
             "dL/dv along w* = d ell/d alpha", full.mean().dv[0], reduced.gradient[0], layout
         )
-        ledger.facts["patterns"] = full.patterns
-    ledger.points = len(chosen)
-    ledger.facts["partitions"] = len(chosen)
-    return ledger.close()
+        builder.facts["patterns"] = full.patterns
+    builder.points = len(chosen)
+    builder.facts["partitions"] = len(chosen)
+    return builder.build()
 
 
 def prove_all() -> list[Proof]:
-    """Prove it for all sizes and run the cross-checks of Lemma 4.1."""
+    """Prove the lemma for all sizes and at the `CROSS_CHECKS` of Lemma 4.1."""
     general = [all_sizes.prove_4_2(), DISPLAYS.prove("Lemma 4.2")]
     return [*general, *(prove(*case) for case in CROSS_CHECKS)]
 
 
 def _check_noise(
-    ledger: Ledger, model: FullModel, layout: Layout, point: RationalPoint, off_span: Fraction
+    builder: ProofBuilder,
+    model: FullModel,
+    layout: Layout,
+    point: RationalPoint,
+    off_span: Fraction,
 ) -> None:
-    """Compare noise xi, -xi and 0 at arbitrary coefficients s_j, not only -1, 0 and 1."""
+    """Compare noise xi, -xi and 0 at arbitrary rational coefficients s_j."""
     rng = point.rng
     signs = [random_rational(rng) for _ in range(model.D)]
     noise = [[random_rational(rng) for _ in range(model.d - 1)] for _ in range(model.D)]
@@ -118,13 +132,13 @@ def _check_noise(
         )
         for sign in (1, -1, 0)
     )
-    for other in (plus, minus):
-        what = "F, dF/dA_ij and dF/dv along w* do not contain the noise"
-        ledger.equal(what, other.F, none.F, "(F)")
-        ledger.equal(what, other.dv[0], none.dv[0], "(v)")
+    for noisy in (plus, minus):
+        identity = "F, dF/dA_ij and dF/dv along w* do not contain the noise"
+        builder.equal(identity, noisy.F, none.F, "(F)")
+        builder.equal(identity, noisy.dv[0], none.dv[0], "(v)")
         for pair in model.pairs:
-            ledger.equal(what, other.dA[pair], none.dA[pair], pair)
+            builder.equal(identity, noisy.dA[pair], none.dA[pair], pair)
     for k in range(1, model.d):
-        what = "dF/dv orthogonal to w* is odd in the noise"
-        ledger.equal(what, plus.dv[k], -minus.dv[k], k)
-        ledger.equal("noise moves dF/dv orthogonal to w*", plus.dv[k] != 0, True, k)
+        identity = "dF/dv orthogonal to w* is odd in the noise"
+        builder.equal(identity, plus.dv[k], -minus.dv[k], k)
+        builder.equal("noise moves dF/dv orthogonal to w*", plus.dv[k] != 0, True, k)

@@ -1,17 +1,17 @@
-"""Lemma 4.3: the increments, exactly, and what its polylog(d) hides.
+"""Lemma 4.3: exact increments, and an explicit expression for its polylog(d).
 
 "gamma(t+1) = gamma(t) + eta polylog(d) alpha^p Gamma G^(p-1),
 |rho(t+1)| <= |rho(t)| + eta polylog(d) alpha^p (1/D + Gamma G^(p-1) / D)"  (Jelassi et al. 2022).
 
-Exactly, with one learning rate eta on every entry of A (Lemma 4.1),
+With one learning rate eta on every entry of A (Lemma 4.1), exactly
 
     Delta gamma = eta / (D (C-1)) E[ s(-F) (signal set + sum over random sets) ],
 
-and likewise for alpha with 1 and for rho with D (D-C); those of Lambda, Gamma, Xi and G follow
-(`symbolic.positional.increments`). The leading term is that of the signal set when the random sets
-cancel each other, R = 0. Written in the form of the lemma its factor is an explicit expression
-(polylog_gamma, polylog_rho); what it leaves out is measured along a trajectory as the ratio of the
-exact to the leading increment. The linear part nu of the activation moves neither gamma nor rho:
+and likewise for alpha with 1 and for rho with D (D-C); the increments of Lambda, Gamma, Xi and G
+follow (`symbolic.positional.increments`). The leading term is the share of the signal set when the
+random sets cancel each other, R = 0. In the form of the lemma, its factor is an explicit expression
+(polylog_gamma, polylog_rho). The remainder is measured along a trajectory as the ratio of the exact
+to the leading increment. The linear part nu of the activation contributes nothing to gamma and rho:
 its shares cancel over the sets.
 """
 
@@ -19,7 +19,7 @@ from collections.abc import Mapping
 
 import sympy as sp
 
-from symbolic.core.proof import Ledger, Proof
+from symbolic.core.proof import Proof, ProofBuilder
 from symbolic.core.zero import decide
 from symbolic.positional import increments, margins
 from symbolic.positional import symbols as sym
@@ -49,14 +49,14 @@ from symbolic.positional.symbols import (
     tau,
 )
 
-#: Row contributions to d F/d gamma and d F/d rho: as they are, and in excess form.
+#: Contributions of a row to d F/d gamma and d F/d rho, in plain form and in excess form.
 _GAMMA, _RHO = margins.row_gradient()[1:]
 _GAMMA_EXCESS, _RHO_EXCESS = margins.row_gradient(margins.excess_slope)[1:]
 
-#: What the signal set and a random set add to the increments, per learning rate and s(-F).
+#: Shares of the signal set in the increments, per learning rate and s(-F).
 SIGNAL_GAMMA, SIGNAL_RHO = MODEL.signal_set(gamma), MODEL.signal_set(rho)
 
-#: The same in excess form: equal once summed over all sets, and zero for an empty set.
+#: Shares of a random set in excess form: the same sum over all sets, and zero for an empty set.
 RANDOM_GAMMA_EXCESS = margins.of_random_set(_GAMMA_EXCESS) / SAME
 RANDOM_RHO_EXCESS = margins.of_random_set(_RHO_EXCESS) / DIFFERENT
 
@@ -65,41 +65,41 @@ SIGNAL_MARGIN = kappa * alpha * G / D
 
 
 def gamma_leading(margin: sp.Expr = SIGNAL_MARGIN, g: sp.Expr = G / D) -> sp.Expr:
-    """Leading term of the gamma increment, per learning rate and E[s(-F)]."""
+    """Return the leading term of the gamma increment, per learning rate and E[s(-F)]."""
     return C * Gamma / tau * kappa / D * alpha * (1 - g) * (p * margin ** (p - 1) + nu)
 
 
 def rho_leading(margin: sp.Expr = SIGNAL_MARGIN, g: sp.Expr = G / D) -> sp.Expr:
-    """Leading signal-set term of the rho increment, per learning rate and E[s(-F)]."""
+    """Return the leading signal-set term of the rho increment, per learning rate and E[s(-F)]."""
     return -C * Xi / tau * kappa / D * alpha * g * (p * margin ** (p - 1) + nu)
 
 
-#: Exactly nothing of nu survives the sum over all sets (`identities`), so the leading terms are
-#: closer to the increments in excess form, where the random sets' share of this is taken off.
+#: nu cancels exactly in the sum over all sets (`identities`). In excess form, where the share of
+#: the random sets in this sum is subtracted, the leading terms are closer to the increments.
 _SIGNAL_EXCESS = p * (SIGNAL_MARGIN ** (p - 1) - (kappa * alpha * Xi * C) ** (p - 1))
 GAMMA_LEADING_EXCESS = C * Gamma / tau * kappa / D * alpha * (1 - G / D) * _SIGNAL_EXCESS
 RHO_LEADING_EXCESS = -C * Xi / tau * kappa / D * alpha * (G / D) * _SIGNAL_EXCESS
 
 #: The leading terms in the form of the lemma: factor times alpha^p Gamma G^(p-1), and times
-#: alpha^p Gamma G^(p-1) / D for rho. These factors are what polylog(d) stands for.
+#: alpha^p Gamma G^(p-1) / D for rho. These factors are the polylog(d) of the lemma.
 GAMMA_FORM = alpha**p * Gamma * G ** (p - 1)
 RHO_FORM = alpha**p * (1 / D + Gamma * G ** (p - 1) / D)
 _PER_SLOPE = (1 + nu / (p * SIGNAL_MARGIN ** (p - 1))) * mean_weight
 GAMMA_FACTOR = p * C / tau * (kappa / D) ** p * (1 - G / D) * _PER_SLOPE
 RHO_FACTOR = -p * C / tau * (kappa / D) ** p * (Xi * G / Gamma) * _PER_SLOPE
 
-#: Leading rho over leading gamma increment: small as soon as Gamma exceeds G / D^2.
+#: Leading rho increment over leading gamma increment: small if Gamma exceeds G / D^2.
 RHO_OVER_GAMMA = -Xi * G / (Gamma * (D - G))
 
-#: Measured along a trajectory: exact over leading increment, and the lemma's own factors.
+#: Exact over leading increment, and the factors of the lemma, as measured along a trajectory.
 RATIO = delta_gamma / (eta * mean_weight * gamma_leading())
 MEASURED_GAMMA_FACTOR = delta_gamma / (eta * GAMMA_FORM)
-#: |rho + delta_rho| - |rho| while rho keeps its sign; from rho = 0 it grows either way.
+#: |rho + delta_rho| - |rho| for small delta_rho.
 GROWTH_OF_RHO = sp.Piecewise((sp.Abs(delta_rho), sp.Eq(rho, 0)), (sp.sign(rho) * delta_rho, True))
 MEASURED_RHO_FACTOR = GROWTH_OF_RHO / (eta * RHO_FORM)
 
-#: Leading terms of a random set with one feature +1: the influence Xi T of all sets on it dropped.
-#: A set with one feature -1 adds the opposite, so only the difference of their weights s(-F) acts.
+#: Leading terms of a random set with one feature +1, without the term Xi T of all sets. A set with
+#: one feature -1 has the opposite share, so only the difference of their weights s(-F) matters.
 ISOLATED_GAMMA = (p * (kappa * alpha) ** p * Gamma / (tau * D)) * (
     (Gamma - Xi) ** (p - 1) * (1 - (C - 1) * (Gamma - Xi)) - (Lambda - Xi) ** p
 )
@@ -109,8 +109,7 @@ ISOLATED_RHO = -(p * (kappa * alpha) ** p * Xi / (tau * DIFFERENT)) * (
 )
 
 
-#: Every right-hand side by name: what is printed and what is proved. Those of the increments and of
-#: what a set adds to them come from `symbolic.positional.increments`.
+#: Mapping from displayed equations, including those of the increments, to right-hand sides.
 EQUATIONS: dict[str, sp.Expr] = increments.EQUATIONS | {
     "leading_gamma": gamma_leading(),
     "leading_rho": rho_leading(),
@@ -128,9 +127,12 @@ EQUATIONS: dict[str, sp.Expr] = increments.EQUATIONS | {
 
 
 def identities(equations: Mapping[str, sp.Expr] = EQUATIONS) -> dict[str, sp.Expr]:
-    """Return every identity of this module as an expression that must vanish.
+    """Return the identities of this module, as expressions that must vanish.
 
-    ``equations`` is there to see the proof fail where one of them is altered.
+    Parameters
+    ----------
+    equations
+        The displayed equations; altered ones make the proof fail (for tests).
     """
     claims = factor_identities(equations)
     for name, row, excess in (("gamma", _GAMMA, _GAMMA_EXCESS), ("rho", _RHO, _RHO_EXCESS)):
@@ -144,7 +146,7 @@ def factor_identities(equations: Mapping[str, sp.Expr] = EQUATIONS) -> dict[str,
     """Return the identities of the leading terms and of the factors of the lemma."""
     claims = _leading_identities(equations) | _isolated_identities(equations)
     claims |= _measured_identities(equations)
-    return {what: write_out(expression) for what, expression in claims.items()}
+    return {name: write_out(expression) for name, expression in claims.items()}
 
 
 def _leading_identities(equations: Mapping[str, sp.Expr]) -> dict[str, sp.Expr]:
@@ -169,28 +171,26 @@ def _leading_identities(equations: Mapping[str, sp.Expr]) -> dict[str, sp.Expr]:
 def _isolated_identities(equations: Mapping[str, sp.Expr]) -> dict[str, sp.Expr]:
     claims, sets = {}, {"gamma": RANDOM_GAMMA_EXCESS, "rho": RANDOM_RHO_EXCESS}
     for name, random_set in sets.items():
-        plus, minus = (
-            random_set.subs({a: one, b: 1 - one, T: 0}, simultaneous=True) for one in (1, 0)
-        )
+        plus, minus = (random_set.subs({a: k, b: 1 - k, T: 0}, simultaneous=True) for k in (1, 0))
         claims[f"isolated random set, {name}"] = plus - equations[f"isolated_{name}"]
         claims[f"opposite types cancel, {name}"] = plus + minus
     return claims
 
 
 def _measured_identities(equations: Mapping[str, sp.Expr]) -> dict[str, sp.Expr]:
-    """Return that the measured factors are the lemma's, |rho| while rho keeps its sign."""
+    """Return the identities of the measured factors, for |rho| while rho keeps its sign."""
     growth, start = sp.symbols("growth start", positive=True)
     lemma = {
         "gamma": delta_gamma - eta * alpha**p * Gamma * G ** (p - 1) * equations["measured_gamma"],
         "ratio": equations["ratio"] * equations["polylog_gamma"] - equations["measured_gamma"],
     }
     bound = eta * alpha**p * (1 / D + Gamma * G ** (p - 1) / D)
-    for sign, what in ((1, "rho > 0"), (-1, "rho < 0")):
+    for sign, case in ((1, "rho > 0"), (-1, "rho < 0")):
         measured = equations["measured_rho"].subs(
             {rho: sign * start, delta_rho: sign * growth}, simultaneous=True
         )
-        lemma[f"|rho|, {what}"] = growth - bound * measured
-    return {f"measured factor of the lemma, {what}": x for what, x in lemma.items()}
+        lemma[f"|rho|, {case}"] = growth - bound * measured
+    return {f"measured factor of the lemma, {name}": x for name, x in lemma.items()}
 
 
 def _three_sets(row: sp.Expr) -> sp.Expr:
@@ -203,8 +203,8 @@ def _three_sets(row: sp.Expr) -> sp.Expr:
 
 
 def prove(points: int = 6, seed: int = 0) -> Proof:
-    """Decide every identity of this module."""
-    ledger = Ledger("Lemma 4.3: increments of gamma and rho and their leading terms")
-    for what, expression in identities().items():
-        ledger.zero(what, decide(expression, points=points, seed=seed))
-    return ledger.close()
+    """Prove the identities of this module."""
+    builder = ProofBuilder("Lemma 4.3: increments of gamma and rho and their leading terms")
+    for name, expression in identities().items():
+        builder.zero(name, decide(expression, points=points, seed=seed))
+    return builder.build()

@@ -1,7 +1,7 @@
-"""Margins of the patches, what a set adds to F, and their derivatives on the invariant manifold.
+"""Margins of the patches, contributions of a set to F, and derivatives on the invariant manifold.
 
-One formula serves every patch of every set. With ``s`` its coefficient of w*, ``n`` the sum of s
-over its set and ``T`` the sum over all patches,
+One formula applies to every patch. With ``s`` its coefficient of w*, ``n`` the sum of s over its
+set and ``T`` the sum over all patches,
 
     c = Lambda s + Gamma (n - s) + Xi (T - n),   O = kappa alpha c,   F = sum_i act(O_i),
 
@@ -37,19 +37,19 @@ from symbolic.positional.symbols import (
     tau,
 )
 
-#: Weighted sum of the coefficients seen by one row, sum_j S_ij s_j.
+#: Weighted sum of the coefficients in one row, sum_j S_ij s_j.
 WEIGHTED_SUM = Lambda * s + Gamma * (n - s) + Xi * (T - n)
 MARGIN = kappa * alpha * WEIGHTED_SUM
 
-#: The part that a patch owes to its own set, and the weighted sum through it: no cancellation
-#: when Lambda, Gamma and Xi are close, given their differences.
+#: Contribution of a patch's own set, and the weighted sum in terms of it: free of cancellation when
+#: Lambda, Gamma and Xi are close, given their differences.
 OWN_PART = Lambda_minus_Gamma * s + Gamma_minus_Xi * n
 WEIGHTED_SUM_STABLE = OWN_PART + Xi * T
 
 #: Margin of a zero patch in an empty set.
 EMPTY_MARGIN = kappa * alpha * Xi * T
 
-#: (s, n) of every kind of patch; random sets are of type (a, b).
+#: (s, n) of each type of patch; random sets have type (a, b).
 PATCHES: dict[str, tuple[sp.Expr, sp.Expr]] = {
     "signal": (sp.Integer(1), C),
     "plus": (sp.Integer(1), a - b),
@@ -59,33 +59,34 @@ PATCHES: dict[str, tuple[sp.Expr, sp.Expr]] = {
 
 
 def d_gamma(c: sp.Expr) -> sp.Expr:
-    """Derivative of the weighted sum ``c`` in gamma, given ``c``."""
+    """Return the derivative of the weighted sum ``c`` in gamma, given ``c``."""
     return Gamma / tau * ((n - s) - (C - 1) * c)
 
 
 def d_rho(c: sp.Expr) -> sp.Expr:
-    """Derivative of the weighted sum ``c`` in rho, given ``c``."""
+    """Return the derivative of the weighted sum ``c`` in rho, given ``c``."""
     return Xi / tau * ((T - n) - (D - C) * c)
 
 
-#: The two derivatives again, with 1 written as Lambda + (C-1) Gamma + (D-C) Xi: weights times whole
-#: numbers. Above, 1 - G/D cancels once a set attends to itself, and T - n against (D-C) c for large
-#: D; here whole numbers cancel, exactly. Both derivatives share one of them, the balance.
+#: Common integer in the stable forms of the two derivatives. They are sums of weights times
+#: integers, obtained by writing 1 as Lambda + (C-1) Gamma + (D-C) Xi, and only integers cancel,
+#: exactly. In the plain forms 1 - G/D cancels once a set attends to itself, and T - n against
+#: (D-C) c for large D.
 BALANCE = (D - C) * (n - s) - (C - 1) * (T - n)
 
 
 def d_gamma_stable(balance: sp.Expr = BALANCE) -> sp.Expr:
-    """Derivative of the weighted sum in gamma, free of cancellation."""
+    """Return the derivative of the weighted sum in gamma, free of cancellation."""
     return Gamma / tau * (Lambda * (n - C * s) + Xi * balance)
 
 
 def d_rho_stable(balance: sp.Expr = BALANCE) -> sp.Expr:
-    """Derivative of the weighted sum in rho, free of cancellation."""
+    """Return the derivative of the weighted sum in rho, free of cancellation."""
     return Xi / tau * (Lambda * (T - n - (D - C) * s) - Gamma * balance)
 
 
 def second_derivatives(c_gamma: sp.Expr, c_rho: sp.Expr) -> tuple[sp.Expr, sp.Expr, sp.Expr]:
-    """Second derivatives (gamma gamma, gamma rho, rho rho) of ``c`` given its first ones."""
+    """Return the derivatives (gamma gamma, gamma rho, rho rho) of ``c`` given its first ones."""
     same, other = (C - 1) * Gamma, (D - C) * Xi
     return (
         c_gamma * (1 - 2 * same) / tau,
@@ -110,10 +111,13 @@ def excess_slope(x: sp.Expr) -> sp.Expr:
 
 
 def row_gradient(slope: Callable[[sp.Expr], sp.Expr] = activation_slope) -> tuple[sp.Expr, ...]:
-    """Derivatives of act(O) of one row in alpha, gamma and rho.
+    """Return the derivatives of act(O) of one row in alpha, gamma and rho.
 
-    With ``slope=excess_slope`` the two attention derivatives are in excess form: different for a
-    row, the same once summed over all rows (`symbolic.positional.excess`).
+    Parameters
+    ----------
+    slope
+        `activation_slope`, or `excess_slope` for the attention derivatives in excess form, which
+        have the same sum over all rows (`symbolic.positional.excess`).
     """
     c = WEIGHTED_SUM
     return (
@@ -123,9 +127,9 @@ def row_gradient(slope: Callable[[sp.Expr], sp.Expr] = activation_slope) -> tupl
     )
 
 
-def at_patch(expression: sp.Expr, kind: str) -> sp.Expr:
-    """Specialise an expression in (s, n) to a kind of patch, and T to C + R."""
-    s_value, n_value = PATCHES[kind]
+def at_patch(expression: sp.Expr, patch: str) -> sp.Expr:
+    """Return an expression in (s, n) at a type of patch, with T = C + R."""
+    s_value, n_value = PATCHES[patch]
     return expression.subs({s: s_value, n: n_value}, simultaneous=True).subs(T, C + R)
 
 
@@ -157,9 +161,9 @@ def identities() -> dict[str, sp.Expr]:
     }
     for parameter, formula in first.items():
         claims[f"d c / d {parameter}"] = sp.diff(write_out(c), parameter) - write_out(formula)
-    for (one, other), formula in second.items():
-        exact = sp.diff(write_out(c), one, other)
-        claims[f"d2 c / d {one} d {other}"] = exact - write_out(formula)
+    for (x, y), formula in second.items():
+        exact = sp.diff(write_out(c), x, y)
+        claims[f"d2 c / d {x} d {y}"] = exact - write_out(formula)
     for parameter, formula in zip((alpha, gamma, rho), row_gradient()):
         exact = sp.diff(write_out(activation(MARGIN)), parameter)
         claims[f"d act(O) / d {parameter}"] = exact - write_out(formula)

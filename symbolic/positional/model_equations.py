@@ -1,4 +1,4 @@
-"""The equations of the full model as displayed, held against it for every D and any activation.
+"""Displayed equations of the full model, proved for every D and any activation.
 
 With rows S_ij of a softmax and margins O_i, F = sum_i act(O_i), and for one data point
 
@@ -24,20 +24,20 @@ _A, _E, _sigmoid = all_sizes.A, sp.Function("E"), sp.Function("s")
 _act, _act_slope = sp.Function("act"), sp.Function("act'")
 _WEIGHT = y * _sigmoid(-y * F)
 _ENTRY = all_sizes.k, all_sizes.l
-_SEEN = sp.Sum(_act_slope(O[i]) * sp.Sum(S[i, j] * X[j], (j, 1, D)), (i, 1, D))
+_WEIGHTED_SUM = sp.Sum(_act_slope(O[i]) * sp.Sum(S[i, j] * X[j], (j, 1, D)), (i, 1, D))
 
-#: Every right-hand side by name: what is displayed and what is proved.
+#: Mapping from displayed equations to right-hand sides.
 EQUATIONS: dict[str, sp.Expr] = {
     "S_ij": sp.exp(_A[i, j] / tau) / sp.Sum(sp.exp(_A[i, _k] / tau), (_k, 1, D)),
     "O_i": kappa * sp.Sum(S[i, j] * z[j], (j, 1, D)),
     "F": sp.Sum(_act(O[i]), (i, 1, D)),
     "dL_dA_ij": -S[i, j] / tau * _E(_WEIGHT * _act_slope(O[i]) * (kappa * z[j] - O[i])),
-    "dL_dv": -kappa * _E(_WEIGHT * _SEEN),
+    "dL_dv": -kappa * _E(_WEIGHT * _WEIGHTED_SUM),
 }
 
 
-def lacks(name: str, right: sp.Expr) -> sp.Expr:
-    """Return what vanishes if this equation holds, from the model by differentiation."""
+def residual(name: str, right: sp.Expr) -> sp.Expr:
+    """Return an expression that vanishes if the equation holds, by differentiating the model."""
     if name == "S_ij":
         return right - _softmax(i, j)
     if name == "O_i":
@@ -54,7 +54,7 @@ def lacks(name: str, right: sp.Expr) -> sp.Expr:
 
 
 def _written_out(right: sp.Expr, of: sp.IndexedBase | sp.Expr = all_sizes.x) -> sp.Expr:
-    """Write S, O, z, act, E and s(-yF) as what they stand for."""
+    """Substitute the definitions of S, O, z, act, E and s(-yF)."""
     shown = _entries(right, O, lambda row: all_sizes.margin(row, of))
     shown = _entries(shown, S, _softmax)
     shown = _entries(shown, z, lambda patch: all_sizes.x[patch])
@@ -64,24 +64,26 @@ def _written_out(right: sp.Expr, of: sp.IndexedBase | sp.Expr = all_sizes.x) -> 
         _E: lambda x: x,
         _sigmoid: lambda _: weight,
     }
-    for function, meaning in functions.items():
-        shown = shown.replace(function, meaning)
+    for function, definition in functions.items():
+        shown = shown.replace(function, definition)
     return shown
 
 
 def _softmax(row: sp.Expr, column: sp.Expr) -> sp.Expr:
+    """Return an entry of the softmax."""
     return all_sizes.SOFTMAX.subs(dict(zip(_ENTRY, (row, column))))
 
 
 def _entries(right: sp.Expr, base: sp.IndexedBase, value: Callable[..., sp.Expr]) -> sp.Expr:
+    """Replace the entries of an array by values at their indices."""
     return right.replace(
         lambda e: isinstance(e, sp.Indexed) and e.base == base, lambda e: value(*e.indices)
     )
 
 
-DISPLAYS = Displays(EQUATIONS, lacks)
+DISPLAYS = Displays(EQUATIONS, residual)
 
 
 def prove_all() -> list[Proof]:
-    """Decide what is displayed for every D, and the closed forms again with numbered entries."""
+    """Prove the displayed equations for every D, and the closed forms with numbered entries."""
     return [DISPLAYS.prove("Full model"), decide_all("Full model", full_model.identities())]

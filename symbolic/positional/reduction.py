@@ -1,14 +1,15 @@
 """Exact population gradients of the full and of the reduced model at a rational point.
 
 The full gradient is the expectation of -s(-F) dF/dA_ij and -s(-F) dF/dv_k over the signal set and
-all 3^(D-C) patterns of the random sets. The reduced one is the expectation of the contributions of
-`symbolic.positional.margins` over multisets of set types. On the invariant manifold F depends on
-the data only through that multiset (checked in `symbolic.positional.lemma_4_1`, not assumed), hence
-so does the logistic weight s(-F), and one independent rational number per multiset stands for it:
-an identity that holds for arbitrary weights holds for the logistic ones, and no transcendental
-number enters. The law of the data enters both sides alike: the comparison is one for any law under
-which a pattern has a probability that depends on its multiset only (`symbolic.positional.all_sizes`
-tests that of the paper).
+all 3^(D-C) patterns of the random sets. The reduced gradient is the expectation of the
+contributions in `symbolic.positional.margins` over multisets of set types.
+
+On the invariant manifold F depends on the data only through this multiset (tested in
+`symbolic.positional.lemma_4_1`, not assumed), and hence so does the logistic weight s(-F). It is
+replaced by an independent rational number per multiset: an identity for arbitrary weights is true
+for the logistic ones, and no transcendental numbers occur. The comparison is valid for any law
+under which the probability of a pattern depends on its multiset only
+(`symbolic.positional.all_sizes` tests this for the law of the paper).
 """
 
 import random
@@ -33,7 +34,7 @@ Multiset = tuple[SetType, ...]
 
 
 def layouts(D: int, C: int) -> list[Layout]:
-    """Return every partition of range(D) into sets of size C, the contiguous one first."""
+    """Return all partitions of range(D) into sets of size C, the contiguous one first."""
 
     def split(rest: tuple[int, ...]) -> Iterator[Layout]:
         if not rest:
@@ -48,18 +49,27 @@ def layouts(D: int, C: int) -> list[Layout]:
 
 
 def first_and_last(D: int, C: int) -> list[Layout]:
-    """Return two partitions: the contiguous one and one whose sets are interleaved."""
-    every = layouts(D, C)
-    return [every[0], every[-1]]
+    """Return the contiguous partition and one with interleaved sets."""
+    partitions = layouts(D, C)
+    return [partitions[0], partitions[-1]]
 
 
 @dataclass
 class RationalPoint:
-    """A point of the invariant manifold with exact coordinates, and the weights s(-F).
+    """A random rational point of the invariant manifold, with random values of the weights s(-F).
 
-    The coordinates are integers, which keeps the fractions short; q is a proper fraction.
-    ``scores`` holds e^{beta/tau}, e^{gamma/tau}, e^{rho/tau}; ``weight(multiset)`` draws one number
-    in (0, 1) per multiset of set types and remembers it.
+    Coordinates are integers, so that fractions stay short; q is a fraction in (0, 1).
+
+    Attributes
+    ----------
+    rng
+        Source of random numbers.
+    scores
+        e^{beta/tau}, e^{gamma/tau}, e^{rho/tau}.
+    alpha, q
+        Order parameter alpha, and the probability of a feature.
+    constants
+        Values of ``"kappa"``, ``"nu"`` and ``"tau"``.
     """
 
     rng: random.Random
@@ -70,26 +80,30 @@ class RationalPoint:
     _weights: dict[Multiset, Fraction] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        draw = self.rng.randint
-        self.scores = (Fraction(draw(1, 9999)), Fraction(draw(1, 9999)), Fraction(draw(1, 9999)))
-        self.alpha = Fraction(self.rng.choice((-1, 1)) * draw(1, 9999))
-        self.q = Fraction(draw(1, 96), 97)
-        self.constants = {k: Fraction(draw(1, 9999)) for k in ("kappa", "nu", "tau")}
+        randint = self.rng.randint
+        self.scores = (
+            Fraction(randint(1, 9999)),
+            Fraction(randint(1, 9999)),
+            Fraction(randint(1, 9999)),
+        )
+        self.alpha = Fraction(self.rng.choice((-1, 1)) * randint(1, 9999))
+        self.q = Fraction(randint(1, 96), 97)
+        self.constants = {k: Fraction(randint(1, 9999)) for k in ("kappa", "nu", "tau")}
 
     def weight(self, key: Multiset) -> Fraction:
-        """Return the number that stands for s(-F) on this multiset."""
+        """Return s(-F) of a multiset, a random number in (0, 1) per multiset."""
         if key not in self._weights:
             self._weights[key] = Fraction(self.rng.randint(1, 996), 997)
         return self._weights[key]
 
     def loss_slope(self, key: Multiset) -> Fraction:
-        """Return d loss/dF on this multiset, for the label +1."""
+        """Return d loss/dF of a multiset, for the label +1."""
         return evaluate(LOSS_SLOPE, {sym.y: Fraction(1), sym.weight: self.weight(key)})
 
     def score_matrix(self, layout: Layout) -> list[list[Fraction]]:
-        """Return e^{A_ij/tau} on the manifold for this partition."""
+        """Return e^{A_ij/tau} on the manifold for a partition."""
         beta, gamma, rho = self.scores
-        set_of = {j: index for index, members in enumerate(layout) for j in members}
+        set_of = {j: index for index, patches in enumerate(layout) for j in patches}
         D = len(set_of)
         return [
             [beta if i == j else gamma if set_of[i] == set_of[j] else rho for j in range(D)]
@@ -97,26 +111,37 @@ class RationalPoint:
         ]
 
     def probability(self, key: Multiset, C: int) -> Fraction:
-        """Probability of one pattern of the random sets with these types."""
+        """Return the probability of one pattern of the random sets with given types."""
         nonzero = sum(a + b for a, b in key)
         return (self.q / 2) ** nonzero * (1 - self.q) ** (C * len(key) - nonzero)
 
 
 def error_bound(p: int) -> Fraction:
-    """Return how likely a false comparison of two gradients is to pass at one random point.
+    """Return a bound of the probability that a false identity of gradients passes at one point.
 
-    Times Z^(p+1) tau the difference is a polynomial, of degree p + 1 in the three scores, p in
-    alpha and in kappa, 1 in nu. If it is not zero, then one of its coefficients of the weights
-    s(-F) (linear, each with a probability that q in (0, 1) cannot make zero) is a polynomial not
-    zero, and by Schwartz and Zippel it vanishes with probability at most the sum of degree over
-    grid; if it does not, the linear form vanishes for at most one value of that weight.
+    Multiplied by Z^(p+1) tau the difference is a polynomial, of degree p + 1 in the three scores, p
+    in alpha and in kappa, and 1 in nu. It is linear in the weights s(-F), whose coefficients
+    contain probabilities that are not zero for q in (0, 1). If the difference is not zero, one of
+    these coefficients is a nonzero polynomial, which vanishes at a random point with probability at
+    most the sum of degree over grid size (Schwartz-Zippel lemma). If it does not vanish, the linear
+    form vanishes for at most one value of this weight.
     """
     return Fraction(p + 1 + p + 1, 9999) + Fraction(p, 2 * 9999) + Fraction(1, 996)
 
 
 @dataclass
 class FullExpectation:
-    """Gradients of the population loss given each signal set, and the values of F by multiset."""
+    """Population gradients of the full model.
+
+    Attributes
+    ----------
+    by_signal_set
+        Gradient given each signal set.
+    margins
+        Values of F, by multiset of set types.
+    patterns
+        Number of patterns of the data.
+    """
 
     by_signal_set: list[OutputAndGradient]
     margins: dict[Multiset, set[Fraction]]
@@ -139,11 +164,23 @@ def full_expectation(
     perturbed_entry: Pair | None = None,
     off_span: Fraction = Fraction(0),
 ) -> FullExpectation:
-    """Enumerate all patterns of the full model on the manifold and average its exact gradient.
+    """Return the exact population gradient of the full model on the manifold.
 
-    The noise is set to 0 here; `symbolic.positional.lemma_4_2` shows that it drops out.
-    ``perturbed_entry`` (one entry of A leaves the manifold) and ``off_span`` (second component of
-    v) exist so that the proofs can be seen to fail where the lemmas do not apply.
+    All patterns of the data are enumerated. The noise is 0; `symbolic.positional.lemma_4_2` shows
+    that it does not contribute.
+
+    Parameters
+    ----------
+    model
+        The D x D model.
+    layout
+        Partition of the patches into sets.
+    point
+        Point of the manifold.
+    perturbed_entry
+        Entry of A that is moved off the manifold (for tests).
+    off_span
+        Second component of v, which is then not in the span of w* (for tests).
     """
     scores = point.score_matrix(layout)
     if perturbed_entry is not None:
@@ -168,20 +205,20 @@ def full_expectation(
 
 
 def _patterns(layout: Layout, signal: int) -> Iterator[tuple[list[int], Multiset]]:
-    """Yield (coefficients of all patches, multiset of set types) for label +1."""
+    """Yield the coefficients of all patches and the multiset of set types, for label +1."""
     C = len(layout[0])
-    free = [members for index, members in enumerate(layout) if index != signal]
+    free = [patches for index, patches in enumerate(layout) if index != signal]
     for values in product((-1, 0, 1), repeat=C * len(free)):
         signs = [1] * (C * len(layout))
-        for j, value in zip((j for members in free for j in members), values):
+        for j, value in zip((j for patches in free for j in patches), values):
             signs[j] = value
-        types = ([signs[j] for j in members] for members in free)
+        types = ([signs[j] for j in patches] for patches in free)
         yield signs, tuple(sorted((t.count(1), t.count(-1)) for t in types))
 
 
 @dataclass(frozen=True)
 class ReducedExpectation:
-    """F by multiset and the gradient of ell, plainly and through the excess form."""
+    """F by multiset, and the gradient of ell in plain form and in excess form."""
 
     margins: dict[Multiset, Fraction]
     gradient: tuple[Fraction, ...]
@@ -189,7 +226,7 @@ class ReducedExpectation:
 
 
 def reduced_expectation(D: int, C: int, p: int, point: RationalPoint) -> ReducedExpectation:
-    """Average what `symbolic.positional.margins` gives over the multisets of set types."""
+    """Return the expectation of the contributions in `symbolic.positional.margins`."""
     x_values = dict(zip((sym.x_beta, sym.x_gamma, sym.x_rho), point.scores))
     size = {sym.D: Fraction(D), sym.C: Fraction(C)}
     weights = [evaluate(rationalize(w), x_values | size) for w in attention.WRITTEN_OUT.values()]
@@ -212,7 +249,7 @@ def reduced_expectation(D: int, C: int, p: int, point: RationalPoint) -> Reduced
 
 @cache
 def _contributions(D: int, C: int, p: int) -> tuple[Any, Any]:
-    """Compile what the signal set and a random set add to F and to its derivatives."""
+    """Compile the contributions of the signal set and of a random set to F and its derivatives."""
     rows = [margins.activation(margins.MARGIN), *margins.row_gradient()]
     rows += margins.row_gradient(margins.excess_slope)
     size = {sym.D: D, sym.C: C, sym.p: p}
@@ -226,6 +263,6 @@ def _contributions(D: int, C: int, p: int) -> tuple[Any, Any]:
 
 
 def _number_of_patterns(key: Sequence[SetType], C: int) -> int:
-    """Number of patterns of the random sets whose types form this multiset."""
+    """Return the number of patterns of the random sets with a given multiset of types."""
     orders = factorial(len(key)) // prod(factorial(key.count(t)) for t in set(key))
     return orders * prod(comb(C, a) * comb(C - a, b) for a, b in key)

@@ -1,8 +1,7 @@
-"""What is emitted beside the rows: counts, sums of a row, the loss, and Lemma 4.3's own factors.
+"""Further emitted kernels: counts, row sums, second derivatives of the loss, factors of Lemma 4.3.
 
-Each is an equation that is printed elsewhere, or follows from one by differentiation; `identities`
-compares what is emitted with sums over patches of unspecified number, with derivatives, and with
-the words of the lemma.
+`identities` compares the kernels with sums over a symbolic number of patches, with derivatives and
+with the statement of the lemma.
 """
 
 from collections.abc import Callable
@@ -33,27 +32,27 @@ from symbolic.positional.symbols import (
     y,
 )
 
-#: The three values of a row, and increments per learning rate.
+#: The three values of a row, and velocities of gamma and rho.
 _OWN, _SAME, _OTHER = sp.symbols("own same other", real=True)
 _VELOCITY = {
     delta_gamma: sp.Symbol("gamma_velocity", real=True),
     delta_rho: sp.Symbol("rho_velocity", real=True),
 }
 
-#: s(-F), s(F) s(-F), and F differentiated in one parameter, in another, and in both.
+#: s(-F), s(F) s(-F), and derivatives of F in one parameter, in another, and in both.
 SIGMOID, BEND = sp.symbols("sigmoid sigmoid_slope", positive=True)
 F_ONE, F_OTHER, F_BOTH = sp.symbols("F_one F_other F_both", real=True)
 
 
 def multiplicity() -> Kernel:
-    """How many entries of A are equal on the manifold."""
+    """Return the kernel of the multiplicities of gamma and rho."""
     doc = """How many entries of A share gamma, and rho: D (C-1) and D (D-C) (Lemma 4.1)."""
     results = tuple((str(x), MODEL.shared[x]) for x in (gamma, rho))
     return Kernel("multiplicity", (C, D), (), results, doc)
 
 
 def sum_of_row() -> Kernel:
-    """Sum over one row of a matrix with three values."""
+    """Return the kernel of the sum of a row."""
     doc = """Sum of a row that holds own once, same C-1 times and other D-C times.
 
     1 for the softmax, Lambda + (C-1) Gamma + (D-C) Xi; a constant of motion for A when its
@@ -63,13 +62,13 @@ def sum_of_row() -> Kernel:
 
 
 def set_mass() -> Kernel:
-    """G of the paper."""
+    """Return the kernel of G."""
     doc = """G = D (Lambda + (C-1) Gamma), the attention to a set times D (Section 4.1)."""
     return Kernel("set_mass", (Lambda, Gamma, C, D), (), (("G", G_OF_WEIGHTS),), doc)
 
 
 class _sigmoid(sp.Function):
-    """s(-F), kept as a name while the chain rule is applied."""
+    """s(-F) as an undefined function for the chain rule."""
 
     def fdiff(self, argindex: int = 1) -> sp.Expr:
         return -_bend(self.args[0])
@@ -80,28 +79,28 @@ class _bend(sp.Function):
 
 
 def _second_derivative() -> sp.Expr:
-    """Differentiate -s(-F) dF/dx once more and name the pieces."""
-    one, other = sp.symbols("one other", real=True)
-    F = sp.Function("F", real=True)(one, other)
-    found = sp.diff(LOSS_SLOPE.subs({y: 1, weight: _sigmoid(F)}) * sp.diff(F, one), other)
+    """Return the derivative of -s(-F) dF/dx in another parameter, in the symbols above."""
+    x_1, x_2 = sp.symbols("x_1 x_2", real=True)
+    F = sp.Function("F", real=True)(x_1, x_2)
+    second = sp.diff(LOSS_SLOPE.subs({y: 1, weight: _sigmoid(F)}) * sp.diff(F, x_1), x_2)
     names = (
-        (sp.diff(F, one, other), F_BOTH),
-        (sp.diff(F, one), F_ONE),
-        (sp.diff(F, other), F_OTHER),
+        (sp.diff(F, x_1, x_2), F_BOTH),
+        (sp.diff(F, x_1), F_ONE),
+        (sp.diff(F, x_2), F_OTHER),
         (_sigmoid(F), SIGMOID),
         (_bend(F), BEND),
     )
-    for what, name in names:
-        found = found.subs(what, name)
-    return found
+    for expression, name in names:
+        second = second.subs(expression, name)
+    return second
 
 
-#: d^2 of log(1 + e^{-F}) in two parameters.
+#: Second derivative of log(1 + e^{-F}) in two parameters.
 LOSS_BEND = _second_derivative()
 
 
 def loss_hessian() -> Kernel:
-    """Second derivatives of the loss of one image."""
+    """Return the kernel of the second derivatives of the loss of one image."""
     doc = """Second derivative of log(1 + e^(-F)) in two parameters, given those of F.
 
     s(F) s(-F) dF/dx dF/dy - s(-F) d2F/dx dy, sigmoid = s(-F), sigmoid_slope = s(F) s(-F)."""
@@ -110,7 +109,7 @@ def loss_hessian() -> Kernel:
 
 
 def lemma_factors() -> Kernel:
-    """What stands for polylog(d) in Lemma 4.3, measured."""
+    """Return the kernel of the factors polylog(d) in Lemma 4.3."""
     doc = """What stands for polylog(d) in Lemma 4.3, given the velocities of gamma and rho.
 
     gamma's: velocity / (alpha^p Gamma G^(p-1)). rho's is the least that |rho| allows: its growth
@@ -128,17 +127,17 @@ def lemma_factors() -> Kernel:
 
 
 def sizes() -> tuple[Kernel, ...]:
-    """Return what is emitted in plain Python as well."""
+    """Return the kernels that are also emitted as plain Python."""
     return multiplicity(), sum_of_row(), set_mass()
 
 
 def kernels() -> tuple[Kernel, ...]:
-    """Return every kernel of this module in the order in which it is emitted."""
+    """Return all kernels of this module, in order."""
     return *sizes(), loss_hessian(), lemma_factors()
 
 
 def identities(kernel: Kernel, index: int) -> dict[str, sp.Expr]:
-    """Return what a result must be minus what it is, by the name of the kernel."""
+    """Return identities of a result of a kernel, as expressions that must vanish."""
     return _CLAIMS[kernel.name](kernel, index)
 
 
@@ -149,8 +148,8 @@ def _of_multiplicity(kernel: Kernel, index: int) -> dict[str, sp.Expr]:
 
 
 def _of_row_sum(kernel: Kernel, index: int) -> dict[str, sp.Expr]:
-    kept = _OTHER + (_SAME - _OTHER) * all_sizes.SAME_SET + (_OWN - _SAME) * all_sizes.SAME_PATCH
-    summed = collapse(all_sizes.over_patches(kept)).subs(all_sizes.L, D / C)
+    entry = _OTHER + (_SAME - _OTHER) * all_sizes.SAME_SET + (_OWN - _SAME) * all_sizes.SAME_PATCH
+    summed = collapse(all_sizes.over_patches(entry)).subs(all_sizes.L, D / C)
     return {"sum of a row, patch by patch": summed - kernel.expanded(index)}
 
 
@@ -159,16 +158,16 @@ def _of_set_mass(kernel: Kernel, index: int) -> dict[str, sp.Expr]:
 
 
 def _of_loss_hessian(kernel: Kernel, index: int) -> dict[str, sp.Expr]:
-    """Differentiate log(1 + e^{-F}) itself, at F linear and quadratic in the parameters."""
-    one, other, e_F = sp.symbols("one other e_F", real=True)
-    F = F_ONE * one + F_OTHER * other + F_BOTH * one * other + sp.log(e_F)
-    exact = sp.diff(sp.log(1 + sp.exp(-F)), one, other).subs({one: 0, other: 0})
+    """Differentiate log(1 + e^{-F}) for F linear and bilinear in the parameters."""
+    x_1, x_2, e_F = sp.symbols("x_1 x_2 e_F", real=True)
+    F = F_ONE * x_1 + F_OTHER * x_2 + F_BOTH * x_1 * x_2 + sp.log(e_F)
+    exact = sp.diff(sp.log(1 + sp.exp(-F)), x_1, x_2).subs({x_1: 0, x_2: 0})
     named = {SIGMOID: 1 / (1 + e_F), BEND: e_F / (1 + e_F) ** 2}
     return {"second derivative of the loss": kernel.expanded(index).subs(named) - exact}
 
 
 def _of_lemma_factors(kernel: Kernel, index: int) -> dict[str, sp.Expr]:
-    """The increment is the lemma's form times eta times the factor; |rho| grows or falls by it."""
+    """Return the identities of the factors of Lemma 4.3, for both signs of rho."""
     name, factor = kernel.results[index][0], eta * kernel.expanded(index)
     if name == "gamma":
         moved = eta * _VELOCITY[delta_gamma]

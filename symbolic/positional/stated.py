@@ -1,9 +1,9 @@
-"""Positional attention learns which patches belong together, stated whole.
+"""Positional attention learns which patches belong together, as a user-defined theory.
 
-Jelassi, Sander, Li (NeurIPS 2022), equation (T) with the symbols of Section 4: patches lie in sets,
-one set carries the label, the others random signs. On the manifold of Lemmas 4.1 and 4.2 the
-patches enter through their coefficients of w* alone, and v through its own; F is odd, so that the
-label may be taken as +1.
+Jelassi, Sander, Li (NeurIPS 2022), equation (T) with the symbols of Section 4: the patches of one
+set carry the label, those of the other sets random signs. On the manifold of Lemmas 4.1 and 4.2,
+patches and v enter only through their components along w*. F is odd, so the label is +1 without
+loss of generality.
 """
 
 from symbolic.theory import (
@@ -34,7 +34,7 @@ v = Tensor("v", start=nu ** (1 / (p - 1)))
 
 
 def margin(A, v, s):
-    """F of one image: attention between patches, then x^p + nu x, summed over patches."""
+    """Return F of one image: attention between patches, then x^p + nu x, summed over patches."""
     O = kappa * ((A["i", "j"] / tau).softmax(over="j") * v * s["j"]).sum("j")  # noqa: E741
     return (O**p + nu * O).sum("i")
 

@@ -1,14 +1,30 @@
-"""A theory in one file: the language, its order parameters, and the exact gradient for all sizes.
+"""State a theory in one file and derive its order parameters and exact gradient for all sizes.
 
-A file states index sets with symbolic sizes, data, parameters and the loss; `load_theory` reads it.
+A theory file defines index sets with symbolic sizes, random data, trained parameters and the loss,
+and collects them in a `Theory` named ``THEORY``. `load_theory` reads the file.
 
 - sizes and constants: `Size`, `constants`
-- index sets: `Exchangeable` (one may lie inside another), `Signed`, `Union`
+- index sets: `Exchangeable` (optionally inside another set), `Signed`, `Union`
 - data: `Choice`, `Subset`, `Colouring`, `Sequence`, `Gaussian`, collected in `Data`
-- parameters: `Tensor`, with ``fix`` and ``start``
+- parameters: `Tensor`, with ``start`` and ``fix``
 - expressions: ``A["i", "j"]``; ``+ - * / **``; ``.exp() .log() .tanh() .sigmoid() .softplus()
   .softplus_of_minus()``; ``.sum("j")``, ``.softmax(over="j")``; `Same`, `Inside`
-- and all of it in a `Theory`, which the file calls ``THEORY``
+
+Examples
+--------
+A bilinear form that learns to score equal elements above different ones:
+
+>>> from symbolic.theory import Choice, Data, Exchangeable, Size, Tensor, Theory
+>>> K = Size("K", "features", least=2)
+>>> feature = Exchangeable("feature", K)
+>>> query = Choice("query", feature)
+>>> Q = Tensor("Q", (feature, feature))
+>>> def loss(Q, query):
+...     score = (query["m"] * Q["m", "k"]).sum("m").softmax(over="k")
+...     return 0.5 * ((score - query["k"]) ** 2).sum("k")
+>>> theory = Theory("look up", "example", sizes=(K,), parameters=(Q,), data=Data(query), loss=loss)
+>>> theory.order_parameters
+{'Q[diagonal]': K, 'Q[other feature]': K*(K - 1)}
 """
 
 from symbolic.theory.errors import TheoryError

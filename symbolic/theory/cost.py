@@ -1,8 +1,8 @@
-"""How much work a derivation is, predicted before it begins.
+"""Predict the cost of a derivation before it starts.
 
 A value is derived for every node of the loss and every coincidence pattern of its free indices,
-once for the loss and once for each order parameter. Patterns are counted here without being made:
-what an index more can point to depends on how many elements are in use, not on which.
+once for the loss and once for each order parameter. Patterns are counted without being enumerated:
+the extensions of a pattern depend only on how many elements are in use.
 """
 
 from __future__ import annotations
@@ -14,111 +14,125 @@ from typing import TYPE_CHECKING
 
 from symbolic.theory.errors import require
 from symbolic.theory.expression import Node
-from symbolic.theory.orbit_data import Home, Members
+from symbolic.theory.orbit_data import InnerSet, OuterSet
 from symbolic.theory.sets import IndexSet
 from symbolic.theory.tensors import Tensor
 
 if TYPE_CHECKING:
     from symbolic.theory.theory import Theory
 
-#: Values that a derivation may need, at most: some minutes, and less than a gigabyte.
+#: Limit of the number of derived values: some minutes, and less than a gigabyte.
 MOST_VALUES = 200_000
-#: A larger element in use: the number of its home, and elements of it in use by their members.
+#: An outer element in use: the number of its outer set, and pairs of inner set and elements in use.
 _Used = tuple[int, tuple[tuple[int, int], ...]]
 
 
 class Patterns:
-    """Numbers of coincidence patterns of indices, for the larger sets and data of a theory."""
+    """Count coincidence patterns of indices.
 
-    def __init__(self, homes: tuple[Home, ...]) -> None:
-        self._homes = homes
+    Parameters
+    ----------
+    outer_sets
+        Outer sets of the theory, with their data.
+
+    Attributes
+    ----------
+    number
+        Function from a tuple of index sets to the number of patterns of indices over them; cached,
+        and only a lower bound above `MOST_VALUES`.
+    """
+
+    def __init__(self, outer_sets: tuple[OuterSet, ...]) -> None:
+        self._outer_sets = outer_sets
         self.number = cache(self._number)
 
     def _number(self, sets: tuple[IndexSet, ...]) -> int:
-        """Return how many patterns indices over these sets have, or a number above the limit."""
+        """Return the number of patterns, or a number above the limit."""
         states: Counter[tuple[_Used, ...]] = Counter({(): 1})
-        for where in sets:
+        for index_set in sets:
             grown: Counter[tuple[_Used, ...]] = Counter()
             for state, number in states.items():
-                for after, ways in self._extended(state, where):
+                for after, ways in self._extended(state, index_set):
                     grown[after] += number * ways
             states = grown
-            if sum(states.values()) > MOST_VALUES:  # an index more adds patterns
+            if sum(states.values()) > MOST_VALUES:  # further indices only add patterns
                 break
         return sum(states.values())
 
     def _extended(
-        self, state: tuple[_Used, ...], where: IndexSet
+        self, state: tuple[_Used, ...], index_set: IndexSet
     ) -> Iterator[tuple[tuple[_Used, ...], int]]:
-        """Yield what is in use after one more index, and in how many ways."""
-        for h, m, members in self._places(where):
-            used = [i for i, (home, _) in enumerate(state) if home == h]
+        """Yield the elements in use after one more index, with multiplicities."""
+        for i_outer, i_inner, inner_set in self._containing(index_set):
+            used = [i for i, (other, _) in enumerate(state) if other == i_outer]
             for i in used:
                 rest = state[:i] + state[i + 1 :]
-                for own, ways in _inside(dict(state[i][1]), m, members):
-                    yield tuple(sorted((*rest, (h, own)))), ways
-            if not used or self._homes[h].size != 1:
-                for own, ways in _inside({}, m, members):
-                    yield tuple(sorted((*state, (h, own)))), ways
+                for in_use, ways in _inside(dict(state[i][1]), i_inner, inner_set):
+                    yield tuple(sorted((*rest, (i_outer, in_use)))), ways
+            if not used or self._outer_sets[i_outer].size != 1:
+                for in_use, ways in _inside({}, i_inner, inner_set):
+                    yield tuple(sorted((*state, (i_outer, in_use)))), ways
 
-    def _places(self, where: IndexSet) -> Iterator[tuple[int, int, Members | None]]:
-        for h, home in enumerate(self._homes):
-            for part in where.parts:
-                if home.root is part:
-                    yield h, -1, None
-                for m, members in enumerate(home.inner):
-                    if members.part is part:
-                        yield h, m, members
+    def _containing(self, index_set: IndexSet) -> Iterator[tuple[int, int, InnerSet | None]]:
+        """Yield the numbers of outer and inner set of each part (-1 and None: an outer set)."""
+        for i_outer, outer_set in enumerate(self._outer_sets):
+            for part in index_set.parts:
+                if outer_set.root is part:
+                    yield i_outer, -1, None
+                for i_inner, inner_set in enumerate(outer_set.inner):
+                    if inner_set.part is part:
+                        yield i_outer, i_inner, inner_set
 
 
 def _inside(
-    own: dict[int, int], m: int, members: Members | None
+    in_use: dict[int, int], i_inner: int, inner_set: InnerSet | None
 ) -> Iterator[tuple[tuple[tuple[int, int], ...], int]]:
-    """Yield the elements of one larger element in use after one more index, with the ways."""
-    before = tuple(sorted(own.items()))
-    if members is None:
+    """Yield the elements in use in one outer element after one more index, with multiplicities."""
+    before = tuple(sorted(in_use.items()))
+    if inner_set is None:
         yield before, 1
         return
-    if own.get(m):
-        yield before, own[m]
-    yield tuple(sorted((own | {m: own.get(m, 0) + 1}).items())), members.number_of_kinds
+    number = in_use.get(i_inner, 0)
+    if number:
+        yield before, number
+    yield tuple(sorted((in_use | {i_inner: number + 1}).items())), inner_set.number_of_types
 
 
 def require_affordable(theory: Theory) -> None:
-    """Refuse a theory whose derivation would take too long or too much memory.
+    """Raise `TheoryError` if the derivation would take too much time or memory.
 
     Raises
     ------
     TheoryError
-        With the node of the loss that needs most values.
+        With the line of the expression that needs most values.
     """
-    patterns = Patterns(theory.homes)
+    patterns = Patterns(theory.outer_sets)
     nodes = theory.mean.loss.all
     tensors = _tensors(nodes)
     orders = Counter(order.tensor for order in theory.orders)
     total, largest, most = 0, theory.loss, 0
     for x in nodes:
         number = patterns.number(tuple(x.axes.values()))
-        sloped = sum(orders[tensor] for tensor in tensors[x])
-        again = [x.axes[x.detail]] if x.op == "softmax" else []
-        own = number + sloped * patterns.number((*x.axes.values(), *again))
-        total += own
-        if own > most:
-            largest, most = x, own
+        derivatives = sum(orders[tensor] for tensor in tensors[x])
+        extra = [x.axes[x.detail]] if x.op == "softmax" else []
+        values = number + derivatives * patterns.number((*x.axes.values(), *extra))
+        total += values
+        if values > most:
+            largest, most = x, values
     require(
         total <= MOST_VALUES,
         f"the derivation needs at least {total:.2g} values (most: {MOST_VALUES}), {most:.2g} of "
         f"them for an expression in this line with {len(largest.axes)} free indices, for "
         f"{len(theory.orders)} order parameters: sum over an index as far inside as it can be, or "
         "state fewer indices, values of data or sets",
-        largest.where,
+        largest.location,
     )
 
 
 def _tensors(nodes: Iterable[Node]) -> dict[Node, frozenset[Tensor]]:
-    """Return the tensors that each node depends on; arguments come first."""
-    found: dict[Node, frozenset[Tensor]] = {}
+    """Return the tensors that each node depends on; nodes are in topological order."""
+    tensors: dict[Node, frozenset[Tensor]] = {}
     for x in nodes:
         own = {x.detail} if x.op == "entry" and isinstance(x.detail, Tensor) else set()
-        found[x] = frozenset(own).union(*(found[y] for y in x.arguments))
-    return found
+        tensors[x] = frozenset(own).union(*(tensors[y] for y in x.arguments))
+    return tensors

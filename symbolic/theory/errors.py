@@ -1,4 +1,4 @@
-"""What a theory's file may get wrong: one sentence, with the file and the line it is about."""
+"""Errors in a theory file, each one sentence with the file name and line number."""
 
 import sys
 from pathlib import Path
@@ -7,8 +7,16 @@ from typing import Any, NamedTuple
 _PACKAGE = str(Path(__file__).parent)
 
 
-class Where(NamedTuple):
-    """A line of a user's file."""
+class SourceLine(NamedTuple):
+    """A line of a user's file.
+
+    Attributes
+    ----------
+    file
+        Path of the file.
+    line
+        Line number, starting at 1.
+    """
 
     file: str
     line: int
@@ -17,45 +25,45 @@ class Where(NamedTuple):
         return f"{Path(self.file).name}, line {self.line}"
 
 
-def here() -> Where:
-    """Return the innermost line that is running outside this package: the user's own."""
+def calling_line() -> SourceLine:
+    """Return the innermost line of the call stack outside this package: the user's own."""
     frame = sys._getframe(1)
     while frame.f_back and frame.f_code.co_filename.startswith((_PACKAGE, "<")):
         frame = frame.f_back
-    return Where(frame.f_code.co_filename, frame.f_lineno)
+    return SourceLine(frame.f_code.co_filename, frame.f_lineno)
 
 
 class TheoryError(ValueError):
-    """A theory is not stated as it must be; the message is one sentence, its line in front.
+    """Raised if a theory file is invalid; the text is "FILE, line N: SENTENCE".
 
     Parameters
     ----------
     sentence
         What is wrong, its value, and what is allowed.
-    at
-        The line it is about; ``None``: the one that is running.
+    location
+        The offending line; by default the user's line that is running.
     """
 
-    def __init__(self, sentence: str, at: Where | None = None) -> None:
-        self.sentence, self.where = printable(sentence), at or here()
-        super().__init__(f"{printable(str(self.where))}: {self.sentence}")
+    def __init__(self, sentence: str, location: SourceLine | None = None) -> None:
+        self.sentence, self.location = printable(sentence), location or calling_line()
+        super().__init__(f"{printable(str(self.location))}: {self.sentence}")
 
 
 def printable(text: str) -> str:
-    """Return a text with control characters, line ends and surrogates as escapes."""
+    """Return a text with control characters, line ends and surrogates escaped."""
     return "".join(x if x.isprintable() else repr(x)[1:-1] for x in text)
 
 
-def shown(value: Any) -> str:
-    """Return a value as it appears in a sentence: short, and whatever its ``repr`` does."""
+def short_repr(value: Any) -> str:
+    """Return ``repr(value)`` cut to 100 characters, or the type name if ``repr`` raises."""
     try:
         text = repr(value)
-    except Exception:  # of an object in a user's file; an integer of more than 4300 digits
+    except Exception:  # a user's object, or an integer of more than 4300 digits
         return f"<{type(value).__name__}>"
     return text if len(text) <= 100 else f"{text[:97]}..."
 
 
-def require(condition: bool, sentence: str, at: Where | None = None) -> None:
+def require(condition: bool, sentence: str, location: SourceLine | None = None) -> None:
     """Raise `TheoryError` unless the condition holds."""
     if not condition:
-        raise TheoryError(sentence, at)
+        raise TheoryError(sentence, location)

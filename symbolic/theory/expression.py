@@ -1,8 +1,8 @@
 """Expressions with named axes: elementwise functions, products, sums and softmax over whole axes.
 
-Whatever is built of these is equivariant under the group of its index sets by construction: an
-index can be summed over or kept, never singled out. Every node knows its free indices, the set that
-each runs over, and the line of the user's file that made it.
+Expressions are equivariant under the symmetry group of their index sets by construction, because an
+index can only be summed over or remain free. Every node stores its free indices with their index
+sets, and the line of the user's file that created it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import sympy as sp
 
-from symbolic.theory.errors import TheoryError, here, require, shown
+from symbolic.theory.errors import TheoryError, calling_line, require, short_repr
 from symbolic.theory.numbers import LARGEST_EXPONENT, exact
 from symbolic.theory.sets import Exchangeable, IndexSet
 
@@ -27,22 +27,33 @@ FUNCTIONS: Mapping[str, bool] = {
 
 
 class Node:
-    """An expression; ``op`` names its kind, ``detail`` is what the kind needs beside arguments.
+    """A node of an expression tree.
+
+    Users create nodes by indexing tensors and data and with operators, for example
+    ``(A["i", "j"] * x["j"]).sum("j").tanh()``.
 
     Attributes
     ----------
-    op, arguments, detail
-        ``constant`` (SymPy), ``entry`` (an `Array`), ``same`` and ``inside`` (1 where two indices
-        agree, or where the first lies inside the second), ``part`` (`ByPart`), ``add``,
-        ``multiply``, ``power`` (exponent), a function of `FUNCTIONS`, ``sum`` and ``softmax``
-        (index).
+    op
+        Operation: ``constant``, ``entry``, ``same``, ``inside``, ``part``, ``add``, ``multiply``,
+        ``power``, a function of `FUNCTIONS`, ``sum`` or ``softmax``; in derivatives also ``orbit``
+        and ``softmax_tangent``.
+    arguments
+        The operands.
+    detail
+        The number of a constant (SymPy), the `Array` of an entry, the exponent of a power, the
+        index of a sum or softmax.
+    indices
+        Indices of an entry or indicator, one per axis of its array.
     axes
-        Its free indices in order of appearance, each with the set it runs over.
+        Mapping from free indices, in order of appearance, to their index sets.
     odd
-        Free indices of signed sets whose flip changes its sign.
+        Free indices of signed sets in which the expression is odd.
+    location
+        Line of the user's file.
     """
 
-    __slots__ = ("arguments", "axes", "detail", "indices", "odd", "op", "where")
+    __slots__ = ("arguments", "axes", "detail", "indices", "location", "odd", "op")
     __array_ufunc__ = None
     __iter__ = None  # a for loop would name elements
 
@@ -57,7 +68,7 @@ class Node:
     ) -> None:
         self.op, self.arguments, self.detail, self.indices = op, arguments, detail, indices
         self.axes = dict(axes or {})
-        self.odd, self.where = odd, here()
+        self.odd, self.location = odd, calling_line()
 
     def __add__(self, other: Any) -> Node:
         return _add(self, other)
@@ -93,17 +104,17 @@ class Node:
             ) from None
         if power.is_number and abs(power) > LARGEST_EXPONENT:
             raise TheoryError(
-                f"exponent = {shown(exponent)} is not allowed: it must be at most "
+                f"exponent = {short_repr(exponent)} is not allowed: it must be at most "
                 f"{LARGEST_EXPONENT} in modulus"
             )
         if self.odd and not power.is_Integer:
-            raise TheoryError(_flips(self, f"to the power {power}"))
+            raise TheoryError(_odd_message(self, f"to the power {power}"))
         odd = self.odd if power.is_odd else frozenset()
         return Node("power", (self,), power, axes=self.axes, odd=odd)
 
     def _apply(self, function: str) -> Node:
         if self.odd and not FUNCTIONS[function]:
-            raise TheoryError(_flips(self, f"within {function}"))
+            raise TheoryError(_odd_message(self, f"within {function}"))
         return Node(function, (self,), axes=self.axes, odd=self.odd)
 
     def exp(self) -> Node:
@@ -132,45 +143,45 @@ class Node:
 
     def sum(self, over: str) -> Node:
         """Return the sum over all values of an index."""
-        if self._axis(over, "sum") and over in self.odd:
-            raise TheoryError(_flips(self, "summed", over))
-        axes = {name: where for name, where in self.axes.items() if name != over}
+        self._require_free(over, "sum")
+        if over in self.odd:
+            raise TheoryError(_odd_message(self, "summed", over))
+        axes = {name: index_set for name, index_set in self.axes.items() if name != over}
         return Node("sum", (self,), over, axes=axes, odd=self.odd)
 
     def softmax(self, over: str) -> Node:
-        """Return e^x over its sum along an index, which stays an index."""
-        self._axis(over, "softmax")
+        """Return the softmax along an index, which remains a free index."""
+        self._require_free(over, "softmax")
         if self.odd:
-            raise TheoryError(_flips(self, "within softmax"))
+            raise TheoryError(_odd_message(self, "within softmax"))
         return Node("softmax", (self,), over, axes=self.axes)
 
-    def _axis(self, over: Any, what: str) -> bool:
+    def _require_free(self, over: Any, operation: str) -> None:
+        """Raise `TheoryError` unless ``over`` is a free index."""
         free = ", ".join(self.axes) or "none"
         require(
             isinstance(over, str) and over in self.axes,
-            f"{what} over {over!r} is not allowed: it must be a free index, here {free}",
+            f"{operation} over {over!r} is not allowed: it must be a free index, here {free}",
         )
-        return True
 
     @property
     def all(self) -> tuple[Node, ...]:
-        """Every expression that it is made of, arguments before what uses them, itself last."""
-        found: dict[Node, None] = {}
+        """Every node of the expression in topological order, arguments first, itself last."""
+        visited: dict[Node, None] = {}
 
         def visit(x: Node) -> None:
-            if x not in found:
+            if x not in visited:
                 for argument in x.arguments:
                     visit(argument)
-                found[x] = None
+                visited[x] = None
 
         visit(self)
-        return tuple(found)
+        return tuple(visited)
 
     def renamed(self, names: Mapping[str, str]) -> Node:
-        """Return the expression with other names of its free indices; two may become one.
+        """Return the expression with its free indices renamed; two can be given the same name.
 
-        No new name is captured: the bound index of a sum or softmax gets a name of its own where it
-        has the new name of another index.
+        Bound indices of sums and softmax are renamed where they would capture a new name.
         """
         names = {index: names.get(index, index) for index in self.axes}
         if all(old == new for old, new in names.items()):
@@ -180,53 +191,54 @@ class Node:
             others = {new for old, new in names.items() if old != detail}
             detail = _unused(names.get(detail, detail), others)
             inner = {**names, self.detail: detail}
-        axes = {inner[index]: where for index, where in self.axes.items()}
-        found = Node(
+        axes = {inner[index]: index_set for index, index_set in self.axes.items()}
+        renamed = Node(
             self.op,
             tuple(x.renamed(inner) for x in self.arguments),
             detail,
             tuple(inner[index] for index in self.indices),
             axes,
         )
-        for index in self.odd:  # two that become one are even together
-            found.odd ^= {inner[index]}
-        found.where = self.where
+        for index in self.odd:  # the product of two odd indices that coincide is even
+            renamed.odd ^= {inner[index]}
+        renamed.location = self.location
         if self.op == "softmax" and detail != names[self.detail]:
-            return _at(found, names[self.detail])
-        return found
+            return _softmax_at(renamed, names[self.detail])
+        return renamed
 
     def __bool__(self) -> bool:
         raise TheoryError("a condition on an expression is not allowed: its value is not known yet")
 
 
 def _unused(name: str, others: Collection[str]) -> str:
-    """Return a name that is none of the others."""
+    """Return a name that is not among the others, with primes appended as needed."""
     while name in others:
-        name += "'"  # no identifier
+        name += "'"  # not an identifier, so never a user's name
     return name
 
 
-def _at(weights: Node, index: str) -> Node:
-    """Return softmax weights where their own index is another one of their indices."""
+def _softmax_at(weights: Node, index: str) -> Node:
+    """Return softmax weights evaluated where the softmax index equals another free index."""
     bound = weights.detail
-    where = weights.axes[bound]
-    both = {bound: where, index: where}
-    body = multiply(weights, Node("same", (), Same(where), (bound, index), both))
+    index_set = weights.axes[bound]
+    both = {bound: index_set, index: index_set}
+    body = multiply(weights, Node("same", (), Same(index_set), (bound, index), both))
     axes = {name: own for name, own in body.axes.items() if name != bound}
     return Node("sum", (body,), bound, axes=axes)
 
 
-def _flips(argument: Node, how: str, index: str = "") -> str:
+def _odd_message(argument: Node, operation: str, index: str = "") -> str:
+    """Return the error message for an odd expression in an operation that is not odd."""
     name = index or min(argument.odd)
-    where = argument.axes[name]
+    index_set = argument.axes[name]
     return (
-        f"an expression that is odd in index {name!r} is not allowed {how}: flipping one {where} "
-        "would change more than its sign"
+        f"an expression that is odd in index {name!r} is not allowed {operation}: flipping one "
+        f"{index_set} would change more than its sign"
     )
 
 
 def node(value: Any) -> Node:
-    """Return a number, scalar, array without axes or expression as an expression."""
+    """Convert a number, scalar or array without axes to an expression."""
     if isinstance(value, Node):
         return value
     if isinstance(value, Array):
@@ -240,34 +252,36 @@ def node(value: Any) -> Node:
 
 
 def _merged(arguments: tuple[Node, ...]) -> dict[str, IndexSet]:
+    """Return the free indices of all arguments, each of which must run over one set."""
     axes: dict[str, IndexSet] = {}
     for argument in arguments:
-        for name, where in argument.axes.items():
-            known = axes.setdefault(name, where)
+        for name, index_set in argument.axes.items():
+            known = axes.setdefault(name, index_set)
             require(
-                known is where,
-                f"index {name!r} runs over {known} and over {where}: it must be one set",
+                known is index_set,
+                f"index {name!r} runs over {known} and over {index_set}: it must be one set",
             )
     return axes
 
 
-def _add(one: Any, other: Any) -> Node:
-    terms = node(one), node(other)
+def _add(left: Any, right: Any) -> Node:
+    """Return a sum, entry by entry."""
+    terms = node(left), node(right)
     if terms[0].odd != terms[1].odd:
         odd = terms[0] if terms[0].odd - terms[1].odd else terms[1]
-        raise TheoryError(_flips(odd, "added to what is not"))
+        raise TheoryError(_odd_message(odd, "added to what is not"))
     return Node("add", terms, axes=_merged(terms), odd=terms[0].odd)
 
 
-def multiply(one: Any, other: Any) -> Node:
+def multiply(left: Any, right: Any) -> Node:
     """Return a product, entry by entry."""
-    factors = node(one), node(other)
+    factors = node(left), node(right)
     odd = factors[0].odd ^ factors[1].odd
     return Node("multiply", factors, axes=_merged(factors), odd=odd)
 
 
 class Array:
-    """Something with named axes that the user indexes: a parameter, data, or an indicator."""
+    """Base class of everything that users index: parameters, data and indicators."""
 
     __iter__ = None
     op = "entry"
@@ -276,10 +290,10 @@ class Array:
 
     def __getitem__(self, indices: Any) -> Node:
         names = indices if isinstance(indices, tuple) else (indices,)
-        for index, where in zip(names, self.axes):
+        for index, index_set in zip(names, self.axes):
             require(
                 isinstance(index, str) and index.isidentifier(),
-                f"the model names index {index!r} of {where}: only whole axes",
+                f"the model names index {index!r} of {index_set}: only whole axes",
             )
         sets = ", ".join(map(repr, self.axes)) or "none"
         require(
@@ -288,16 +302,16 @@ class Array:
         )
         axes: dict[str, IndexSet] = {}
         odd: frozenset[str] = frozenset()
-        for index, where in zip(names, self.axes):
+        for index, index_set in zip(names, self.axes):
             require(
-                axes.setdefault(index, where) is where,
-                f"index {index!r} runs over {axes[index]} and over {where}: it must be one set",
+                axes.setdefault(index, index_set) is index_set,
+                f"index {index!r} runs over {axes[index]} and over {index_set}: it must be one set",
             )
-            if where.signed:
+            if index_set.signed:
                 odd ^= {index}
         return Node(self.op, (), self, names, axes, odd)
 
-    # An array without axes is used as it is: v * x.
+    # Arrays without axes need no index: v * x.
     def __add__(self, other: Any) -> Node:
         return self[()] + other
 
@@ -328,7 +342,19 @@ class Array:
 
 
 class Same(Array):
-    """1 where two indices agree, else 0: ``Same(patch)["i", "j"]``."""
+    """Kronecker delta: 1 where two indices agree, else 0.
+
+    Parameters
+    ----------
+    over
+        Index set of both indices.
+
+    Examples
+    --------
+    >>> from symbolic.theory import Exchangeable, Same, Size
+    >>> patch = Exchangeable("patch", Size("D"))
+    >>> other = 1 - Same(patch)["i", "j"]
+    """
 
     op = "same"
 
@@ -337,7 +363,27 @@ class Same(Array):
 
 
 class Inside(Array):
-    """1 where the first index lies inside the second, else 0: ``Inside(patch, area)["q", "m"]``."""
+    """Indicator of membership: 1 where the first index lies inside the second, else 0.
+
+    Parameters
+    ----------
+    inner
+        Index set of the first index, inside ``outer``.
+    outer
+        Index set of the second index.
+
+    Raises
+    ------
+    TheoryError
+        If no part of ``inner`` lies inside ``outer``.
+
+    Examples
+    --------
+    >>> from symbolic.theory import Exchangeable, Inside, Size
+    >>> area = Exchangeable("area", Size("L"))
+    >>> patch = Exchangeable("patch", Size("C"), inside=area)
+    >>> member = Inside(patch, area)["i", "m"]
+    """
 
     op = "inside"
 
@@ -350,7 +396,7 @@ class Inside(Array):
 
 
 class ByPart(Array):
-    """A number for each part of an index set, such as the variances of two kinds of coordinates."""
+    """One number per part of an index set, such as the variances of two groups of coordinates."""
 
     op = "part"
 

@@ -1,13 +1,13 @@
-"""The lifted reading: one value for each coincidence pattern of an expression's free indices.
+"""Lifted evaluation: one value per coincidence pattern of the free indices of an expression.
 
-On the invariant manifold an entry depends on the pattern of its indices only, so an expression
-does, once the data are given up to symmetry (`symbolic.theory.orbit_data`). A sum over an axis is
-a sum over the ways in which one index can be added to a pattern: an element in use, a new one of
-the same larger element, or one of a new larger element. How many ways there are is a polynomial in
-the sizes and in the counts of the data, so that a value holds for all sizes at once.
+On the invariant manifold, entries and hence expressions depend only on the pattern of their
+indices, for data given up to symmetry (`symbolic.theory.orbit_data`). A sum over an axis is a sum
+over the extensions of the pattern by one index: an element in use, a new element of an outer
+element in use, or an element of a new outer element. Their numbers are polynomials in the sizes and
+in the counts of the data, so that values are valid for all sizes.
 
-Softmax is a primitive: a weight is e^(score - top) over the sum of these, ``top`` the largest score
-of an element that there is, so that nothing overflows and what is smallest keeps its digits.
+Softmax weights are evaluated as e^(score - top) divided by their sum, where ``top`` is the largest
+score. This avoids overflow and preserves the relative accuracy of small weights.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,27 +18,38 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from symbolic.theory.expression import FUNCTIONS, Node
-from symbolic.theory.orbit_data import Home
-from symbolic.theory.patterns import NONE, Key
-from symbolic.theory.places import FAMILIES, New, Pattern, places
+from symbolic.theory.orbit_data import OuterSet
+from symbolic.theory.orbits import NONE, Key
+from symbolic.theory.patterns import FAMILIES, New, Pattern, extensions
 from symbolic.theory.sets import IndexSet
 from symbolic.theory.tensors import Sequence, Tensor
 
-#: Functions without evaluation rules of their own: what is nested stays cheap to build.
+#: Undefined functions: SymPy applies no evaluation rules, so nested expressions are cheap to build.
 OPAQUE: Mapping[str, Callable[[sp.Expr], sp.Expr]] = {name: sp.Function(name) for name in FUNCTIONS}
-#: Operations up to which a value is written where it is used, and up to which a sum or product is.
+#: Values of at most SHORT operations get no name, nor do sums and products of at most LONG.
 SHORT, LONG = 3, 30
 _COSTLY = {*FUNCTIONS, "power", "softmax", "softmax_tangent"}
-#: Softmax: e^(score - top); the largest of some scores; a score that a number of elements has: of a
-#: sum over families it makes a search for the largest; 1 if two families are the same.
+#: RAISED(score, top) is e^(score - top); TOP(...) is the largest of some scores;
+#: HIGHEST(number, score) is a score that counts only if number > 0, and a sum over families of it
+#: is a maximum; SAME(f, g) is 1 if two families are equal, else 0.
 RAISED, TOP, HIGHEST, SAME = map(sp.Function, ("raised", "top", "highest", "same"))
-#: Operations up to which a summand is written out to see whether it is a polynomial in the data.
+#: Limit of the operations of a summand that is expanded to test for a polynomial in the data.
 WRITTEN_OUT = 120
 
 
 @dataclass(frozen=True)
 class Step:
-    """A named value, a function of families; ``depth`` sums lie within each other in it."""
+    """A named intermediate value.
+
+    Attributes
+    ----------
+    families
+        Symbols of the families that it depends on.
+    value
+        Its definition.
+    depth
+        Number of nested sums over families in it.
+    """
 
     families: tuple[sp.Symbol, ...]
     value: sp.Expr
@@ -46,29 +57,35 @@ class Step:
 
 
 class Lift:
-    """Values of expressions at patterns, as SymPy expressions in sizes, data and order parameters.
+    """Evaluate expressions at patterns, in terms of sizes, data and order parameters.
 
-    Values are named, the same value once (``steps``), so that what is nested does not grow.
+    Equal intermediate values get one name, so that nested expressions stay small.
 
     Parameters
     ----------
-    homes
-        The larger sets.
+    outer_sets
+        Outer sets of the theory.
     entries
-        The value of every orbit of every tensor: a symbol, a fixed value or 0.
+        Mapping from tensor and orbit to the value of the entries, a symbol or a fixed value.
+        Entries of other orbits are 0.
+
+    Attributes
+    ----------
+    steps
+        Mapping from names (SymPy functions of families) to their definitions.
     """
 
     def __init__(
-        self, homes: tuple[Home, ...], entries: Mapping[tuple[Tensor, Key], sp.Expr]
+        self, outer_sets: tuple[OuterSet, ...], entries: Mapping[tuple[Tensor, Key], sp.Expr]
     ) -> None:
-        self.homes, self.entries = homes, entries
+        self.outer_sets, self.entries = outer_sets, entries
         self._known: dict[tuple[Node, Pattern], sp.Expr] = {}
         self._of_softmax: dict[tuple[str, Node, Pattern], sp.Expr] = {}
         self._names: dict[sp.Expr, sp.FunctionClass] = {}
         self.steps: dict[sp.FunctionClass, Step] = {}
 
     def value(self, x: Node, pattern: Pattern) -> sp.Expr:
-        """Return the value of an expression where its free indices lie as in a pattern."""
+        """Return the value of an expression at a pattern of its free indices."""
         pattern, families = pattern.restricted(x.axes).canonical()
         if (x, pattern) not in self._known:
             short = LONG if x.op in ("add", "multiply") else 0 if x.op in _COSTLY else SHORT
@@ -76,7 +93,7 @@ class Lift:
         return self._known[x, pattern].xreplace(families)
 
     def _named(self, value: sp.Expr, short: int = SHORT) -> sp.Expr:
-        """Return a name for a value, a function of the families that it depends on."""
+        """Return a name for a value of more than ``short`` operations, else the value."""
         if value.is_Atom or value.count_ops() <= short:
             return value
         families = tuple(sorted(value.free_symbols & FAMILIES, key=lambda f: f.name))
@@ -86,36 +103,36 @@ class Lift:
         return self._names[value](*families)
 
     def _depth(self, value: sp.Expr) -> int:
-        """Return how many sums over families lie within each other in a value."""
-        totals = value.atoms(sp.Sum)
-        own = max((1 + self._depth(total.function) for total in totals), default=0)
-        within = (
+        """Return the number of nested sums over families in a value."""
+        depths = [1 + self._depth(total.function) for total in value.atoms(sp.Sum)]
+        depths += [
             self.steps[x.func].depth for x in value.atoms(AppliedUndef) if x.func in self.steps
-        )
-        return max(own, *within, 0)
+        ]
+        return max(depths, default=0)
 
-    def _value(self, x: Node, at: Pattern) -> sp.Expr:
+    def _value(self, x: Node, pattern: Pattern) -> sp.Expr:
+        """Evaluate the outermost operation of an expression."""
         if x.op == "constant":
             return x.detail
         if x.op == "entry":
-            return self._entry(x, at)
+            return self._entry(x, pattern)
         if x.op == "orbit":
-            return sp.Integer(at.key(x.indices) == x.detail)
+            return sp.Integer(pattern.key(x.indices) == x.detail)
         if x.op == "same":
-            return sp.Integer(at.element(x.indices[0]) == at.element(x.indices[1]))
+            return sp.Integer(pattern.element(x.indices[0]) == pattern.element(x.indices[1]))
         if x.op == "part":
-            return x.detail.values[self._part(at, x.indices[0])]
+            return x.detail.values[self._part(pattern, x.indices[0])]
         if x.op == "inside":
-            inner, outer = map(at.element, x.indices)
-            return sp.Integer(inner.larger == outer.larger and inner.own != NONE)
+            inner, outer = map(pattern.element, x.indices)
+            return sp.Integer(inner.outer == outer.outer and inner.inner != NONE)
         if x.op == "sum":
             (body,) = x.arguments
-            return self.total(at, x.detail, body.axes[x.detail], lambda p: self.value(body, p))
+            return self.total(pattern, x.detail, body.axes[x.detail], lambda p: self.value(body, p))
         if x.op == "softmax":
-            return self._raised(x, at) / self._norm(x, at)
+            return self._raised(x, pattern) / self._norm(x, pattern)
         if x.op == "softmax_tangent":
-            return self._softmax_tangent(x, at)
-        values = [self.value(argument, at) for argument in x.arguments]
+            return self._softmax_tangent(x, pattern)
+        values = [self.value(argument, pattern) for argument in x.arguments]
         if x.op == "add":
             return sp.Add(*values)
         if x.op == "multiply":
@@ -124,94 +141,110 @@ class Lift:
             return values[0] ** x.detail
         return OPAQUE[x.op](values[0])
 
-    def _entry(self, x: Node, at: Pattern) -> sp.Expr:
+    def _entry(self, x: Node, pattern: Pattern) -> sp.Expr:
+        """Return the value of an entry of a tensor or of data."""
         if isinstance(x.detail, Tensor):
-            return self.entries.get((x.detail, at.key(x.indices)), sp.Integer(0))
-        element = at.element(x.indices[0])
+            return self.entries.get((x.detail, pattern.key(x.indices)), sp.Integer(0))
+        element = pattern.element(x.indices[0])
         if isinstance(x.detail, Sequence):
-            return sp.Integer(element.larger == at.element(x.indices[1]).larger)
-        home, family = at.larger[element.larger]
-        if element.members is None:
-            return home.value(x.detail, family)
-        kind = element.members.kinds[at.own[element.own][2]]
-        return kind[element.members.sources.index(x.detail)]
+            return sp.Integer(element.outer == pattern.element(x.indices[1]).outer)
+        outer_set, family = pattern.outer[element.outer]
+        if element.inner_set is None:
+            return outer_set.value(x.detail, family)
+        values = element.inner_set.types[pattern.inner[element.inner][2]]
+        return values[element.inner_set.sources.index(x.detail)]
 
-    def _part(self, at: Pattern, index: str) -> IndexSet:
+    def _part(self, pattern: Pattern, index: str) -> IndexSet:
         """Return the set that an index points into."""
-        element = at.element(index)
+        element = pattern.element(index)
         part = (
-            at.larger[element.larger][0].root if element.members is None else (element.members.part)
+            pattern.outer[element.outer][0].root
+            if element.inner_set is None
+            else (element.inner_set.part)
         )
         assert part is not None
         return part
 
-    def _raised(self, x: Node, at: Pattern) -> sp.Expr:
-        """Return e to the score of a softmax less the largest, where its index points."""
-        at, families = at.restricted(x.axes).canonical()
-        value = RAISED(self.value(x.arguments[0], at), self._top(x, at))
+    def _raised(self, x: Node, pattern: Pattern) -> sp.Expr:
+        """Return e^(score - top) at the element of the softmax index."""
+        pattern, families = pattern.restricted(x.axes).canonical()
+        value = RAISED(self.value(x.arguments[0], pattern), self._top(x, pattern))
         return self._named(value, 0).xreplace(families)
 
-    def _top(self, x: Node, at: Pattern) -> sp.Expr:
+    def _top(self, x: Node, pattern: Pattern) -> sp.Expr:
         """Return the largest score of a softmax."""
         (score,), over = x.arguments, x.detail
 
         def largest(rest: Pattern) -> sp.Expr:
             scores = []
-            for some in places(self.homes, rest, over, score.axes[over]):
-                for number, value in some.each(partial(self.value, score)):
-                    if some.new is None:
+            for extension in extensions(self.outer_sets, rest, over, score.axes[over]):
+                new = extension.new
+                for number, value in extension.each(partial(self.value, score)):
+                    if new is None:
                         scores.append(HIGHEST(number, value))
-                    elif number.has(some.new.family) or value.has(some.new.family):
-                        scores.append(self._loop(some.new, HIGHEST(number, value)))
+                    elif number.has(new.family) or value.has(new.family):
+                        scores.append(self._loop(new, HIGHEST(number, value)))
                     else:
-                        scores.append(HIGHEST(some.new.number * number, value))
+                        scores.append(HIGHEST(new.number * number, value))
             return self._named(TOP(*dict.fromkeys(scores)), 0)
 
-        return self._kept("top", x, at, largest)
+        return self._cached("top", x, pattern, largest)
 
-    def _norm(self, x: Node, at: Pattern) -> sp.Expr:
-        """Return what the weights of a softmax are divided by."""
+    def _norm(self, x: Node, pattern: Pattern) -> sp.Expr:
+        """Return the normalization of a softmax, the sum of e^(score - top)."""
         (score,), over = x.arguments, x.detail
 
         def sum_of_all(rest: Pattern) -> sp.Expr:
             body = partial(self._raised, x)
             return self._named(self.total(rest, over, score.axes[over], body))
 
-        return self._kept("norm", x, at, sum_of_all)
+        return self._cached("norm", x, pattern, sum_of_all)
 
-    def _kept(self, what: str, x: Node, at: Pattern, make: Callable[[Pattern], sp.Expr]) -> sp.Expr:
-        """Return what belongs to all weights of a softmax at once, made once for each pattern."""
-        others = {name: where for name, where in x.axes.items() if name != x.detail}
-        rest, families = at.restricted(others).canonical()
-        if (what, x, rest) not in self._of_softmax:
-            self._of_softmax[what, x, rest] = make(rest)
-        return self._of_softmax[what, x, rest].xreplace(families)
+    def _cached(
+        self, quantity: str, x: Node, pattern: Pattern, compute: Callable[[Pattern], sp.Expr]
+    ) -> sp.Expr:
+        """Return a quantity of a softmax that is independent of its index, cached by pattern."""
+        others = {name: index_set for name, index_set in x.axes.items() if name != x.detail}
+        rest, families = pattern.restricted(others).canonical()
+        if (quantity, x, rest) not in self._of_softmax:
+            self._of_softmax[quantity, x, rest] = compute(rest)
+        return self._of_softmax[quantity, x, rest].xreplace(families)
 
-    def _softmax_tangent(self, x: Node, at: Pattern) -> sp.Expr:
+    def _softmax_tangent(self, x: Node, pattern: Pattern) -> sp.Expr:
         """Return p_j sum_k p_k (x_j' - x_k')."""
         (weights, slope), over = x.arguments, x.detail
-        here, other = self.value(slope, at), f"other {over}"
+        here, other = self.value(slope, pattern), f"other {over}"
 
         def term(p: Pattern) -> sp.Expr:
             moved = p.pointing(over, p.element(other))
             difference = here - self.value(slope, moved)
             return difference * self.value(weights, moved) if difference != 0 else sp.Integer(0)
 
-        total = self.total(at, other, x.axes[over], term)
-        return self.value(weights, at) * total
+        total = self.total(pattern, other, x.axes[over], term)
+        return self.value(weights, pattern) * total
 
     def total(
-        self, at: Pattern, index: str, where: IndexSet, body: Callable[[Pattern], sp.Expr]
+        self, pattern: Pattern, index: str, index_set: IndexSet, body: Callable[[Pattern], sp.Expr]
     ) -> sp.Expr:
-        """Return the sum of a body over all elements that an index can point to."""
+        """Return the sum of a function over all elements that an index can point to.
+
+        Parameters
+        ----------
+        pattern
+            Pattern of the other indices.
+        index, index_set
+            The index, and the set that it runs over.
+        body
+            Value at a pattern with this index.
+        """
         terms: list[sp.Expr] = []
-        for some in places(self.homes, at, index, where):
-            one = _collected(some.each(body))
-            terms.append(one if some.new is None else self._over_all(some.new, one))
+        for extension in extensions(self.outer_sets, pattern, index, index_set):
+            value = _collected(extension.each(body))
+            terms.append(value if extension.new is None else self._over_all(extension.new, value))
         return self._factored(sp.Add(*terms))
 
     def _factored(self, value: sp.Expr) -> sp.Expr:
-        """Return a sum less the factors that all terms have, named, times these factors."""
+        """Return a sum with common factors of its terms factored out, the rest named."""
         terms = sp.Add.make_args(value)
         shared = set.intersection(*(set(sp.Mul.make_args(term)) for term in terms))
         common = [x for x in sp.Mul.make_args(terms[0]) if x in shared and not x.is_number]
@@ -221,10 +254,10 @@ class Lift:
         return sp.Mul(factor, self._named(sp.Add(*(term / factor for term in terms))))
 
     def _over_all(self, new: New, value: sp.Expr) -> sp.Expr:
-        """Return the sum of a value over all larger elements but those in use.
+        """Return the sum of a value over all outer elements that are not in use.
 
-        What is a polynomial in the data is summed over all of them: a sum of data is exact, so that
-        those in use can be taken away. Else nothing is taken away that would have to cancel.
+        A polynomial in the data is summed over all outer elements, and those in use are subtracted:
+        sums of data are exact. Other values are summed without subtraction, to avoid cancellation.
         """
         if not value.has(new.family):
             return new.number * value
@@ -243,28 +276,31 @@ class Lift:
         )
 
     def _loop(self, new: New, value: sp.Expr) -> sp.Expr:
-        """Return the sum over families of larger elements, or the largest of them.
+        """Return the sum or maximum over families of outer elements.
 
-        The family is named by the number of sums below, so that no name is ever caught.
+        The summation index is named after the depth of nested sums, so that it is never captured.
         """
-        copies = new.home.copies(new.family) - sp.Add(*(SAME(new.family, x) for x in new.used))
+        copies = new.outer_set.copies(new.family) - sp.Add(*(SAME(new.family, x) for x in new.used))
         if value.func is HIGHEST:
             summand = HIGHEST(copies * value.args[0], value.args[1])
         else:
             summand = copies * value
         bound = sp.Symbol(f"b_{self._depth(summand)}", integer=True)
         summand = summand.xreplace({new.family: bound})
-        return sp.Sum(summand, (bound, 0, new.home.families - 1))
+        return sp.Sum(summand, (bound, 0, new.outer_set.families - 1))
 
     def _polynomials(self, value: sp.Expr, family: sp.Symbol) -> dict[sp.Expr, sp.Expr] | None:
-        """Return polynomials in the data of a family by what they are multiplied with.
+        """Return a value as a sum of factors times polynomials in the data of a family.
 
-        ``None`` if the value is no sum of such products.
+        Returns
+        -------
+        dict or None
+            Mapping from factors to polynomials; ``None`` if the value has not this form.
         """
         plain = self._written_out(value, family)
         if plain.count_ops() > WRITTEN_OUT:
             return None
-        found: dict[sp.Expr, sp.Expr] = {}
+        polynomials: dict[sp.Expr, sp.Expr] = {}
         for term in sp.Add.make_args(sp.expand(plain)):
             rest, own = term.as_independent(family, as_Add=False)
             if not all(
@@ -272,11 +308,11 @@ class Lift:
             ):
                 return None
             number, factor = rest.as_coeff_Mul()
-            found[factor] = found.get(factor, sp.Integer(0)) + number * own
-        return found
+            polynomials[factor] = polynomials.get(factor, sp.Integer(0)) + number * own
+        return polynomials
 
     def _written_out(self, value: sp.Expr, family: sp.Symbol) -> sp.Expr:
-        """Return a value without names that depend on a family."""
+        """Return a value with its names that depend on a family substituted."""
         named = [x for x in value.atoms(AppliedUndef) if x.func in self.steps and x.has(family)]
         while named:
             contents = {}
@@ -291,9 +327,9 @@ class Lift:
 
 
 def _collected(pairs: list[tuple[sp.Expr, sp.Expr]]) -> sp.Expr:
-    """Return the sum of numbers times values, the numbers of values that differ in sign together.
+    """Return the sum of numbers times values, with the numbers of x and -x combined.
 
-    The numbers are whole, so that what cancels among them cancels exactly.
+    The numbers are integers, so that they cancel exactly.
     """
     numbers: dict[sp.Expr, sp.Expr] = {}
     for number, value in pairs:

@@ -1,65 +1,77 @@
-"""Reading a theory from its file."""
+"""Load a theory from its file."""
 
 import hashlib
 import runpy
 from pathlib import Path
 
-from symbolic.theory.errors import TheoryError, Where, shown
+from symbolic.theory.errors import SourceLine, TheoryError, short_repr
 from symbolic.theory.numbers import Constant
 from symbolic.theory.theory import Theory
-from symbolic.theory.values import check_usual
+from symbolic.theory.values import check_defaults
 
 
 def load_theory(path: str | Path) -> Theory:
-    """Run a user's file and return the `Theory` that it names ``THEORY``.
+    """Execute a theory file and return the `Theory` that it defines as ``THEORY``.
 
-    The file is a program of the user's own and is run as one; the words of the language are there
-    without being imported.
+    The file is executed as a Python program, so load only files that you trust. The public names of
+    `symbolic.theory` are predefined in it.
+
+    Parameters
+    ----------
+    path
+        Path of the file.
+
+    Returns
+    -------
+    Theory
+        With the constants of the file and the SHA-256 digest of its content.
 
     Raises
     ------
     TheoryError
-        One sentence with the line of the file; also if it cannot be read.
+        If the file cannot be read or executed, or if its theory or defaults are not allowed; one
+        sentence that begins with the line.
     """
-    from symbolic import theory as words
+    from symbolic import theory as language
 
     file = Path(path)
     digest = hashlib.sha256(content(file)).hexdigest()
-    known = {name: getattr(words, name) for name in words.__all__}
+    known = {name: getattr(language, name) for name in language.__all__}
     try:
         names = runpy.run_path(str(file), init_globals=known, run_name=file.stem)
     except TheoryError:
         raise
     except SyntaxError as error:
         raise TheoryError(
-            f"this is no Python: {error.msg}", Where(str(file), error.lineno or 1)
+            f"this is no Python: {error.msg}", SourceLine(str(file), error.lineno or 1)
         ) from None
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # SystemExit too: a file that ends itself states no theory
-        raise TheoryError(_described(error), _line(error, file)) from error
-    found = names.get("THEORY")
-    if not isinstance(found, Theory):
+    except BaseException as error:  # SystemExit too: a file that exits defines no theory
+        raise TheoryError(_description(error), _line(error, file)) from error
+    theory = names.get("THEORY")
+    if not isinstance(theory, Theory):
         raise TheoryError(
-            f"THEORY = {shown(found)} is not allowed: it must be a Theory", Where(str(file), 1)
+            f"THEORY = {short_repr(theory)} is not allowed: it must be a Theory",
+            SourceLine(str(file), 1),
         )
-    found.constants = tuple(x for x in names.values() if isinstance(x, Constant))
-    found.digest = digest
-    check_usual(found)
-    return found
+    theory.constants = tuple(x for x in names.values() if isinstance(x, Constant))
+    theory.digest = digest
+    check_defaults(theory)
+    return theory
 
 
 def content(path: Path) -> bytes:
-    """Return what is in the file of a theory; raises `TheoryError` if it cannot be read."""
+    """Return the bytes of a theory file; raises `TheoryError` if it cannot be read."""
     try:
         return path.read_bytes()
     except OSError as failure:
         sentence = f"the file cannot be read: {failure.strerror}"
-        raise TheoryError(sentence, Where(str(path), 1)) from None
+        raise TheoryError(sentence, SourceLine(str(path), 1)) from None
 
 
-def _described(error: BaseException) -> str:
-    """Return what an exception states; its own text may fail, too."""
+def _description(error: BaseException) -> str:
+    """Return type and text of an exception, the type alone if ``str(error)`` is empty or raises."""
     try:
         text = str(error)
     except Exception:
@@ -67,11 +79,11 @@ def _described(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-def _line(error: BaseException, file: Path) -> Where:
-    """Return the innermost line of the file that an exception went through."""
-    line, step = 1, error.__traceback__
-    while step is not None:
-        if step.tb_frame.f_code.co_filename == str(file):
-            line = step.tb_lineno
-        step = step.tb_next
-    return Where(str(file), line)
+def _line(error: BaseException, file: Path) -> SourceLine:
+    """Return the innermost line of the file in the traceback of an exception."""
+    line, entry = 1, error.__traceback__
+    while entry is not None:
+        if entry.tb_frame.f_code.co_filename == str(file):
+            line = entry.tb_lineno
+        entry = entry.tb_next
+    return SourceLine(str(file), line)

@@ -1,4 +1,4 @@
-"""Sizes and constants of a theory: symbols, and what their values may be."""
+"""Sizes and constants of a theory: symbols and the domains of their values."""
 
 import keyword
 import math
@@ -11,42 +11,42 @@ from typing import Any
 
 import sympy as sp
 
-from symbolic.theory.errors import TheoryError, here, require, shown
+from symbolic.theory.errors import TheoryError, calling_line, require, short_repr
 
-#: Characters of a name and of a text, at most; largest value of a size, and of an exponent.
+#: Most characters of a name and of a text; largest value of a size and of an exponent.
 LONGEST_NAME, LONGEST_TEXT, LARGEST_SIZE, LARGEST_EXPONENT = 60, 200, 10**9, 1000
-#: Numerators and denominators are below this: floats are, written as fractions.
+#: Bound of numerators and denominators; every float as a fraction is below it.
 _RANGE = 10**350
 _NOT_FINITE = (sp.nan, sp.zoo, sp.oo, -sp.oo, sp.I, sp.AccumBounds)
 _DOMAIN = re.compile(r"in ([\[(])\s*(\S+)\s*,\s*(\S+)\s*([\])])|([<>]=?)\s*(\S+)|real")
 
 
-def named(name: Any) -> None:
-    """Refuse what is no name of a size, a constant, an array or an order parameter."""
+def check_name(name: Any) -> None:
+    """Raise `TheoryError` unless ``name`` can name a size, constant, array or order parameter."""
     good = isinstance(name, str) and name.isidentifier() and not keyword.iskeyword(name)
     plain = good and unicodedata.normalize("NFKC", name) == name  # as Python reads it in code
     require(
         plain and not name.startswith("_") and len(name) <= LONGEST_NAME,
-        f"name = {shown(name)} is not allowed: a name must be a Python identifier, no keyword, and "
-        f"begin with a letter, of at most {LONGEST_NAME} characters",
+        f"name = {short_repr(name)} is not allowed: a name must be a Python identifier, no "
+        f"keyword, and begin with a letter, of at most {LONGEST_NAME} characters",
     )
 
 
-def described(what: str, text: Any) -> None:
-    """Refuse what is no short printable text."""
+def check_text(parameter: str, text: Any) -> None:
+    """Raise `TheoryError` unless ``text`` is a short printable string."""
     require(
         isinstance(text, str) and text.isprintable() and len(text) <= LONGEST_TEXT,
-        f"{what} = {shown(text)} is not allowed: it must be printable text of at most "
+        f"{parameter} = {short_repr(text)} is not allowed: it must be printable text of at most "
         f"{LONGEST_TEXT} characters",
     )
 
 
 class Scalar:
-    """A symbol that computes with numbers, other scalars and expressions of the language."""
+    """Base class of `Size` and `Constant`: a symbol with arithmetic operators."""
 
     def __init__(self, name: str) -> None:
-        named(name)
-        self.name, self.symbol, self.where = name, sp.Symbol(name), here()
+        check_name(name)
+        self.name, self.symbol, self.location = name, sp.Symbol(name), calling_line()
 
     def _sympy_(self) -> sp.Symbol:
         return self.symbol
@@ -86,16 +86,31 @@ class Scalar:
 
 
 class Size(Scalar):
-    """How many elements there are: a whole number that stays a symbol.
+    """A symbolic positive integer, such as the number of elements of a set.
 
     Parameters
     ----------
-    name, meaning
-        The symbol, and what it counts.
+    name
+        The symbol, a Python identifier.
+    meaning
+        What it counts, in a few words.
     least, most
-        Smallest and largest value.
+        Smallest and largest value allowed.
     divides
-        The name of a size of which it must be a divisor.
+        Name of another size that it must divide.
+
+    Raises
+    ------
+    TheoryError
+        If an argument is not allowed.
+
+    Examples
+    --------
+    >>> from symbolic.theory import Size
+    >>> D = Size("D", "patches", least=2)
+    >>> C = Size("C", "patches of an area", divides="D")
+    >>> D / C
+    D/C
     """
 
     def __init__(
@@ -108,64 +123,90 @@ class Size(Scalar):
         divides: str | None = None,
     ) -> None:
         super().__init__(name)
-        described(f"meaning of {name}", meaning)
-        least, most = _whole(f"least of {name}", least), _whole(f"most of {name}", most)
+        check_text(f"meaning of {name}", meaning)
+        least, most = _integer(f"least of {name}", least), _integer(f"most of {name}", most)
         require(
             1 <= least <= most <= LARGEST_SIZE,
             f"least, most = {least}, {most} of {name} are not allowed: they must be in order, at "
             f"least 1 and at most 10^{math.log10(LARGEST_SIZE):g}",
         )
         if divides is not None:
-            named(divides)
+            check_name(divides)
         self.meaning, self.least, self.most, self.divides = meaning, least, most, divides
 
     def checked(self, value: Any, sizes: Mapping[str, Any]) -> int:
-        """Return a value as a whole number, or raise `TheoryError`."""
-        allowed = f"{self.name} = {text_of(value)} is not allowed: {self.name} must"
-        whole = not isinstance(value, bool) and is_number(value) and value == int(value)
+        """Return a value as an integer.
+
+        Parameters
+        ----------
+        value
+            Value of this size.
+        sizes
+            Mapping from sizes to values; divisibility is checked if it contains ``divides``.
+
+        Raises
+        ------
+        TheoryError
+            If it is not an integer from ``least`` to ``most``, or does not divide.
+        """
+        not_allowed = f"{self.name} = {text_of(value)} is not allowed: {self.name} must"
+        is_integer = not isinstance(value, bool) and is_number(value) and value == int(value)
         most = f"at most 10^{math.log10(self.most):g}"
-        between = f"{allowed} be a whole number, at least {self.least} and {most}"
-        require(whole and self.least <= value <= self.most, between, self.where)
+        message = f"{not_allowed} be a whole number, at least {self.least} and {most}"
+        require(is_integer and self.least <= value <= self.most, message, self.location)
         if self.divides is not None and self.divides in sizes:
-            whole = sizes[self.divides]
+            multiple = sizes[self.divides]
             require(
-                is_number(whole) and whole % int(value) == 0,
-                f"{allowed} divide {self.divides} = {whole}",
-                self.where,
+                is_number(multiple) and multiple % int(value) == 0,
+                f"{not_allowed} divide {self.divides} = {multiple}",
+                self.location,
             )
         return int(value)
 
 
 class Constant(Scalar):
-    """A number of the problem that is not trained, within a domain such as ``"in (0, 1]"``."""
+    """A symbolic real number that is not trained, such as a temperature; see `constants`.
+
+    Parameters
+    ----------
+    name
+        The symbol, a Python identifier.
+    allowed
+        Domain: ``"real"``, ``"> 0"``, ``">= 0"``, ``"in (0, 1]"`` or the like.
+
+    Raises
+    ------
+    TheoryError
+        If the name or the domain is not allowed.
+    """
 
     def __init__(self, name: str, allowed: str = "real") -> None:
         super().__init__(name)
         self.allowed = allowed
-        found = _DOMAIN.fullmatch(allowed) if isinstance(allowed, str) else None
+        match = _DOMAIN.fullmatch(allowed) if isinstance(allowed, str) else None
         self.low, self.high, self._ends = -math.inf, math.inf, "()"
         try:
-            if found is None:
+            if match is None:
                 raise ValueError
-            if found[1]:
-                self.low, self.high = _bound(found[2]), _bound(found[3])
-                self._ends = found[1] + found[4]
-            elif found[5]:
-                bound = _bound(found[6])
-                low, open_end = found[5].startswith(">"), "=" not in found[5]
+            if match[1]:
+                self.low, self.high = _bound(match[2]), _bound(match[3])
+                self._ends = match[1] + match[4]
+            elif match[5]:
+                bound = _bound(match[6])
+                low, open_end = match[5].startswith(">"), "=" not in match[5]
                 self.low, self.high = (bound, math.inf) if low else (-math.inf, bound)
                 self._ends = ("(" if open_end else "[") + ("]" if not open_end else ")")
             if not (self.low < self.high or (self.low == self.high and self._ends == "[]")):
                 raise ValueError
         except (ValueError, ZeroDivisionError, OverflowError):
             raise TheoryError(
-                f"{name} = {shown(allowed)} is not allowed: the domain of a constant must be "
+                f"{name} = {short_repr(allowed)} is not allowed: the domain of a constant must be "
                 "'real', '> 0', '>= 0', 'in (0, 1]' or the like"
             ) from None
 
     @property
     def example(self) -> float:
-        """A value within the domain: its lower end if that belongs to it."""
+        """A value in the domain: its lower end if that belongs to it."""
         if self._ends[0] == "[" and math.isfinite(self.low):
             return self.low
         if math.isfinite(self.low):
@@ -173,42 +214,66 @@ class Constant(Scalar):
         return self.high - 1.0 if math.isfinite(self.high) else 0.75
 
     def another(self, number: int, of: int) -> float:
-        """Return a value within the domain, a different one for each ``number`` below ``of``."""
+        """Return the value in the domain with a number from 0 to ``of - 1``; all are different."""
         first = self.example
         if math.isfinite(self.low) and self._ends[0] == "(":
-            room = min(1.0, self.high - self.low)
-            return first if of == 1 else self.low + room * (number + 1) / (of + 1)
+            width = min(1.0, self.high - self.low)
+            return first if of == 1 else self.low + width * (number + 1) / (of + 1)
         if math.isfinite(self.low):
             return first + min(1.0, self.high - self.low) * number / of
         return first - number if math.isfinite(self.high) else first * (number + 1)
 
     def checked(self, value: Any) -> float:
-        """Return a value as a float within the domain, or raise `TheoryError`."""
-        sentence = (
+        """Return a value as a float, or raise `TheoryError` if it is outside the domain."""
+        message = (
             f"{self.name} = {text_of(value)} is not allowed: {self.name} must be {self.allowed}"
         )
-        require(is_number(value), sentence, self.where)
+        require(is_number(value), message, self.location)
         above = self.low < value or (self.low == value and self._ends[0] == "[")
         below = value < self.high or (self.high == value and self._ends[1] == "]")
-        require(above and below, sentence, self.where)
+        require(above and below, message, self.location)
         return float(value)
 
 
 def constants(**domains: str) -> tuple[Constant, ...]:
-    """Return constants in the order of the arguments, ``name="in (0, 1]"`` and the like."""
+    """Return constants in the order of the arguments.
+
+    Parameters
+    ----------
+    **domains
+        Domain of each constant: ``"real"``, ``"> 0"``, ``">= 0"``, ``"in (0, 1]"`` or the like.
+
+    Returns
+    -------
+    tuple of Constant
+
+    Raises
+    ------
+    TheoryError
+        If a name or a domain is not allowed.
+
+    Examples
+    --------
+    >>> from symbolic.theory import constants
+    >>> nu, q = constants(nu="> 0", q="in (0, 1]")
+    >>> nu**2 * q
+    nu**2*q
+    """
     return tuple(Constant(name, allowed) for name, allowed in domains.items())
 
 
 def exact(value: Any) -> sp.Expr:
-    """Return a number, scalar or SymPy expression with its floats as exact fractions.
+    """Return a number, scalar or SymPy expression with its floats replaced by exact fractions.
 
-    A float is the decimal that it is written as: 0.1 is 1/10.
+    A float is read as its shortest decimal: 0.1 is 1/10.
 
     Raises
     ------
-    TypeError, ValueError
-        If it is none, or is not finite and real for all sizes and constants (``nan``, ``1j``), or
-        if a number in it is beyond the range of floats.
+    TypeError
+        If it is not a number or a commutative expression.
+    ValueError
+        If it is not finite and real (``nan``, ``1j``), or if a number in it is beyond the range of
+        floats.
     """
     if isinstance(value, (bool, str, bytes)):
         raise TypeError
@@ -235,19 +300,19 @@ def is_number(value: Any) -> bool:
 
 
 def text_of(value: Any) -> str:
-    """Return a value as it is written, a text without quotes."""
-    return value if isinstance(value, str) else shown(value)
+    """Return a string unchanged, and the short ``repr`` of any other value."""
+    return value if isinstance(value, str) else short_repr(value)
 
 
-def _whole(what: str, value: Any) -> int:
-    """Return a whole number of Python, NumPy or SymPy as an int."""
+def _integer(parameter: str, value: Any) -> int:
+    """Return an integer of Python, NumPy or SymPy as an int."""
     try:
         if isinstance(value, bool):
             raise TypeError
         return operator.index(value)
     except TypeError:
         raise TheoryError(
-            f"{what} = {shown(value)} is not allowed: it must be a whole number"
+            f"{parameter} = {short_repr(value)} is not allowed: it must be a whole number"
         ) from None
 
 

@@ -1,8 +1,8 @@
-"""Data up to symmetry: how many larger elements look alike, and how many elements of each kind.
+"""Configurations of the data up to symmetry: counts of outer elements and of inner elements.
 
-A configuration of the data is, up to the group, a list of *families*: larger elements that look
-alike, ``count[f]`` of them, each holding ``n[f, c]`` elements of kind ``c``. A kind is one value
-for every source on that set. Sets that are not inside another lie in a family of their own.
+Up to permutations, a configuration is a list of *families* of equal outer elements: ``count[f]``
+outer elements, each with ``n[f, c]`` inner elements of type ``c``. A type is a tuple of one value
+per source on that set. A set that is not inside another forms one family by itself.
 """
 
 from collections.abc import Iterable
@@ -12,35 +12,45 @@ from math import prod
 
 import sympy as sp
 
-from symbolic.theory.patterns import tree
+from symbolic.theory.orbits import outermost
 from symbolic.theory.sets import Exchangeable
 from symbolic.theory.tensors import Colouring, Sequence, Source, Subset
 
-Kind = tuple[sp.Expr, ...]
+ElementType = tuple[sp.Expr, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Members:
-    """An index set as data sees it: its sources, and the kinds of its elements.
+class InnerSet:
+    """A set inside an outer set, with the data on it.
 
-    ``random_subset``: a sequence whose tokens these are, each in a random larger element.
+    Attributes
+    ----------
+    part
+        The index set.
+    sources
+        Data indexed by it.
+    sequence
+        The `Sequence` whose tokens these are, each in a random element of the vocabulary; or
+        ``None``.
+    root
+        The outer set; ``None`` where it does not matter.
     """
 
     part: Exchangeable
     sources: tuple[Source, ...]
-    random_subset: Sequence | None = None
+    sequence: Sequence | None = None
     root: Exchangeable | None = None
 
     @property
     def array(self) -> str:
-        """The name of the array of how many elements there are of each kind."""
+        """Name of the array of the numbers of elements of each type."""
         name = "n_" + identifier(self.part)
-        among = len(self.random_subset.vocabulary.parts) if self.random_subset else 1
-        return f"{name}_{identifier(self.root)}" if among > 1 and self.root else name
+        parts = len(self.sequence.vocabulary.parts) if self.sequence else 1
+        return f"{name}_{identifier(self.root)}" if parts > 1 and self.root else name
 
     @property
     def known(self) -> sp.Expr | None:
-        """The size of a subset where that alone says how many elements there are of each kind."""
+        """Size of the subset that is the only source and determines the counts; else ``None``."""
         if self.part.inside is None and len(self.sources) == 1:
             (source,) = self.sources
             if isinstance(source, Subset) and source.over is self.part:
@@ -49,62 +59,75 @@ class Members:
 
     @property
     def varies(self) -> bool:
-        """Whether larger elements can hold different numbers of each kind."""
-        return self.number_of_kinds > 1 or self.random_subset is not None
+        """Whether the numbers of each type can differ between outer elements."""
+        return self.number_of_types > 1 or self.sequence is not None
 
     @property
-    def number_of_kinds(self) -> int:
-        """How many combinations of values there are."""
+    def number_of_types(self) -> int:
+        """Number of combinations of values."""
         return prod(len(_values(source)) for source in self.sources)
 
     @property
-    def kinds(self) -> tuple[Kind, ...]:
+    def types(self) -> tuple[ElementType, ...]:
         """Every combination of values, one per source."""
         return tuple(product(*(_values(source) for source in self.sources)))
 
-    def number(self, family: sp.Expr, kind: int) -> sp.Expr:
-        """Return how many elements of a kind one element of a family holds."""
-        if self.number_of_kinds == 1 and not self.random_subset:
+    def number(self, family: sp.Expr, element_type: int) -> sp.Expr:
+        """Return the number of elements of a type in one outer element of a family."""
+        if self.number_of_types == 1 and not self.sequence:
             return self.part.size
         if self.known is not None:
-            return (self.known, self.part.size - self.known)[kind]
-        return sp.IndexedBase(self.array)[family, kind]
+            return (self.known, self.part.size - self.known)[element_type]
+        return sp.IndexedBase(self.array)[family, element_type]
 
 
 @dataclass(frozen=True, eq=False)
-class Home:
-    """A larger set and what lies inside it; without ``root`` its one element is the whole."""
+class OuterSet:
+    """An outer set and the sets inside it.
+
+    Attributes
+    ----------
+    name
+        Name in symbols.
+    root
+        The outer set; ``None`` for a set that is not inside another, which is then the only set in
+        ``inner`` of a formal outer set with one element.
+    inner
+        The sets inside it.
+    sources
+        Data indexed by the outer set itself.
+    """
 
     name: str
     root: Exchangeable | None
-    inner: tuple[Members, ...]
+    inner: tuple[InnerSet, ...]
     sources: tuple[Source, ...]
 
     @property
     def size(self) -> sp.Expr:
-        """How many larger elements there are."""
+        """Number of outer elements."""
         return sp.Integer(1) if self.root is None else self.root.size
 
     @property
     def has_data(self) -> bool:
-        """Whether its elements can differ in ways that are not known beforehand."""
-        unknown = (
-            members.random_subset or (members.sources and members.known is None)
-            for members in self.inner
+        """Whether its elements can differ in a way that the sizes do not determine."""
+        undetermined = (
+            inner_set.sequence or (inner_set.sources and inner_set.known is None)
+            for inner_set in self.inner
         )
-        return bool(self.sources) or any(unknown)
+        return bool(self.sources) or any(undetermined)
 
     @property
     def families(self) -> sp.Symbol:
-        """How many families there are."""
+        """Symbol of the number of families."""
         return sp.Symbol(f"families_{self.name}")
 
     @property
     def arrays(self) -> tuple[str, ...]:
-        """The arrays that describe its families, in order; none where its elements are alike.
+        """Names of the arrays that describe its families; empty if all elements are equal.
 
-        ``count_SET`` (families,), ``SOURCE_SET`` (families,) for each source on it, ``n_INNER``
-        (families, kinds) for each set inside that has kinds.
+        ``count_SET`` (families,), ``SOURCE_SET`` (families,) for each source on it, and ``n_INNER``
+        (families, types) for each set inside whose counts vary.
         """
         if not self.has_data:
             return ()
@@ -113,7 +136,7 @@ class Home:
         return f"count_{self.name}", *values, *inner
 
     def copies(self, family: sp.Expr) -> sp.Expr:
-        """Return how many elements a family has."""
+        """Return the number of elements of a family."""
         return sp.IndexedBase(f"count_{self.name}")[family]
 
     def value(self, source: Source, family: sp.Expr) -> sp.Expr:
@@ -121,35 +144,46 @@ class Home:
         return sp.IndexedBase(f"{source.name}_{self.name}")[family]
 
 
-def homes(parts: Iterable[Exchangeable], sources: Iterable[Source]) -> tuple[Home, ...]:
-    """Return the larger sets of a theory that uses these index sets and data."""
+def outer_sets(parts: Iterable[Exchangeable], sources: Iterable[Source]) -> tuple[OuterSet, ...]:
+    """Return the outer sets of a theory.
+
+    Parameters
+    ----------
+    parts
+        Exchangeable sets of the theory.
+    sources
+        Its data without Gaussian sources. Tokens of a sequence count as inside its vocabulary.
+    """
     parts, sources = list(dict.fromkeys(parts)), tuple(sources)
-    scattered = {x.over: x for x in sources if isinstance(x, Sequence)}
+    sequences = {x.over: x for x in sources if isinstance(x, Sequence)}
     sources = tuple(x for x in sources if not isinstance(x, Sequence))
 
     def outer(part: Exchangeable) -> tuple[Exchangeable, ...]:
-        return scattered[part].vocabulary.parts if part in scattered else (tree(part),)
+        return sequences[part].vocabulary.parts if part in sequences else (outermost(part),)
 
     def on(part: Exchangeable) -> tuple[Source, ...]:
         return tuple(source for source in sources if part in source.over.parts)
 
-    found = []
+    result = []
     for root in dict.fromkeys(root for part in parts for root in outer(part)):
         inner = [part for part in parts if part is not root and root in outer(part)]
         if inner:
-            members = tuple(Members(part, on(part), scattered.get(part), root) for part in inner)
-            found.append(Home(identifier(root), root, members, on(root)))
+            inner_sets = tuple(
+                InnerSet(part, on(part), sequences.get(part), root) for part in inner
+            )
+            result.append(OuterSet(identifier(root), root, inner_sets, on(root)))
         else:
-            found.append(Home(identifier(root), None, (Members(root, on(root)),), ()))
-    return tuple(found)
+            result.append(OuterSet(identifier(root), None, (InnerSet(root, on(root)),), ()))
+    return tuple(result)
 
 
 def identifier(part: Exchangeable) -> str:
-    """Return the name of a set as it appears in symbols."""
+    """Return the name of a set in symbols."""
     return part.name.replace(" ", "_")
 
 
 def _values(source: Source) -> tuple[sp.Expr, ...]:
+    """Return the values that a source can have."""
     if isinstance(source, Colouring):
         return tuple(source.law)
     return sp.Integer(1), sp.Integer(0)

@@ -1,9 +1,9 @@
-"""Index sets: whose elements may be exchanged without changing the theory.
+"""Index sets, whose elements can be permuted without changing the theory.
 
-An *exchangeable* set of n elements has the symmetric group S_n; one *inside* another has n elements
-in each element of that one, so that together they have the wreath product (patches inside sets:
-exchange two patches of one set, or two whole sets). The coordinates of a *signed* set can also be
-flipped. A *union* puts such sets side by side: attention may run over patches of two kinds.
+The symmetry group of an *exchangeable* set of n elements is the symmetric group S_n. A set *inside*
+another has n elements in each element of the outer set; the symmetry group of both is a wreath
+product. The coordinates of a *signed* set can also change sign (hyperoctahedral group). A *union*
+is a disjoint union of such sets.
 """
 
 from __future__ import annotations
@@ -14,24 +14,34 @@ from typing import Any
 
 import sympy as sp
 
-from symbolic.theory.errors import here, require, shown
+from symbolic.theory.errors import calling_line, require, short_repr
 from symbolic.theory.numbers import LONGEST_NAME, exact
 
 
-def named_by_words(name: Any) -> None:
-    """Refuse what is no name of an index set."""
+def check_set_name(name: Any) -> None:
+    """Raise `TheoryError` unless ``name`` consists of words that form an identifier."""
     require(
         isinstance(name, str)
         and name.replace(" ", "_").isidentifier()
         and unicodedata.normalize("NFKC", name) == name
         and len(name) <= LONGEST_NAME,
-        f"name = {shown(name)} is not allowed: an index set is named by words, of at most "
+        f"name = {short_repr(name)} is not allowed: an index set is named by words, of at most "
         f"{LONGEST_NAME} characters together",
     )
 
 
 class IndexSet:
-    """What an index runs over: its parts, each of them exchangeable."""
+    """Range of an index; base class of `Exchangeable`, `Signed` and `Union`.
+
+    Attributes
+    ----------
+    name
+        What one element is called.
+    parts
+        The exchangeable sets whose disjoint union it is.
+    signed
+        Whether coordinates can change sign.
+    """
 
     name: str
     parts: tuple[Exchangeable, ...]
@@ -47,21 +57,38 @@ class IndexSet:
 
 
 class Exchangeable(IndexSet):
-    """A set whose elements are alike.
+    """A set whose elements can be permuted.
 
     Parameters
     ----------
     name
-        What one element is called: it appears in the names of order parameters.
+        What one element is called, such as ``"patch"``; used in the names of order parameters.
     size
-        How many there are, in each element of ``inside`` if that is given: a number, a `Size` or
-        an expression such as ``D / C``.
+        Number of elements, per element of ``inside`` if that is given: an integer, a `Size` or an
+        expression such as ``D / C``.
     inside
-        The set that each element belongs to an element of.
+        Outer set: each of its elements contains ``size`` elements of this set. Sets are nested at
+        most once.
+
+    Raises
+    ------
+    TheoryError
+        If an argument is not allowed.
+
+    Examples
+    --------
+    D patches in D / C areas of C patches each:
+
+    >>> from symbolic.theory import Exchangeable, Size
+    >>> D, C = Size("D"), Size("C", divides="D")
+    >>> area = Exchangeable("area", D / C)
+    >>> patch = Exchangeable("patch", C, inside=area)
+    >>> patch.count
+    D
     """
 
     def __init__(self, name: str, size: Any, *, inside: Exchangeable | None = None) -> None:
-        named_by_words(name)
+        check_set_name(name)
         try:
             self.size: sp.Expr = exact(size)
         except (TypeError, ValueError, sp.SympifyError):
@@ -80,7 +107,7 @@ class Exchangeable(IndexSet):
                 f"{name} lies inside {inside}, which lies inside "
                 f"{inside.inside}: at most one set inside another",
             )
-        self.name, self.where = name, here()
+        self.name, self.location = name, calling_line()
         self.inside: Exchangeable | None = inside
         self.parts = (self,)
 
@@ -91,9 +118,26 @@ class Exchangeable(IndexSet):
 
 
 class Signed(Exchangeable):
-    """Coordinates that may be exchanged and flipped: the hyperoctahedral group.
+    """Coordinates that can be permuted and change sign (hyperoctahedral group).
 
-    An entry in which a coordinate occurs an odd number of times is 0.
+    Tensor entries in which a coordinate occurs an odd number of times vanish by symmetry.
+
+    Parameters
+    ----------
+    name
+        What one coordinate is called.
+    size
+        Number of coordinates: an integer, a `Size` or an expression.
+
+    Examples
+    --------
+    A matrix over coordinates has one order parameter, its diagonal:
+
+    >>> from symbolic.theory import Signed, Size
+    >>> from symbolic.theory.orbits import orbits
+    >>> coordinate = Signed("coordinate", Size("n"))
+    >>> [orbit.name for orbit in orbits((coordinate, coordinate))]
+    ['diagonal']
     """
 
     signed = True
@@ -103,13 +147,30 @@ class Signed(Exchangeable):
 
 
 class Union(IndexSet):
-    """Several sets side by side, such as the patches of a large area and those of small ones.
+    """Disjoint union of exchangeable sets, such as coordinates of two variances.
 
-    Either all of them are signed, such as coordinates of two variances, or none.
+    Parameters
+    ----------
+    name
+        What one element is called.
+    *parts
+        Two or more different sets, either all of them `Signed` or none.
+
+    Raises
+    ------
+    TheoryError
+        If there are fewer than two parts, or if only some of them are signed.
+
+    Examples
+    --------
+    >>> from symbolic.theory import Signed, Size, Union
+    >>> coordinate = Union("coordinate", Signed("first", Size("m")), Signed("second", Size("n")))
+    >>> coordinate.count
+    m + n
     """
 
     def __init__(self, name: str, *parts: Exchangeable) -> None:
-        named_by_words(name)
+        check_set_name(name)
         require(
             len(parts) >= 2
             and len(set(parts)) == len(parts)
@@ -119,4 +180,4 @@ class Union(IndexSet):
             "all of them signed or none",
         )
         self.signed = parts[0].signed
-        self.name, self.parts, self.where = name, parts, here()
+        self.name, self.parts, self.location = name, parts, calling_line()

@@ -1,8 +1,8 @@
-"""The derived risk and its gradient as Python source: loops over data, nothing computed twice.
+"""Emit the derived risk and gradient of a theory as Python source.
 
-A value that does not depend on the loops around it is computed before them: what does not depend on
-the data, once; what many configurations share, once for all of them (`symbolic.theory.sharing`).
-The names of a user's file never begin with an underscore; those of the emitted code do.
+Loop-invariant values are computed outside of loops, values independent of the data once, and values
+that many configurations share once for all of them (`symbolic.theory.sharing`). Emitted names begin
+with an underscore, names of a user's file never do.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,11 +15,11 @@ from sympy.printing.pycode import PythonCodePrinter
 
 from symbolic.theory.errors import TheoryError
 from symbolic.theory.lifted import HIGHEST, SAME, TOP, Step
-from symbolic.theory.orbit_data import Home
+from symbolic.theory.orbit_data import OuterSet
 from symbolic.theory.sharing import EVERY, FAMILY, Table, shared
 from symbolic.theory.theory import Theory
 
-#: Loops over families within each other, at most.
+#: Limit of the number of nested loops over families.
 MOST_NESTED = 3
 
 _HEADER = '''\
@@ -46,12 +46,12 @@ def mean({arguments}):
 '''
 _ROWS = '''
 def rows({arguments}):
-    """Return what each table depends on, columns with an entry for each family."""
+    """Return the columns of each table of rows, with one entry per family."""
 '''
 
 
 class _Printer(PythonCodePrinter):
-    """Scalar code; small powers by multiplication; families counted from those of this data."""
+    """Print scalar code, with small powers as products."""
 
     def __init__(self, begins: Mapping[str, str]) -> None:
         super().__init__({"fully_qualified_modules": False})
@@ -59,9 +59,9 @@ class _Printer(PythonCodePrinter):
 
     def _print_Indexed(self, expr: sp.Indexed) -> str:
         name = str(expr.base.label)
-        family, *kinds = expr.indices
+        family, *types = expr.indices
         first = self._begins[name] if family.is_Integer else self._print(family)
-        return f"{name}[{', '.join([first, *map(self._print, kinds)])}]"
+        return f"{name}[{', '.join([first, *map(self._print, types)])}]"
 
     def _print_Pow(self, expr: sp.Pow, rational: bool = False) -> str:
         base, exponent = expr.args
@@ -86,15 +86,15 @@ class _Printer(PythonCodePrinter):
         if expr.func is TOP:
             return self._largest(expr.args)
         if expr.func is SAME:
-            one, other = map(self._print, expr.args)
-            return f"(1.0 if {one} == {other} else 0.0)"
-        where = "_" if name in ("sigmoid", "softplus", "raised") else "_math."
-        return f"{where}{name}({', '.join(map(self._print, expr.args))})"
+            left, right = map(self._print, expr.args)
+            return f"(1.0 if {left} == {right} else 0.0)"
+        prefix = "_" if name in ("sigmoid", "softplus", "raised") else "_math."
+        return f"{prefix}{name}({', '.join(map(self._print, expr.args))})"
 
     _print_exp = _print_log = _print_tanh = _print_sigmoid = _print_softplus = _print_Function
 
     def _largest(self, scores: Sequence[sp.Expr]) -> str:
-        """Write the largest of scores that some element has."""
+        """Print the maximum of the scores that at least one element has."""
         text = "-_math.inf"
         for x in scores:
             number, score = x.args if x.func is HIGHEST else (sp.Integer(1), x)
@@ -103,30 +103,38 @@ class _Printer(PythonCodePrinter):
 
 
 def source(theory: Theory) -> str:
-    """Return a module with the function ``mean(_theta, _constants, _weight, ..., _out)``.
+    """Return the source of a module with the function ``mean`` and, if values are shared, ``rows``.
 
-    ``_theta`` (n,) holds the order parameters, ``_constants`` sizes and constants in the order of
-    the theory, ``_weight`` (b,) the chance of each configuration. For each larger set whose
-    elements can differ ``_first`` (b + 1,) tells where the families of each configuration begin, in
-    the arrays of the set that follow (`symbolic.theory.orbit_data.Home`). For each table of values
-    that families share ``_row`` (families,) tells the row of each, and ``_rows`` (rows, columns)
-    what they depend on; the function ``rows`` returns these columns family by family.
+    ``mean(_theta, _constants, _weight, ..., _out)`` returns the risk and writes the gradient per
+    entry to ``_out``. Its arguments are arrays:
+
+    - ``_theta`` (n,): order parameters
+    - ``_constants``: sizes and constants in the order of the theory
+    - ``_weight`` (b,): probability of each configuration of the data
+    - for each outer set with data, ``_first_SET`` (b + 1,): number of the first family of each
+      configuration in the arrays of `symbolic.theory.orbit_data.OuterSet.arrays`, which follow
+    - for each table of shared values, ``_row`` (families,): row of each family, and ``_rows``
+      (rows, columns): the data that the values depend on
+
+    ``rows`` returns these columns with one entry per family.
 
     Raises
     ------
     TheoryError
-        If it needs too many nested loops, or too many steps.
+        If the code needs too many nested loops, or the derivation too many steps.
     """
     reduced = theory.reduced
-    homes = [home for home in theory.homes if home.has_data]
-    data = [name for home in homes for name in (f"_first_{home.name}", *home.arrays)]
+    outer_sets = [outer_set for outer_set in theory.outer_sets if outer_set.has_data]
+    data = [
+        name for outer_set in outer_sets for name in (f"_first_{outer_set.name}", *outer_set.arrays)
+    ]
     totals = [slope * order.count for slope, order in zip(reduced.gradient.values(), theory.orders)]
-    wanted, steps, tables = shared([reduced.loss, *totals], reduced.steps, homes)
+    wanted, steps, tables = shared([reduced.loss, *totals], reduced.steps, outer_sets)
     rows = [name for table in tables for name in table.arguments]
     header = _HEADER.format(
         name=theory.name,
         paper=theory.paper.replace("\\", "\\\\").replace('"', '\\"'),
-        rows=_rows_function(tables, homes, data) if tables else "",
+        rows=_rows_function(tables, outer_sets, data) if tables else "",
         arguments=", ".join(["_theta", "_constants", "_weight", *data, *rows, "_out"]),
         orders=", ".join(theory.order_parameters),
     )
@@ -134,72 +142,84 @@ def source(theory: Theory) -> str:
         order.symbol: sp.Symbol(order.name if order.name.isidentifier() else f"_o{i}")
         for i, order in enumerate(theory.orders)
     }
-    writer = _Writer(theory, spelled, homes, steps)
+    writer = _Writer(theory, spelled, outer_sets, steps)
     filled = [line for table in tables for line in writer.table(table)]
-    loss, *found = writer.block([*wanted, *(order.count for order in theory.orders)], {}, 0)
-    names = [size.name for size in theory.sizes] + list(theory.unknown)
+    counts = [order.count for order in theory.orders]
+    loss, *texts = writer.block([*wanted, *counts], {}, 0)
+    names = [size.name for size in theory.sizes] + list(theory.free_constants)
     lines = [f"{symbol} = _theta[{i}]" for i, symbol in enumerate(spelled.values())]
     lines += [f"{name} = _constants[{i}]" for i, name in enumerate(names)]
     lines += [*writer.before, *filled, "_loss = 0.0"]
     lines += [f"_out[{i}] = 0.0" for i in range(len(totals))]
     lines += ["for _b in range(_weight.shape[0]):", "    _w = _weight[_b]"]
-    for home in homes:
+    for outer_set in outer_sets:
         lines += [
-            f"    _begin_{home.name} = _first_{home.name}[_b]",
-            f"    _end_{home.name} = _first_{home.name}[_b + 1]",
+            f"    _begin_{outer_set.name} = _first_{outer_set.name}[_b]",
+            f"    _end_{outer_set.name} = _first_{outer_set.name}[_b + 1]",
         ]
     lines += [f"    {line}" for line in [*writer.lines, f"_loss += _w * ({loss})"]]
-    lines += [f"    _out[{i}] += _w * ({slope})" for i, slope in enumerate(found[: len(totals)])]
-    for i, count in enumerate(found[len(totals) :]):  # an orbit may have no entry at small sizes
+    lines += [f"    _out[{i}] += _w * ({slope})" for i, slope in enumerate(texts[: len(totals)])]
+    for i, count in enumerate(texts[len(totals) :]):  # an orbit may have no entry at small sizes
         lines += [f"_n = {count}", f"_out[{i}] = _out[{i}] / _n if _n > 0 else 0.0"]
     return header + "".join(f"    {line}\n" for line in [*lines, "return _loss"])
 
 
-def _rows_function(tables: Sequence[Table], homes: Sequence[Home], data: Sequence[str]) -> str:
-    """Return the function that tells what the values of tables depend on, family by family."""
+def _rows_function(
+    tables: Sequence[Table], outer_sets: Sequence[OuterSet], data: Sequence[str]
+) -> str:
+    """Return the source of the function ``rows``."""
     printer, text = _Printer({}), _ROWS.format(arguments=", ".join(data))
-    found = []
+    names = []
     for table in tables:
         columns = []
         for x in table.row:
             if isinstance(x, sp.Sum):
                 bound, _, last = x.limits[0]
-                (of,) = [home.name for home in homes if home.families == last + 1]
+                (of,) = [
+                    outer_set.name for outer_set in outer_sets if outer_set.families == last + 1
+                ]
                 summand = printer.doprint(x.function.xreplace({bound: EVERY}))
-                columns.append(f"_total({summand}, _first_{of}, _first_{table.home.name})")
+                columns.append(f"_total({summand}, _first_{of}, _first_{table.outer_set.name})")
             else:
                 columns.append(printer.doprint(x.xreplace({FAMILY: EVERY})))
         text += f"    _columns{table.number} = ({', '.join(columns)},)\n"
-        found.append(f"_columns{table.number}")
-    return f"{text}    return ({', '.join(found)},)\n\n"
+        names.append(f"_columns{table.number}")
+    return f"{text}    return ({', '.join(names)},)\n\n"
 
 
 Known = dict[sp.Expr, sp.Symbol]
 
 
 class _Writer:
-    """Writes lines: named values and loops over families, each as far out as it can be.
+    """Write lines of code with named values and loops over families, each as far out as possible.
 
-    An *item* of a block is a named value or a sum that depends on no loop but those around the
-    block. A sum comes after what its summand needs; sums over one set of one rank share a loop.
+    An *item* of a block is a named value or a sum that depends only on the loops around the block.
+    The *rank* of an item is the number of consecutive sums that it needs. Sums of the same rank
+    over the same set share a loop.
 
     Attributes
     ----------
-    before, lines
-        What does not depend on the data, and what is written for each configuration of them.
+    before
+        Lines that do not depend on the data.
+    lines
+        Lines that are executed for each configuration of the data.
     """
 
     def __init__(
         self,
         theory: Theory,
         spelled: Mapping[sp.Symbol, sp.Symbol],
-        homes: Sequence[Home],
+        outer_sets: Sequence[OuterSet],
         steps: Mapping[Any, Step],
     ) -> None:
         self._theory, self._spelled, self._steps = theory, spelled, steps
-        self._home = {home.families: home.name for home in homes}
+        self._home = {outer_set.families: outer_set.name for outer_set in outer_sets}
         self._printer = _Printer(
-            {array: f"_begin_{home.name}" for home in homes for array in home.arrays}
+            {
+                array: f"_begin_{outer_set.name}"
+                for outer_set in outer_sets
+                for array in outer_set.arrays
+            }
         )
         self._contents: dict[sp.Expr, sp.Expr] = {}
         self._of_data: dict[sp.Expr, bool] = {}
@@ -209,21 +229,42 @@ class _Writer:
         self.lines: list[str] = []
 
     def block(self, expressions: Sequence[sp.Expr], known: Known, depth: int) -> list[str]:
-        """Write all that some expressions need; return what is left of them as text."""
+        """Write all items of some expressions.
+
+        Parameters
+        ----------
+        expressions
+            Expressions to be evaluated in this block.
+        known
+            Items that are already computed, with their variables.
+        depth
+            Number of loops around the block.
+
+        Returns
+        -------
+        list of str
+            The expressions as Python code in terms of the variables.
+
+        Raises
+        ------
+        TheoryError
+            If there are more than `MOST_NESTED` nested loops.
+        """
         if depth > MOST_NESTED:
             raise TheoryError(
-                f"{depth} nested loops over families (most: {MOST_NESTED})", self._theory.loss.where
+                f"{depth} nested loops over families (most: {MOST_NESTED})",
+                self._theory.loss.location,
             )
         known = {**self._everywhere, **known}
         ranks: dict[sp.Expr, int] = {}
         for expression in expressions:
             self._rank(expression, known, ranks)
         for rank in range(max(ranks.values(), default=-1) + 1):
-            here = sorted((x for x, own in ranks.items() if own == rank), key=self._needs_data)
-            sums = [item for item in here if isinstance(item, sp.Sum)]
+            items = sorted((x for x, own in ranks.items() if own == rank), key=self._needs_data)
+            sums = [item for item in items if isinstance(item, sp.Sum)]
             for limit in dict.fromkeys(item.limits[0][2] for item in sums):
                 self._loop([x for x in sums if x.limits[0][2] == limit], known, depth)
-            for item in here:
+            for item in items:
                 if not isinstance(item, sp.Sum):
                     text = self._text(self._content(item), known)
                     line = f"{self._new(item, known)} = {text}"
@@ -238,27 +279,27 @@ class _Writer:
         """Return the lines that compute the values of a table, row by row."""
         _, rows = table.arguments
         known = {x: sp.Symbol(f"_d{i}") for i, x in enumerate(table.row)}
-        above, self.lines = self.lines, []
+        outer_lines, self.lines = self.lines, []
         values = self.block(list(table.values), known, 1)
-        found, self.lines = self.lines, above
+        body, self.lines = self.lines, outer_lines
         name = f"_table{table.number}"
         return [
             f"{name} = _empty({rows}.shape[0], {len(values)})",
             f"for _r in range({rows}.shape[0]):",
             *(f"    _d{i} = {rows}[_r, {i}]" for i in range(len(table.row))),
-            *found,
+            *body,
             *(f"    {name}[_r, {i}] = {value}" for i, value in enumerate(values)),
         ]
 
     def _loop(self, sums: Sequence[sp.Sum], known: Known, depth: int) -> None:
-        """Write one loop that adds up several sums over the same families."""
+        """Write one loop that computes several sums over the same families."""
         family = sp.Symbol(f"_f{depth}")
         bodies = [x.function.xreplace({x.limits[0][0]: family}) for x in sums]
         totals = [self._new(x, known) for x in sums]
         for total, body in zip(totals, bodies):
             self._write(depth, f"{total} = {'-_math.inf' if body.func is HIGHEST else '0.0'}")
-        home = self._home[sums[0].limits[0][2] + 1]
-        self._write(depth, f"for {family} in range(_begin_{home}, _end_{home}):")
+        outer_set = self._home[sums[0].limits[0][2] + 1]
+        self._write(depth, f"for {family} in range(_begin_{outer_set}, _end_{outer_set}):")
         needed = [body.args if body.func is HIGHEST else (body,) for body in bodies]
         texts = iter(self.block([x for row in needed for x in row], known, depth + 1))
         for total, row in zip(totals, needed):
@@ -269,9 +310,9 @@ class _Writer:
                 self._write(depth + 1, line)
 
     def _rank(self, expression: sp.Expr, known: Known, ranks: dict[sp.Expr, int]) -> int:
-        """Return how many sums, one after the other, an expression needs; note those of items.
+        """Return the number of consecutive sums that an expression needs.
 
-        What is noted comes after all that it needs.
+        Adds the rank of every item to ``ranks``, each item after those that it needs.
         """
         highest, seen = 0, set()
         pending = [expression]
@@ -282,7 +323,7 @@ class _Writer:
             seen.add(x)
             if not self._is_item(x):
                 pending += x.args
-            elif _caught(x):  # of a loop further in; what it needs may still be an item
+            elif _in_inner_loop(x):  # not an item of this block, but its parts may be
                 pending.append(self._content(x))
             else:
                 if x not in ranks:
@@ -292,7 +333,7 @@ class _Writer:
         return highest
 
     def _needs_data(self, item: sp.Expr) -> bool:
-        """Tell whether an item depends on the configuration of the data."""
+        """Return whether an item depends on the configuration of the data."""
         if item not in self._of_data:
             content = self._content(item)
             items = (x for x in content.atoms(AppliedUndef) if x.func in self._steps)
@@ -305,7 +346,7 @@ class _Writer:
         return isinstance(x, sp.Sum) or x.func in self._steps
 
     def _content(self, x: sp.Expr) -> sp.Expr:
-        """Return the summand of a sum, or what a name stands for."""
+        """Return the summand of a sum, or the definition of a named value."""
         if isinstance(x, sp.Sum):
             return x.function
         if x not in self._contents:
@@ -326,6 +367,6 @@ class _Writer:
         self.lines.append("    " * depth + line)
 
 
-def _caught(x: sp.Expr) -> bool:
-    """Tell whether an expression depends on the family of a sum around it."""
+def _in_inner_loop(x: sp.Expr) -> bool:
+    """Return whether an expression depends on the family of a sum around it."""
     return any(symbol.name.startswith("b_") and symbol.is_integer for symbol in x.free_symbols)

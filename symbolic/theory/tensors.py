@@ -1,4 +1,4 @@
-"""Parameters that are trained, and the data: what a theory's expressions are made of."""
+"""Trained parameters and random data: the arrays in the expressions of a theory."""
 
 from __future__ import annotations
 
@@ -7,23 +7,24 @@ from typing import Any
 
 import sympy as sp
 
-from symbolic.theory.errors import TheoryError, here, require
+from symbolic.theory.errors import TheoryError, calling_line, require
 from symbolic.theory.expression import Array, ByPart, Node, node
-from symbolic.theory.numbers import exact, named
+from symbolic.theory.numbers import check_name, exact
 from symbolic.theory.sets import Exchangeable, IndexSet, Union
 
 
-def _named(name: Any, axes: tuple[Any, ...]) -> None:
-    named(name)
-    for where in axes:
+def _check_name_and_axes(name: Any, axes: tuple[Any, ...]) -> None:
+    """Raise `TheoryError` unless the name is an identifier and each axis an index set."""
+    check_name(name)
+    for index_set in axes:
         require(
-            isinstance(where, IndexSet),
-            f"{name} has the axis {where!r}, which is not allowed: it must be an index set",
+            isinstance(index_set, IndexSet),
+            f"{name} has the axis {index_set!r}, which is not allowed: it must be an index set",
         )
 
 
 def number(name: str, value: Any) -> sp.Expr:
-    """Return a number or an expression in sizes and constants, or raise `TheoryError`."""
+    """Return an expression in sizes and constants with exact numbers, or raise `TheoryError`."""
     try:
         return exact(value)
     except (TypeError, ValueError, sp.SympifyError):
@@ -34,21 +35,43 @@ def number(name: str, value: Any) -> sp.Expr:
 
 
 class Tensor(Array):
-    """A parameter, one axis per index set; its orbits are the order parameters.
+    """A trained parameter with one axis per index set.
+
+    Permutations of the index sets divide its entries into orbits. Entries of one orbit stay equal
+    during training: they are one order parameter.
 
     Parameters
     ----------
-    name, axes
-        The letter, and the index sets of its axes; none for a scalar.
+    name
+        The letter, a Python identifier.
+    axes
+        One index set or a tuple of them; empty for a scalar.
     start
-        The initial value of every entry: a number or an expression in sizes and constants, or a
-        mapping from names of orbits (the others start at 0).
+        Initial value of every entry: a number or an expression in sizes and constants; or a mapping
+        from orbit names to initial values, where the remaining orbits start at 0. Orbit names are
+        those in ``Theory.order_parameters`` without the letter: ``"diagonal"``, ``"same area"``.
+
+    Raises
+    ------
+    TheoryError
+        If an argument is not allowed.
+
+    Examples
+    --------
+    A D x D matrix of attention scores that starts at 0 outside of its fixed diagonal:
+
+    >>> from symbolic.theory import Exchangeable, Size, Tensor
+    >>> D, C = Size("D"), Size("C", divides="D")
+    >>> area = Exchangeable("area", D / C)
+    >>> patch = Exchangeable("patch", C, inside=area)
+    >>> A = Tensor("A", (patch, patch), start={"same area": 0.01})
+    >>> A.fix("diagonal", 1)
     """
 
     def __init__(self, name: str, axes: Any = (), *, start: Any = 0) -> None:
         self.axes = tuple(axes) if isinstance(axes, (tuple, list)) else (axes,)
-        _named(name, self.axes)
-        self.name, self.where = name, here()
+        _check_name_and_axes(name, self.axes)
+        self.name, self.location = name, calling_line()
         self.fixed: dict[str, sp.Expr] = {}
         if isinstance(start, Mapping):
             self.starts = {orbit: number(f"start of {name}", x) for orbit, x in start.items()}
@@ -57,73 +80,134 @@ class Tensor(Array):
             self.starts, self.start = {}, number(f"start of {name}", start)
 
     def fix(self, orbit: str, value: Any) -> None:
-        """Keep the entries of one orbit at a value: ``A.fix("diagonal", beta)``."""
+        """Fix the entries of one orbit, which are then not trained.
+
+        Parameters
+        ----------
+        orbit
+            Name of the orbit, such as ``"diagonal"``.
+        value
+            A number or an expression in sizes and constants.
+        """
         self.fixed[orbit] = number(f"{self.name} on {orbit!r}", value)
 
 
 class Source(Array):
-    """Data with a law, one value for each element of an index set."""
+    """Random data with one value for each element of an index set."""
 
     over: Any
 
     def require_law(self, value: Callable[[sp.Expr], sp.Expr]) -> None:
-        """Raise `TheoryError` unless the law is allowed, ``value`` given for sizes and constants.
+        """Raise `TheoryError` unless the distribution is allowed.
 
-        An expression whose value still depends on them is not checked.
+        Parameters
+        ----------
+        value
+            Substitutes sizes and constants in an expression. Expressions that still contain symbols
+            afterwards are not checked.
         """
         raise NotImplementedError
 
-    def _require_probabilities(self, named: Iterable[tuple[str, sp.Expr]]) -> None:
-        for what, x in named:
+    def _require_probabilities(self, probabilities: Iterable[tuple[str, sp.Expr]]) -> None:
+        for description, x in probabilities:
             require(
                 bool(x.free_symbols) or bool(x.is_extended_real and 0 <= x <= 1),
-                f"{what} = {x} is not allowed: it must be in [0, 1]",
-                self.where,
+                f"{description} = {x} is not allowed: it must be in [0, 1]",
+                self.location,
             )
 
-    def _at(self, name: str, over: IndexSet) -> None:
-        _named(name, (over,))
+    def _set_axis(self, name: str, over: IndexSet) -> None:
+        _check_name_and_axes(name, (over,))
         signed = any(part.signed for part in over.parts)
         require(not signed, f"{name} over {over} is not allowed: a signed set carries no data")
-        self.name, self.over, self.axes, self.where = name, over, (over,), here()
+        self.name, self.over, self.axes, self.location = name, over, (over,), calling_line()
 
 
 class Subset(Source):
-    """1 on ``size`` elements of a set, each choice equally likely, and 0 on the others."""
+    """Indicator of a uniformly random subset: 1 on ``size`` elements of a set, 0 elsewhere.
+
+    Parameters
+    ----------
+    name
+        The letter.
+    over
+        Index set, not signed.
+    size
+        Number of elements: an integer, a `Size` or an expression.
+
+    Examples
+    --------
+    >>> from symbolic.theory import Exchangeable, Size, Subset
+    >>> D = Size("D")
+    >>> token = Exchangeable("token", D)
+    >>> s = Subset("s", token, D / 2)
+    """
 
     def __init__(self, name: str, over: IndexSet, size: Any) -> None:
-        self._at(name, over)
+        self._set_axis(name, over)
         self.size = number(f"size of {name}", size)
 
     def require_law(self, value: Callable[[sp.Expr], sp.Expr]) -> None:
-        """Raise `TheoryError` unless the size is a whole number, at most that of the set."""
+        """Raise `TheoryError` unless the size is an integer from 0 to that of the set."""
         of, size = value(self.over.count), value(self.size)
         require(
             bool(size.is_integer and 0 <= size <= of),
             f"{self.name} has {self.size} = {size} of {of} elements: it must be a whole number, "
             "at most all of them",
-            self.where,
+            self.location,
         )
 
 
 class Choice(Subset):
-    """1 on one element of a set, each equally likely, and 0 on the others."""
+    """Indicator of a uniformly random element: 1 on this element of a set, 0 elsewhere.
+
+    Parameters
+    ----------
+    name
+        The letter.
+    over
+        Index set, not signed.
+
+    Examples
+    --------
+    >>> from symbolic.theory import Choice, Exchangeable, Size
+    >>> query = Choice("query", Exchangeable("feature", Size("K")))
+    """
 
     def __init__(self, name: str, over: IndexSet) -> None:
         super().__init__(name, over, 1)
 
 
 class Colouring(Source):
-    """A value for each element, independent of each other.
+    """Independent, identically distributed discrete values of the elements of a set.
 
     Parameters
     ----------
-    name, over
-        The letter and the index set.
+    name
+        The letter.
+    over
+        Exchangeable set.
     law
-        Probability of each value; they sum to 1.
+        Mapping from values to their probabilities, which sum to 1.
     given
-        ``{choice: value}``: elements inside what was chosen have this value.
+        Mapping from a `Choice` of the outer set to a value: elements inside the chosen outer
+        element have this value.
+
+    Raises
+    ------
+    TheoryError
+        If an argument is not allowed.
+
+    Examples
+    --------
+    Noise on the patches, and a label on the patches of one area:
+
+    >>> from symbolic.theory import Choice, Colouring, Exchangeable, Size, constants
+    >>> (q,) = constants(q="in (0, 1]")
+    >>> area = Exchangeable("area", Size("L"))
+    >>> patch = Exchangeable("patch", Size("C"), inside=area)
+    >>> signal = Choice("signal", area)
+    >>> x = Colouring("x", patch, {1: q / 2, -1: q / 2, 0: 1 - q}, given={signal: 1})
     """
 
     def __init__(
@@ -134,7 +218,7 @@ class Colouring(Source):
         *,
         given: Mapping[Choice, Any] | None = None,
     ) -> None:
-        self._at(name, over)
+        self._set_axis(name, over)
         require(
             not isinstance(over, Union),
             f"{name} over {over} is not allowed: a colouring is of one exchangeable set",
@@ -172,18 +256,37 @@ class Colouring(Source):
 
 
 class Sequence(Source):
-    """Tokens, each an element of a vocabulary: 1 where a token is that element, and 0 elsewhere.
+    """One-hot tokens: ``x["i", "k"]`` is 1 if token i is element k of the vocabulary, else 0.
 
-    Tokens are independent, and within a part of the vocabulary every element is equally likely.
-    They carry nothing else: no parameter and no other data may be indexed by them.
+    Tokens are independent. Within a part of the vocabulary all elements are equally likely. No
+    parameter and no other data can be indexed by the tokens.
 
     Parameters
     ----------
-    name, token, vocabulary
-        The letter, as in ``x["i", "k"]``, and two exchangeable sets that lie in no other; the
-        vocabulary may be a `Union` of such.
+    name
+        The letter.
+    token
+        Exchangeable set of the tokens, not inside another set.
+    vocabulary
+        Exchangeable set that is not inside another one, or a `Union` of such sets.
+    probabilities
+        Mapping from the name of each part of the vocabulary to the probability that a token is in
+        this part; not needed if there is one part.
     chance
-        ``{part: chance}``, by name, that a token is in a part of a union.
+        Former name of ``probabilities``.
+
+    Raises
+    ------
+    TheoryError
+        If an argument is not allowed.
+
+    Examples
+    --------
+    >>> from symbolic.theory import Exchangeable, Sequence, Size, Union, constants
+    >>> (p,) = constants(p="in (0, 1)")
+    >>> word = Union("word", Exchangeable("common", 1), Exchangeable("rare", Size("K")))
+    >>> token = Exchangeable("token", Size("N"))
+    >>> x = Sequence("x", token, word, probabilities={"common": p, "rare": 1 - p})
     """
 
     def __init__(
@@ -192,16 +295,18 @@ class Sequence(Source):
         token: Exchangeable,
         vocabulary: IndexSet,
         *,
+        probabilities: Mapping[str, Any] | None = None,
         chance: Mapping[str, Any] | None = None,
     ) -> None:
-        _named(name, (token, vocabulary))
-        for what, where in (("token", token), ("vocabulary", vocabulary)):
+        probabilities = chance if probabilities is None else probabilities
+        _check_name_and_axes(name, (token, vocabulary))
+        for role, index_set in (("token", token), ("vocabulary", vocabulary)):
             require(
-                (what == "vocabulary" or isinstance(where, Exchangeable))
-                and not where.signed
-                and all(part.inside is None for part in where.parts),
-                f"{what} of {name} = {where} is not allowed: it must be an exchangeable set that "
-                "lies in no other",
+                (role == "vocabulary" or isinstance(index_set, Exchangeable))
+                and not index_set.signed
+                and all(part.inside is None for part in index_set.parts),
+                f"{role} of {name} = {index_set} is not allowed: it must be an exchangeable set "
+                "that lies in no other",
             )
         require(
             token not in vocabulary.parts,
@@ -209,56 +314,76 @@ class Sequence(Source):
             "two sets",
         )
         parts = {part.name: part for part in vocabulary.parts}
-        if chance is None and len(parts) == 1:
-            chance = dict.fromkeys(parts, 1)
+        if probabilities is None and len(parts) == 1:
+            probabilities = dict.fromkeys(parts, 1)
         require(
-            isinstance(chance, Mapping) and set(chance) == set(parts),
-            f"chance of {name} = {chance!r} is not allowed: it must have one for each part of its "
-            f"vocabulary ({', '.join(parts)})",
+            isinstance(probabilities, Mapping) and set(probabilities) == set(parts),
+            f"probabilities of {name} = {probabilities!r} is not allowed: there must be one for "
+            f"each part of its vocabulary ({', '.join(parts)})",
         )
-        self.chances = {
-            parts[part]: number(f"chance of {name}", x) for part, x in (chance or {}).items()
+        self.probabilities = {
+            parts[part]: number(f"probability in {name}", x)
+            for part, x in (probabilities or {}).items()
         }
-        total = sp.cancel(sp.Add(*self.chances.values()))
-        require(total == 1, f"chance of {name} is not allowed: its chances sum to {total}, not 1")
-        self.name, self.where = name, here()
+        total = sp.cancel(sp.Add(*self.probabilities.values()))
+        require(
+            total == 1,
+            f"probabilities of {name} is not allowed: they sum to {total}, not 1",
+        )
+        self.name, self.location = name, calling_line()
         self.over, self.vocabulary, self.size = token, vocabulary, token.size
         self.axes = (token, vocabulary)
         self.require_law(lambda p: p)
 
     def require_law(self, value: Callable[[sp.Expr], sp.Expr]) -> None:
-        """Raise `TheoryError` unless the chance of every part is in [0, 1]."""
+        """Raise `TheoryError` unless the probability of every part is in [0, 1]."""
         self._require_probabilities(
-            (f"chance of {part} in {self.name}", value(p)) for part, p in self.chances.items()
+            (f"probability of {part} in {self.name}", value(p))
+            for part, p in self.probabilities.items()
         )
 
 
 class Gaussian(Source):
-    """Independent normal numbers of mean 0, one for each tuple of elements.
+    """Independent normal entries of mean 0.
 
-    The mean over them is taken exactly, for all sizes, where the loss is a polynomial in them.
+    The loss must be a polynomial in them. Its mean over them is computed exactly for all sizes by
+    Wick's theorem (`symbolic.theory.wick`).
 
     Parameters
     ----------
-    name, axes
-        The letter, and one index set or several; signed ones are allowed.
+    name
+        The letter.
+    axes
+        One index set or a tuple of them, signed or not.
     variance
-        Of every entry: a number or an expression in sizes and constants; or ``{part: variance}``,
-        by name, for every part of the one axis that is a `Union`.
+        Variance of every entry: a number or an expression in sizes and constants; or a mapping from
+        the name of each part of the one axis that is a `Union` to a variance.
+
+    Raises
+    ------
+    TheoryError
+        If an argument is not allowed.
+
+    Examples
+    --------
+    >>> from symbolic.theory import Exchangeable, Gaussian, Signed, Size
+    >>> pair = Exchangeable("pair", Size("N"))
+    >>> coordinate = Signed("coordinate", Size("n"))
+    >>> x = Gaussian("x", (pair, coordinate), variance=2)
     """
 
     def __init__(self, name: str, axes: Any = (), *, variance: Any = 1) -> None:
         self.axes = tuple(axes) if isinstance(axes, (tuple, list)) else (axes,)
-        _named(name, self.axes)
-        self.name, self.where = name, here()
+        _check_name_and_axes(name, self.axes)
+        self.name, self.location = name, calling_line()
         self.by_part: ByPart | None = None
         self.variance = sp.Integer(1)
         if not isinstance(variance, Mapping):
             self.variance = number(f"variance of {name}", variance)
             self.require_law(lambda x: x)
             return
-        unions = [where for where in self.axes if isinstance(where, Union)]
-        parts = {part.name: part for where in unions for part in where.parts}
+        unions = [index_set for index_set in self.axes if isinstance(index_set, Union)]
+        parts = {part.name: part for index_set in unions for part in index_set.parts}
         require(
             len(unions) == 1 and set(variance) == set(parts),
             f"variance of {name} = {variance!r} is not allowed: it must be one number, or one for "
@@ -276,16 +401,16 @@ class Gaussian(Source):
             require(
                 bool(x.free_symbols) or bool(x.is_real and x > 0),
                 f"variance of {self.name} = {x} is not allowed: it must be positive",
-                self.where,
+                self.location,
             )
 
     @property
     def variances(self) -> tuple[sp.Expr, ...]:
-        """Every variance that occurs."""
+        """All variances of entries."""
         return (self.variance,) if self.by_part is None else tuple(self.by_part.values.values())
 
     def variance_at(self, indices: tuple[str, ...]) -> list[Node]:
-        """Return the variance of an entry as factors of an expression."""
+        """Return the variance of an entry as a list of factors, empty if it is 1."""
         if self.by_part is None:
             return [] if self.variance == 1 else [node(self.variance)]
         (over,) = self.by_part.axes
@@ -293,10 +418,22 @@ class Gaussian(Source):
 
 
 class Data(tuple[Source, ...]):
-    """The data of a theory: independent sources, each of which may be given an earlier choice."""
+    """The data of a theory: a tuple of independent sources.
+
+    Parameters
+    ----------
+    *sources
+        Each a `Choice`, `Subset`, `Colouring`, `Sequence` or `Gaussian`. A colouring may depend on
+        a choice (``given``) that is itself a source.
+
+    Raises
+    ------
+    TheoryError
+        If a source has another type, or depends on a choice that is not a source.
+    """
 
     def __new__(cls, *sources: Source) -> Data:
-        """Return the sources after a check of each."""
+        """Return the validated sources."""
         for source in sources:
             require(
                 isinstance(source, Source),

@@ -1,8 +1,9 @@
-"""A theory as it is stated: sizes, parameters, data, loss; and what is derived from it."""
+"""The class `Theory`, and the order parameters and gradient derived from it."""
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,13 +12,13 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from symbolic.theory.cost import require_affordable
-from symbolic.theory.errors import here, require, shown
+from symbolic.theory.errors import calling_line, require, short_repr
 from symbolic.theory.expression import Array, Node
 from symbolic.theory.lifted import OPAQUE, RAISED, Lift, Step
-from symbolic.theory.numbers import Constant, Size, described, named
-from symbolic.theory.orbit_data import Home, homes
-from symbolic.theory.patterns import Orbit, orbits
-from symbolic.theory.places import Pattern
+from symbolic.theory.numbers import Constant, Size, check_name, check_text
+from symbolic.theory.orbit_data import OuterSet, outer_sets
+from symbolic.theory.orbits import Orbit, orbits
+from symbolic.theory.patterns import Pattern
 from symbolic.theory.sets import Exchangeable, IndexSet
 from symbolic.theory.tangent import Tangent
 from symbolic.theory.tensors import Data, Gaussian, Source, Tensor
@@ -29,9 +30,20 @@ from symbolic.theory.wick import Mean
 
 @dataclass(frozen=True)
 class OrderParameter:
-    """Entries of a tensor that stay equal: the symbol of their value, how many, where they start.
+    """Common value of the entries of a tensor in one orbit.
 
-    ``orbit`` is its name as derived, such as ``A[same set]``; ``name`` that of the paper.
+    Attributes
+    ----------
+    name
+        Name in the paper, or ``orbit`` if the theory gives none.
+    orbit
+        Derived name, such as ``"A[same set]"``.
+    tensor, key
+        The tensor, and the orbit in it (`symbolic.theory.orbits.Orbit.key`).
+    count
+        Number of entries, in the sizes.
+    start
+        Initial value, in sizes and constants.
     """
 
     name: str
@@ -43,18 +55,25 @@ class OrderParameter:
 
     @property
     def symbol(self) -> sp.Symbol:
-        """The symbol of its value in derived expressions."""
+        """Symbol of the value in derived expressions."""
         return sp.Symbol(self.name)
 
 
 @dataclass(frozen=True)
 class Reduced:
-    """What is derived for one configuration of the data, given up to symmetry, for all sizes.
+    """Loss and gradient for one configuration of the data up to symmetry, for all sizes.
 
-    ``loss``, and ``gradient`` by order parameter: the derivative in one entry, d loss / d x over
-    the number of entries, which is what gradient descent multiplies by minus the learning rate.
-    Sums run over the families of `symbolic.theory.orbit_data`; ``steps`` holds what the names of
-    values stand for.
+    Sums run over the families of `symbolic.theory.orbit_data`.
+
+    Attributes
+    ----------
+    loss
+        The loss of the configuration.
+    gradient
+        Mapping from order parameters to the derivative per entry: d loss / d x divided by the
+        number of entries. Gradient descent multiplies it by minus the learning rate.
+    steps
+        Mapping from named intermediate values to their definitions.
     """
 
     loss: sp.Expr
@@ -62,50 +81,88 @@ class Reduced:
     steps: Mapping[Any, Step]
 
     def expanded(self, expression: sp.Expr) -> sp.Expr:
-        """Return an expression with its names written out."""
-        named = [x for x in expression.atoms(AppliedUndef) if x.func in self.steps]
-        if named:
-            contents = {x: self.steps[x.func] for x in named}
+        """Return an expression with its intermediate values substituted."""
+        steps = {
+            x: self.steps[x.func] for x in expression.atoms(AppliedUndef) if x.func in self.steps
+        }
+        if steps:
             expression = expression.xreplace(
                 {
                     x: self.expanded(step.value.xreplace(dict(zip(step.families, x.args))))
-                    for x, step in contents.items()
+                    for x, step in steps.items()
                 }
             )
-        known = {OPAQUE[name]: getattr(sp, name) for name in ("exp", "log", "tanh")}
+        functions = {OPAQUE[name]: getattr(sp, name) for name in ("exp", "log", "tanh")}
         expression = expression.replace(
             lambda x: x.func is RAISED, lambda x: sp.exp(x.args[0])
         )  # the largest score cancels
-        return expression.replace(lambda x: x.func in known, lambda x: known[x.func](*x.args))
+        return expression.replace(
+            lambda x: x.func in functions, lambda x: functions[x.func](*x.args)
+        )
 
 
 class Theory:
-    """A theory stated in one file.
+    """A theory: index sets, data, trained parameters and the loss.
 
     Parameters
     ----------
-    name, paper
-        What it is called, and where it is from.
+    name
+        Letters, digits, spaces, ``.`` and ``-``.
+    paper
+        Source of the theory.
     sizes
         Every `Size` that it uses.
     parameters
         Every `Tensor` that is trained.
     data
-        Its random inputs; none for a loss without data.
+        Its random inputs; ``None`` for a loss without data.
     loss
-        A function of tensors and data by name (``lambda A, v, s: ...``) that returns an expression
-        without free indices, for one configuration of the data; the risk is its mean.
+        Function with tensors and data as arguments (``lambda A, v, s: ...``) that returns the loss
+        of one configuration of the data, an expression without free indices. The risk is its mean
+        over the data.
     names
-        Names of the paper for orbits, ``{"A[same set]": "gamma"}``.
+        Mapping from derived names of order parameters to names of the paper, such as
+        ``{"A[same set]": "gamma"}``.
     claims
-        Conjectures about order parameters, ``"gamma >= rho"``.
+        Conjectures about order parameters, such as ``"gamma >= rho"``.
+    defaults
+        Default sizes, constants and ``horizon``, such as ``{"D": 16, "horizon": 1e6}``.
     usual
-        Sizes, constants and ``horizon`` where none are given, ``{"D": 16, "horizon": 1e6}``.
+        Former name of ``defaults``.
+
+    Attributes
+    ----------
+    orders
+        The order parameters, a tuple of `OrderParameter`.
+    constants
+        Constants defined in the file, set by `load_theory`.
+    digest
+        SHA-256 digest of the file, set by `load_theory`; otherwise ``None``.
 
     Raises
     ------
     TheoryError
-        One sentence with the line it is about.
+        If an argument is not allowed; one sentence that begins with the line.
+
+    Examples
+    --------
+    A least-squares problem with one order parameter:
+
+    >>> from symbolic.theory import Data, Gaussian, Signed, Size, Tensor, Theory
+    >>> n = Size("n")
+    >>> coordinate = Signed("coordinate", n)
+    >>> x = Gaussian("x", coordinate)
+    >>> W = Tensor("W", (coordinate, coordinate))
+    >>> def loss(W, x):
+    ...     return 0.5 * ((x["i"] - (W["i", "j"] * x["j"]).sum("j")) ** 2).sum("i")
+    >>> theory = Theory(
+    ...     "identity", "example", sizes=(n,), parameters=(W,), data=Data(x), loss=loss,
+    ...     names={"W[diagonal]": "w"},
+    ... )
+    >>> theory.order_parameters
+    {'w': n}
+    >>> theory.reduced.gradient["w"].factor()
+    w - 1
     """
 
     def __init__(
@@ -119,167 +176,197 @@ class Theory:
         data: Data | None = None,
         names: Mapping[str, str] | None = None,
         claims: Sequence[str] = (),
+        defaults: Mapping[str, float] | None = None,
         usual: Mapping[str, float] | None = None,
     ) -> None:
-        self.name, self.paper, self.where = name, paper, here()
+        self.name, self.paper, self.location = name, paper, calling_line()
         self.sizes, self.parameters = tuple(sizes), tuple(parameters)
         self.data = Data() if data is None else data
-        described("name", name)
-        described("paper", paper)
+        check_text("name", name)
+        check_text("paper", paper)
         require(
             re.fullmatch(r"[\w.-][\w .-]*", name) is not None,
-            f"name = {shown(name)} is not allowed: a theory is named by letters and digits",
+            f"name = {short_repr(name)} is not allowed: a theory is named by letters and digits",
         )
         require(
             not isinstance(claims, str),
-            f"claims = {shown(claims)} is not allowed: it must be a sequence of texts",
+            f"claims = {short_repr(claims)} is not allowed: it must be a sequence of texts",
         )
-        self.claims, self.usual = tuple(claims), dict(usual or {})
+        self.claims, self.defaults = tuple(claims), dict(defaults or usual or {})
         for claim in self.claims:
-            described("claim", claim)
-        self.constants: tuple[Constant, ...] = ()  # `load_theory` takes those of the file
-        self.digest: str | None = None  # of the file that `load_theory` read
-        for what, kind, given in (
+            check_text("claim", claim)
+        self.constants: tuple[Constant, ...] = ()
+        self.digest: str | None = None
+        for argument, cls, values in (
             ("sizes", Size, self.sizes),
             ("parameters", Tensor, self.parameters),
             ("data", Source, self.data),
         ):
-            for x in given:
+            for x in values:
                 require(
-                    isinstance(x, kind),
-                    f"{what}: {x!r} is not allowed: each must be a {kind.__name__}",
+                    isinstance(x, cls),
+                    f"{argument}: {x!r} is not allowed: each must be a {cls.__name__}",
                 )
         for size in self.sizes:
             require(
                 size.divides is None or size.divides in [x.name for x in self.sizes],
                 f"divides = {size.divides} of {size.name} is not allowed: it must be a size",
-                size.where,
+                size.location,
             )
-        letters = [x.name for x in (*self.sizes, *self.parameters, *self.data)]
-        twice = sorted({x for x in letters if letters.count(x) > 1})
-        require(not twice, f"{', '.join(twice)} names two things: each name must be used once")
+        duplicates = _duplicates(x.name for x in (*self.sizes, *self.parameters, *self.data))
+        require(not duplicates, f"{duplicates} names two things: each name must be used once")
         require(len(self.parameters) > 0, "parameters = () is not allowed: at least one is trained")
         self._require_bare_tokens()
         self.loss = self._traced(loss)
-        sets = [part.name for part in self.sets]
-        twice = sorted({name for name in sets if sets.count(name) > 1})
-        require(not twice, f"{', '.join(twice)} names two index sets: each must have its own name")
+        duplicates = _duplicates(part.name for part in self.sets)
+        require(not duplicates, f"{duplicates} names two index sets: each must have its own name")
         self.orders = tuple(self._orders(dict(names or {})))
 
     def _require_bare_tokens(self) -> None:
-        """Refuse what is indexed by the tokens of a sequence, or by sets inside its vocabulary."""
+        """Raise `TheoryError` if tokens of a sequence index a parameter or other data."""
         for sequence in (x for x in self.data if isinstance(x, Tokens)):
             for array in (*self.parameters, *self.data):
                 require(
                     array is sequence or sequence.over not in array.axes,
                     f"{array.name} over {sequence.over} is not allowed: the tokens of "
                     f"{sequence.name} carry no parameter and no other data",
-                    array.where,
+                    array.location,
                 )
 
     def _traced(self, loss: Callable[..., Node]) -> Node:
-        """Return the expression of the loss, its arrays handed over by name."""
+        """Return the expression that the function ``loss`` builds."""
         arrays: dict[str, Array] = {x.name: x for x in (*self.parameters, *self.data)}
-        wanted = list(inspect.signature(loss).parameters)
-        for name in wanted:
+        arguments = list(inspect.signature(loss).parameters)
+        for name in arguments:
             require(
                 name in arrays,
-                f"loss({', '.join(wanted)}) is not allowed: {name} is neither a "
+                f"loss({', '.join(arguments)}) is not allowed: {name} is neither a "
                 f"parameter nor data ({', '.join(arrays)})",
             )
-        found = loss(**{name: arrays[name] for name in wanted})
-        if isinstance(found, Array) and not found.axes:
-            found = found[()]
-        require(isinstance(found, Node), f"the loss is {shown(found)}: it must be an expression")
-        free = ", ".join(found.axes)
-        require(not free, f"the loss has the free index {free}: sum over it", found.where)
-        return found
+        value = loss(**{name: arrays[name] for name in arguments})
+        if isinstance(value, Array) and not value.axes:
+            value = value[()]
+        require(
+            isinstance(value, Node), f"the loss is {short_repr(value)}: it must be an expression"
+        )
+        free = ", ".join(value.axes)
+        require(not free, f"the loss has the free index {free}: sum over it", value.location)
+        return value
 
     def _orders(self, names: dict[str, str]) -> Iterator[OrderParameter]:
-        """Yield the order parameters, tensors in the order in which they are given."""
+        """Yield the order parameters, in the order of the tensors."""
         taken = {x.name for x in self.sizes} | self._reserved
         derived = [
             f"{tensor.name}[{orbit.name}]" if orbit.name else tensor.name
             for tensor in self.parameters
             for orbit in _free(tensor)
         ]
-        for asked in names:
+        for key in names:
             require(
-                asked in derived,
-                f"names: {asked!r} is no order parameter; there are {', '.join(derived)}",
-                self.where,
+                key in derived,
+                f"names: {key!r} is no order parameter; there are {', '.join(derived)}",
+                self.location,
             )
         for tensor in self.parameters:
             for orbit in _free(tensor):
-                raw = f"{tensor.name}[{orbit.name}]" if orbit.name else tensor.name
-                name = names.get(raw, raw)
-                if raw in names:
-                    named(name)
+                derived_name = f"{tensor.name}[{orbit.name}]" if orbit.name else tensor.name
+                name = names.get(derived_name, derived_name)
+                if derived_name in names:
+                    check_name(name)
                 require(
                     name not in taken,
                     f"{name} names two things: each name must be used once",
-                    self.where,
+                    self.location,
                 )
                 taken.add(name)
-                start = _of_orbit(tensor.starts, orbit, tensor.start)
-                yield OrderParameter(name, raw, tensor, orbit.key, orbit.count, start)
+                start = _lookup(tensor.starts, orbit, tensor.start)
+                yield OrderParameter(name, derived_name, tensor, orbit.key, orbit.count, start)
 
     @property
     def order_parameters(self) -> dict[str, sp.Expr]:
-        """The order parameters, and how many entries each stands for, in the sizes."""
+        """Mapping from order parameters to their multiplicities, expressions in the sizes."""
         return {order.name: order.count for order in self.orders}
 
     @property
     def start(self) -> dict[str, sp.Expr]:
-        """Where each order parameter starts, in sizes and constants."""
+        """Mapping from order parameters to initial values, in sizes and constants."""
         return {order.name: order.start for order in self.orders}
 
     @cached_property
-    def homes(self) -> tuple[Home, ...]:
-        """The larger sets of the theory and what lies inside them, with their data."""
+    def outer_sets(self) -> tuple[OuterSet, ...]:
+        """The outer sets of the theory with the sets inside them and their data."""
         sets: dict[IndexSet, None] = {}
         for array in (*self.parameters, *self.data):
             sets.update(dict.fromkeys(array.axes))
         for x in self.nodes:
             sets.update(dict.fromkeys(x.axes.values()))
-        parts = [part for where in sets for part in where.parts]
+        parts = [part for index_set in sets for part in index_set.parts]
         parts += [part.inside for part in parts if part.inside is not None]
-        return homes(parts, [x for x in self.data if not isinstance(x, Gaussian)])
+        return outer_sets(parts, [x for x in self.data if not isinstance(x, Gaussian)])
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:
-        """Every node of the loss, arguments before what uses them."""
+        """Every node of the loss in topological order, arguments first."""
         return self.loss.all
 
     @cached_property
     def mean(self) -> Mean:
-        """The mean of the loss over Gaussian data, an expression without them."""
+        """Mean of the loss over Gaussian data."""
         return Mean(self.loss)
 
     @cached_property
     def reduced(self) -> Reduced:
-        """Loss and gradient per entry on the invariant manifold, for all sizes."""
+        """Loss and gradient per entry on the invariant manifold, for all sizes.
+
+        Raises
+        ------
+        TheoryError
+            If the derivation is too expensive, or divides by 0 for all sizes.
+        """
         require_affordable(self)
-        lift = Lift(self.homes, self.entries)
+        lift = Lift(self.outer_sets, self.entries)
         gradient = {}
         loss = self.mean.loss
         for order in self.orders:
             slope = Tangent(order.tensor, order.key).of(loss)
             total = sp.Integer(0) if slope is None else lift.value(centred(slope), Pattern())
             gradient[order.name] = total / order.count
-        found = Reduced(lift.value(centred(loss), Pattern()), gradient, lift.steps)
-        values = [found.loss, *gradient.values(), *(step.value for step in found.steps.values())]
+        reduced = Reduced(lift.value(centred(loss), Pattern()), gradient, lift.steps)
+        values = [reduced.loss, *gradient.values(), *(step.value for step in lift.steps.values())]
         singular = any(value.has(sp.nan, sp.zoo, sp.oo, -sp.oo) for value in values)
-        require(not singular, "the loss or its gradient divides by 0 for all sizes", self.where)
-        return found
+        require(not singular, "the loss or its gradient divides by 0 for all sizes", self.location)
+        return reduced
+
+    def export(self, form: str = "text") -> str:
+        """Return the derived risk and its gradient, for all sizes.
+
+        Parameters
+        ----------
+        form
+            ``"text"``; ``"latex"``, a fragment; ``"python"`` or ``"jax"``, a module that imports
+            only NumPy, or NumPy and JAX, and defines ``loss(x, **values)`` and
+            ``gradient(x, **values)``.
+
+        Raises
+        ------
+        TheoryError
+            If the theory cannot be derived, or for another format.
+        """
+        from symbolic.theory.export import FORMATS
+
+        require(
+            form in FORMATS,
+            f"export = {short_repr(form)} is not allowed: it must be one of {', '.join(FORMATS)}",
+        )
+        return FORMATS[form](self)
 
     @cached_property
     def entries(self) -> dict[tuple[Tensor, tuple[Any, ...]], sp.Expr]:
-        """The value of each orbit of each tensor: a symbol, or what it is fixed at."""
+        """Mapping from tensor and orbit key to the symbol or fixed value of the entries."""
         values = {}
         for tensor in self.parameters:
             for orbit in orbits(tensor.axes):
-                fixed = _of_orbit(tensor.fixed, orbit, None)
+                fixed = _lookup(tensor.fixed, orbit, None)
                 if fixed is not None:
                     values[tensor, orbit.key] = fixed
         for order in self.orders:
@@ -287,19 +374,21 @@ class Theory:
         return values
 
     @cached_property
-    def unknown(self) -> dict[str, Constant]:
-        """The constants that occur, by name; those that were not stated may be any number."""
-        stated = {constant.name: constant for constant in self.constants}
-        own = {size.name for size in self.sizes}
-        found = set().union(*(expression.free_symbols for expression in self.scalars()))
-        names = sorted(symbol.name for symbol in found if symbol.name not in own)
+    def free_constants(self) -> dict[str, Constant]:
+        """Mapping from names to the constants that occur; undeclared ones can be any number."""
+        declared = {constant.name: constant for constant in self.constants}
+        sizes = {size.name for size in self.sizes}
+        symbols = set().union(*(expression.free_symbols for expression in self.scalars()))
+        names = sorted(symbol.name for symbol in symbols if symbol.name not in sizes)
         for name in names:
             taken = name in self._reserved or name in self.order_parameters
-            require(not taken, f"{name} names two things: each name must be used once", self.where)
-        return {name: stated.get(name) or Constant(name) for name in names}
+            require(
+                not taken, f"{name} names two things: each name must be used once", self.location
+            )
+        return {name: declared.get(name) or Constant(name) for name in names}
 
     def scalars(self) -> Iterator[sp.Expr]:
-        """Yield every expression in sizes and constants."""
+        """Yield every expression in sizes and constants that occurs in the theory."""
         yield from (x.detail for x in self.nodes if x.op in ("constant", "power"))
         for order in self.orders:
             yield order.start
@@ -310,56 +399,71 @@ class Theory:
             yield from getattr(source, "law", ())
             yield getattr(source, "size", sp.Integer(0))
             yield from getattr(source, "variances", ())
-            yield from getattr(source, "chances", {}).values()
-        for home in self.homes:
-            yield home.size
-            yield from (members.part.size for members in home.inner)
+            yield from getattr(source, "probabilities", {}).values()
+        for outer_set in self.outer_sets:
+            yield outer_set.size
+            yield from (inner_set.part.size for inner_set in outer_set.inner)
 
     def checked(self, values: Mapping[str, Any]) -> dict[str, float]:
-        """Return sizes and constants as numbers, each within its domain.
+        """Return validated sizes and constants.
+
+        Parameters
+        ----------
+        values
+            Mapping from the names of all sizes and constants to numbers.
+
+        Returns
+        -------
+        dict
+            Sizes as int, constants as float.
 
         Raises
         ------
         TheoryError
-            If one is missing, unknown or outside its domain, if a set has no whole number of
-            elements, at least one, or if a number of the theory is singular or the law of the
-            data is none there.
+            If a value is missing, unknown or outside its domain; if the size of a set is not a
+            positive integer; if a number of the theory is singular; or if the probabilities or
+            sizes of the data are not allowed.
         """
         return checked(self, values)
 
     @property
     def _reserved(self) -> set[str]:
-        """Names that derived expressions use for data."""
-        arrays = {name for home in self.homes for name in home.arrays}
-        return arrays | {str(home.families) for home in self.homes}
+        """Names of data in derived expressions."""
+        arrays = {name for outer_set in self.outer_sets for name in outer_set.arrays}
+        return arrays | {str(outer_set.families) for outer_set in self.outer_sets}
 
     @property
     def sets(self) -> tuple[Exchangeable, ...]:
-        """Every exchangeable set, larger ones first."""
-        roots = tuple(home.root for home in self.homes if home.root is not None)
-        inner = (members.part for home in self.homes for members in home.inner)
+        """Every exchangeable set, outer sets first."""
+        roots = tuple(outer_set.root for outer_set in self.outer_sets if outer_set.root is not None)
+        inner = (inner_set.part for outer_set in self.outer_sets for inner_set in outer_set.inner)
         return roots + tuple(dict.fromkeys(inner))
+
+
+def _duplicates(names: Iterable[str]) -> str:
+    """Return the names that occur more than once, separated by commas."""
+    return ", ".join(sorted(name for name, count in Counter(names).items() if count > 1))
 
 
 def _free(tensor: Tensor) -> list[Orbit]:
     """Return the orbits of a tensor that are not fixed."""
-    found = orbits(tensor.axes)
-    names = ", ".join(sorted({word for orbit in found for word in _words(orbit)}))
-    for what, given in (("is fixed on", tensor.fixed), ("starts on", tensor.starts)):
-        for asked in given:
+    all_orbits = orbits(tensor.axes)
+    names = ", ".join(sorted({name for orbit in all_orbits for name in _names(orbit)}))
+    for verb, values in (("is fixed on", tensor.fixed), ("starts on", tensor.starts)):
+        for key in values:
             require(
-                any(asked in _words(orbit) for orbit in found),
-                f"{tensor.name} {what} {asked!r}, which is no orbit: there are {names or 'none'}",
-                tensor.where,
+                any(key in _names(orbit) for orbit in all_orbits),
+                f"{tensor.name} {verb} {key!r}, which is no orbit: there are {names or 'none'}",
+                tensor.location,
             )
-    return [orbit for orbit in found if _of_orbit(tensor.fixed, orbit, None) is None]
+    return [orbit for orbit in all_orbits if _lookup(tensor.fixed, orbit, None) is None]
 
 
-def _words(orbit: Orbit) -> list[str]:
-    """Return the names that an orbit goes by: its own, and without the parts of a union."""
+def _names(orbit: Orbit) -> list[str]:
+    """Return the names of an orbit: the full one, and the one without the parts of a union."""
     return [orbit.name, *orbit.name.split(", ", 1)[1:]] if orbit.name else []
 
 
-def _of_orbit(table: Mapping[str, sp.Expr], orbit: Orbit, otherwise: Any) -> Any:
-    """Return what a table says of an orbit."""
-    return next((table[word] for word in _words(orbit) if word in table), otherwise)
+def _lookup(table: Mapping[str, sp.Expr], orbit: Orbit, default: Any) -> Any:
+    """Return the value of an orbit in a table with orbit names as keys."""
+    return next((table[name] for name in _names(orbit) if name in table), default)

@@ -1,4 +1,4 @@
-"""Whether sizes and constants are allowed: those that are given, and those a file has as usual."""
+"""Validate the sizes and constants of a theory: given values and the defaults of its file."""
 
 from __future__ import annotations
 
@@ -9,98 +9,99 @@ from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
-from symbolic.theory.errors import require, shown
+from symbolic.theory.errors import require, short_repr
 from symbolic.theory.numbers import exact, is_number, text_of
 
 if TYPE_CHECKING:
     from symbolic.theory.theory import Theory
 
-#: Largest modulus of a number of a theory at given sizes and constants: squares stay finite.
+#: Largest modulus of a number of a theory at given sizes and constants; its square is finite.
 LARGEST_NUMBER = 10**150
 
 
 def checked(theory: Theory, values: Mapping[str, Any]) -> dict[str, float]:
-    """Return sizes and constants as numbers, each within its domain.
+    """Return validated sizes and constants; see `symbolic.theory.Theory.checked`.
 
     Raises
     ------
     TheoryError
-        As of `symbolic.theory.Theory.checked`.
+        If the values are not allowed.
     """
-    names = [size.name for size in theory.sizes] + list(theory.unknown)
+    names = [size.name for size in theory.sizes] + list(theory.free_constants)
     for name in names:
-        require(name in values, f"{name} is missing: give {', '.join(names)}", theory.where)
+        require(name in values, f"{name} is missing: give {', '.join(names)}", theory.location)
     for name in values:
         require(
             name in names,
             f"{text_of(name)} = {text_of(values[name])} is not allowed: there are "
             f"{', '.join(names)}",
-            theory.where,
+            theory.location,
         )
-    found: dict[str, float] = {
+    numbers: dict[str, float] = {
         size.name: size.checked(values[size.name], values) for size in theory.sizes
     }
-    found |= {name: constant.checked(values[name]) for name, constant in theory.unknown.items()}
+    numbers |= {
+        name: constant.checked(values[name]) for name, constant in theory.free_constants.items()
+    }
     for part in theory.sets:
-        number = _at(part.size, found)
+        number = _substitute(part.size, numbers)
         require(
             bool(number.is_integer and number >= 1),
             f"{part} has {part.size} = {number} elements: it must be a whole number, at least 1",
-            part.where,
+            part.location,
         )
-    _require_finite(theory, found)
-    numbers = {name: exact(x) for name, x in found.items()}  # 0.1 + 0.2 + 0.7 is 1
+    _require_finite(theory, numbers)
+    fractions = {name: exact(x) for name, x in numbers.items()}  # 0.1 + 0.2 + 0.7 is 1
     for source in theory.data:
-        source.require_law(partial(_at, values=numbers))
-    return found
+        source.require_law(partial(_substitute, values=fractions))
+    return numbers
 
 
 def _require_finite(theory: Theory, values: Mapping[str, float]) -> None:
-    """Refuse values at which a start, a variance or another number of a theory is singular."""
+    """Raise `TheoryError` if a start, a variance or another number of a theory is singular."""
     listed = ", ".join(f"{name} = {value:g}" for name, value in values.items()) or "any values"
     for expression in set(theory.scalars()):
-        number = _at(expression, values)
+        number = _substitute(expression, values)
         require(
             bool(number.is_real and number.is_finite) and bool(abs(number) <= LARGEST_NUMBER),
             f"{expression} is not allowed at {listed}: it must be real and at most "
             f"10^{math.log10(LARGEST_NUMBER):g} in modulus",
-            theory.where,
+            theory.location,
         )
 
 
-def check_usual(theory: Theory) -> None:
-    """Refuse sizes and constants in ``usual`` that no run can have.
+def check_defaults(theory: Theory) -> None:
+    """Validate the ``defaults`` of a theory: sizes, constants and ``horizon``.
 
     Raises
     ------
     TheoryError
         If a name is unknown, or a value is outside its domain.
     """
-    given = {name: x for name, x in theory.usual.items() if name != "horizon"}
+    given = {name: x for name, x in theory.defaults.items() if name != "horizon"}
     sizes = {size.name: size for size in theory.sizes}
     for name, value in given.items():
-        known = ", ".join([*sizes, *theory.unknown, "horizon"])
+        known = ", ".join([*sizes, *theory.free_constants, "horizon"])
         require(
-            name in sizes or name in theory.unknown,
-            f"usual: {shown(name)} is not allowed: there are {known}",
-            theory.where,
+            name in sizes or name in theory.free_constants,
+            f"defaults: {short_repr(name)} is not allowed: there are {known}",
+            theory.location,
         )
         if name in sizes:
             sizes[name].checked(value, given)
         else:
-            theory.unknown[name].checked(value)
-    horizon = theory.usual.get("horizon", 1.0)
+            theory.free_constants[name].checked(value)
+    horizon = theory.defaults.get("horizon", 1.0)
     require(
         is_number(horizon) and horizon > 0,
-        f"usual: horizon = {text_of(horizon)} is not allowed: it must be positive and finite",
-        theory.where,
+        f"defaults: horizon = {text_of(horizon)} is not allowed: it must be positive and finite",
+        theory.location,
     )
     if all(name in given for name in sizes):
-        examples = {name: constant.example for name, constant in theory.unknown.items()}
+        examples = {name: constant.example for name, constant in theory.free_constants.items()}
         checked(theory, examples | given)
 
 
-def _at(expression: sp.Expr, values: Mapping[str, float]) -> sp.Expr:
-    """Return an expression at values of the names in it: to try all names takes far longer."""
-    asked = [x for x in expression.free_symbols if x.name in values]
-    return expression.subs({x: values[x.name] for x in asked})
+def _substitute(expression: sp.Expr, values: Mapping[str, float]) -> sp.Expr:
+    """Return an expression at values; substitutes only its own symbols, to be fast."""
+    return expression.subs({x: values[x.name] for x in expression.free_symbols if x.name in values})

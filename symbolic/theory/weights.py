@@ -1,9 +1,9 @@
-"""Means that softmax weights are, written so that they keep their digits late in training.
+"""Rewrite averages over softmax weights so that no digits cancel late in training.
 
-The weights sum to 1: u + sum_j p_j x_j = sum_j p_j (u + x_j): where nearly all of the weight is at
-u + x_j = 0 the sum on the left leaves the rounding of u alone, that on the right keeps its digits.
-Written so where u is a number, data or an indicator, for which u + x_j can be 0 exactly; not in a
-derivative, whose weights sum to 0.
+The weights sum to 1, hence u + sum_j p_j x_j = sum_j p_j (u + x_j). Where nearly all weight is at
+u + x_j = 0, the left-hand side returns the rounding error of u; the right-hand side is accurate.
+The rewriting applies where u consists of numbers, data and indicators, for which u + x_j can be 0
+exactly. It does not apply to derivatives of softmax, whose weights sum to 0.
 """
 
 from functools import reduce
@@ -15,22 +15,22 @@ _MADE_OF = {"constant", "entry", "same", "inside", "part", "add", "multiply", "p
 
 
 def centred(expression: Node) -> Node:
-    """Return an expression of the same value, its targets taken into the means of weights."""
+    """Return an equal expression with constant terms moved into averages over softmax weights."""
     known: dict[Node, Node] = {}
     for x in expression.all:
         arguments = tuple(known[y] for y in x.arguments)
         known[x] = x
-        if any(one is not other for one, other in zip(arguments, x.arguments)):
+        if any(new is not old for new, old in zip(arguments, x.arguments)):
             known[x] = Node(x.op, arguments, x.detail, x.indices, x.axes, x.odd)
-        for row in (arguments, arguments[::-1]) if x.op == "add" else ():
-            mean = _mean(*row)
+        for target, average in (arguments, arguments[::-1]) if x.op == "add" else ():
+            mean = _mean(target, average)
             known[x] = known[x] if mean is None else mean
-        known[x].where = x.where
+        known[x].location = x.location
     return known[expression]
 
 
 def _mean(target: Node, total: Node) -> Node | None:
-    """Return the sum of both as one mean; ``None`` if they are none."""
+    """Return target + total as one average; ``None`` if the total is not an average."""
     numbers, sums = parted(total)
     if len(sums) != 1 or sums[0].op != "sum" or not _is_given(target):
         return None
@@ -45,17 +45,18 @@ def _mean(target: Node, total: Node) -> Node | None:
 
 
 def parted(x: Node) -> tuple[list[Node], list[Node]]:
-    """Return the numbers and the other factors of a product."""
+    """Return the constant factors and the other factors of a product."""
     factors = _factors(x)
     return [y for y in factors if y.op == "constant"], [y for y in factors if y.op != "constant"]
 
 
 def _factors(x: Node) -> list[Node]:
+    """Return the factors of nested products."""
     return [x] if x.op != "multiply" else [y for z in x.arguments for y in _factors(z)]
 
 
 def _is_given(x: Node) -> bool:
-    """Tell whether an expression is made of numbers, data and indicators alone."""
+    """Return whether an expression consists of numbers, data and indicators only."""
     return all(
         y.op in _MADE_OF and not (y.op == "entry" and isinstance(y.detail, Tensor)) for y in x.all
     )

@@ -53,7 +53,7 @@ ARGUMENTS = {
     "least",
     "most",
     "divides",
-    "usual",
+    "defaults",
     "data",
     "names",
     "claims",

@@ -186,7 +186,7 @@ class TestRun:
             "floor",
             "end of Event I: alpha within 1 %",
             "end of Event II",
-            "begin of Event III",
+            "start of Event III",
             "invariants",
         ):
             assert words in text
@@ -298,7 +298,7 @@ class TestRun:
         assert found["begins"] == run.time[1:][~fails][0]
         assert found["for_good"] == run.time[1:][np.flatnonzero(fails)[-1] + 1]
         assert main(arguments) == 0
-        begins = f"it begins to hold at time {found['begins']:.6g}, for good\n"
+        begins = f"it holds from time {found['begins']:.6g} to the end\n"
         lines = capsys.readouterr().out.splitlines(keepends=True)
         line = next(line for line in lines if "patch association is" in line)
         assert line.endswith(begins)
@@ -453,7 +453,7 @@ class TestReproduce:
         assert [c.measure.calls for c in registry] == [1, 1, 1]
         monkeypatch.setattr("webbrowser.open", lambda address: False)
         assert main([*arguments, "--open"]) == 0
-        assert f"no browser could be opened: open {page} by hand" in capsys.readouterr().err
+        assert f"cannot open a browser: open {page} yourself" in capsys.readouterr().err
 
     @pytest.mark.parametrize("workers", ["0", "-1", "1.5"])
     def test_number_of_workers_must_be_positive(self, workers, capsys):
@@ -552,7 +552,7 @@ class TestReproduce:
         monkeypatch.setattr(os, "replace", full)
         assert main(["reproduce", *INLINE, "--out", str(tmp_path)]) == 1
         error = capsys.readouterr().err
-        assert "No space left on device; claims finished before are kept" in error
+        assert "No space left on device; finished claims are stored" in error
 
     def test_real_ctrl_c_of_a_real_process(self, tmp_path):
         """SIGINT while a claim runs: the finished one is kept, the exit code is 130."""

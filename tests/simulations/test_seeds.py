@@ -12,7 +12,8 @@ import simulations
 from simulations.masked import runs as masked_runs
 from simulations.masked.claims import positional_is_not_enough as positional
 from simulations.masked.claims import pp_small, two_phases
-from simulations.positional import runs, training_runs, transfer_runs
+from simulations.positional import reference_runs as runs
+from simulations.positional import training_runs, transfer_runs
 from simulations.positional.claims import figure_2
 from simulations.reproduction.claim import Context
 from simulations.reproduction.registry import load

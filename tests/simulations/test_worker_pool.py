@@ -100,7 +100,10 @@ def test_a_late_cancellation_has_no_effect(pool):
     [
         ("exits", Event("died", "exit code 3")),
         ("is killed", Event("died", "signal 9")),
-        ("is too large", Event("failed", "the memory of this machine does not suffice")),
+        (
+            "is too large",
+            Event("failed", "this machine has too little memory: choose a smaller problem"),
+        ),
         ("is wrong", Event("failed", "a defect of patchdyn: KeyError: 'unforeseen'")),
     ],
 )

@@ -86,6 +86,7 @@ class Population(Risk):
 
     order_parameters = State._fields
     trajectory = ReducedTrajectory
+    rotated = ""  # v stays along w*, which Adam and sign descent take for a coordinate axis
 
     def __init__(
         self,
@@ -291,7 +292,7 @@ class Population(Risk):
         """Return whether alpha has diverged; large attention logits are not a divergence."""
         return bool(abs(vector[0]) > 10.0 * max(abs(start[0]), 1e-3))
 
-    def advice(self, start: State) -> str:
+    def learning_rate_hint(self, start: State) -> str:
         """Return a sentence with the largest stable learning rate, for error messages."""
         stable = largest_stable_learning_rate(self, start)
         return (

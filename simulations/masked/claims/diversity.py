@@ -223,9 +223,9 @@ IMAGES = Table(
 MAPS = Table(
     index=("maps",),
     columns={
-        "metric": Column("metric, mean", rtol=1e-3),
-        "metric_least": Column("metric, least over images, ties and masks", rtol=1e-3),
-        "metric_greatest": Column("metric, greatest over images, ties and masks", rtol=1e-3),
+        "metric": Column("metric, mean", rtol=1e-2),
+        "metric_least": Column("metric, least over images, ties and masks", rtol=1e-2),
+        "metric_greatest": Column("metric, greatest over images, ties and masks", rtol=1e-2),
         "own_share": Column(
             "attention to unmasked patches of the own area, half masked, least", rtol=1e-3
         ),

@@ -1,4 +1,4 @@
-"""Simplification 3.1 freezes the diagonal of A: of the dynamics, does that lose generality?"""
+"""Simplification 3.1 freezes the diagonal of A: do the conclusions depend on it?"""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -14,29 +14,29 @@ from dynamics.positional.diagonal import DiagonalPopulation
 from dynamics.positional.labelling import label_error
 from dynamics.positional.oracle import descent as full
 from simulations.figures import report_figure
-from simulations.positional import runs
+from simulations.positional import reference_runs as runs
 from simulations.positional.figures import diagonal
-from simulations.positional.figures.diagonal import FIRST, KINDS, NAMES, POINTS
-from simulations.positional.runs import describe
+from simulations.positional.figures.diagonal import DIAGONALS, FIRST, NAMES, POINTS
+from simulations.positional.reference_runs import describe
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import Column, Table, Tables
 
 #: Reduced against full-matrix descent: rounding of hundreds of steps at entries of order 1.
 TOLERANCE = 1e-12
 STEPS, QUICK_STEPS = 400, 100
-#: Of the loss and of each gradient entry along the flows.
+#: Tolerance of the loss and of each gradient entry along the flows.
 POPULATION_TOLERANCE = 1e-7
-#: P[f* F <= 0] at most this counts as the o(1) of Theorem 4.1.
+#: Threshold of P[f* F <= 0] for the o(1) of Theorem 4.1.
 SMALL_ERROR = 0.01
-#: q at most this counts as Assumption 2's q << 1.
+#: Threshold of q for q << 1 in Assumption 2.
 SPARSE = 0.1
-#: gamma - rho beyond this counts as association under way, when times are compared.
+#: Association is under way where gamma - rho exceeds this. Its times are compared.
 UNDER_WAY = 1.0
 _UNDER_WAY = f"time at which gamma - rho = {UNDER_WAY:g}"
 
 
 class Conclusions(NamedTuple):
-    """What the paper concludes, at one time of a run."""
+    """Conclusions of the paper at one time of a flow."""
 
     associates: bool  # Theorem 4.1, item 1: Top_C of every row is its set
     learns: bool  # item 2: P[f* F <= 0] is at most SMALL_ERROR
@@ -44,7 +44,7 @@ class Conclusions(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """One run: its conclusions at the horizon and at a tenth of it, and numbers."""
+    """A flow: its conclusions at the horizon and at a tenth of it, and numbers."""
 
     late: Conclusions
     early: Conclusions
@@ -55,8 +55,8 @@ class Ending(NamedTuple):
     beta: float  # the diagonal at the end
 
 
-class Compared(NamedTuple):
-    """Both runs of a problem."""
+class Comparison(NamedTuple):
+    """The flows of a problem with a frozen and with a trained diagonal."""
 
     frozen: Ending
     trained: Ending
@@ -75,14 +75,14 @@ class Compared(NamedTuple):
 
 
 def measure(context: Context) -> Measurement:
-    """Follow every problem with the diagonal frozen and trained; check the fourth parameter."""
+    """Compare the flows with a frozen and with a trained diagonal; check the reduction."""
     problems = _problems(context)
     paths, rows, endings = {}, [], []
     for problem, horizon in context.track(problems.items(), 0.0, 0.8):
         paths[problem] = _pair(problem, POPULATION_TOLERANCE, horizon)
-        compared = _compare(problem, paths[problem], POPULATION_TOLERANCE)
-        rows.append(_row(problem, compared))
-        for kind, ending in (("frozen", compared.frozen), ("trained", compared.trained)):
+        comparison = _compare(problem, paths[problem], POPULATION_TOLERANCE)
+        rows.append(_row(problem, comparison))
+        for kind, ending in (("frozen", comparison.frozen), ("trained", comparison.trained)):
             row = {"problem": describe(problem), "diagonal": kind, **ending._asdict()}
             endings.append(row | {"associates": ending.late.associates})
     steps = QUICK_STEPS if context.quick else STEPS
@@ -109,16 +109,16 @@ def measure(context: Context) -> Measurement:
     )
 
 
-def _row(problem: Problem, compared: Compared) -> dict[str, Any]:
-    """Return what the report shows of a problem as a whole."""
+def _row(problem: Problem, comparison: Comparison) -> dict[str, Any]:
+    """Return the row of a problem."""
     return {
         "problem": describe(problem),
-        "meets": compared.meets,
-        "label_error": compared.label_error,
-        "same": compared.same,
-        "settled": compared.settled,
-        "final_beta": compared.trained.beta,
-        "time_ratio": compared.trained.under_way / compared.frozen.under_way,
+        "meets": comparison.meets,
+        "label_error": comparison.label_error,
+        "same": comparison.same,
+        "settled": comparison.settled,
+        "final_beta": comparison.trained.beta,
+        "time_ratio": comparison.trained.under_way / comparison.frozen.under_way,
     }
 
 
@@ -133,7 +133,7 @@ def _figure(paths: Mapping[Problem, tuple[Trajectory, Trajectory]]) -> Figure:
         "association is where it is positive; linear within 0.1 of zero. At larger sizes both "
         "curves end above zero.",
         diagonal.draw,
-        gather_diagonal({describe(problem): pair for problem, pair in paths.items()}),
+        _figure_data({describe(problem): pair for problem, pair in paths.items()}),
         (7.0, 4.2),
     )
 
@@ -141,17 +141,23 @@ def _figure(paths: Mapping[Problem, tuple[Trajectory, Trajectory]]) -> Figure:
 def _problems(context: Context) -> dict[Problem, float]:
     """Return the problems with their horizons (time = learning rate x steps)."""
     papers_own = [(1_000, 4), (1_000, 16), (10_000, 4), (10_000, 16), (100_000, 4)]
-    named = [runs.TINY, runs.CROWDED, runs.MANY_FEATURES, runs.DENSE_REGIMES[0], runs.BASE,
-             runs.WIDE]  # fmt: skip
+    named = [
+        runs.TINY,
+        runs.CROWDED,
+        runs.MANY_FEATURES,
+        runs.DENSE_REGIMES[0],
+        runs.BASE,
+        runs.WIDE,
+    ]
     if context.quick:
         named, papers_own = named[:2], papers_own[:1]
     if context.thorough:
         papers_own += [(100_000, 16), (1_000_000, 4)]
-    found = dict.fromkeys(named, runs.HORIZON)
+    horizons = dict.fromkeys(named, runs.HORIZON)
     for D, features in papers_own:  # nu = 1/D, beta = log log D
         problem = Problem.parametrization_3_1(D, 4, q=features / D)
-        found[problem] = max(runs.HORIZON, 1e3 * D**2)
-    return found
+        horizons[problem] = max(runs.HORIZON, 1e3 * D**2)
+    return horizons
 
 
 def _shown(context: Context) -> tuple[Problem, ...]:
@@ -162,7 +168,7 @@ def _shown(context: Context) -> tuple[Problem, ...]:
 
 
 def _oracle_problems() -> tuple[Problem, ...]:
-    """Return problems that the full matrix enumerates: tau, kappa, C and p of all kinds."""
+    """Return small problems for the full-matrix oracle, with various tau, kappa, C and p."""
     return (
         Problem(D=8, C=2, q=0.3, temperature=1.3, output_scale=5.0, beta=0.7),
         Problem(D=9, C=3, q=0.3),
@@ -172,7 +178,7 @@ def _oracle_problems() -> tuple[Problem, ...]:
 
 def _pair(problem: Problem, tolerance: float, horizon: float) -> tuple[Trajectory, Trajectory]:
     """Return the flows with a frozen and with a trained diagonal."""
-    # alpha* is a difference that rounding moves by more than 1e-8 of it, late at D = 10^6
+    # at D = 10^6 rounding changes alpha* by more than 1e-8 of its value late in the flow
     rtol = 1e-7 if problem.D >= 10**6 else 1e-8
     frozen = runs.flow(problem, tolerance, horizon, rtol=rtol)
     trained = gradient_flow(_populations(problem, tolerance)[1], horizon=horizon, rtol=rtol)
@@ -190,24 +196,27 @@ def _populations(problem: Problem, tolerance: float) -> tuple[Population, Diagon
     return frozen, DiagonalPopulation(frozen)
 
 
-def _compare(problem: Problem, paths: tuple[Trajectory, Trajectory], tolerance: float) -> Compared:
+def _compare(
+    problem: Problem, paths: tuple[Trajectory, Trajectory], tolerance: float
+) -> Comparison:
+    """Evaluate both flows of a problem, and its hypotheses."""
     floor = label_error(problem).error
     meets = floor <= 1.0 / problem.D and problem.q <= SPARSE
     risks = _populations(problem, tolerance)
     frozen, trained = (_ending(paths[k], risks[k], floor) for k in (0, 1))
-    return Compared(frozen, trained, meets, floor)
+    return Comparison(frozen, trained, meets, floor)
 
 
 def _ending(path: Trajectory, population: Population | DiagonalPopulation, floor: float) -> Ending:
     """Evaluate a run; times and the largest violation come from its dense output."""
     end = float(path.time[-1])
     times = np.unique([*path.time[1:], *np.geomspace(1e-4, end, 2000)])
-    states = np.array([_four(path, float(time)) for time in times])
+    states = np.array([_order_parameters(path, float(time)) for time in times])
     below = states[:, 2] - states[:, 1]
     below[below <= path.resolution] = 0.0
     conclusions, errors = [], []
     for time in (end, 0.1 * end):
-        state = _four(path, time)
+        state = _order_parameters(path, time)
         errors.append(population.evaluate(path.at(time)).test_error)
         conclusions.append(
             Conclusions(
@@ -216,7 +225,7 @@ def _ending(path: Trajectory, population: Population | DiagonalPopulation, floor
                 ordered=not below[times <= time].any(),
             )
         )
-    final = _four(path, end)
+    final = _order_parameters(path, end)
     return Ending(
         late=conclusions[0],
         early=conclusions[1],
@@ -228,8 +237,8 @@ def _ending(path: Trajectory, population: Population | DiagonalPopulation, floor
     )
 
 
-def _four(path: Trajectory, time: float) -> tuple[float, ...]:
-    """Return (alpha, gamma, rho, beta) at a time of either kind of run."""
+def _order_parameters(path: Trajectory, time: float) -> tuple[float, ...]:
+    """Return (alpha, gamma, rho, beta) at a time, for a frozen or a trained diagonal."""
     return (*path.at(time), path.problem.beta)[:4]
 
 
@@ -243,9 +252,15 @@ def _against_full_matrix(problem: Problem, steps: int, seed: int) -> float:
     partition = rng.permutation(problem.D).reshape(problem.L, problem.C)
     A, v = full.embed(problem, problem.initial_state, w_star, partition)
     matrix = full.gradient_descent(
-        problem, A, v, w_star, learning_rate=rate, steps=steps, partition=partition,
+        problem,
+        A,
+        v,
+        w_star,
+        learning_rate=rate,
+        steps=steps,
+        partition=partition,
         train_diagonal=True,
-    )  # fmt: skip
+    )
     reduced = gradient_descent(
         population, learning_rate=rate, steps=steps, record="linear", records=steps + 1
     )
@@ -255,19 +270,22 @@ def _against_full_matrix(problem: Problem, steps: int, seed: int) -> float:
     return max(float(np.abs(reduced.states - four).max()), matrix.leakage())
 
 
-def gather_diagonal(paths: Mapping[str, tuple[Trajectory, Trajectory]]) -> xarray.Dataset:
-    """Return the order parameters (problem, kind, point) at times (problem, point)."""
+def _figure_data(paths: Mapping[str, tuple[Trajectory, Trajectory]]) -> xarray.Dataset:
+    """Return the order parameters (problem, diagonal, point) at times (problem, point)."""
     times = np.array([np.geomspace(FIRST, pair[0].time[-1], POINTS) for pair in paths.values()])
-    states = np.array([
-        [[(*path.at(float(time)), path.problem.beta)[:4] for time in row] for path in pair]
-        for row, pair in zip(times, paths.values())
-    ])  # fmt: skip
+    states = np.array(
+        [
+            [[_order_parameters(path, float(time)) for time in row] for path in pair]
+            for row, pair in zip(times, paths.values())
+        ]
+    )
     columns = {
-        name: (("problem", "kind", "point"), states[..., index]) for index, name in enumerate(NAMES)
+        name: (("problem", "diagonal", "point"), states[..., index])
+        for index, name in enumerate(NAMES)
     }
     return xarray.Dataset(
         columns | {"time": (("problem", "point"), times)},
-        coords={"problem": list(paths), "kind": list(KINDS)},
+        coords={"problem": list(paths), "diagonal": list(DIAGONALS)},
     )
 
 

@@ -1,13 +1,12 @@
-"""Simplification 3.1: A is trained in place of P. What if P itself is, with A = P^T P?"""
+"""Simplification 3.1 trains A in place of P: the same data with P trained and A = P^T P."""
 
 import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from simulations.figures import report_figure
-from simulations.positional.data import starts as figures_data
 from simulations.positional.figures import starts as figures
-from simulations.positional.start_runs import (
+from simulations.positional.initialization_runs import (
     COLUMNS,
     ENCODINGS,
     IDENTITY,
@@ -15,27 +14,28 @@ from simulations.positional.start_runs import (
     RATE_A,
     RATE_P,
     SAMPLES,
-    Followed,
     Start,
-    followed,
+    TrainedRun,
     problem_of,
+    starts_dataset,
     summary,
+    train_from,
 )
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import Column, Table, Tables
 
-#: Largest ratio of the mean test errors, P trained over A trained, that counts as the same error.
+#: Largest ratio of the mean test errors (P trained over A trained) for the error to be the same.
 TOLERANCE = 2.0
-#: Share of rows below which the sets surely don't show.
+#: The claim fails if the interval of the share of rows that show their set is below this.
 HALF = 0.5
 
 #: What is trained, and from where.
-P_DRAWN, P_IDENTITY = "P from its draw", "P from the identity"
-A_DRAWN, A_ZERO = "A from the same P^T P", "A from 0"
+P_RANDOM, P_IDENTITY = "P from its draw", "P from the identity"
+A_RANDOM, A_ZERO = "A from the same P^T P", "A from 0"
 
 
-class Plan(NamedTuple):
-    """Sizes D, runs and steps of each."""
+class Settings(NamedTuple):
+    """Sizes D, number of runs at each size, and steps of each run."""
 
     sizes: tuple[int, ...]
     runs: int
@@ -43,59 +43,61 @@ class Plan(NamedTuple):
 
 
 def starts() -> dict[str, Start]:
-    """Return how each of the compared runs starts and what it trains."""
+    """Return the starts that are compared, by name."""
     return {
-        P_DRAWN: Start(ENCODINGS, trains_P=True),
+        P_RANDOM: Start(ENCODINGS, trains_P=True),
         P_IDENTITY: Start(IDENTITY, trains_P=True),
-        A_DRAWN: Start(ENCODINGS),
+        A_RANDOM: Start(ENCODINGS),
         A_ZERO: Start(),
     }
 
 
 def measure(context: Context) -> Measurement:
     """Train P and A on the same samples; read Top_C off P^T P and off A."""
-    plan = _plan(context)
-    runs: dict[tuple[int, str], list[Followed]] = {}
-    total, done = sum(D**4 for D in plan.sizes) * len(starts()) * plan.runs, 0
-    for D in plan.sizes:
+    settings = _settings(context)
+    runs: dict[tuple[int, str], list[TrainedRun]] = {}
+    total, done = sum(D**4 for D in settings.sizes) * len(starts()) * settings.runs, 0
+    for D in settings.sizes:
         for name, start in starts().items():
             runs[D, name] = []
-            for number in range(plan.runs):
+            for number in range(settings.runs):
                 runs[D, name].append(
-                    followed(problem_of(D), start, plan.steps, context.seed, number)
+                    train_from(problem_of(D), start, settings.steps, context.seed, number)
                 )
                 done += D**4
                 context.progress(done / total)
-    summaries = {key: summary(some) for key, some in runs.items()}
+    summaries = {key: summary(trained) for key, trained in runs.items()}
     rows = [
         {"D": D, "start": name, **row, "error_from_zero": summaries[D, A_ZERO]["error"]}
         for (D, name), row in summaries.items()
     ]
-    return Measurement({"starts": TABLE.frame(rows)}, plan._asdict(), (_figure(plan, runs),))
+    return Measurement(
+        {"starts": TABLE.frame(rows)}, settings._asdict(), (_figure(settings, runs),)
+    )
 
 
-def _plan(context: Context) -> Plan:
+def _settings(context: Context) -> Settings:
     if context.quick:
-        return Plan((16,), 5, 200)
+        return Settings((16,), 5, 200)
     if context.thorough:
-        return Plan((16, 24, 32, 48), 8, 400)
-    return Plan((16, 32), 5, 200)
+        return Settings((16, 24, 32, 48), 8, 400)
+    return Settings((16, 32), 5, 200)
 
 
-def _figure(plan: Plan, runs: Mapping[tuple[int, str], list[Followed]]) -> Figure:
-    D = plan.sizes[-1] if plan.sizes[-1] <= 32 else 32
-    courses = {name: runs[D, name] for name in starts()}
+def _figure(settings: Settings, runs: Mapping[tuple[int, str], list[TrainedRun]]) -> Figure:
+    D = settings.sizes[-1] if settings.sizes[-1] <= 32 else 32
+    shown = {name: runs[D, name] for name in starts()}
     return report_figure(
         "encodings",
         "Positional encodings trained in place of the scores",
-        f"D={D}, C=4, qD=8, N={SAMPLES} D^2 = {SAMPLES * D * D}, {plan.runs} runs of each on the "
-        f"same samples; plain descent with rates {RATE:g} of v, {RATE_A:g} D of A and {RATE_P:g} D "
-        "of P (D x D, entries N(0, sigma_A / D), or sqrt(sigma_A) times the identity). (a) Share "
-        "of the rows of P^T P or A whose C largest entries are the patch's set, mean and range. "
-        "(b) P^T P at the end of the first run from the draw, its diagonal left out (grey). (c) "
-        "Test errors at the end; bar: mean.",
+        f"D={D}, C=4, qD=8, N={SAMPLES} D^2 = {SAMPLES * D * D}, {settings.runs} runs of each on "
+        f"the same samples; plain descent with rates {RATE:g} of v, {RATE_A:g} D of A and "
+        f"{RATE_P:g} D of P (D x D, entries N(0, sigma_A / D), or sqrt(sigma_A) times the "
+        "identity). (a) Share of the rows of P^T P or A whose C largest entries are the patch's "
+        "set, mean and range. (b) P^T P at the end of the first run from the random P, without "
+        "its diagonal (grey). (c) Test errors at the end; bar: mean.",
         figures.draw_encodings,
-        figures_data.gather(courses, {}, runs[D, P_DRAWN][0].A),
+        starts_dataset(shown, {}, runs[D, P_RANDOM][0].A),
         (11.0, 3.7),
     )
 
@@ -103,7 +105,7 @@ def _figure(plan: Plan, runs: Mapping[tuple[int, str], list[Followed]]) -> Figur
 def headline(tables: Tables) -> dict[str, Any]:
     """Return the numbers of the sentence."""
     starts = tables["starts"].data
-    rows = starts.xs(P_DRAWN, level="start")
+    rows = starts.xs(P_RANDOM, level="start")
     return {
         "shares": ", ".join(
             f"{rows.share_low[D]:.2f} to {rows.share_high[D]:.2f} at D = {D}"
@@ -126,7 +128,7 @@ TABLE = Table(
             t.error <= TOLERANCE * t.error_from_zero
         ),
     },
-    judged=lambda t: t.index.get_level_values("start") == P_DRAWN,
+    judged=lambda t: t.index.get_level_values("start") == P_RANDOM,
 )
 
 CLAIM = Claim(
@@ -137,13 +139,13 @@ CLAIM = Claim(
         "A; patch association is defined on P: Top_C of <p_i, p_j> is S_l (Definition 2.2)."
     ),
     method=(
-        "Share of rows with Top_C of P^T P equal to their set and test error, P trained on "
-        "samples by plain descent from the paper's draw and from the identity (where A_ij(0) = 0), "
-        "beside A trained from the same P^T P and from 0, on the same samples."
+        "Share of rows with Top_C of P^T P equal to their set and test error, P trained on samples "
+        "by plain descent from the paper's random P and from the identity (where A_ij(0) = 0), "
+        "against A trained from the same P^T P and from 0, on the same samples."
     ),
     criterion=(
-        "A simplification that changes nothing would let Definition 2.2 and the fit come out of P "
-        "as Theorem 4.2 has them come out of A. HOLDS if with P trained from its own draw every "
+        "If the simplification changes nothing, training P leads to Definition 2.2 and to the fit "
+        "as training A does in Theorem 4.2. HOLDS if with P trained from its random start every "
         "row of P^T P has its set as its C largest entries at some step of every run, and the mean "
         "test error is at most twice that of A trained from 0, at every D. FAILS if the 95% "
         "interval of the share of such rows at the best step stays below one half, or the error is "

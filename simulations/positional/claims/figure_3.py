@@ -13,39 +13,39 @@ from dynamics.positional.baselines.linear_models import uniform_error
 from dynamics.positional.samples.data import labelling_function, sample
 from dynamics.positional.samples.partitions import set_of, squares
 from simulations.figures import report_figure
-from simulations.positional.figures import data_point
+from simulations.figures.style import styled
 from simulations.reproduction.claim import Claim, Context, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
 
-_MAX_DRAWS = 10_000
-#: Standard errors by which the share of such points may miss its exact probability.
+_SAMPLES = 10_000
+#: Standard errors by which the sampled share of such points may differ from its probability.
 SIGMAS = 4.0
 
 
 def measure(context: Context) -> Measurement:
-    """Draw data points until the figure's situation occurs, and count how often it does."""
+    """Sample data points until one is as in the figure, and count how many are."""
     problem = Problem(D=64, C=4, q=0.35, d=16)
-    data = gather_data_point(problem, context.seed)
+    data = sample_data_point(problem, context.seed)
     exact = uniform_error(problem).wrong
-    spread = math.sqrt(exact * (1.0 - exact) / data.attrs["images"])
+    standard_error = math.sqrt(exact * (1.0 - exact) / data.attrs["images"])
     coefficients = data["coefficient"].values
     row = {
         "plus": (coefficients == 1).sum(),
         "minus": (coefficients == -1).sum(),
         **{name: data.attrs[name] for name in ("f_star", "whole_sets", "outvoted")},
         "outvoted_exact": exact,
-        "deviation": (data.attrs["outvoted"] - exact) / spread,
+        "deviation": (data.attrs["outvoted"] - exact) / standard_error,
         **{name: data.attrs[name] for name in ("draws", "residual")},
     }
     figure = report_figure(
         "data-point",
         "Figure 3: a data point, sets being squares of the grid",
         "Each square is a patch, neighbouring colours are different sets S_l, the number is "
-        "the coefficient of w* in the patch. Red: the signal set. The first draw with y = +1 "
-        "in which more patches hold -1 than +1: the label is +1 nevertheless, because the "
-        f"signal set alone holds only +1. D = {problem.D}, C = {problem.C}, q = {problem.q:g}, "
+        "the coefficient of w* in the patch. Red: the signal set. The first sample with y = +1 "
+        "in which more patches have -1 than +1: the label is +1 nevertheless, because the "
+        f"signal set alone has only +1. D = {problem.D}, C = {problem.C}, q = {problem.q:g}, "
         f"seed {context.seed}.",
-        data_point.draw,
+        _draw,
         data,
         (5.2, 5.4),
     )
@@ -57,17 +57,18 @@ def measure(context: Context) -> Measurement:
     return Measurement({"data point": TABLE.frame([row])}, settings, (figure,))
 
 
-def gather_data_point(problem: Problem, seed: int) -> xarray.Dataset:
-    """Draw data points until one with y = +1 has more patches "-1" than "+1"; return it.
+def sample_data_point(problem: Problem, seed: int) -> xarray.Dataset:
+    """Return the first sampled data point with y = +1 and more patches "-1" than "+1".
 
-    X (D, d) on a square grid, sets being squares. ``draws`` counts the data points with y = +1
-    that were drawn, ``outvoted`` is their share with more "-1" than "+1" among `_MAX_DRAWS`.
+    The patches X (D, d) are on a square grid, the sets are squares. ``draws`` is the number of
+    sampled points with y = +1 up to this one. ``outvoted`` is the share of points with more "-1"
+    than "+1" among those with y = +1 of `_SAMPLES` samples.
     """
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(36,)))
     sets = squares(problem)
     w = rng.normal(size=problem.dimension)
     w /= np.linalg.norm(w)
-    X, y = sample(problem, _MAX_DRAWS, rng, sets, w)
+    X, y = sample(problem, _SAMPLES, rng, sets, w)
     X = X[y > 0.0]
     coefficients = np.rint(X @ w).astype(int)
     outvoted = coefficients.sum(axis=1) < 0
@@ -94,6 +95,51 @@ def gather_data_point(problem: Problem, seed: int) -> xarray.Dataset:
     )
 
 
+@styled
+def _draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
+    """Draw sets as colours, the coefficient of each patch, and a frame around the signal set."""
+    ax = figure.subplots()
+    owner = data["set"].values
+    width = round(len(owner) ** 0.5)
+    grid = owner.reshape(width, width)
+    across = round(len(owner) / data.attrs["C"]) ** 0.5
+    tint = (grid % across + grid // across) % 3 + 3 * ((grid // across) % 2)
+    artists: dict[str, Any] = {
+        "sets": ax.imshow(tint, cmap="Pastel2", vmin=0, vmax=7, interpolation="nearest")
+    }
+    for patch, s in enumerate(data["coefficient"].values):
+        row, column = divmod(patch, width)
+        text = {1: "1", -1: "−1", 0: "0"}[int(s)]
+        ax.text(
+            column,
+            row,
+            text,
+            ha="center",
+            va="center",
+            fontsize=11,
+            color="#999999" if s == 0 else "black",
+            fontweight="normal" if s == 0 else "bold",
+        )
+    rows, columns = np.nonzero(grid == data.attrs["signal_set"])
+    side = data.attrs["C"] ** 0.5
+    artists["signal"] = ax.plot(
+        columns.min() - 0.5 + side * np.array([0, 1, 1, 0, 0]),
+        rows.min() - 0.5 + side * np.array([0, 0, 1, 1, 0]),
+        color="#CC3311",
+        linewidth=3.5,
+        clip_on=False,
+    )
+    ax.set_xticks(np.arange(width + 1) - 0.5, [""] * (width + 1))
+    ax.set_yticks(np.arange(width + 1) - 0.5, [""] * (width + 1))
+    ax.grid(color="white", linewidth=1.0)
+    ax.tick_params(length=0)
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+    s = data["coefficient"].values
+    ax.set_xlabel(f'$y=+1$: {int(np.sum(s == 1))} patches "1", {int(np.sum(s == -1))} patches "−1"')
+    return artists
+
+
 def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
     """Return the numbers of the sentence."""
     row = tables["data point"].data.iloc[0]
@@ -116,7 +162,7 @@ TABLE = Table(
         ),
         "outvoted_exact": Column("share of points with y = +1 and more -1 than +1, exact"),
         "deviation": Column("deviation of the share", "standard errors", rtol=math.inf),
-        "draws": Column("data points drawn until the one shown", rtol=math.inf),
+        "draws": Column("data points sampled until the one shown", rtol=math.inf),
         "residual": Column("largest |<w*, X_j> - coefficient|", atol=1e-12),
     },
     strict={
@@ -136,14 +182,14 @@ CLAIM = Claim(
         "since there are only +1 inside the signal set."
     ),
     method=(
-        "One data point drawn on the grid, its labelling function, and how often the majority of "
+        "One sampled data point on the grid, its labelling function, and how often the majority of "
         "the features contradicts the label, sampled and exact."
     ),
     criterion=(
         "The statement is one of existence: a point with y = +1, more -1 than +1, f* > 0 and a set "
-        "of +1 alone. Holds if one is drawn and the share of such points lies within four standard "
-        "errors of its exact probability (a sound sampler misses that for one seed in 16,000); "
-        "fails otherwise."
+        "of +1 alone. Holds if one is sampled and the share of such points lies within four "
+        "standard errors of its exact probability (a correct sampler exceeds that for one seed in "
+        "16,000); fails otherwise."
     ),
     tables={"data point": TABLE},
     measure=measure,

@@ -13,22 +13,21 @@ from scipy import stats
 
 from dynamics import Problem, Trajectory
 from simulations.figures import report_figure
-from simulations.positional import runs
+from simulations.positional import phase_portrait
+from simulations.positional import reference_runs as runs
 from simulations.positional import theorem_4_1 as theorem
-from simulations.positional.courses import (
+from simulations.positional.figures import gamma_ge_rho as figures
+from simulations.positional.gap_summary import (
     SEARCH_HORIZON,
     SEARCH_TOLERANCE,
     SPARSE_TOLERANCE,
-    Course,
-    course,
-    course_of,
-    draw,
-    searched,
+    GapSummary,
+    random_problem,
+    summarize,
+    summarize_random,
+    summarize_reference,
 )
-from simulations.positional.data import phase_portrait as phase_portrait_data
-from simulations.positional.figures import gamma_rho_condition, gamma_rho_violation, phase_portrait
-from simulations.positional.figures.gamma_rho_condition import ALPHA
-from simulations.positional.runs import describe
+from simulations.positional.reference_runs import describe
 from simulations.positional.symmetric_line import line_drift
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
@@ -37,18 +36,18 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _TIMES = np.geomspace(1e-3, runs.HORIZON, 401)
-#: Seeds, and problems drawn of each: with q << 1 as Assumption 2 asks, and beyond.
+#: Seeds of the random problems.
 SEEDS, QUICK_SEEDS = 5, 2
-#: Problems drawn for each seed, with q << 1 and beyond.
-DRAWN, THOROUGHLY_DRAWN = {True: 5, False: 8}, {True: 16, False: 40}
-QUICK_DRAWN = {True: 1, False: 4}
-#: More problems of the paper's parametrization, D, C, qD, p: where p is larger, so is alpha(0).
+#: Random problems for each seed: True: with q << 1 (Assumption 2), False: with larger q.
+SAMPLED, THOROUGH_SAMPLED = {True: 5, False: 8}, {True: 16, False: 40}
+QUICK_SAMPLED = {True: 1, False: 4}
+#: More problems of the paper's parametrization (D, C, qD, p): alpha(0) grows with p.
 HIGHER_DEGREES = ((80, 4, 8, 5), (160, 8, 16, 7), (640, 8, 64, 5))
 #: Groups of problems: named ones, those of the paper's parametrization, and two random samples.
 NAMED, CHOSEN, SPARSE, CROWDED = "named", "chosen", "C/D <= q <= 0.1", "q = 0.2 to 0.95"
 _VIOLATION = "largest rho - gamma"
 _PROBLEMS = "problems compared with the condition"
-_DECIDED = "problems that the condition decides correctly"
+_DECIDED = "problems in which the condition is right"
 
 
 def measure(context: Context) -> Measurement:
@@ -60,12 +59,17 @@ def measure(context: Context) -> Measurement:
         for group, problem in _sample(sparse, context)
     ]
     rows = [
-        *(_row(NAMED, problem, course(problem, runs.tolerance(context.quick, problem)))
-          for problem in context.track(named, 0.0, 0.2)),
-        *(_row(CHOSEN, problem, _followed(problem)) for problem in context.track(chosen, 0.2, 0.4)),
-        *(_row(name, problem, searched(problem, name == SPARSE))
-          for name, _, problem in context.track(sampled, 0.4, 0.8)),
-    ]  # fmt: skip
+        _row(NAMED, problem, summarize_reference(problem, runs.tolerance(context.quick, problem)))
+        for problem in context.track(named, 0.0, 0.2)
+    ]
+    rows += [
+        _row(CHOSEN, problem, _gap_of_chosen(problem))
+        for problem in context.track(chosen, 0.2, 0.4)
+    ]
+    rows += [
+        _row(name, problem, summarize_random(problem, name == SPARSE))
+        for name, _, problem in context.track(sampled, 0.4, 0.8)
+    ]
     problems = PROBLEMS.frame(rows)
     groups = [(name, group) for name, group, _ in sampled]
     return Measurement(
@@ -88,7 +92,8 @@ def measure(context: Context) -> Measurement:
     )
 
 
-def _row(group: str, problem: Problem, gap: Course) -> dict[str, Any]:
+def _row(group: str, problem: Problem, gap: GapSummary) -> dict[str, Any]:
+    """Return the row of a problem, given gamma - rho along its flow."""
     return {
         "group": group,
         "problem": describe(problem),
@@ -106,7 +111,7 @@ def _row(group: str, problem: Problem, gap: Course) -> dict[str, Any]:
 
 
 def _shares(problems: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """Yield in which share of the random problems gamma >= rho fails, with its interval."""
+    """Yield the share of random problems in which gamma >= rho fails, with its interval."""
     for name in (SPARSE, CROWDED):
         sample = problems.xs(name, level="group")
         failures = int((sample.violation > 0.0).sum())
@@ -126,7 +131,7 @@ def _shares(problems: pd.DataFrame) -> Iterator[dict[str, Any]]:
 def _failures(
     problems: pd.DataFrame, groups: Sequence[tuple[str, int]]
 ) -> Iterator[dict[str, Any]]:
-    """Yield in how many random problems of each group gamma >= rho fails."""
+    """Yield the number of random problems of each group in which gamma >= rho fails."""
     violations = problems.loc[[SPARSE, CROWDED], "violation"]
     failures = dict.fromkeys(groups, 0)
     for key, violation in zip(groups, violations, strict=True):
@@ -136,7 +141,7 @@ def _failures(
 
 
 def _agreement(problems: pd.DataFrame) -> dict[str, Any]:
-    """Return how often the condition decides, and by how much it is missed where it does not."""
+    """Return how often the condition is right, and its greatest margin where it is wrong."""
     undecided = problems.ratio[~decided(problems)]
     return {
         "problems": len(problems),
@@ -146,7 +151,7 @@ def _agreement(problems: pd.DataFrame) -> dict[str, Any]:
 
 
 def decided(problems: pd.DataFrame) -> pd.Series[bool]:
-    """Return where the condition predicts whether gamma >= rho."""
+    """Return whether the condition is right, for each problem."""
     return (problems.ratio <= 1.0) == (problems.violation == 0.0)
 
 
@@ -160,36 +165,37 @@ def _chosen(quick: bool) -> list[Problem]:
     return [problem for problem in candidates if not theorem.hypotheses(problem).broken]
 
 
-def _followed(problem: Problem) -> Course:
+def _gap_of_chosen(problem: Problem) -> GapSummary:
     """Return gamma - rho along the flow of a problem of the paper's parametrization."""
     if problem.p != 3:
-        return searched(problem, sparse=True)
+        return summarize_random(problem, sparse=True)
     path = theorem.flow(problem, theorem.TOLERANCE)
-    return course_of(path, runs.population(problem, theorem.TOLERANCE))
+    return summarize(path, runs.population(problem, theorem.TOLERANCE))
 
 
 def _sample(sparse: bool, context: Context) -> Iterator[tuple[int, Problem]]:
     """Yield random problems with their group; each depends on root seed, group and index alone."""
-    number = context.choose(quick=QUICK_DRAWN, full=DRAWN, thorough=THOROUGHLY_DRAWN)[sparse]
+    number = context.choose(quick=QUICK_SAMPLED, full=SAMPLED, thorough=THOROUGH_SAMPLED)[sparse]
     for group in range(context.choose(quick=QUICK_SEEDS, full=SEEDS)):
         for index in range(number):
             key = np.random.SeedSequence(context.seed, spawn_key=(int(sparse), group, index))
-            yield group, draw(np.random.default_rng(key), sparse)
+            yield group, random_problem(np.random.default_rng(key), sparse)
 
 
 def _problems(quick: bool) -> tuple[Problem, ...]:
-    started_high = Problem(D=16, C=4, q=0.5, nu=0.09)  # alpha(0) = 0.3
+    """Return the named problems, and one that starts at a large alpha."""
+    large_start = Problem(D=16, C=4, q=0.5, nu=0.09)  # alpha(0) = 0.3
     if quick:
-        return runs.BASE, runs.CROWDED, runs.TINY, started_high
-    return (*runs.REGIMES, *runs.DENSE_REGIMES, runs.TINY, started_high)
+        return runs.BASE, runs.CROWDED, runs.TINY, large_start
+    return (*runs.REGIMES, *runs.DENSE_REGIMES, runs.TINY, large_start)
 
 
 def _figures(named: Sequence[Problem], problems: pd.DataFrame, context: Context) -> list[Figure]:
     tolerance = runs.tolerance(context.quick)
     shown = [problem for problem in (runs.BASE, runs.CROWDED, runs.TINY) if problem in named]
     portraits: list[xarray.Dataset] = [
-        phase_portrait_data.gather(problem, box, points=13 if context.quick else 25)
-        for problem, box in phase_portrait_data.BOXES.items()
+        phase_portrait.portrait(problem, box, points=13 if context.quick else 25)
+        for problem, box in phase_portrait.BOXES.items()
     ]
     return [
         report_figure(
@@ -198,17 +204,17 @@ def _figures(named: Sequence[Problem], problems: pd.DataFrame, context: Context)
             "Flow of the attention logits with alpha at its quasi-steady value. Arrows: direction; "
             "thin lines: nullclines of gamma (solid) and rho (dashed); grey half plane: gamma < "
             "rho; thick: flows of the whole system from several starts, the orange one from "
-            "gamma = rho = 0 (Parametrization 3.1); dots: where they are at flow time 1e6.",
+            "gamma = rho = 0 (Parametrization 3.1); dots: their positions at flow time 1e6.",
             phase_portrait.draw,
-            phase_portrait_data.combine(portraits),
+            phase_portrait.combine(portraits),
             (7.0, 4.0),
         ),
         report_figure(
             "gamma-rho-violation",
             "gamma - rho along the flow",
-            "Where the curve dips below zero the claim gamma >= rho fails. The vertical scale is "
+            "gamma >= rho fails where the curve is below zero. The vertical scale is "
             "logarithmic on both sides of zero, linear within 1e-6.",
-            gamma_rho_violation.draw,
+            figures.draw_violations,
             _violation_data([runs.flow(problem, tolerance) for problem in shown]),
             (7.0, 3.4),
         ),
@@ -219,7 +225,7 @@ def _figures(named: Sequence[Problem], problems: pd.DataFrame, context: Context)
             "images with T >= 0 and with T < 0; circles: alpha(0), diamonds: quasi-steady alpha. "
             "(b) Worst violation in named and random problems against the largest alpha of Event "
             "I, in units of the alpha at which the balance turns.",
-            gamma_rho_condition.draw,
+            figures.draw_condition,
             _condition_data(shown, problems),
             (7.0, 3.4),
         ),
@@ -241,18 +247,19 @@ def _condition_data(shown: Sequence[Problem], problems: pd.DataFrame) -> xarray.
         {
             "balance": (
                 ("problem", "alpha"),
-                [[_balance(problem, alpha) for alpha in ALPHA] for problem in shown],
+                [[_balance(problem, alpha) for alpha in figures.ALPHA] for problem in shown],
             ),
             "start": ("problem", [problem.initial_state.alpha for problem in shown]),
             "settled": ("problem", [runs.quasi_steady_alpha(p, 1e-5) for p in shown]),
             "ratio": ("case", problems.ratio.to_numpy()),
             "worst": ("case", problems.violation.to_numpy()),
         },
-        coords={"problem": list(map(describe, shown)), "alpha": ALPHA},
+        coords={"problem": list(map(describe, shown)), "alpha": figures.ALPHA},
     )
 
 
 def _balance(problem: Problem, alpha: float) -> float:
+    """Return the drift of gamma - rho at gamma = rho = 0, relative to its two parts."""
     drift = line_drift(problem, alpha)
     return drift.total / (drift.signal_wins - drift.outvoted)
 
@@ -295,17 +302,17 @@ SAMPLES = Table(
     index=("range",),
     columns={
         "problems": Column(_PROBLEMS),
-        "failures": Column("of these, gamma >= rho fails in"),
-        "share_failing": Column("share that fails"),
-        "share_failing_low": Column("share that fails, 95 %, lower end"),
-        "share_failing_high": Column("share that fails, 95 %, upper end"),
+        "failures": Column("problems in which gamma >= rho fails"),
+        "share_failing": Column("share of problems in which gamma >= rho fails"),
+        "share_failing_low": Column("that share, 95 %, lower end"),
+        "share_failing_high": Column("that share, 95 %, upper end"),
         "violation": Column(_VIOLATION, rtol=1e-3),
         "decided": Column(_DECIDED),
     },
 )
 GROUPS = Table(
     index=("range", "group"),
-    columns={"failures_by_group": Column("gamma >= rho fails in, of one group")},
+    columns={"failures_by_group": Column("problems of the group in which gamma >= rho fails")},
 )
 CONDITION = Table(
     index=(),
@@ -313,7 +320,7 @@ CONDITION = Table(
         "problems": Column(_PROBLEMS),
         "decided": Column(_DECIDED),
         "greatest_margin_undecided": Column(
-            "greatest |log(alpha / critical alpha)| where it does not"
+            "greatest |log(alpha / critical alpha)| where the condition is wrong"
         ),
     },
 )
@@ -331,16 +338,15 @@ CLAIM = Claim(
         "d(gamma - rho)/dt on the line gamma = rho."
     ),
     criterion=(
-        "The sentence says for all t >= 0: a violation is rho - gamma above the numerical "
-        "resolution at any time, its beginning and end located on the dense output; it is "
-        "confirmed if the exact sign of the drift on gamma = rho = 0 is negative too. The sentence "
-        "stands in Section 4.1, so its hypotheses are Definition 2.1, Assumption 2 and "
-        "Parametrization 3.1, read at finite size as in theorem-4.1. Judged are that claim's "
-        "problems, three more with nu = 1/D, sigma_A = log log D and p = 5 or 7, and those of the "
-        "problems drawn with C/D <= q <= 0.1 that meet all hypotheses. One confirmed violation: "
-        "fails; none: holds; a violation that is not confirmed: a finding. All other problems "
-        "are shown apart and do not enter. Five seeds, shares with 95 % intervals (Clopper and "
-        "Pearson)."
+        "The statement is for all t >= 0: a violation is rho - gamma above the numerical "
+        "resolution at any time, its beginning and end located on the dense output. It is "
+        "confirmed if the exact sign of the drift on gamma = rho = 0 is negative too. The "
+        "statement is in Section 4.1, so its hypotheses are Definition 2.1, Assumption 2 and "
+        "Parametrization 3.1, read at finite size as in theorem-4.1. The judged problems are those "
+        "of theorem-4.1, three more with nu = 1/D, sigma_A = log log D and p = 5 or 7, and the "
+        "random problems with C/D <= q <= 0.1 that meet all hypotheses. One confirmed violation: "
+        "fails; none: holds; a violation that is not confirmed: a finding. All other problems are "
+        "reported only. Five seeds, shares with 95 % intervals (Clopper and Pearson)."
     ),
     tables={
         "problems": PROBLEMS,
@@ -360,9 +366,9 @@ CLAIM = Claim(
     ),
     thorough_note="280 random problems instead of 65",
     amended=(
-        "Problems drawn with q <= 0.1 were judged whatever their nu, sigma_A and P[y f* <= 0], and "
-        "a violation was a finding. Now all hypotheses are required, a violation fails, and three "
-        "problems were added after a search had found that gamma >= rho fails there."
+        "Random problems with q <= 0.1 were judged whatever their nu, sigma_A and P[y f* <= 0], "
+        "and a violation was a finding. Now all hypotheses are required, a violation fails, and "
+        "three problems were added after a search had found that gamma >= rho fails there."
     ),
     assumptions=(
         "gradient flow under the certified expectation; an independent sum for the condition"

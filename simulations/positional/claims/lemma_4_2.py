@@ -1,4 +1,4 @@
-"""Lemma 4.2: v stays in span(w*), and what happens to a v that starts outside it."""
+"""Lemma 4.2: v stays in span(w*); growth of a small component outside it."""
 
 import math
 from collections.abc import Mapping
@@ -12,9 +12,9 @@ import xarray
 from dynamics import Problem, State
 from dynamics.positional.oracle import descent as full
 from simulations.figures import report_figure
-from simulations.positional import runs
-from simulations.positional.figures import span_stability
-from simulations.positional.runs import describe
+from simulations.figures.style import COLOURS, REFERENCE, TIME, styled
+from simulations.positional import reference_runs as runs
+from simulations.positional.reference_runs import describe
 from simulations.reproduction import proofs as proofs_of
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
@@ -22,13 +22,13 @@ from simulations.seeds import seeds_of
 from symbolic.positional import lemma_4_2
 
 _HORIZON = 1e4
-_SIZE = 1e-5  # of the component orthogonal to w*, relative to alpha: within the noise expansion
+_SIZE = 1e-5  # of the component orthogonal to w*, relative to alpha: first order in the noise
 #: |v_perp| / |v| after a thousand steps of rounding; noise entering v would be of order 1.
 TOLERANCE = 1e-12
 
 
 def measure(context: Context) -> Measurement:
-    """Prove the induction step, observe it, and measure the response to a small v_perp."""
+    """Prove the induction step, test it, and measure the response to a small v_perp."""
     proofs = lemma_4_2.prove_all()
     context.progress(0.3)
     descents = {
@@ -83,7 +83,7 @@ def _deviation(problem: Problem, data: xarray.Dataset) -> dict[str, Any]:
 
 
 def _first_negative(times: np.ndarray, rates: np.ndarray) -> float:
-    """Return when the rate turns negative, linear between the given times; NaN if never."""
+    """Return the time at which the rate turns negative, by linear interpolation; NaN if never."""
     if not (rates < 0.0).any():
         return math.nan
     index = int(np.argmax(rates < 0.0))
@@ -100,16 +100,17 @@ def _figure(problem: Problem, data: xarray.Dataset) -> Figure:
         "Relative growth rate of a small component of v orthogonal to w* (full model, exact "
         f"expectation, first order in the noise) along the flow of {describe(problem)}, next to "
         "that of alpha. Above zero the component grows.",
-        span_stability.draw,
+        _draw,
         data,
         (7.0, 3.2),
     )
 
 
 def span_response(problem: Problem, points: int, seed: int = 0) -> xarray.Dataset:
-    r"""Return the rate :math:`-\langle\partial_v L,u\rangle/\epsilon` at v = alpha w* + epsilon u.
+    r"""Return the growth rate of a small component of v orthogonal to w* along the flow.
 
-    ``growth`` is the factor by which the component has grown, the exponential of the integral.
+    ``rate`` is :math:`-\langle\partial_v L,u\rangle/\epsilon` at v = alpha w* + epsilon u for a
+    random unit vector u. ``growth`` is the exponential of its integral over time.
     """
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(problem.D,)))
     w_star = runs.random_direction(rng, problem.dimension)
@@ -119,26 +120,52 @@ def span_response(problem: Problem, points: int, seed: int = 0) -> xarray.Datase
     model = full.FullPopulation(problem, w_star)
     flow = runs.flow(problem, 1e-10, _HORIZON)
     times = np.concatenate([[0.0], np.geomspace(1e-4, _HORIZON, points)])
-    rates, alphas, own = [], [], []
+    rates, alphas, alpha_rates = [], [], []
     for time in times:
         state = State(*flow.at(float(time)))
         A, v = full.embed(problem, state, w_star)
         size = _SIZE * state.alpha
         dv = model.evaluate(A, v + size * u).dv
         rates.append(-(dv @ u) / size)
-        own.append(-(dv @ w_star) / state.alpha)
+        alpha_rates.append(-(dv @ w_star) / state.alpha)
         alphas.append(state.alpha)
     rate = np.array(rates)
     integral = np.concatenate([[0.0], np.cumsum(np.diff(times) * (rate[1:] + rate[:-1]) / 2)])
     return xarray.Dataset(
         {
             "rate": ("time", rate, {"long_name": "d log|v_perp| / dt"}),
-            "alpha_rate": ("time", np.array(own), {"long_name": "d log(alpha) / dt"}),
+            "alpha_rate": ("time", np.array(alpha_rates), {"long_name": "d log(alpha) / dt"}),
             "growth": ("time", np.exp(integral)),
             "alpha": ("time", np.array(alphas)),
         },
         coords={"time": times},
     )
+
+
+@styled
+def _draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
+    """Draw the growth rates of v_perp and of alpha against log time."""
+    ax = figure.subplots()
+    later = data.isel(time=slice(1, None))
+    artists = {
+        "v_perp": ax.plot(
+            later["time"],
+            later["rate"],
+            color="#332288",
+            label=r"$\frac{d}{dt}\log|v_\perp|$, orthogonal to $w^*$",
+        )[0],
+        "alpha": ax.plot(
+            later["time"],
+            later["alpha_rate"],
+            color=COLOURS["alpha"],
+            label=r"$\frac{d}{dt}\log\alpha$, along $w^*$",
+        )[0],
+    }
+    ax.axhline(0.0, **REFERENCE)
+    ax.set(xscale="log", xlabel=TIME, ylabel="growth rate per unit of flow time")
+    ax.set_xlim(float(later["time"][0]), float(later["time"][-1]))
+    ax.legend(loc="upper right")
+    return artists
 
 
 def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
@@ -164,7 +191,7 @@ DEVIATION = Table(
         "final_rate": Column("rate of v_perp at the end"),
         "turns": Column("time at which the span becomes attracting", "flow time", missing="never"),
         "growth": Column("largest growth of |v_perp|"),
-        "alpha_growth": Column("growth of alpha meanwhile"),
+        "alpha_growth": Column("growth of alpha up to the same time"),
     },
 )
 
@@ -174,15 +201,14 @@ CLAIM = Claim(
     statement="For all t there exists alpha(t) such that v(t) = alpha(t) w*.",
     method=(
         "Whether the gradient orthogonal to w* vanishes (noise included; for every D and d and any "
-        "A, again at small sizes in rational arithmetic), how far v leaves span(w*) in full-matrix "
-        "descent, and at which rate a small component orthogonal to w* grows."
+        "A, again at small sizes in rational arithmetic), how far v departs from span(w*) in "
+        "full-matrix descent, and at which rate a small component orthogonal to w* grows."
     ),
     criterion=(
         "The lemma is an equality, so every exact identity must hold: those for all sizes and "
         "those at small ones. In full-matrix descent v may leave span(w*) by rounding alone (1e-12 "
         "of its length), at five draws of w* and of the sets. Anything else: fails. Whether the "
-        "span attracts a v outside it is reported and decides nothing: the lemma says nothing "
-        "about it."
+        "span attracts a v outside it is reported only: the lemma makes no statement about it."
     ),
     tables={"identities": proofs_of.layout(), "descents": DESCENTS, "deviation": DEVIATION},
     measure=measure,

@@ -11,22 +11,23 @@ import xarray
 from dynamics import SlowManifold, State, Trajectory
 from dynamics.core.crossing import first_passage
 from simulations.figures import report_figure
-from simulations.positional import runs
-from simulations.positional.figures import symmetry_breaking
+from simulations.figures.style import PROBLEM_STYLES, REFERENCE, log_time, styled
+from simulations.positional import reference_runs as runs
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
 
 #: At sigma_A = 0 symmetry is exact in exact arithmetic: rounding alone may break it.
 TOLERANCE = 1e-12
-#: gamma - rho beyond this counts as patch association on its way.
+#: Patch association has started where gamma - rho exceeds this.
 STARTED = 0.1
 HORIZON = 1e6
 _BETAS = (1e-6, 1e-4, 1e-2, 1.0)
 _QUICK_BETAS = (1e-6, 1e-4, 1.0)
+_LOWEST = 1e-9
 
 
 def measure(context: Context) -> Measurement:
-    """Follow the flow at beta = 0 and at small beta > 0, and linearize about the saddle."""
+    """Compute the flow at beta = 0 and at small beta > 0, and linearize about the saddle point."""
     tolerance = max(runs.tolerance(context.quick), 1e-6)
     betas = (0.0, *context.choose(quick=_QUICK_BETAS, full=_BETAS))
     flows = {
@@ -50,7 +51,7 @@ def measure(context: Context) -> Measurement:
 
 
 def _symmetric(path: Trajectory, tolerance: float) -> dict[str, float]:
-    """Return how far rounding breaks the symmetry, and the eigenvalues at the saddle."""
+    """Return how far rounding breaks the symmetry, and the eigenvalues at the saddle point."""
     manifold = SlowManifold(runs.population(path.problem, tolerance))
     alpha = runs.quasi_steady_alpha(path.problem, tolerance)
     rates = np.linalg.eigvals(manifold.jacobian(State(alpha, 0.0, 0.0))).real
@@ -65,7 +66,7 @@ def _symmetric(path: Trajectory, tolerance: float) -> dict[str, float]:
 
 
 def _broken(beta: float, path: Trajectory) -> dict[str, float]:
-    """Return when patch association starts at sigma_A = ``beta`` > 0, and its growth rate."""
+    """Return the time at which patch association starts, and its growth rate, for beta > 0."""
     difference = path.gamma - path.rho
     return {
         "beta": beta,
@@ -77,10 +78,10 @@ def _broken(beta: float, path: Trajectory) -> dict[str, float]:
 
 
 def _growth_rate(time: Any, difference: Any, beta: float) -> float:
-    """Fit log(gamma - rho) against time where it is between 10 beta and 1e-2; nan for larger beta.
+    """Return the slope of log(gamma - rho) against time between 10 beta and 1e-2, or NaN.
 
-    There its growth is exponential, at the rate of the saddle; below, the push of beta itself makes
-    it linear in time.
+    In this range the growth is exponential, at the rate of the saddle point. Below it beta drives
+    gamma - rho, so that the growth is linear in time. For larger beta there is no such range.
     """
     small = (difference > 10.0 * max(beta, 1e-6)) & (difference < 1e-2)
     if small.sum() < 3:
@@ -95,7 +96,7 @@ def _figure(flows: Mapping[float, Trajectory], rate: float) -> Figure:
         f"gamma - rho along the flow of {runs.describe(runs.BASE)} but for beta = sigma_A, as "
         "labelled. At beta = 0 it is zero up to rounding and below the frame. Dashed: growth at "
         "the largest eigenvalue of the saddle, for the smallest beta.",
-        symmetry_breaking.draw,
+        _draw,
         _data(flows, rate),
         (7.0, 3.4),
     )
@@ -113,12 +114,45 @@ def _data(flows: Mapping[float, Trajectory], rate: float) -> xarray.Dataset:
     )
 
 
+@styled
+def _draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
+    """Draw gamma - rho for each positive beta, and exponential growth at the saddle point."""
+    ax = figure.subplots()
+    artists: dict[str, Any] = {}
+    positive = [beta for beta in data["beta"].values.tolist() if beta > 0.0]
+    for number, beta in enumerate(positive):
+        style = PROBLEM_STYLES[number % len(PROBLEM_STYLES)]
+        label = rf"$\beta={_power(beta)}$"
+        difference = data["difference"].sel(beta=beta)
+        artists[label] = ax.plot(data["time"], difference, label=label, **style)[0]
+    time, rate = data["time"].values, data.attrs["rate"]
+    curve = data["difference"].sel(beta=positive[0]).values
+    anchor = int(np.searchsorted(curve, 1e-4))
+    growing = (curve > 1e-7) & (curve < 1.0)
+    ax.plot(
+        time[growing],
+        curve[anchor] * np.exp(rate * (time[growing] - time[anchor])),
+        label="saddle",
+        **(REFERENCE | {"linewidth": 1.3}),
+    )
+    ax.set(yscale="log", ylim=(_LOWEST, 10.0), ylabel=r"$\gamma-\rho$")
+    log_time(ax, time, first=float(time[0]))
+    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return artists
+
+
+def _power(beta: float) -> str:
+    """Return a number in mathematical type, as a power of ten if it is one."""
+    exponent = round(np.log10(beta))
+    return rf"10^{{{exponent}}}" if np.isclose(beta, 10.0**exponent) else f"{beta:g}"
+
+
 def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
     """Return the numbers of the sentence."""
     symmetric, broken = tables["sigma_A = 0"].data.iloc[0], tables["sigma_A > 0"].data
     fitted = broken.growth_rate.dropna()
     return {
-        "kept": max(symmetric.largest_gap, TOLERANCE),
+        "gap": max(symmetric.largest_gap, TOLERANCE),
         "rates": ", ".join(f"{rate:.3g} at {beta:g}" for beta, rate in fitted[:1].items())
         or "not fitted",
         "saddle": symmetric.saddle_rate,
@@ -155,7 +189,8 @@ CLAIM = Claim(
     place="Parametrization 3.1 and Event II (Section 4.1)",
     statement=(
         "Because of the initialization (sigma_A > 0) and the data structure there is patch "
-        "association; at sigma_A = 0 and A_ij = 0 nothing tells patches of a set from others."
+        "association; at sigma_A = 0 and A_ij = 0 nothing distinguishes the patches of a set from "
+        "others."
     ),
     method=(
         "gamma - rho and G at sigma_A = 0 over time 1e6, when association starts for small sigma_A "
@@ -164,14 +199,14 @@ CLAIM = Claim(
     criterion=(
         "At sigma_A = 0 and A_ij = 0 the patches are exchangeable, an exact symmetry of the flow: "
         "gamma - rho and G - C may differ from 0 by rounding alone (1e-12) up to flow time 1e6. At "
-        "each sigma_A > 0 gamma - rho must exceed 0.1 within the same time (the moment located on "
+        "each sigma_A > 0 gamma - rho must exceed 0.1 within the same time (the time located on "
         "the dense output). Anything else: fails. Nothing is sampled."
     ),
     tables={"sigma_A = 0": SYMMETRIC, "sigma_A > 0": BROKEN},
     measure=measure,
     headline=headline,
     finding=(
-        "At sigma_A = 0 |gamma - rho| stays below {kept:.0e}; growth rates: {rates}, at the saddle "
+        "At sigma_A = 0 |gamma - rho| stays below {gap:.0e}; growth rates: {rates}, at the saddle "
         "{saddle:.3g}."
     ),
     tolerance=TOLERANCE,

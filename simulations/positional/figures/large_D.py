@@ -1,4 +1,4 @@
-"""Flows for D up to a million: when the events happen, and what is reached."""
+"""Figures of flows for D up to a million: times of the events, final risk and errors."""
 
 from typing import Any
 
@@ -11,11 +11,11 @@ _MARKERS = ("o", "s", "^", "D")
 
 @styled
 def draw_events(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
-    """Draw T1 beside the scaling theory, and the risk at which the second rise ends."""
+    """Draw T1 next to the scaling theory, and the risk at which the second rise ends."""
 
-    def plot(axes: Any, row: xarray.Dataset, look: dict[str, Any], scaling: str) -> dict[str, Any]:
+    def plot(axes: Any, row: xarray.Dataset, style: dict[str, Any], scaling: str) -> dict[str, Any]:
         times, risks = axes
-        points, lines = look | {"linestyle": "none"}, look | {"marker": ""}
+        points, lines = style | {"linestyle": "none"}, style | {"marker": ""}
         label = pretty_scaling(scaling)
         measured = times.plot(row["D"], row["T1"], label=label, **points)[0]
         theory = times.plot(row["D"], row["T1_theory"], **lines)[0]
@@ -33,12 +33,14 @@ def draw_events(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
 def draw_ends(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     """Draw the flow time to the goal and the test errors against D."""
 
-    def plot(axes: Any, row: xarray.Dataset, look: dict[str, Any], scaling: str) -> dict[str, Any]:
+    def plot(axes: Any, row: xarray.Dataset, style: dict[str, Any], scaling: str) -> dict[str, Any]:
         times, errors = axes
-        found = {"end": times.plot(row["D"], row["end"], label=pretty_scaling(scaling), **look)[0]}
+        artists = {
+            "end": times.plot(row["D"], row["end"], label=pretty_scaling(scaling), **style)[0]
+        }
         for name, fill in (("settled_error", "none"), ("test_error", "full")):
-            found[name] = errors.plot(row["D"], row[name], **look | {"fillstyle": fill})[0]
-        return found
+            artists[name] = errors.plot(row["D"], row[name], **style | {"fillstyle": fill})[0]
+        return artists
 
     labels = "flow time until risk $10^{-3}$", r"test error $P[yF\leq 0]$"
     return _grid(data, figure, plot, labels)
@@ -56,15 +58,15 @@ def pretty_scaling(name: str) -> str:
 
 
 def _grid(data: xarray.Dataset, figure: Any, plot: Any, labels: tuple[str, str]) -> dict[str, Any]:
-    """Draw two rows of panels against D, a column a qD, every scaling in its look."""
+    """Draw two rows of panels against D, with a column per qD and a style per scaling."""
     rows = figure.subplots(2, data.sizes["qD"], squeeze=False, sharex=True, sharey="row")
     artists: dict[str, Any] = {}
-    for column, one in enumerate(data["qD"].values):
+    for column, features in enumerate(data["qD"].values):
         for number, scaling in enumerate(data["scaling"].values):
-            look = PROBLEM_STYLES[number] | {"marker": _MARKERS[number], "markersize": 5}
-            found = plot(rows[:, column], data.sel(scaling=scaling, qD=one), look, scaling)
-            artists |= {f"{name} {scaling} {one}": artist for name, artist in found.items()}
-        rows[0, column].set_title(rf"$qD={one}$")
+            style = PROBLEM_STYLES[number] | {"marker": _MARKERS[number], "markersize": 5}
+            curves = plot(rows[:, column], data.sel(scaling=scaling, qD=features), style, scaling)
+            artists |= {f"{name} {scaling} {features}": artist for name, artist in curves.items()}
+        rows[0, column].set_title(rf"$qD={features}$")
         rows[1, column].set_xlabel("number of patches $D$")
     for ax in rows.ravel():
         ax.set(xscale="log", yscale="log")

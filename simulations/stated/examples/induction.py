@@ -38,5 +38,5 @@ THEORY = Theory(
     parameters=(a, b, g),
     data=Data(item, label),
     loss=loss,
-    usual={"N": 16, "horizon": 1e4},
+    defaults={"N": 16, "horizon": 1e4},
 )

@@ -1,7 +1,7 @@
 """Softmax attention learns to look up, one feature more likely than the others.
 
 Huang, Cheng, Liang (ICML 2024, arXiv 2310.05249), imbalanced features: K orthonormal features, the
-first of which has the chance p and the others share the rest; a prompt of N tokens and a query.
+first of which has probability p and the others share the rest; a prompt of N tokens and a query.
 Otherwise as in look_up.py.
 """
 
@@ -23,9 +23,9 @@ N = Size("N", "tokens of the prompt", least=2)
 dominant = Exchangeable("dominant", 1)
 rare = Exchangeable("rare", K - 1)
 feature = Union("feature", dominant, rare)
-chance = {"dominant": p, "rare": 1 - p}
-x = Sequence("x", Exchangeable("token", N), feature, chance=chance)
-query = Sequence("query", Exchangeable("last", 1), feature, chance=chance)
+probabilities = {"dominant": p, "rare": 1 - p}
+x = Sequence("x", Exchangeable("token", N), feature, probabilities=probabilities)
+query = Sequence("query", Exchangeable("last", 1), feature, probabilities=probabilities)
 
 Q = Tensor("Q", (feature, feature), start=0)
 

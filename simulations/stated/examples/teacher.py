@@ -36,5 +36,5 @@ THEORY = Theory(
     loss=loss,
     names={"A[same group]": "c_in", "A[other group]": "c_out"},
     claims=["c_in >= c_out", "loss <= at_start(loss)"],
-    usual={"D": 16, "K": 4, "nu": 1.0, "horizon": 1e6},
+    defaults={"D": 16, "K": 4, "nu": 1.0, "horizon": 1e6},
 )

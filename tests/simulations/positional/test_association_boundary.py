@@ -1,4 +1,4 @@
-"""The boundary of gamma >= rho: its equations on other roads, its curve, its verdict."""
+"""The boundary of gamma >= rho: independent values of its equations, its curve, its verdict."""
 
 import math
 
@@ -16,11 +16,11 @@ from simulations.positional.association_boundary import (
     limit_drift,
     quasi_steady,
 )
-from simulations.positional.claims.gamma_ge_rho_boundary import Cell, Panel, judge
+from simulations.positional.claims.gamma_ge_rho_boundary import FLOWS, MAPS, Flow, Map, _counts
 from simulations.positional.symmetric_line import critical_alpha
 from simulations.reproduction.predicates import Verdict
 from tests.closeness import close
-from tests.simulations.quick import assert_complete, outcome
+from tests.simulations.quick import result
 
 FAMILY = Family(16, 2, 3, 1e-3)
 
@@ -74,26 +74,36 @@ class TestLimit:
 
 
 class TestVerdict:
-    def cells(self, wrong_far):
-        good = [Cell(1.0, 1.0, True, True, False), Cell(4.0, 1.0, False, False, False)]
-        return [*good, Cell(2.0, 1.0, True, False, True), Cell(5.0, 1.0, wrong_far, False, False)]
+    def verdict(self, flows):
+        """Return the verdict of a map of flows."""
+        entry = Map(FAMILY, "", {}, flows)
+        layouts = {"flows": FLOWS, "maps": MAPS}
+        rows = {
+            "flows": [entry.levels | flow._asdict() for flow in flows],
+            "maps": [entry.levels | _counts(flows)],
+        }
+        checked = [layouts[name].check(layouts[name].frame(rows[name])) for name in rows]
+        return max((table.verdict for table in checked), key=list(Verdict).index)
+
+    def flows(self, wrong):
+        """Return flows on both sides, one near the boundary on the wrong side."""
+        right = [Flow(1.0, 1.0, True, True, False), Flow(4.0, 1.0, False, False, False)]
+        return [*right, Flow(2.0, 1.0, True, False, True), Flow(5.0, 1.0, wrong, False, False)]
 
     @pytest.mark.parametrize(("wrong", "verdict"), [(False, Verdict.HOLDS), (True, Verdict.FAILS)])
-    def test_one_far_cell_on_the_wrong_side_is_a_finding(self, wrong, verdict):
-        panel = Panel(FAMILY, "", {16.0: np.array([[0.1, 2.0, 1.0]])}, self.cells(wrong))
-        assert judge([panel], 0.0)[0] is verdict
+    def test_one_flow_away_from_the_boundary_on_the_wrong_side_fails(self, wrong, verdict):
+        assert self.verdict(self.flows(wrong)) is verdict
 
-    def test_a_map_without_both_sides_decides_nothing(self):
-        panel = Panel(FAMILY, "", {}, self.cells(False)[:1])
-        assert judge([panel], 0.0)[0] is Verdict.FINDING
+    def test_a_map_without_both_sides_is_a_finding(self):
+        assert self.verdict(self.flows(False)[:1]) is Verdict.FINDING
 
 
 @pytest.mark.slow
 @pytest.mark.traced
 def test_quick_run():
-    assert_complete("gamma-ge-rho-boundary")
-    found = outcome("gamma-ge-rho-boundary")
-    assert math.isfinite(found.number("least_drift", p=3, nu="fixed nu"))
-    canvas = Figure(figsize=found.figures[0].size, layout="constrained")
-    found.figures[0].draw(canvas)
+    measured = result("gamma-ge-rho-boundary").measured
+    assert math.isfinite(measured.tables["limits"].least_drift[3, "fixed nu"])
+    (figure,) = measured.figures
+    canvas = Figure(figsize=figure.size, layout="constrained")
+    figure.draw(canvas)
     assert len(canvas.axes) == 1

@@ -8,10 +8,10 @@ from matplotlib.figure import Figure as Canvas
 from dynamics import Problem
 from simulations.figures import render
 from simulations.files.store import write_dataset
-from simulations.positional import runs
+from simulations.positional import reference_runs as runs
 from simulations.positional.claims.diagonal import (
     POPULATION_TOLERANCE,
-    Compared,
+    Comparison,
     Conclusions,
     Ending,
     _pair,
@@ -31,12 +31,12 @@ def ending(late=YES, early=YES):
 @pytest.mark.parametrize("item", Conclusions._fields)
 def test_the_same_conclusions_are_equal_in_each_at_both_times(item):
     other = YES._replace(**{item: False})
-    assert Compared(ending(), ending(), True, 1e-6).same
-    assert Compared(ending(other, other), ending(other, other), True, 1e-6).same
+    assert Comparison(ending(), ending(), True, 1e-6).same
+    assert Comparison(ending(other, other), ending(other, other), True, 1e-6).same
     for changed in (ending(late=other), ending(early=other)):
-        assert not Compared(changed, ending(), True, 1e-6).same
-        assert not Compared(ending(), changed, True, 1e-6).same
-        assert not Compared(changed, changed, True, 1e-6).settled
+        assert not Comparison(changed, ending(), True, 1e-6).same
+        assert not Comparison(ending(), changed, True, 1e-6).same
+        assert not Comparison(changed, changed, True, 1e-6).settled
 
 
 @pytest.mark.slow

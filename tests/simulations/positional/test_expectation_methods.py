@@ -1,4 +1,4 @@
-"""The claim on the three methods on made-up numbers, and its figure's data."""
+"""The claim on the three methods: its tables on made-up numbers, its data, and its figure."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,6 @@ from matplotlib.figure import Figure as Canvas
 
 from dynamics import Problem, State
 from simulations.positional.claims import expectation_methods
-from simulations.positional.data import time_to_equal_error as time_to_equal_error_data
 from simulations.positional.figures import time_to_equal_error
 from tests.closeness import close
 
@@ -21,7 +20,7 @@ RUNS = [  # method, setting, certified, measured, error, bound, seconds
 
 
 def panel(qD=16.0, z=1.5, **changed):
-    """A panel of made-up runs; ``changed`` replaces the error of the first run of a method."""
+    """Return made-up runs of a problem, with other errors for the first run of some methods."""
     names = ("method", "setting", "certified", "measured", "error", "bound", "seconds")
     columns = {name: list(column) for name, column in zip(names, zip(*RUNS))}
     for method, error in changed.items():
@@ -54,12 +53,12 @@ def test_numbers_of_a_panel():
     close(seconds[16.0, "sampling", 1e-6], 1e5, rel=1e-12)
 
 
-class TestGather:
+class TestCompareMethods:
     @pytest.fixture(scope="class")
     @classmethod
     def data(cls):
         problem, state = Problem(D=16, C=4, q=2 / 16), State(0.2, 0.5, -0.05)
-        return time_to_equal_error_data.gather(
+        return expectation_methods.compare_methods(
             problem, state, 1e-10, (1e-2, 1e-6), (200, 3200), range(12), 0.0
         )
 
@@ -69,10 +68,10 @@ class TestGather:
         assert bool((data["seconds"] > 0).all())
 
     def test_errors_against_the_oracle_of_all_states(self, data):
-        """Two certified roads: each within its own bound, and both the same number."""
+        """Check both certified methods: each within its bound, and equal values."""
         certified = data.isel(run=data["certified"].values)
-        room = certified["bound"] + data.attrs["reference_bound"]
-        assert bool((certified["error"] <= room).all())
+        allowed = certified["bound"] + data.attrs["reference_bound"]
+        assert bool((certified["error"] <= allowed).all())
         assert data.attrs["enumeration_difference"] < 1e-8
 
     def test_sampling_errors_fall_with_the_root_of_the_number(self, data):
@@ -83,23 +82,23 @@ class TestGather:
 
     def test_enumeration_out_of_reach_is_predicted(self):
         problem, state = Problem(D=64, C=4, q=16 / 64), State(0.05, 1.0, -0.06)
-        data = time_to_equal_error_data.gather(problem, state, 1e-8, (1e-6,), (100,), (0,), 0.0)
+        data = expectation_methods.compare_methods(problem, state, 1e-8, (1e-6,), (100,), (0,), 0.0)
         row = data.isel(run=(data["method"] == "enumeration").values).isel(run=0)
         assert not bool(row["measured"])
         assert float(row["seconds"]) > 0.1
         close(float(row["error"]), 1e-6 / data.attrs["largest_entry"], rel=1e-12)
 
 
-def test_seconds_of_takes_the_shortest_after_one_uncounted_call():
+def test_seconds_of_calls_once_more_to_warm_up():
     calls = []
-    seconds = time_to_equal_error_data.seconds_of(lambda: calls.append(1), patience=0.0)
+    seconds = expectation_methods.seconds_of(lambda: calls.append(1), seconds_per_timing=0.0)
     assert len(calls) >= 2
     assert 0.0 <= seconds < 1.0
 
 
 def test_the_figure_draws_every_method_in_every_panel():
     attrs = {"largest_entry": 1.0}
-    data = time_to_equal_error_data.join([panel(q).assign_attrs(attrs) for q in (2.0, 16.0)])
+    data = expectation_methods.join_panels([panel(q).assign_attrs(attrs) for q in (2.0, 16.0)])
     assert list(data["qD"].values) == [2.0, 16.0]
     canvas = Canvas(figsize=(7.4, 4.4), layout="constrained")
     artists = time_to_equal_error.draw(data, canvas)

@@ -11,7 +11,7 @@ from scipy import optimize
 from dynamics import Population, Problem, State
 from dynamics.positional.large_D import Limit, quasi_steady
 from dynamics.positional.samples import History
-from simulations.positional import large_D as large
+from simulations.positional import large_D_flows as large
 from simulations.positional.claims import (
     equation_T,
     lemma_d_2,
@@ -78,7 +78,7 @@ class TestEvents:
 
     def test_both_slopes_at_T1_agree(self):
         case = large.Case("nu=1/D", 3, 4, 10_000)
-        row = lemma_d_11.row(case, large.follow(case))
+        row = lemma_d_11.row(case, large.run_flow(case))
         close(row["drift"], 2.106e-5, 1e-2)
         close(row["difference"], row["drift"], 1e-2)
         assert row["final"] < 1.0 < row["growth"]

@@ -9,11 +9,10 @@ import xarray
 from matplotlib.figure import Figure
 
 from dynamics import gradient_flow
-from simulations.positional import large_D
+from simulations.positional import large_D_flows as large
 from simulations.positional.claims.scaling_theory import turning_points
-from simulations.positional.data import large_D as figures_data
 from simulations.positional.figures import large_D as figures
-from simulations.positional.large_D import FIXED, Case
+from simulations.positional.large_D_flows import FIXED, Case
 from simulations.reproduction.registry import load
 from tests.closeness import close
 from tests.simulations.quick import result
@@ -33,41 +32,41 @@ def test_quick_run(claim):
 
 @pytest.mark.slow
 def test_a_run_reaches_its_goal_in_order():
-    run = large_D.follow(Case("nu=1/D", 3, 4, 1_000))
+    run = large.run_flow(Case("nu=1/D", 3, 4, 1_000))
     assert run.learned
     assert run.associates
     assert run.events.T0.time < run.events.T1.time < run.path.time[-1]
     assert run.test_error < 1e-3
-    assert run.T1_if_ended_at(1e-2) < run.T1_if_ended_at(large_D.LOSS_GOAL) * (1 + 1e-9)
-    close(run.T1_if_ended_at(large_D.LOSS_GOAL), run.events.T1.time, rel=0.02)
+    assert run.T1_if_ended_at(1e-2) < run.T1_if_ended_at(large.LOSS_GOAL) * (1 + 1e-9)
+    close(run.T1_if_ended_at(large.LOSS_GOAL), run.events.T1.time, rel=0.02)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("D", large_D.QUICK_SIZES)
+@pytest.mark.parametrize("D", large.QUICK_SIZES)
 def test_the_end_is_at_the_goal_where_alpha_jumps_too(D):
-    run = large_D.follow(Case(FIXED, 3, 4, D))
+    run = large.run_flow(Case(FIXED, 3, 4, D))
     assert run.learned
-    close(run.path.loss[-1], large_D.LOSS_GOAL, rel=large_D.END_ACCURACY)
+    close(run.path.loss[-1], large.LOSS_GOAL, rel=large.END_ACCURACY)
 
 
 @pytest.mark.slow
 def test_the_end_of_a_run_does_not_depend_on_the_steps():
     case = Case("nu=1/D", 3, 4, 1_000)
-    usual = large_D.follow(case)
-    close(usual.path.loss[-1], large_D.LOSS_GOAL, rel=large_D.END_ACCURACY)
+    usual = large.run_flow(case)
+    close(usual.path.loss[-1], large.LOSS_GOAL, rel=large.END_ACCURACY)
     path = gradient_flow(
         usual.population,
         horizon=case.horizon,
         rtol=1e-6,
         records=60,
-        until=lambda state: usual.population.certified_loss(state).loss < 0.7 * large_D.LOSS_GOAL,
+        until=lambda state: usual.population.certified_loss(state).loss < 0.7 * large.LOSS_GOAL,
     )
-    coarse = large_D.ended_at_goal(path, usual.population)
+    coarse = large.ended_at_goal(path, usual.population)
     assert path.time[-1] > 1.1 * coarse.time[-1]
     close(coarse.time[-1], usual.path.time[-1], rel=1e-4)
     close(coarse.states[-1], usual.path.states[-1], rel=1e-4)
     above = path.at_records([0, 1, 2])
-    assert large_D.ended_at_goal(above, usual.population) is above
+    assert large.ended_at_goal(above, usual.population) is above
 
 
 def test_cases_are_the_papers_parametrization_and_one_contrast():
@@ -75,7 +74,10 @@ def test_cases_are_the_papers_parametrization_and_one_contrast():
     assert (inside.nu, inside.beta) == (1e-5, math.log(math.log(1e5)))
     assert (outside.nu, outside.beta) == (0.01, 1.0)
     assert inside.q * inside.D == outside.q * outside.D == 4.0
-    assert {case.scaling for case in large_D.cases(quick=False)} == {*large_D.POWERS, FIXED}
+    assert {case.scaling for case in large.cases(quick=False)} == {
+        *large.POWERS,
+        FIXED,
+    }
     assert Case("nu=1/D", 5, 4, 10_000).horizon == 1e4 * INSIDE._replace(D=10_000).horizon
 
 
@@ -84,7 +86,7 @@ def test_exponents_are_slopes_in_logarithms_over_the_last_decade():
     D = np.array(table["D"])
     values = [[3.0 * D**1.5, np.array([1.0, np.nan, np.nan])]]
     data = xarray.Dataset({"T1": (("scaling", "qD", "D"), values)}, coords=table)
-    rows = large_D.exponents(data, ("T1",))
+    rows = large.exponents(data, ("T1",))
     assert rows.index.tolist() == [("T1", "nu=1/D", 4)]
     close(rows.exponent.item(), 1.5, rel=1e-12)
 
@@ -113,9 +115,9 @@ def test_a_flow_that_is_left_out_is_a_gap_in_the_figures():
         path=SimpleNamespace(time=[1.0], loss=[1e-3]),
         label=SimpleNamespace(error=1e-5),
     )
-    slowest = [case for case in large_D.cases(quick=False) if case.scaling == large_D.SLOWEST]
+    slowest = [case for case in large.cases(quick=False) if case.scaling == large.SLOWEST]
     assert {case.features for case in slowest} == {4}
-    data = figures_data.gather(dict.fromkeys(large_D.cases(quick=False), run))
+    data = large.branch_dataset(dict.fromkeys(large.cases(quick=False), run))
     assert data["T1"].isnull().sum() == 8 - len(slowest)
     for draw in (figures.draw_events, figures.draw_ends):
         assert draw(data, Figure(figsize=(7.0, 6.0), layout="constrained"))

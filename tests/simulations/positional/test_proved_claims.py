@@ -4,18 +4,19 @@ import numpy as np
 import pytest
 
 from dynamics import Population, State, gradient_flow
-from simulations.positional import proved_runs, runs
+from simulations.positional import proved_runs
+from simulations.positional import reference_runs as runs
 from simulations.positional.claims import gamma_ge_rho_proved as proved
 from simulations.positional.claims import gamma_ge_rho_refuted as refuted
 from simulations.positional.claims import theorem_4_1_proved as theorem
-from simulations.positional.proved_runs import Beside, Plan
+from simulations.positional.proved_runs import Enclosure, TubeComparison
 from simulations.reproduction.claim import Context
 from simulations.reproduction.predicates import Verdict
 from simulations.reproduction.registry import load
 from simulations.validated import prove
 from tests.closeness import close
 
-INSIDE = Beside(np.full((2, 3), 0.5), 1e-6)
+INSIDE = TubeComparison(np.full((2, 3), 0.5), 1e-6)
 
 CACHED = proved_runs.flow, proved_runs.checked_flow, proved_runs.reduced_flow
 
@@ -25,10 +26,10 @@ def short(monkeypatch):
     """Horizons of which a tube takes a second."""
 
     def to(horizon):
-        plans = {problem: Plan(horizon, horizon, 1e-3) for problem in proved_runs.PLANS}
+        plans = {problem: Enclosure(horizon, horizon, 1e-3) for problem in proved_runs.ENCLOSURES}
         # a tube of 0.5 is thinner than full matrices are integrated
-        plans[proved_runs.SMALL] = proved_runs.PLANS[proved_runs.SMALL]
-        monkeypatch.setattr(proved_runs, "PLANS", plans)
+        plans[proved_runs.SMALL] = proved_runs.ENCLOSURES[proved_runs.SMALL]
+        monkeypatch.setattr(proved_runs, "ENCLOSURES", plans)
         for cached in CACHED:
             cached.cache_clear()
 
@@ -67,7 +68,7 @@ class TestBeside:
         return np.array([flow.at(time) for time in self.times.tolist()])
 
     def test_a_run_inside(self, proof):
-        found = proved_runs.beside(proof, self.times, self.states())
+        found = proved_runs.compare_with_tube(proof, self.times, self.states())
         assert found.row["share"] <= 1.0
         assert found.share.shape == (3, 3)
 
@@ -76,17 +77,17 @@ class TestBeside:
         states = self.states()
         low, high = proof.at(0.5)[coordinate]
         states[1, coordinate] += high - low
-        assert proved_runs.beside(proof, self.times, states).row["share"] > 1.0
+        assert proved_runs.compare_with_tube(proof, self.times, states).row["share"] > 1.0
 
     def test_nothing_is_not_inside(self):
-        assert not Beside(np.empty((0, 3)), 0.0).row["share"] <= 1.0
+        assert not TubeComparison(np.empty((0, 3)), 0.0).row["share"] <= 1.0
 
     def test_full_matrices(self, proof):
         """They are inside, and outside the tube of a problem that differs a little."""
         assert proved_runs.full_flow(proof, seed=3).row["share"] <= 1.0
         other = prove(proved_runs.SMALL.replace(beta=0.9), horizon=1.0, tolerance=1e-3)
         states = np.array([other.at(time) for time in self.times.tolist()]).mean(axis=2)
-        assert proved_runs.beside(proof, self.times, states).row["share"] > 1.0
+        assert proved_runs.compare_with_tube(proof, self.times, states).row["share"] > 1.0
 
 
 class TestGammaGeRhoProved:

@@ -1,4 +1,4 @@
-"""The theorem at finite size: hypotheses, conclusions, regime; verdicts on made-up numbers."""
+"""The theorem at finite size: hypotheses, conclusions, regime; verdicts of constructed numbers."""
 
 import itertools
 import math
@@ -12,12 +12,14 @@ from dynamics.positional.labelling import label_error
 from simulations.positional import theorem_4_1 as theorem
 from simulations.positional.claims import theorem_4_1
 from simulations.positional.claims.regime_of_theorem_4_1 import (
+    BOUNDARY,
     PAPER,
+    Cell,
     Edge,
     Scaling,
     _figure,
-    exponent,
-    judge,
+    boundary,
+    exponents,
     limit,
     locate,
 )
@@ -56,7 +58,7 @@ class TestHypotheses:
         assert theorem.hypotheses(good).broken == ()
 
     def test_the_named_problems_miss_some(self):
-        from simulations.positional import runs
+        from simulations.positional import reference_runs as runs
 
         for problem in (
             runs.FEW_FEATURES,
@@ -196,42 +198,45 @@ def edges(scaling, *rows):
     return {(scaling, D): Edge(*row) for D, row in zip((64, 256, 1024), rows)}
 
 
+def checked(edges):
+    return BOUNDARY.check(BOUNDARY.frame(boundary(edges)))
+
+
 class TestRegimeVerdict:
     GROWING = ((1.4, 1.7, "risk", 2.0, 0.5), (2.0, 2.5, "risk", 3.0, 0.7))
 
     def test_growing_region_that_contains_the_hypotheses_holds(self):
-        verdict, text = judge(edges(PAPER, *self.GROWING))
-        assert verdict is Verdict.HOLDS
-        assert "nu = 1/D: 1.5 (D = 64), 2.2 (D = 256), exponent 0.27 in D" in text
+        assert checked(edges(PAPER, *self.GROWING)).verdict is Verdict.HOLDS
 
     def test_hypotheses_outside_is_a_finding(self):
-        verdict, text = judge(edges(PAPER, (math.nan, 0.5, "risk", 1.4, 0.5)))
-        assert verdict is Verdict.FINDING
-        assert "less than 0.5 (D = 64), inside the hypotheses on the data it fails" in text
+        table = checked(edges(PAPER, (math.nan, 0.5, "risk", 1.4, 0.5)))
+        assert table.verdict is Verdict.FINDING
+        assert table.passed.iloc[0].tolist() == [False, True]
 
     def test_shrinking_region_is_a_finding(self):
-        verdict, text = judge(edges(PAPER, *reversed(self.GROWING)))
-        assert verdict is Verdict.FINDING
-        assert "it shrinks from D = 64 to 256" in text
+        table = checked(edges(PAPER, *reversed(self.GROWING)))
+        assert table.verdict is Verdict.FINDING
+        assert table.passed.to_numpy().tolist() == [[True, True], [True, False]]
 
-    def test_overlapping_brackets_decide_nothing(self):
+    def test_overlapping_brackets_hold(self):
         rows = ((1.2, 3.5, "risk", 4.0, 0.5), (1.1, 2.5, "risk", 4.0, 0.7))
-        assert judge(edges(PAPER, *rows))[0] is Verdict.HOLDS
+        assert checked(edges(PAPER, *rows)).verdict is Verdict.HOLDS
 
-    def test_fixed_nu_is_told_and_not_judged(self):
-        bad = edges(Scaling(1.0), *reversed(self.GROWING))
-        verdict, text = judge(edges(PAPER, *self.GROWING) | bad)
-        assert verdict is Verdict.HOLDS
-        assert "; nu = 1: 2.2 (D = 64), 1.5 (D = 256)" in text
+    def test_fixed_nu_is_not_judged(self):
+        fixed = edges(Scaling(1.0), *reversed(self.GROWING))
+        table = checked(edges(PAPER, *self.GROWING) | fixed)
+        assert table.verdict is Verdict.HOLDS
+        assert len(table.rows) == 2
+        assert len(table.data) == 4
 
     def test_the_figure_draws_every_scaling(self):
-        reached = {
-            (nu, x): LEARNED._replace(associates=nu < 1.0, disagreement=x * nu / 64)
+        cells = {
+            (nu, x): Cell(LEARNED._replace(associates=nu < 1.0, disagreement=x * nu / 64), False)
             for nu in (0.1, 1.0)
             for x in (0.5, 1.0)
         }
         below = edges(Scaling(1.0), (math.nan, 0.5, "risk", 1.4, 0.5))
-        figure = _figure(64, reached, edges(PAPER, *self.GROWING) | below)
+        figure = _figure(64, cells, edges(PAPER, *self.GROWING) | below)
         canvas = Canvas(figsize=figure.size, layout="constrained")
         figure.draw(canvas)
         canvas.draw_without_rendering()
@@ -241,6 +246,7 @@ class TestRegimeVerdict:
         assert figure.data["inside"].sum() == 2.0
 
     def test_exponent_of_a_power(self):
-        made = {D: Edge(0.1 * D**0.5, 0.1 * D**0.5, "", 9.0, 0.1) for D in (64, 256, 1024)}
-        close(exponent(made), 0.5, rel=1e-12)
+        made = {(PAPER, D): Edge(0.1 * D**0.5, 0.1 * D**0.5, "", 9.0, 0.1) for D in (64, 256, 1024)}
+        (row,) = exponents(made)
+        close(row["exponent"], 0.5, rel=1e-12)
         assert all(a < b for a, b in itertools.pairwise(edge.middle for edge in made.values()))

@@ -1,6 +1,5 @@
 """Claims that train on finite samples: numbers, rows of the tables, and the runs behind them."""
 
-import importlib
 import math
 from types import SimpleNamespace
 
@@ -22,9 +21,9 @@ from dynamics.positional.samples import (
 )
 from simulations.files.store import write_dataset
 from simulations.positional import (
+    initialization_runs,
     partial_transfer,
     sample_sizes,
-    start_runs,
     training_runs,
     transfer_runs,
 )
@@ -38,29 +37,27 @@ from simulations.positional.claims import (
     theorem_5_2,
     transfer_partial,
 )
+from simulations.positional.idealized_runs import (
+    idealized,
+    one_rate_problem,
+    steps_with_one_rate,
+    three_values,
+)
+from simulations.positional.initialization_runs import Start
 from simulations.positional.learners import LOGISTIC, PRETRAINED, SCRATCH, UNIFORM
-from simulations.positional.start_runs import Start
-from simulations.positional.training_runs import Setting, idealized, one_rate_problem, trained
-from simulations.positional.transfer_runs import Entry
-from simulations.positional.transfer_statistics import Sweep
+from simulations.positional.training_runs import Setting, trained
+from simulations.positional.transfer_statistics import Sweep, SweepConfig
 from simulations.reproduction import intervals
 from simulations.reproduction.predicates import Verdict
 from simulations.reproduction.registry import claim_ids, load
 from simulations.seeds import seed_at
 from tests.closeness import close, within
-from tests.simulations.quick import assert_complete, figures, result
+from tests.simulations.quick import figures, result
 
-DRAWN = {
-    "figure-1b": ("grid_sets.draw",),
-    "theorem-4.2": ("training.draw_control", "sample_sizes.draw"),
-    "figure-4": ("training.draw_figure_4",),
-    "realistic-tracks-idealized": ("realistic_tracks.draw",),
-    "random-initialization": ("starts.draw_draws",),
-    "encodings": ("starts.draw_encodings",),
-    "theorem-5.1": ("transfer.draw_few_samples",),
-    "theorem-5.2": ("transfer.draw_learners",),
-    "transfer-partial": ("partial_transfer.draw",),
-}
+CLAIMS = (
+    "figure-1b", "theorem-4.2", "figure-4", "realistic-tracks-idealized", "random-initialization",
+    "encodings", "theorem-5.1", "theorem-5.2", "transfer-partial",
+)  # fmt: skip
 OWN_CRITERION = (
     "theorem-4.2", "figure-4", "realistic-tracks-idealized", "random-initialization", "encodings",
     "figure-2",
@@ -73,7 +70,7 @@ SETTING = Setting(SMALL, 400, 0.3, 8.0, 40, records=9, tested=500)
 def fewer_runs():
     """Train fewer networks for the claims of Section 5 than a quick run of the report."""
     with pytest.MonkeyPatch.context() as patch:
-        for name, most in (("entries", 3), ("judged", 100)):
+        for name, most in (("sweep_configs", 3), ("theorem_5_1_configs", 100)):
             patch.setattr(transfer_runs, name, at_most(most, getattr(transfer_runs, name)))
         yield
 
@@ -84,28 +81,21 @@ def at_most(runs, entries):
 
 
 def test_stand_in_the_papers_order():
-    assert tuple(one for one in claim_ids() if one in DRAWN) == tuple(DRAWN)
+    assert tuple(claim_id for claim_id in claim_ids() if claim_id in CLAIMS) == CLAIMS
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("claim_id", DRAWN)
+@pytest.mark.parametrize("claim_id", CLAIMS)
 @pytest.mark.traced
 class TestOutcome:
-    def test_is_complete_and_can_be_stored(self, claim_id):
-        assert_complete(claim_id)
-
     def test_figure_draws_again_from_its_file_and_no_legend_covers_data(self, claim_id, tmp_path):
-        for figure, name in zip(figures((claim_id,)), DRAWN[claim_id], strict=True):
+        for figure in figures((claim_id,)):
             assert len(figure.caption) > 100
             path = tmp_path / f"{figure.name}.nc"
             write_dataset(path, figure.data)
-            module, function = name.split(".")
-            draw = getattr(
-                importlib.import_module(f"simulations.positional.figures.{module}"), function
-            )
             canvas = Canvas(figsize=figure.size, layout="constrained")
             with xarray.open_dataset(path, engine="h5netcdf") as data:
-                assert draw(data.load(), canvas)
+                assert figure.draw.func(data.load(), canvas)
             assert_no_legend_covers_data(canvas)
 
 
@@ -174,11 +164,13 @@ class TestNumbers:
     def test_summary_of_starts_has_means_intervals_and_complete_runs(self):
         shares = ((0.5, 1.0, 0.75), (0.25, 0.5, 0.25), (0.0, 1.0, 1.0))
         runs = [
-            start_runs.Followed(np.array(share), np.zeros(3), error, np.zeros((2, 2)))
+            initialization_runs.TrainedRun(np.array(share), np.zeros(3), error, np.zeros((2, 2)))
             for share, error in zip(shares, (0.01, 0.02, 0.03))
         ]
-        summary = start_runs.summary(runs)
-        assert list(start_runs.COLUMNS) == sorted(summary, key=list(start_runs.COLUMNS).index)
+        summary = initialization_runs.summary(runs)
+        assert list(initialization_runs.COLUMNS) == sorted(
+            summary, key=list(initialization_runs.COLUMNS).index
+        )
         assert (summary["runs"], summary["complete"]) == (3, 2)
         assert (summary["best_least"], summary["share_greatest"]) == (0.5, 1.0)
         close([summary["share"], summary["best"]], [2.0 / 3.0, 2.5 / 3.0], rel=1e-12)
@@ -187,8 +179,10 @@ class TestNumbers:
 
     def test_descent_in_P_is_slow_enough_at_the_largest_size(self):
         """This run diverges at step 127 at twice the rate, and associates nothing before."""
-        start = encodings.starts()[encodings.P_DRAWN]
-        run = start_runs.followed(start_runs.problem_of(48), start, 130, seed=0, number=2)
+        start = encodings.starts()[encodings.P_RANDOM]
+        run = initialization_runs.train_from(
+            initialization_runs.problem_of(48), start, 130, seed=0, number=2
+        )
         assert run.share[-1] > 0.8
 
     def test_both_partitions_are_read_off_the_attention(self):
@@ -232,7 +226,7 @@ class TestRows:
 
     def test_samples_needed_are_judged_at_the_largest_size_without_a_pretrained_A(self):
         sweeps = {
-            Entry(learner, 8.0, D, (2, 64), 5): Sweep(
+            SweepConfig(learner, 8.0, D, (2, 64), 5): Sweep(
                 learner,
                 transfer_runs.downstream(D, 8.0),
                 (2, 64),
@@ -306,13 +300,13 @@ class TestTwoLearningRates:
             A, v = A - 8.0 * value.dA, v - 0.3 * value.dv
         path = idealized(SMALL, 0.3, 8.0, 20)
         last = path.final
-        assert np.abs(training_runs.three_values(SMALL, last.gamma, last.rho) - A).max() < 1e-8
+        assert np.abs(three_values(SMALL, last.gamma, last.rho) - A).max() < 1e-8
         assert path.alpha[-1] * path.problem.kappa == pytest.approx(v[0], abs=1e-8)
         assert last.gamma > 0.01  # something has moved
 
     def test_steps_with_one_rate_are_those_of_descent(self):
         problem = SMALL.replace(output_scale=None)
-        needed = training_runs.steps_with_one_rate(SMALL, gap=0.1)
+        needed = steps_with_one_rate(SMALL, gap=0.1)
         population = Population(problem, tolerance=1e-6)
         settled = gradient_flow(population, horizon=1.0).final._replace(gamma=0.0, rho=0.0)
         rate = population.largest_stable_learning_rate(settled) / 2
@@ -358,7 +352,7 @@ class TestTrainedRuns:
         monkeypatch.setattr(training_runs, "_finished", {})
         run = trained(SETTING, 0, 0)
         step = run.history.step
-        assert step.tolist() == training_runs.moments(SETTING.steps, SETTING.records).tolist()
+        assert step.tolist() == training_runs.record_steps(SETTING.steps, SETTING.records).tolist()
         assert run.association.shape == run.gap.shape == (SETTING.steps + 1,)
         np.testing.assert_array_equal(run.association[step], run.history.association)
         np.testing.assert_array_equal(run.gap[step], run.history.gap)
@@ -378,11 +372,11 @@ class TestTrainedRuns:
         assert at == 0 or not fallen[at - 1]  # it is a step at which the fall gets there
 
     def test_moments_are_dense_at_first_and_end_at_the_end(self):
-        found = training_runs.moments(600, 41)
+        found = training_runs.record_steps(600, 41)
         assert found[:21].tolist() == list(range(21))
         assert found[-1] == 600
         assert 38 <= found.size <= 42
-        assert training_runs.moments(3, 41).tolist() == [0, 1, 2, 3]
+        assert training_runs.record_steps(3, 41).tolist() == [0, 1, 2, 3]
 
     def test_window(self):
         def found(*values):
@@ -416,7 +410,7 @@ class TestSampleSizes:
             problem, X, y, learning_rate=0.3, learning_rate_A=0.5, steps=250, initial=(A, v),
             record=range(251),
         ).history.association  # fmt: skip
-        found = sample_sizes.follow(problem, 300, 0.3, 0.5, 250, 0, 1, lambda seen: False)
+        found = sample_sizes.train_until(problem, 300, 0.3, 0.5, 250, 0, 1, lambda seen: False)
         assert found == training_runs.window(whole == 1.0)
         assert 50 < found.lost < 250  # in a later piece than the first
 
@@ -426,29 +420,31 @@ class TestSampleSizes:
         tried = [round(32 * math.sqrt(2.0) ** k) for k in range(20)]
         assert N in tried
         for size in (one for one in tried if one <= N):
-            found = sample_sizes.follow(problem, size, 0.3, 32.0, 300, 0, 0, lambda seen: False)
+            found = sample_sizes.train_until(
+                problem, size, 0.3, 32.0, 300, 0, 0, lambda seen: False
+            )
             assert math.isfinite(found.first) == (size == N)
 
     def test_exponents_of_a_made_up_scan(self):
-        loss = sample_sizes.Loss(SMALL, 0.3, 8.0, (100, 200, 400), 10_000, 5)
-        need = sample_sizes.Need((16, 32), 8.0, 5)
+        loss = sample_sizes.AssociationLoss(SMALL, 0.3, 8.0, (100, 200, 400), 10_000, 5)
+        need = sample_sizes.SampleNeed((16, 32), 8.0, 5)
         noise = np.random.default_rng(0).uniform(0.9, 1.1, (3, 5))
         lost = 3.0 * np.array(loss.sizes)[:, None] ** 0.5 * noise
         needed = np.array([[100.0] * 5, [400.0] * 4 + [math.inf]])
         scan = sample_sizes.Scan(loss, need, lost / 2, lost, needed)
-        power, low, high = scan.growth
+        power, low, high = scan.loss_exponent
         assert low < 0.5 < high
         assert low < power < high
-        assert scan.growth_of_need[0] > 2.0  # the infinite one counts as the largest tried
+        assert scan.need_exponent[0] > 2.0  # the infinite one counts as the largest tried
         lost[0, :3] = math.nan  # never associated: no step at which it is lost
-        assert scan._replace(lost=lost).growth[0] == pytest.approx(0.5, abs=0.15)
+        assert scan._replace(lost=lost).loss_exponent[0] == pytest.approx(0.5, abs=0.15)
         lost[:2] = math.nan
-        assert math.isnan(scan._replace(lost=lost).growth[0])
+        assert math.isnan(scan._replace(lost=lost).loss_exponent[0])
 
     def test_scan_is_kept_and_takes_what_is_known(self, tmp_path, monkeypatch):
         plan = (
-            sample_sizes.Loss(SMALL, 0.3, 8.0, (100, 200), 60, 1),
-            sample_sizes.Need((16,), 8.0, 1),
+            sample_sizes.AssociationLoss(SMALL, 0.3, 8.0, (100, 200), 60, 1),
+            sample_sizes.SampleNeed((16,), 8.0, 1),
         )
         known = {200: [training_runs.Window(7.0, math.inf, 1.0)]}
         seen = []
@@ -457,7 +453,7 @@ class TestSampleSizes:
         assert math.isinf(first.lost[1, 0])
         assert first.timed[1, 0] == 60
         close(seen[-1], 1.0, rel=1e-12)
-        monkeypatch.setattr(sample_sizes, "follow", None)  # nothing is followed again
+        monkeypatch.setattr(sample_sizes, "train_until", None)  # nothing is computed again
         again = sample_sizes.scan(plan, 0, seen.append, tmp_path, known)
         np.testing.assert_array_equal(again.lost, first.lost)
         np.testing.assert_array_equal(again.needed, first.needed)
@@ -465,23 +461,25 @@ class TestSampleSizes:
 
 class TestStarts:
     def test_draws_have_the_size_of_the_text(self):
-        problem = start_runs.problem_of(64)
+        problem = initialization_runs.problem_of(64)
         off = ~np.eye(64, dtype=bool)
         expected = problem.beta / 8.0
-        for start in (Start(scale=1.0), Start(start_runs.ENCODINGS)):
-            A = start_runs.scores(problem, start, np.random.default_rng(0))
+        for start in (Start(scale=1.0), Start(initialization_runs.ENCODINGS)):
+            A = initialization_runs.scores(problem, start, np.random.default_rng(0))
             close(A[off].std(), expected, rel=0.1)
             assert np.all(np.diag(A) == problem.beta)
-        P = start_runs.scores(
-            problem, Start(start_runs.IDENTITY, trains_P=True), np.random.default_rng(0)
+        P = initialization_runs.scores(
+            problem, Start(initialization_runs.IDENTITY, trains_P=True), np.random.default_rng(0)
         )
         within(P.T @ P, problem.beta * np.eye(64), 1e-15)
-        assert np.all(start_runs.scores(problem, Start(), np.random.default_rng(0))[off] == 0.0)
+        assert np.all(
+            initialization_runs.scores(problem, Start(), np.random.default_rng(0))[off] == 0.0
+        )
 
     def test_on_the_population_zero_is_the_idealized_process(self):
         problem = training_runs.SMALL.replace(D=8, C=2, q=2 / 8)
-        found = start_runs.on_population(problem, Start(), 15, 0, 0)
-        path = idealized(problem, start_runs.RATE, start_runs.RATE_A * 8, 15)
+        found = initialization_runs.descend_from(problem, Start(), 15, 0, 0)
+        path = idealized(problem, initialization_runs.RATE, initialization_runs.RATE_A * 8, 15)
         gap = path.gamma - path.rho
         within(found.gap, gap, 1e-8)
         assert gap[-1] > 0.1
@@ -493,10 +491,14 @@ class TestStarts:
             seen.append(sample(*arguments, **options)[0])
             return seen[-1], np.ones(len(seen[-1]), np.float32)
 
-        monkeypatch.setattr(start_runs, "sample", sampled)
-        problem = start_runs.problem_of(16)
-        for start in (Start(), Start(scale=1.0), Start(start_runs.ENCODINGS, trains_P=True)):
-            start_runs.followed(problem, start, 2, 0, 3)
+        monkeypatch.setattr(initialization_runs, "sample", sampled)
+        problem = initialization_runs.problem_of(16)
+        for start in (
+            Start(),
+            Start(scale=1.0),
+            Start(initialization_runs.ENCODINGS, trains_P=True),
+        ):
+            initialization_runs.train_from(problem, start, 2, 0, 3)
         assert np.array_equal(seen[0], seen[1])
         assert np.array_equal(seen[0], seen[2])
 
@@ -606,7 +608,7 @@ class TestTransfer:
     def test_partial_transfer_with_perfect_training_is_the_exact_line(self, monkeypatch):
         """Scores that know the old sets; v along the feature but for a trace that parts ties."""
         problem = transfer_runs.downstream(32, 8.0)
-        known = training_runs.three_values(problem, 20.0, 0.0)
+        known = three_values(problem, 20.0, 0.0)
         np.fill_diagonal(known, 20.0)
 
         def perfect(problem, A, v, X, y, w_star, tested):
@@ -621,10 +623,10 @@ class TestTransfer:
             for share in shares
         ]
         partial_transfer.test_error.cache_clear()
-        exact = partial_transfer.hard_attention(problem, shares)
+        exact = partial_transfer.uniform_attention_error(problem, shares)
         tested = 5 * partial_transfer.TESTED
         assert np.all(np.abs(errors - exact) < 4.0 * np.sqrt(exact / tested))
-        bound = partial_transfer.least(problem, shares)
+        bound = partial_transfer.bayes_errors(problem, shares)
         assert np.all(bound <= exact)
         assert bound[0] < bound[1] < bound[2]
 
@@ -647,7 +649,7 @@ class TestTransfer:
         assert np.mean(errors) == pytest.approx(uniform_error(problem).coin, abs=0.012)
 
     def test_sweeps_are_kept_and_do_not_depend_on_it(self, tmp_path, monkeypatch):
-        entries = [Entry(LOGISTIC, 4.0, 16, (8, 16), 2)]
+        entries = [SweepConfig(LOGISTIC, 4.0, 16, (8, 16), 2)]
         seen = []
         first = transfer_runs.sweeps(entries, 0, seen.append, tmp_path)
         monkeypatch.setattr(transfer_runs, "test_error", None)  # nothing is computed again

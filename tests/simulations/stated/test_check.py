@@ -9,7 +9,7 @@ from simulations.cli import main
 from simulations.stated import check, runs
 from simulations.stated.system import StatedSystem
 from symbolic.theory import TheoryError, load_theory
-from symbolic.theory.places import New
+from symbolic.theory.patterns import New
 
 #: At least two rooms other than those in use: their number enters loss and gradient.
 SMALL = """\

@@ -149,11 +149,11 @@ REFUSED = {
     "same": ('("x", token, word)', '("x", word, word)', "x over word and word is not allowed"),
     "nested": ('("z", later, word)', '("z", Exchangeable("l", 2, inside=word), word)',
                "token of z = l is not allowed: it must be an exchangeable set that lies in no"),
-    "no chance": ('("x", token, word)', '("x", token, Union("u", word, Exchangeable("v", 2)))',
-                  "chance of x = None is not allowed: it must have one for each part of its "
-                  "vocabulary (word, v)"),
-    "chances": ('("x", token, word)', '("x", token, word, chance={"word": 0.5})',
-                "chance of x is not allowed: its chances sum to 1/2, not 1"),
+    "none given": ('("x", token, word)', '("x", token, Union("u", word, Exchangeable("v", 2)))',
+                  "probabilities of x = None is not allowed: there must be one for each part of "
+                  "its vocabulary (word, v)"),
+    "probabilities": ('("x", token, word)', '("x", token, word, chance={"word": 0.5})',
+                "probabilities of x is not allowed: they sum to 1/2, not 1"),
     "signed": ('("x", token, word)', '("x", token, Signed("d", 2))', "vocabulary of x = d is not"),
 }  # fmt: skip
 

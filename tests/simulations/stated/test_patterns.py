@@ -187,14 +187,14 @@ def test_chances_of_a_sequence_are_probabilities(stated):
     text = """\
 n = Size("n"); p, = constants(p="real"); k = Exchangeable("token", n); U = Tensor("U", start=1)
 a = Exchangeable("a", n); b = Exchangeable("b", n); both = Union("both", a, b)
-t = Sequence("t", k, both, chance={"a": P, "b": 1 - P})
+t = Sequence("t", k, both, probabilities={"a": P, "b": 1 - P})
 THEORY = Theory("t", "none", sizes=(n,), parameters=(U,), data=Data(t),
                 loss=lambda U, t: (U * t["i", "j"]).sum("i").sum("j")**2)
 """
-    with pytest.raises(TheoryError, match=r"line 3: chance of a in t = -1/10 is not allowed"):
+    with pytest.raises(TheoryError, match=r"line 3: probability of a in t = -1/10 is not allowed"):
         stated("", "", "", text.replace("P", "-0.1"))
     theory = stated("", "", "", text.replace("P", "p"))
-    with pytest.raises(TheoryError, match=r"line 3: chance of a in t = 2 is not allowed"):
+    with pytest.raises(TheoryError, match=r"line 3: probability of a in t = 2 is not allowed"):
         theory.checked({"n": 2, "p": 2})
 
 

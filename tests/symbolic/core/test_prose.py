@@ -1,4 +1,4 @@
-"""Formulas in sentences: what is one, how it is typeset, and that no character is lost."""
+"""Formulas in sentences: recognition and conversion to LaTeX."""
 
 import re
 
@@ -51,7 +51,7 @@ SENTENCES = {
 
 
 @pytest.mark.parametrize(("sentence", "typeset"), SENTENCES.items())
-def test_what_is_a_formula(sentence, typeset):
+def test_latex_of_sentences(sentence, typeset):
     assert latex(sentence) == typeset
 
 
@@ -61,21 +61,21 @@ WORDS = "the A a of alpha f(t) D C-1 x^p (1) | < > >= = - * ' \" [ ] ( ) { } _ ^
 @given(st.lists(st.sampled_from([*WORDS.split(), " "]), max_size=12).map("".join))
 @example("{_the")
 @example("|a| <b, c> *x* ''s")
-def test_nothing_is_lost_and_everything_is_closed(sentence):
-    found = pieces(sentence)
-    assert "".join(one.source for one in found) == sentence
-    assert all(one.source for one in found)
-    for one in found:
-        if one.kind == "math":
-            braces = re.sub(r"\\[{}]", "", one.shown)
+def test_pieces_join_to_the_sentence_and_braces_balance(sentence):
+    parts = pieces(sentence)
+    assert "".join(piece.source for piece in parts) == sentence
+    assert all(piece.source for piece in parts)
+    for piece in parts:
+        if piece.category == "math":
+            braces = re.sub(r"\\[{}]", "", piece.shown)
             assert braces.count("{") == braces.count("}")
-            assert not re.search(r"[_^](?!\{)", re.sub(r"\\_", "", one.shown))
+            assert not re.search(r"[_^](?!\{)", re.sub(r"\\_", "", piece.shown))
 
 
-def test_long_formulas_stand_on_their_own_lines():
-    sentence = 'It says "gamma(t+1) = gamma(t) + eta alpha^p Gamma G^(p-1)", with alpha > 0 here.'
+def test_long_formulas_are_displayed():
+    sentence = 'Lemma "gamma(t+1) = gamma(t) + eta alpha^p Gamma G^(p-1)", with alpha > 0 here.'
     in_line = latex(sentence)
-    (formula,) = (one.shown for one in pieces(sentence) if one.shown.startswith(r"\gamma"))
+    (formula,) = (piece.shown for piece in pieces(sentence) if piece.shown.startswith(r"\gamma"))
     assert in_line.count("equation*") == 0
     shown = latex(sentence, widest=20)
     assert shown.count(r"\begin{equation*}") == shown.count(r"\end{equation*}") == 1

@@ -1,13 +1,12 @@
-"""Small random theories as text: every construct of the language, combined as nobody would write.
+"""Generate small random theories that combine all constructs of the language.
 
-Index names are few, so that they are used again, and an index that is bound may have the name of
-one that is free outside; terms of a sum depend on different indices; Gaussian data occur in
-polynomials alone.
+There are few index names, so that names are reused and bound indices shadow free ones. Terms of a
+sum depend on different indices. Gaussian data occur only in polynomials.
 """
 
 from random import Random
 
-#: Sets by name, with the name of the larger set and the number of elements.
+#: Mapping from names to definitions of index sets.
 SETS = {
     "room": 'room = Exchangeable("room", n)',
     "person": 'person = Exchangeable("person", m, inside=room)',
@@ -19,7 +18,7 @@ FUNCTIONS = (".tanh()", ".sigmoid()", ".softplus()", ".exp()")
 
 
 def random_theory(seed):
-    """Return the text of a theory; the same for the same seed."""
+    """Return the source of the theory with a seed."""
     rng = Random(seed)
     sets = list(rng.choice(CHOSEN))
     lines = ['n, m = Size("n"), Size("m")', '(q,) = constants(q="in (0, 1)")']
@@ -52,25 +51,25 @@ def random_theory(seed):
 
 
 def _sources(rng, sets, plain):
-    """Return the lines of at most two sources, the axes of each, and which are Gaussian."""
+    """Return the lines of at most two sources, their axes, and the names of Gaussian ones."""
     lines, data, random = [], {}, []
-    kinds = ("colouring", "colouring", "subset", "choice", "given", "gaussian", "gaussian", "pairs")
-    for letter, kind in zip("st", rng.sample(kinds, rng.randint(0, 2))):
+    types = ("colouring", "colouring", "subset", "choice", "given", "gaussian", "gaussian", "pairs")
+    for letter, source_type in zip("st", rng.sample(types, rng.randint(0, 2))):
         where = rng.choice(plain)
         data[letter] = (where,)
-        if kind == "colouring":
+        if source_type == "colouring":
             lines.append(f'{letter} = Colouring("{letter}", {where}, {{1: q, -2: 1 - q}})')
-        elif kind == "subset":
+        elif source_type == "subset":
             data[letter] = (rng.choice(sets),)
             lines.append(f'{letter} = Subset("{letter}", {data[letter][0]}, 1)')
-        elif kind == "given" and "person" in plain and "c" not in data:
+        elif source_type == "given" and "person" in plain and "c" not in data:
             lines.append('c = Choice("c", room)')
             lines.append(
                 f'{letter} = Colouring("{letter}", person, {{2: q, -1: 1 - q}}, given={{c: 2}})'
             )
             data |= {"c": ("room",), letter: ("person",)}
-        elif kind in ("gaussian", "pairs"):
-            data[letter] = tuple(rng.choice(sets) for _ in range(1 + (kind == "pairs")))
+        elif source_type in ("gaussian", "pairs"):
+            data[letter] = tuple(rng.choice(sets) for _ in range(1 + (source_type == "pairs")))
             by_part = data[letter] == ("both",) and rng.random() < 0.6
             variance = f'{{"{plain[0]}": q, "{plain[1]}": 2}}' if by_part else "q"
             axes = ", ".join(data[letter])
@@ -82,7 +81,7 @@ def _sources(rng, sets, plain):
 
 
 class _Loss:
-    """Expressions of a theory, each with the free indices that it depends on."""
+    """Generate expressions, each as text with the set of its free indices."""
 
     def __init__(self, rng, sets, arrays, gaussian):
         self.rng, self.sets, self.arrays, self.gaussian = rng, sets, arrays, gaussian
@@ -92,13 +91,13 @@ class _Loss:
         self.relations = relations
 
     def text(self):
-        """Return a loss: some terms without free indices, and one in which all parameters are."""
+        """Return a loss: a sum of terms without free indices."""
         degree = self.rng.choice([2, 2, 4]) if self.gaussian else 0
-        terms = [self.closed(number, degree) for number in (1, 2, 3)]
+        terms = [self.summed(number, degree) for number in (1, 2, 3)]
         return " + ".join(["U[()]**2 / 2", *terms, self.joint()])
 
     def joint(self):
-        """Return a sum over two or three indices of one set that no summand can be moved out of."""
+        """Return a sum over two or three indices of one set that does not factorize."""
         where = self.rng.choice(self.sets)
         names = "ijk"[: self.rng.choice([2, 3])]
         leaves = [self.leaf({name: where}, 0) for name in names]
@@ -108,8 +107,8 @@ class _Loss:
             text = f"({text}).sum({name!r})"
         return text
 
-    def closed(self, number, degree):
-        """Return a sum over so many indices, of sets that may be the same."""
+    def summed(self, number, degree):
+        """Return a sum over ``number`` indices of random sets."""
         where = self.rng.choice(self.sets)
         free = {
             name: where if self.rng.random() < 0.6 else self.rng.choice(self.sets)
@@ -121,18 +120,18 @@ class _Loss:
         return text
 
     def expression(self, free, depth, degree):
-        """Return text and the indices it depends on, of those that are free: of sets by name."""
+        """Return text and the free indices that it depends on; ``free`` maps indices to sets."""
         rng = self.rng
         free = {name: where for name, where in free.items() if rng.random() < 0.85}
         if depth == 0:
             return self.leaf(free, degree)
-        kind = rng.choice(
+        operation = rng.choice(
             ["add", "multiply", "multiply", "sum", "sum", "softmax", "function", "function"]
         )
-        if kind == "add":
+        if operation == "add":
             (a, used), (b, others) = (self.expression(free, depth - 1, degree) for _ in "ab")
             return f"({a} + {b})", used | others
-        if kind == "function":
+        if operation == "function":
             if degree >= 2:
                 a, used = self.expression(free, depth - 1, degree // 2)
                 return f"({a})**2", used
@@ -140,18 +139,18 @@ class _Loss:
                 a, used = self.expression(free, depth - 1, 0)
                 return f"(0.4 * {a}){rng.choice(FUNCTIONS)}", used
         name = self.unused(free)
-        if kind in ("sum", "softmax") and name is not None:
-            return self.bound(kind, name, free, depth, degree)
+        if operation in ("sum", "softmax") and name is not None:
+            return self.bound(operation, name, free, depth, degree)
         own = rng.randint(0, degree)
         a, used = self.expression(free, depth - 1, own)
         b, others = self.expression(free, depth - 1, degree - own)
         return f"{a} * {b}", used | others
 
-    def bound(self, kind, name, free, depth, degree):
-        """Return a sum or a mean under softmax weights."""
+    def bound(self, operation, name, free, depth, degree):
+        """Return a sum or an average over softmax weights."""
         inner = {**free, name: self.rng.choice(self.sets)}
         body, used = self.expression(inner, depth - 1, degree)
-        if kind == "softmax":
+        if operation == "softmax":
             score, others = self.expression(inner, depth - 1, 0)
             if name in others:
                 body, used = f"({score}).softmax({name!r}) * {body}", used | others
@@ -160,11 +159,11 @@ class _Loss:
         return f"({body}).sum({name!r})", used - {name}
 
     def unused(self, free):
-        """Return the name of an index that is not free; ``None`` if all are."""
+        """Return the name of an index that is not free, or ``None``."""
         return self.rng.choice([*sorted(set("ijk") - set(free)), None]) if len(free) < 3 else None
 
     def leaf(self, free, degree):
-        """Return an entry of an array; what it needs beside the free indices is summed over."""
+        """Return an entry of an array, summed over indices that are not free."""
         rng = self.rng
         tables = self.arrays if rng.random() < 0.85 else self.relations
         if degree and rng.random() < 0.8:

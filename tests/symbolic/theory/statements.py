@@ -1,4 +1,4 @@
-"""Theories as text: one that is right, to be altered, and others that are small."""
+"""Source of small valid theories that tests load or alter."""
 
 POSITIONAL = """\
 D, C = Size("D", "patches", least=4), Size("C", "patches of a set", least=2, divides="D")
@@ -16,7 +16,7 @@ THEORY = Theory("positional", "Jelassi, Sander, Li (NeurIPS 2022)", sizes=(D, C)
                 names={"v": "alpha", "A[same set]": "gamma", "A[other set]": "rho"})
 """
 
-#: Two layers on coordinates that may be flipped, a target for their product, weights of errors.
+#: Signed coordinates: a product of two layers fitted to a target, with weighted errors.
 FLIPS = """\
 d = Size("d", "coordinates", least=2)
 t, = constants(t="> 0")
@@ -31,7 +31,7 @@ def loss(W, V, T):
 THEORY = Theory("flips", "none", sizes=(d,), parameters=(W, V, T), loss=loss)
 """
 
-#: Every kind of function, a colouring of larger elements, entries with three indices.
+#: All elementwise functions, a colouring of an outer set, a tensor with three axes.
 COLOURS = """\
 n, m = Size("n", "rooms"), Size("m", "people in a room", least=2)
 p, = constants(p="in (0, 1)")

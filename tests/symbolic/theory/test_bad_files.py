@@ -1,4 +1,4 @@
-"""Theory files with values that are no finite real numbers, bad names and bad usual values."""
+"""Errors for theory files with invalid numbers, names and defaults."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from symbolic.theory import TheoryError, load_theory
 from symbolic.theory.source import source
 from tests.symbolic.theory.statements import COLOURS, FLIPS, POSITIONAL
 
-GOOD = POSITIONAL.replace("names={", 'usual={"D": 8, "C": 2, "q": 0.5, "horizon": 10}, names={')
+GOOD = POSITIONAL.replace("names={", 'defaults={"D": 8, "C": 2, "q": 0.5, "horizon": 10}, names={')
 NUMBERS = [
     "float('nan')",
     "float('inf')",
@@ -22,8 +22,8 @@ NUMBERS = [
     "n ** 10**400",
     "(-1)**0.5",
 ]
-#: Text of a number in a good file, wherever a file may have one.
-PLACES = {
+#: A theory, and text with a number in it that is replaced.
+FIELDS = {
     "loss": (POSITIONAL, "nu * O)", "{} * O)"),
     "term": (POSITIONAL, "nu * O)", "nu * O + {})"),
     "exponent": (POSITIONAL, "O**3", "O**({})"),
@@ -37,15 +37,15 @@ PLACES = {
     "most": (POSITIONAL, "least=4", "most={}"),
     "probability": (POSITIONAL, "-1: q/2", "-1: {}"),
     "value": (POSITIONAL, "0: 1 - q", "{}: 1 - q"),
-    "usual": (GOOD, '"q": 0.5', '"q": {}'),
-    "usual size": (GOOD, '"C": 2', '"C": {}'),
-    "usual horizon": (GOOD, '"horizon": 10', '"horizon": {}'),
+    "default": (GOOD, '"q": 0.5', '"q": {}'),
+    "default size": (GOOD, '"C": 2', '"C": {}'),
+    "default horizon": (GOOD, '"horizon": 10', '"horizon": {}'),
 }
 
 
 @pytest.fixture
-def refusal(tmp_path):
-    """Return a function that returns the sentence with which a text is rejected."""
+def error_of(tmp_path):
+    """Return a function that loads an invalid theory and returns the error message."""
 
     def load(text, name="mine.py"):
         path = tmp_path / name
@@ -60,21 +60,21 @@ def refusal(tmp_path):
     return load
 
 
-def altered(text, old, new):
+def replaced(text, old, new):
     assert text.count(old) >= 1, f"{old!r} is not in the text"
     return text.replace(old, new, 1)
 
 
 @pytest.mark.parametrize("value", NUMBERS)
-@pytest.mark.parametrize("place", PLACES)
-def test_a_value_that_is_no_finite_real_number_is_rejected(place, value, refusal):
-    text, old, new = PLACES[place]
-    refusal("n = Size('n')\n" + altered(text, old, new.format(value)))
+@pytest.mark.parametrize("field", FIELDS)
+def test_invalid_number_is_rejected(field, value, error_of):
+    text, old, new = FIELDS[field]
+    error_of("n = Size('n')\n" + replaced(text, old, new.format(value)))
 
 
 @pytest.mark.parametrize("value", ["3.5", "0", "-1", "10**10", "Size('m')"])
-def test_a_size_has_whole_limits(value, refusal):
-    assert "least" in refusal(altered(POSITIONAL, "least=4", f"least={value}"))
+def test_invalid_limit_of_a_size_is_rejected(value, error_of):
+    assert "least" in error_of(replaced(POSITIONAL, "least=4", f"least={value}"))
 
 
 BAD = {
@@ -95,28 +95,44 @@ BAD = {
     "no exception": ("def model", "raise BaseException('\\033')\ndef model", r"\x1b"),
     "a claim": ("names={", 'claims="gamma > rho", names={', "claims = 'gamma > rho' is not"),
     "claims": ("names={", "claims=[3], names={", "claim = 3 is not allowed"),
-    "usual name": ("names={", 'usual={"E": 3}, names={', "usual: 'E' is not allowed: there are D,"),
-    "usual size": ("names={", 'usual={"D": 2}, names={', "D = 2 is not allowed: D must be a whole"),
-    "usual domain": ("names={", 'usual={"q": 2}, names={', "q = 2 is not allowed: q must be in (0"),
-    "usual divisor": ("names={", 'usual={"D": 8, "C": 3}, names={', "C must divide D = 8"),
-    "horizon": ("names={", 'usual={"horizon": 0}, names={', "usual: horizon = 0 is not allowed"),
+    "default name": (
+        "names={",
+        'defaults={"E": 3}, names={',
+        "defaults: 'E' is not allowed: there are D,",
+    ),
+    "default size": (
+        "names={",
+        'defaults={"D": 2}, names={',
+        "D = 2 is not allowed: D must be a whole",
+    ),
+    "default domain": (
+        "names={",
+        'defaults={"q": 2}, names={',
+        "q = 2 is not allowed: q must be in (0",
+    ),
+    "default divisor": ("names={", 'defaults={"D": 8, "C": 3}, names={', "C must divide D = 8"),
+    "horizon": (
+        "names={",
+        'defaults={"horizon": 0}, names={',
+        "defaults: horizon = 0 is not allowed",
+    ),
 }
 
 
-@pytest.mark.parametrize("what", BAD)
-def test_a_bad_file_is_one_printable_sentence(what, refusal):
-    old, new, sentence = BAD[what]
-    assert sentence in refusal(altered(POSITIONAL, old, new))
+@pytest.mark.parametrize("case", BAD)
+def test_invalid_file_raises_one_printable_sentence(case, error_of):
+    old, new, sentence = BAD[case]
+    assert sentence in error_of(replaced(POSITIONAL, old, new))
 
 
-def test_a_name_of_a_file_is_printed_with_escapes(refusal):
-    assert refusal("nothing", "a\x1b[31m.py").startswith(r"a\x1b[31m.py, line 1: NameError")
+def test_control_characters_in_file_names_are_escaped(error_of):
+    assert error_of("nothing", "a\x1b[31m.py").startswith(r"a\x1b[31m.py, line 1: NameError")
 
 
-def test_a_theory_that_is_an_unprintable_object_is_rejected(refusal):
-    assert "THEORY = <int> is not allowed" in refusal("THEORY = 10**5000")
+def test_theory_whose_repr_raises_is_rejected(error_of):
+    assert "THEORY = <int> is not allowed" in error_of("THEORY = 10**5000")
     text = "class X:\n    def __repr__(self): raise ValueError\nTHEORY = X()"
-    assert "THEORY = <X> is not allowed" in refusal(text)
+    assert "THEORY = <X> is not allowed" in error_of(text)
 
 
 @pytest.mark.parametrize(
@@ -127,16 +143,16 @@ def test_a_theory_that_is_an_unprintable_object_is_rejected(refusal):
         ("t**-600", {"d": 3, "t": 1e-3}),
     ],
 )
-def test_a_start_that_is_singular_at_some_values_is_rejected_there(tmp_path, start, values):
+def test_singular_initial_value_is_rejected(tmp_path, start, values):
     path = tmp_path / "mine.py"
-    path.write_text(altered(FLIPS, "start=0.1", f"start={start}"))
+    path.write_text(replaced(FLIPS, "start=0.1", f"start={start}"))
     theory = load_theory(path)
     assert theory.checked({"d": 4, "t": 2}) == {"d": 4, "t": 2}
     with pytest.raises(TheoryError, match="is not allowed at d = 3"):
         theory.checked(values)
 
 
-def test_a_variance_that_is_negative_at_some_values_is_rejected_there(tmp_path):
+def test_negative_variance_is_rejected(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(
         'n = Size("n"); k = Exchangeable("k", n); b, = constants(b="real"); A = Tensor("A", k)\n'
@@ -150,8 +166,8 @@ def test_a_variance_that_is_negative_at_some_values_is_rejected_there(tmp_path):
         theory.checked({"n": 2, "b": -1})
 
 
-def test_a_division_by_zero_is_rejected_when_it_is_derived(tmp_path):
+def test_division_by_zero_is_rejected_by_the_derivation(tmp_path):
     path = tmp_path / "mine.py"
-    path.write_text(altered(COLOURS, '.sum("i").softplus()', '.sum("i") / 0'))
+    path.write_text(replaced(COLOURS, '.sum("i").softplus()', '.sum("i") / 0'))
     with pytest.raises(TheoryError, match="divides by 0 for all sizes"):
         source(load_theory(path))

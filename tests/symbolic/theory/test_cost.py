@@ -1,4 +1,4 @@
-"""Derivations that would explode are rejected by their predicted cost, before they begin."""
+"""Predicted cost of derivations: expensive theories are rejected before they are derived."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ import symbolic
 from simulations.stated import examples
 from symbolic.theory import TheoryError, cost, load_theory
 from symbolic.theory.cost import Patterns
-from symbolic.theory.places import Pattern, places
+from symbolic.theory.patterns import Pattern, extensions
 from symbolic.theory.source import source
 from tests.symbolic.theory.statements import COLOURS, FLIPS, POSITIONAL
 
@@ -23,7 +23,7 @@ def loss({", ".join(f"A{i}" for i in range(8))}):
     return found
 THEORY = Theory("eight", "none", sizes=(n,), parameters=A, loss=loss)
 """
-#: The same product, each index summed over as far inside as it can be.
+#: The same product with each sum as far inside as possible.
 CHAIN = EIGHT.replace(
     EIGHT[EIGHT.index("    found") : EIGHT.index("THEORY")],
     """\
@@ -57,7 +57,7 @@ A = Tensor("A", (u, u, u))
 THEORY = Theory("nine", "none", sizes=sizes, parameters=(A,),
                 loss=lambda A: (A["a", "b", "c"] ** 2).sum("a").sum("b").sum("c"))
 """
-TOO_MUCH = {
+TOO_EXPENSIVE = {
     "eight": (EIGHT, "line 4: the derivation needs at least 5.3e+05 values (most: 200000)"),
     "twelve": (TWELVE, "has more than 500 orbits of entries, too many to derive"),
     "colourings": (EIGHT_COLOURINGS, "line 5: the derivation needs at least 3.4e+07 values"),
@@ -75,23 +75,23 @@ def loaded(text, folder):
     return load_theory(path)
 
 
-@pytest.mark.parametrize("what", TOO_MUCH)
-def test_a_theory_that_explodes_is_rejected_before_it_is_derived(what, tmp_path, monkeypatch):
-    text, sentence = TOO_MUCH[what]
+@pytest.mark.parametrize("case", TOO_EXPENSIVE)
+def test_expensive_theory_is_rejected_before_derivation(case, tmp_path, monkeypatch):
+    text, sentence = TOO_EXPENSIVE[case]
     monkeypatch.setattr("symbolic.theory.theory.Lift", lambda *_: pytest.fail("derived"))
     with pytest.raises(TheoryError) as error:
         source(loaded(text, tmp_path))
     assert sentence in str(error.value)
 
 
-def test_the_same_product_summed_inside_is_derived(tmp_path):
+def test_product_with_inner_sums_is_derived(tmp_path):
     assert len(source(loaded(CHAIN, tmp_path))) > 1000
 
 
-def test_stated_theories_are_far_from_the_limit(monkeypatch):
+def test_examples_need_less_than_a_tenth_of_the_limit(monkeypatch):
     monkeypatch.setattr(cost, "MOST_VALUES", cost.MOST_VALUES // 10)
-    folder, room = Path(examples.__file__).parent, Path(symbolic.__file__).parent
-    files = [*folder.glob("[a-z]*.py"), *room.glob("*/stated.py")]
+    folder, package = Path(examples.__file__).parent, Path(symbolic.__file__).parent
+    files = [*folder.glob("[a-z]*.py"), *package.glob("*/stated.py")]
     assert len(files) >= 8
     for path in files:
         cost.require_affordable(load_theory(path))
@@ -99,23 +99,26 @@ def test_stated_theories_are_far_from_the_limit(monkeypatch):
 
 @pytest.mark.parametrize("text", [POSITIONAL, FLIPS, COLOURS])
 @pytest.mark.parametrize("indices", [1, 2, 3])
-def test_patterns_are_as_many_as_there_are(text, indices, tmp_path):
-    """Against the patterns themselves, for all index sets of a theory."""
+def test_pattern_count_equals_enumeration(text, indices, tmp_path):
     theory = loaded(text, tmp_path)
-    counted = Patterns(theory.homes)
+    counted = Patterns(theory.outer_sets)
     for first in theory.sets:
         for last in theory.sets:
             sets = [first, *[last] * (indices - 1)]
-            found = [Pattern()]
-            for number, where in enumerate(sets):
-                ways = [w for at in found for w in places(theory.homes, at, f"i{number}", where)]
-                found = [p for w in ways for p in (*w.used, *(p for _, p in w.fresh))]
-            assert counted.number(tuple(sets)) == len(found)
-            assert len(set(found)) == len(found)
+            patterns = [Pattern()]
+            for number, index_set in enumerate(sets):
+                extended = [
+                    extension
+                    for pattern in patterns
+                    for extension in extensions(theory.outer_sets, pattern, f"i{number}", index_set)
+                ]
+                patterns = [p for x in extended for p in (*x.used, *(p for _, p in x.fresh))]
+            assert counted.number(tuple(sets)) == len(patterns)
+            assert len(set(patterns)) == len(patterns)
 
 
-def test_no_pattern_is_counted_beyond_the_limit(tmp_path):
+def test_pattern_count_stops_above_the_limit(tmp_path):
     theory = loaded(COLOURS, tmp_path)
     person = next(x for x in theory.sets if x.name == "person")
-    number = Patterns(theory.homes).number((person,) * 40)
+    number = Patterns(theory.outer_sets).number((person,) * 40)
     assert cost.MOST_VALUES < number < 100 * cost.MOST_VALUES

@@ -1,6 +1,6 @@
-"""The mean over Gaussian data: exact, for all sizes, or refused.
+"""Exact mean over Gaussian data for all sizes.
 
-Trusts: Gauss-Hermite rules exact for the degree of the loss (numbers), and moments on paper.
+References: Gauss-Hermite rules that are exact for the degree of the loss, and moments by hand.
 """
 
 from pathlib import Path
@@ -18,7 +18,7 @@ EXAMPLES = Path(examples.__file__).parent
 REGRESSION = EXAMPLES / "in_context_regression.py"
 SMALL = {"N": 2, "m": 1, "n": 1, "lam": 0.7, "mu": 0.3, "v_start": 0.2, "u_start": 0.1}
 
-#: E (sum of squares of the row sums)^2 and the like, by hand; ROW is what is in the loss.
+#: A theory whose loss is filled in.
 MOMENTS = """\
 N = Size("N"); d = Size("d"); s, = constants(s="> 0")
 row = Exchangeable("row", N); coordinate = Signed("coordinate", d)
@@ -31,7 +31,7 @@ THEORY = Theory("moments", "none", sizes=(N, d), parameters=(U,), data=Data(x, z
 
 
 @pytest.fixture
-def stated(tmp_path):
+def loaded_theory(tmp_path):
     def load(text):
         path = tmp_path / "mine.py"
         path.write_text(text)
@@ -51,51 +51,51 @@ def stated(tmp_path):
         ("U * z**3", "0"),
     ],
 )
-def test_moments_for_all_sizes(stated, loss, mean):
-    theory = stated(MOMENTS.replace("LOSS", loss))
-    found = theory.reduced.expanded(theory.reduced.loss)
+def test_moments_for_all_sizes(loaded_theory, loss, mean):
+    theory = loaded_theory(MOMENTS.replace("LOSS", loss))
+    derived = theory.reduced.expanded(theory.reduced.loss)
     names = dict(zip("UNds", sp.symbols("U N d s")))
-    assert sp.expand(found - eval(mean, {"__builtins__": {}}, names)) == 0
+    assert sp.expand(derived - eval(mean, {"__builtins__": {}}, names)) == 0
 
 
-def drawn(model, seed=0):
+def random_entries(model, seed=0):
     rng = np.random.default_rng(seed)
     return {name: rng.normal(size=model.dense.shape(name)) for name in model.dense.tensors}
 
 
-def test_the_mean_is_that_of_the_rule_at_entries_without_symmetry():
-    """Loss and gradient in all nine entries, label row and odd ones included."""
+def test_mean_equals_gauss_hermite_rule_at_entries_without_symmetry():
+    """Compare loss and gradient in all nine entries, including label row and odd entries."""
     theory = load_theory(REGRESSION)
     values = theory.checked(SMALL)
     rule, exact = FullModel(theory, values), FullModel(theory, values, integrated=True)
     assert len(rule.dense.weight) == 3**4 * 3**2 * 2**2
     assert len(exact.dense.weight) == 1
-    at = drawn(rule)
+    at = random_entries(rule)
     loss, gradient = rule.dense.evaluate(at)
-    found, slopes = exact.dense.evaluate(at)
-    close(found, loss, rel=1e-13)
+    value, slopes = exact.dense.evaluate(at)
+    close(value, loss, rel=1e-13)
     for name, slope in gradient.items():
         within(slopes[name], slope, absolute=1e-13 * np.abs(slope).max())
 
 
-def test_the_rule_is_that_of_samples():
-    """An estimate: 100,000 prompts, within five of their standard errors."""
+def test_gauss_hermite_rule_agrees_with_samples():
+    """Compare with 100,000 prompts, within five standard errors."""
     theory = load_theory(REGRESSION)
     model = FullModel(theory, theory.checked(SMALL))
-    at = drawn(model)
+    at = random_entries(model)
     rng = np.random.default_rng(1)
     deviation = np.sqrt([0.7, 0.3])
     X = rng.normal(size=(100_000, 2, 2)) * deviation
     query, w = rng.normal(size=(100_000, 2)) * deviation, rng.normal(size=(100_000, 2))
     y = np.einsum("bni,bi->bn", X, w)
     key = X @ at["U"] + y[..., None] * at["r"]
-    found = ((X @ at["p"] + at["v"] * y) * np.einsum("bnj,bj->bn", key, query)).sum(1) / 2
-    losses = 0.5 * (np.einsum("bi,bi->b", w, query) - found) ** 2
+    prediction = ((X @ at["p"] + at["v"] * y) * np.einsum("bnj,bj->bn", key, query)).sum(1) / 2
+    losses = 0.5 * (np.einsum("bi,bi->b", w, query) - prediction) ** 2
     within(losses.mean(), model.dense.evaluate(at)[0], absolute=5 * losses.std() / 100_000**0.5)
 
 
-def test_the_loss_on_the_manifold_of_in_context_regression():
-    """Section 3 of the shared mathematics, by coordinates: a_i = lambda_i + (lambda_i + tr) / N."""
+def test_loss_of_in_context_regression_on_the_manifold():
+    """Compare with the closed form, in which a_i = lambda_i + (lambda_i + trace) / N."""
     theory = load_theory(REGRESSION)
     N, m, n, lam, mu, v, a, b = sp.symbols("N m n lam mu v a b")
     total = m * lam + n * mu
@@ -109,14 +109,14 @@ def test_the_loss_on_the_manifold_of_in_context_regression():
         sp.Symbol("U[first to first, diagonal]"): a,
         sp.Symbol("U[second to second, diagonal]"): b,
     }
-    found = theory.reduced.expanded(theory.reduced.loss).xreplace(names)
-    assert sp.expand(found - paper) == 0
+    derived = theory.reduced.expanded(theory.reduced.loss).xreplace(names)
+    assert sp.expand(derived - paper) == 0
     for name, symbol, count in zip(theory.order_parameters, (v, a, b), (1, m, n)):
         slope = theory.reduced.expanded(theory.reduced.gradient[name]).xreplace(names)
         assert sp.expand(slope * count - sp.diff(paper, symbol)) == 0
 
 
-REFUSED = {
+REJECTED = {
     "tanh": (
         'U * x["a", "i"] * x["a", "i"].tanh()',
         "no closed expectation: Gaussian data (x) "
@@ -135,14 +135,14 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("what", REFUSED)
-def test_no_closed_expectation(stated, what):
-    loss, sentence = REFUSED[what]
-    theory = stated(MOMENTS.replace("LOSS", f'({loss}).sum("i").sum("a")'))
-    with pytest.raises(TheoryError) as refusal:
+@pytest.mark.parametrize("case", REJECTED)
+def test_loss_without_closed_expectation_is_rejected(loaded_theory, case):
+    loss, sentence = REJECTED[case]
+    theory = loaded_theory(MOMENTS.replace("LOSS", f'({loss}).sum("i").sum("a")'))
+    with pytest.raises(TheoryError) as error:
         _ = theory.reduced
-    assert sentence in str(refusal.value)
-    assert str(refusal.value).startswith("mine.py, line 6: ")
+    assert sentence in str(error.value)
+    assert str(error.value).startswith("mine.py, line 6: ")
 
 
 WRONG = {
@@ -169,15 +169,15 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("what", WRONG)
-def test_wrong_gaussian_data_are_refused(stated, what):
-    old, new, sentence = WRONG[what]
-    with pytest.raises(TheoryError) as refusal:
-        stated(MOMENTS.replace(old, new).replace("LOSS", "U**2"))
-    assert sentence in str(refusal.value)
+@pytest.mark.parametrize("case", WRONG)
+def test_invalid_gaussian_data_are_rejected(loaded_theory, case):
+    old, new, sentence = WRONG[case]
+    with pytest.raises(TheoryError) as error:
+        loaded_theory(MOMENTS.replace(old, new).replace("LOSS", "U**2"))
+    assert sentence in str(error.value)
 
 
-def test_too_many_configurations_are_refused_before_they_are_written():
+def test_too_many_configurations_are_rejected():
     theory = load_theory(REGRESSION)
     with pytest.raises(ValueError, match=r"10\^1\d configurations of the data are too many"):
         FullModel(theory, theory.checked(SMALL | {"N": 8, "m": 2, "n": 2}))

@@ -1,5 +1,7 @@
-"""The language of a theory's file: order parameters, their multiplicities, and every refusal."""
+"""Theory files: order parameters, multiplicities, and error messages."""
 
+import doctest
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -10,12 +12,12 @@ from symbolic.theory import TheoryError, constants, load_theory
 from symbolic.theory.source import source
 from tests.symbolic.theory.statements import COLOURS, FLIPS, POSITIONAL
 
-ROOM = Path(symbolic.__file__).parent
+PACKAGE = Path(symbolic.__file__).parent
 
 
 @pytest.fixture
-def stated(tmp_path):
-    """Return a function that loads a theory from text, after some replacements."""
+def loaded_theory(tmp_path):
+    """Return a function that loads a theory from text after replacements."""
 
     def load(text, **changes):
         for old, new in changes.get("changes", {}).items():
@@ -32,10 +34,10 @@ def counts(theory):
     return {name: sp.expand(count) for name, count in theory.order_parameters.items()}
 
 
-def test_order_parameters_of_lemma_4_1(stated):
-    """Nothing is imported in the file, and nothing is enumerated: D and C stay symbols."""
+def test_order_parameters_of_lemma_4_1(loaded_theory):
+    """The file imports nothing, and D and C remain symbols."""
     D, C, nu = sp.symbols("D C nu")
-    theory = stated(POSITIONAL)
+    theory = loaded_theory(POSITIONAL)
     assert counts(theory) == {
         "gamma": sp.expand(D * (C - 1)),
         "rho": sp.expand(D * (D - C)),
@@ -45,24 +47,24 @@ def test_order_parameters_of_lemma_4_1(stated):
 
 
 @pytest.mark.parametrize("name", ["positional", "masked"])
-def test_orbits_of_a_tensor_hold_all_its_entries(name):
-    """The sum over orbits, fixed ones too, is the number of entries, for all sizes."""
-    from symbolic.theory.patterns import orbits
+def test_orbit_sizes_sum_to_the_number_of_entries(name):
+    """Fixed orbits are included."""
+    from symbolic.theory.orbits import orbits
 
-    theory = load_theory(ROOM / name / "stated.py")
+    theory = load_theory(PACKAGE / name / "stated.py")
     assert len(theory.order_parameters) == {"positional": 3, "masked": 12}[name]
     for tensor in theory.parameters:
-        sizes = [sum(part.count for part in where.parts) for where in tensor.axes]
+        sizes = [sum(part.count for part in axis.parts) for axis in tensor.axes]
         total = sum(orbit.count for orbit in orbits(tensor.axes))
         assert sp.expand(total - sp.Mul(*sizes)) == 0
 
 
-def test_odd_entries_of_signed_sets_vanish(stated):
+def test_odd_entries_of_signed_sets_vanish(loaded_theory):
     d = sp.Symbol("d")
-    found = counts(stated(FLIPS))
-    assert found["W[diagonal]"] == d
-    assert "W[other coordinate]" not in found
-    quadruples = {name: n for name, n in found.items() if name.startswith("T")}
+    multiplicities = counts(loaded_theory(FLIPS))
+    assert multiplicities["W[diagonal]"] == d
+    assert "W[other coordinate]" not in multiplicities
+    quadruples = {name: n for name, n in multiplicities.items() if name.startswith("T")}
     assert quadruples == {
         "T[diagonal]": d,
         "T[1=2, 3=4]": d**2 - d,
@@ -71,31 +73,33 @@ def test_odd_entries_of_signed_sets_vanish(stated):
     }
 
 
-def test_triples_of_nested_sets(stated):
-    """Who agrees refines who shares a room: 12 pairs of partitions of three."""
+def test_triples_of_nested_sets(loaded_theory):
+    """There are 12 pairs of a partition of three indices and a refinement of it."""
     n, m = sp.symbols("n m")
-    triples = {name: k for name, k in counts(stated(COLOURS)).items() if name.startswith("B")}
+    triples = {
+        name: k for name, k in counts(loaded_theory(COLOURS)).items() if name.startswith("B")
+    }
     assert len(triples) == 12
     assert sp.expand(sum(triples.values()) - (n * m) ** 3) == 0
 
 
-def test_what_is_fixed_does_not_move(stated):
-    theory = stated(
+def test_fixed_orbit_is_no_order_parameter(loaded_theory):
+    theory = loaded_theory(
         POSITIONAL,
         changes={'A.fix("diagonal", beta)': 'A.fix("other set", 0)', ', "A[other set]": "rho"': ""},
     )
     assert set(theory.order_parameters) == {"A[diagonal]", "gamma", "alpha"}
 
 
-def test_softmax_keeps_its_digits(stated):
-    """The slope of e^gamma / Z is a product of weights: nothing cancels where one is nearly 1."""
+def test_softmax_derivative_has_no_cancellation(loaded_theory):
+    """The derivative of e^gamma / Z is a product of weights, without subtractions."""
     text = """\
 n = Size("n"); k = Exchangeable("k", n); A = Tensor("A", (k, k))
 x = Choice("x", k)
 THEORY = Theory("t", "none", sizes=(n,), parameters=(A,), data=Data(x),
     loss=lambda A, x: (A["i", "j"].softmax(over="j") * x["j"] * x["i"]).sum("j").sum("i"))
 """
-    reduced = stated(text).reduced
+    reduced = loaded_theory(text).reduced
     slope = reduced.expanded(reduced.gradient["A[diagonal]"])
     own, other, size = sp.Symbol("A[diagonal]"), sp.Symbol("A[other k]"), sp.Symbol("n")
     Z = sp.exp(own) + (size - 1) * sp.exp(other)
@@ -180,14 +184,14 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("what", WRONG)
-def test_a_wrong_theory_is_refused_with_its_own_sentence(stated, what):
-    old, new, sentence = WRONG[what]
-    with pytest.raises(TheoryError) as refusal:
-        stated(POSITIONAL, changes={old: new})
-    assert str(refusal.value).startswith("mine.py, line ")
-    assert sentence in str(refusal.value)
-    assert "\n" not in str(refusal.value)
+@pytest.mark.parametrize("case", WRONG)
+def test_invalid_theory_raises_its_message(loaded_theory, case):
+    old, new, sentence = WRONG[case]
+    with pytest.raises(TheoryError) as error:
+        loaded_theory(POSITIONAL, changes={old: new})
+    assert str(error.value).startswith("mine.py, line ")
+    assert sentence in str(error.value)
+    assert "\n" not in str(error.value)
 
 
 ODD = {
@@ -206,13 +210,13 @@ ODD = {
 }
 
 
-@pytest.mark.parametrize("what", ODD)
-def test_what_a_flip_would_break_is_refused(stated, what):
-    old, new, sentence = ODD[what]
-    with pytest.raises(TheoryError, match="that is odd") as refusal:
-        stated(FLIPS, changes={old: new})
-    assert sentence in str(refusal.value)
-    assert "flipping one coordinate would change more than its sign" in str(refusal.value)
+@pytest.mark.parametrize("case", ODD)
+def test_operation_that_breaks_oddness_is_rejected(loaded_theory, case):
+    old, new, sentence = ODD[case]
+    with pytest.raises(TheoryError, match="that is odd") as error:
+        loaded_theory(FLIPS, changes={old: new})
+    assert sentence in str(error.value)
+    assert "flipping one coordinate would change more than its sign" in str(error.value)
 
 
 VALUES = {
@@ -227,23 +231,23 @@ VALUES = {
 
 
 @pytest.mark.parametrize("sentence", VALUES)
-def test_values_outside_their_domain_are_refused(stated, sentence):
+def test_values_outside_their_domain_are_rejected(loaded_theory, sentence):
     good = {"D": 8, "C": 2, "q": 1, "nu": 0.1, "beta": -1}
-    theory = stated(POSITIONAL)
+    theory = loaded_theory(POSITIONAL)
     assert theory.checked(good) == good
-    with pytest.raises(TheoryError) as refusal:
+    with pytest.raises(TheoryError) as error:
         theory.checked(good | VALUES[sentence])
-    assert sentence in str(refusal.value)
+    assert sentence in str(error.value)
 
 
-def test_a_set_needs_a_whole_number_of_elements(stated):
-    theory = stated(POSITIONAL, changes={', divides="D"': ""})
+def test_set_size_must_be_an_integer(loaded_theory):
+    theory = loaded_theory(POSITIONAL, changes={', divides="D"': ""})
     with pytest.raises(TheoryError, match="line 3: set has D/C = 8/3 elements: it must be a whole"):
         theory.checked({"D": 8, "C": 3, "q": 1, "nu": 0.1, "beta": 0})
 
 
-def test_too_many_nested_loops_are_refused(stated):
-    """Four rooms meet in one summand, and nothing of it can be moved out."""
+def test_too_many_nested_loops_are_rejected(loaded_theory):
+    """A summand depends on four rooms, and no factor can be moved out."""
     text = """\
 n = Size("n"); room = Exchangeable("room", n); person = Exchangeable("person", 2, inside=room)
 s = Colouring("s", person, {1: 0.5, 2: 0.5}); U = Tensor("U")
@@ -255,7 +259,7 @@ def loss(U, s):
     return (a + b * c + d * U).tanh().sum("r").sum("t").sum("u").sum("v")
 THEORY = Theory("t", "none", sizes=(n,), parameters=(U,), data=Data(s), loss=loss)
 """
-    theory = stated(text)
+    theory = loaded_theory(text)
     with pytest.raises(TheoryError, match=r"4 nested loops over families \(most: 3\)"):
         source(theory)
 
@@ -263,9 +267,21 @@ THEORY = Theory("t", "none", sizes=(n,), parameters=(U,), data=Data(s), loss=los
 @pytest.mark.parametrize(
     "domain", ["real", "> 0", ">= 3", "< 2", "<= -1", "in (0, 1]", "in [2, 2.5)", "in [0, 1]"]
 )
-def test_examples_of_one_domain_differ_and_lie_in_it(domain):
+def test_example_values_are_distinct_and_in_the_domain(domain):
     (constant,) = constants(x=domain)
     assert constant.another(0, 1) == constant.example
     values = [constant.another(i, 4) for i in range(4)]
     assert len(set(values)) == 4
     assert [constant.checked(x) for x in values] == values
+
+
+def test_former_keywords_are_accepted(loaded_theory):
+    theory = loaded_theory(POSITIONAL, changes={"names={": 'usual={"D": 8}, names={'})
+    assert theory.defaults == {"D": 8}
+
+
+@pytest.mark.parametrize("module", ["", ".expression", ".numbers", ".sets", ".tensors", ".theory"])
+def test_docstring_examples(module):
+    result = doctest.testmod(import_module(f"symbolic.theory{module}"))
+    assert result.attempted > 0
+    assert result.failed == 0
