@@ -9,7 +9,7 @@ import xarray
 
 from dynamics import Problem
 from dynamics.positional.baselines import explicit_transformer as explicit
-from dynamics.positional.baselines.linear_models import zero_label_probability, uniform_error
+from dynamics.positional.baselines.linear_models import uniform_error, zero_label_probability
 from dynamics.positional.samples.partitions import contiguous
 from simulations.figures import report_figure
 from simulations.positional.figures import explicit_transformer as figures
