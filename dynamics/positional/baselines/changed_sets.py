@@ -78,18 +78,18 @@ def _error(problem: Problem, alpha: float, signal: Law, others: int) -> LinearEr
     return LinearError(wrong, ties, law.dropped + signal.dropped + 1e-15 * problem.L)
 
 
-def changed_order(problem: Problem, kept: int, rng: np.random.Generator) -> NDArray[np.intp]:
+def changed_order(problem: Problem, unchanged: int, rng: np.random.Generator) -> NDArray[np.intp]:
     """Return the patches (D,) of contiguous sets in the order of a partly changed partition.
 
-    The data have contiguous sets. ``kept`` random ones are sets of the attention too; each other
-    set takes its C patches from C different sets. Scores in the order of the data are ``A[order][:,
-    order]``.
+    The data have contiguous sets. ``unchanged`` random ones are sets of the attention too. Each
+    other set takes its C patches from C different sets. In the order of the data the scores are
+    ``A[order][:, order]``.
 
     Parameters
     ----------
     problem
         Constants.
-    kept
+    unchanged
         Number of unchanged sets.
     rng
         Random generator.
@@ -97,17 +97,22 @@ def changed_order(problem: Problem, kept: int, rng: np.random.Generator) -> NDAr
     Raises
     ------
     ParameterError
-        Unless ``kept`` is L or from 0 to L - C.
+        Unless ``unchanged`` is L or from 0 to L - C.
     """
     L, C = problem.L, problem.C
-    kept = integer("kept", kept, 0)
-    require(kept == L or kept <= L - C, "kept", kept, f"L = {L}, or at most L - C = {L - C}")
+    unchanged = integer("unchanged", unchanged, 0)
+    require(
+        unchanged == L or unchanged <= L - C,
+        "unchanged",
+        unchanged,
+        f"L = {L}, or at most L - C = {L - C}",
+    )
     positions, sources = rng.permutation(L), rng.permutation(L)
     own = rng.permuted(np.arange(problem.D).reshape(L, C), axis=1)
     order = np.empty((L, C), dtype=np.intp)
-    order[positions[:kept]] = own[sources[:kept]]
-    m = L - kept
+    order[positions[:unchanged]] = own[sources[:unchanged]]
+    m = L - unchanged
     if m:
         row = (np.arange(m)[:, None] + np.arange(C)) % m
-        order[positions[kept:]] = own[sources[kept:]][row, np.arange(C)]
+        order[positions[unchanged:]] = own[sources[unchanged:]][row, np.arange(C)]
     return order.ravel()

@@ -90,7 +90,7 @@ class Student:
 
     Attributes
     ----------
-    kind
+    score_type
         ``"gram"``, ``"free"`` or ``"heads"``.
     heads
         Number H of heads.
@@ -102,17 +102,21 @@ class Student:
         Fixed diagonal of ``"free"``.
     """
 
-    kind: str
+    score_type: str
     heads: int = 1
     encoding: int = 16
     init: float = 1.0
     diagonal: float = 0.0
 
     def __post_init__(self) -> None:
-        require(self.kind in SCORE_TYPES, "kind", self.kind, f"one of {', '.join(SCORE_TYPES)}")
+        valid = self.score_type in SCORE_TYPES
+        require(valid, "score_type", self.score_type, f"one of {', '.join(SCORE_TYPES)}")
         require(self.heads >= 1, "heads", self.heads, "at least 1")
         require(
-            self.heads == 1 or self.kind == "heads", "heads", self.heads, "1 unless kind is heads"
+            self.heads == 1 or self.score_type == "heads",
+            "heads",
+            self.heads,
+            "1 unless score_type is heads",
         )
 
     def initial(self, task: Task, rng: np.random.Generator) -> Parameters:
@@ -123,34 +127,34 @@ class Student:
         """
         D, d, m, H = task.D, task.d, self.encoding, self.heads
         parameters = {"v": rng.normal(size=(H, d)) * (0.1 / math.sqrt(d))}
-        if self.kind == "free":
+        if self.score_type == "free":
             A = rng.normal(size=(D, D)) * self.init
             np.fill_diagonal(A, self.diagonal)
             return parameters | {"A": A}
         parameters["P"] = rng.normal(size=(m, D)) * (self.init / math.sqrt(m))
-        if self.kind == "heads":
+        if self.score_type == "heads":
             for name in ("Q", "K"):
                 parameters[name] = rng.normal(size=(H, m, m)) / math.sqrt(m)
         return parameters
 
     def scores(self, parameters: Parameters) -> Array:
-        """Return the scores ``A`` (H, D, D) for given parameters."""
-        if self.kind == "free":
+        """Return the scores ``A`` (H, D, D)."""
+        if self.score_type == "free":
             return parameters["A"][None]
         P = parameters["P"]
-        if self.kind == "gram":
+        if self.score_type == "gram":
             return (P.T @ P)[None]
         queries, keys = P.T @ parameters["Q"], P.T @ parameters["K"]
         return np.asarray(queries @ keys.transpose(0, 2, 1) / math.sqrt(len(P)))
 
     def scores_gradient(self, parameters: Parameters, dA: Array) -> Parameters:
         """Return the gradient in the parameters of the scores, given ``dA`` (H, D, D)."""
-        if self.kind == "free":
+        if self.score_type == "free":
             dA = dA[0].copy()
             np.fill_diagonal(dA, 0.0)
             return {"A": dA}
         P = parameters["P"]
-        if self.kind == "gram":
+        if self.score_type == "gram":
             return {"P": P @ (dA[0] + dA[0].T)}
         Q, K = parameters["Q"], parameters["K"]
         dA = dA / math.sqrt(len(P))
@@ -160,7 +164,7 @@ class Student:
 
     def encodings_gram(self, parameters: Parameters) -> Array:
         """Return ``P^T P`` (D, D), or ``A`` for ``"free"``."""
-        if self.kind == "free":
+        if self.score_type == "free":
             return parameters["A"]
         return np.asarray(parameters["P"].T @ parameters["P"])
 
@@ -266,12 +270,8 @@ def train(
         Data and parametrization.
     steps, rate, batch
         Number of steps, initial learning rate, and samples per step.
-    seed
-        Root seed; the test set has its own stream.
-    test
-        Number of test samples.
-    records
-        Number of intervals between records of the test error.
+    seed, test, records
+        Root seed, number of test samples, and number of intervals between records.
     progress
         Called with the completed fraction.
     """

@@ -79,9 +79,9 @@ class BowlData(NamedTuple):
 
 @gradient_of(BowlData)
 @kernel
-def bowl_gradient(plan, theta, out):
+def bowl_gradient(data, theta, out):
     for k in range(theta.size):
-        out[k] = plan.curvature[k] * theta[k]
+        out[k] = data.curvature[k] * theta[k]
     return True
 
 
@@ -102,9 +102,15 @@ class System(NamedTuple):
 
 SMALL = Problem(D=8, C=2, q=0.3, p=3, nu=0.01, beta=1.0, temperature=1.3)
 SHALLOW = ShallowProblem(
-    M=4, L=6, alpha_relevant=0.5, alpha_confusion=1 / 6, neurons=16, xi=0.1, key_query=0.7,
+    M=4,
+    L=6,
+    alpha_relevant=0.5,
+    alpha_confusion=1 / 6,
+    neurons=16,
+    xi=0.1,
+    key_query=0.7,
     attention_rate=3.0,
-)  # fmt: skip
+)
 CURVED, START = (1.0, 0.3, 0.1, 2.0), (1.0, -1.0, 0.5, 2.0)
 
 
@@ -391,7 +397,7 @@ def test_jacobian_that_is_not_finite_is_reported_by_the_status(method):
     run = gradient_flow(Bent(CURVED, START), horizon=1e6, method=method)
     assert run.status in (Status.OVERFLOW, Status.COMPLETED)
     assert np.isfinite(run.states).all()
-    if method != "LSODA":  # which asks for it only where the problem is stiff
+    if method != "LSODA":  # LSODA uses the Jacobian for stiff problems only
         assert run.status is Status.OVERFLOW
 
 

@@ -87,7 +87,7 @@ class TestT1:
         ended = find_events(gradient_flow(population, horizon=1e5), population).T1
         close(shorter.time, ended.time, rel=1e-4)
         assert shorter.time < events.T1.time
-        assert attention_leads(run, 10.0).time < 10.0  # |rho| has hardly moved by then
+        assert attention_leads(run, 10.0).time < 10.0  # |rho| has hardly changed at this time
         assert attention_leads(run, 1e99) == events.T1
 
     def test_times_after_the_horizon_are_ignored(self, falling):
@@ -149,13 +149,13 @@ class TestCrossings:
 
 
 def test_events_of_a_flow_with_two_records(falling):
-    population, usual, _ = falling
+    population, flow, _ = falling
     run = gradient_flow(population, horizon=1e3, records=2)
     steps = every_step(run)
     assert steps.time.size == run.stats["steps"] + 1 > 100
     assert steps.states[[0, -1]].tolist() == run.states.tolist()
     middle = steps.time.size // 2
-    close(steps.states[middle], usual.at(float(steps.time[middle])), rel=1e-5)
+    close(steps.states[middle], flow.at(float(steps.time[middle])), rel=1e-5)
     assert np.isnan(steps.loss).all()
     cut = every_step(replace(run, time=steps.time[[0, middle]]))
     assert cut.time.tolist() == steps.time[: middle + 1].tolist()
@@ -226,11 +226,11 @@ def test_label_error_equals_the_sum_over_all_patterns(D, C, q):
     wrong = ties = 0.0
     for pattern in itertools.product((1, -1, 0), repeat=D - C):
         features = sum(map(abs, pattern))
-        chance = (q / 2) ** features * (1 - q) ** (D - C - features)
+        probability = (q / 2) ** features * (1 - q) ** (D - C - features)
         sums = [sum(pattern[i : i + C]) for i in range(0, D - C, C)]
         label = C + sum(n for n in sums if abs(n) > 0.9 * C)
-        wrong += chance * (label <= 0)
-        ties += chance * (label == 0)
+        wrong += probability * (label <= 0)
+        ties += probability * (label == 0)
     result = label_error(Problem(D=D, C=C, q=q))
     close(result.error, wrong, rel=1e-12)
     close(result.ties, ties, rel=1e-12)
@@ -259,14 +259,14 @@ def test_label_error_equals_rational_arithmetic(L, C, q):
         for minus in range(C + 1 - plus):
             ways = math.comb(C, plus) * math.comb(C - plus, minus)
             n = plus - minus if 10 * abs(plus - minus) > 9 * C else 0
-            chance = ways * (q / 2) ** (plus + minus) * (1 - q) ** (C - plus - minus)
-            law[n] = law.get(n, 0) + chance
+            probability = ways * (q / 2) ** (plus + minus) * (1 - q) ** (C - plus - minus)
+            law[n] = law.get(n, 0) + probability
     for _ in range(L - 1):
         after = {}
-        for (total, chance), (n, step) in itertools.product(exact.items(), law.items()):
-            after[total + n] = after.get(total + n, 0) + chance * step
+        for (total, probability), (n, step) in itertools.product(exact.items(), law.items()):
+            after[total + n] = after.get(total + n, 0) + probability * step
         exact = after
-    wrong = float(sum(chance for total, chance in exact.items() if total <= 0))
+    wrong = float(sum(probability for total, probability in exact.items() if total <= 0))
     result = label_error(Problem(D=L * C, C=C, q=float(q)))
     close(result.error, wrong, rel=1e-12)
     close(result.ties, float(exact.get(0, 0)), rel=1e-12)

@@ -86,7 +86,7 @@ def _second_tables(r, law, model, rows, second_x, second_base):
             for s in (1, -1, 0):
                 patches = patches_of(law, k, s)
                 if patches > 0:
-                    second_x[j, k] += patches * (rows[s + 1, law.place[k], j] - empty)
+                    second_x[j, k] += patches * (rows[s + 1, law.level_index[k], j] - empty)
 
 
 @kernel(borrows=True)

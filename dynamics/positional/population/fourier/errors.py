@@ -2,7 +2,7 @@ r"""Bounds of the rounding errors of the Fourier method.
 
 Assumptions on the machine, made only here: additions, multiplications, divisions and square roots
 are rounded to nearest, with or without fused multiply-adds and in any order (``u = 2^-53``), and
-``exp, expm1, log, log1p, sin, cos`` have errors of at most 2 units in the last place, 4 u.
+``exp, expm1, log, log1p, sin, cos`` have errors of at most 2 units in the last level_index, 4 u.
 First-order errors are bounded one by one; :data:`MARGIN` covers products of several. The effect of
 an underflow is below :data:`TINY`.
 
@@ -150,7 +150,7 @@ def _add_errors(law, model, weight_errors, first, errors, rows, empty):
                 _add(1.0, empty[j], rows[j])
             for k in range(types):
                 patches = patches_of(law, k, s)
-                if law.place[k] == n + C and patches > 0.0:
+                if law.level_index[k] == n + C and patches > 0.0:
                     _add(patches, rows[0], dx[k])
                     for j in range(3):
                         _add(patches, rows[1 + j], dy[j, k])
@@ -174,7 +174,7 @@ def _add(factor, row, target):
 @kernel(borrows=True, fastmath=REORDER)
 def _patch_errors(s, n, first, C, model, weight_errors, rows):
     """Bound the errors of ``tables._patch``, including the summation of its rows over a set."""
-    if model.p == 3:  # vectorised once the power is known to the compiler
+    if model.p == 3:  # vectorized once the power is known to the compiler
         for i in range(rows.shape[1]):
             rows[0, i], rows[1, i], rows[2, i], rows[3, i] = patch_error(
                 1.0 * s, 1.0 * n, first + i + 1.0 * C, C, model, weight_errors, 3
@@ -340,13 +340,13 @@ def add_rounding(law, tables, lines, sums, moments, integrated, level, series):
         for j in range(types):
             filled += share[j]
             spread += (L - 1.0) * share[j] * abs(x[j, i])
-        fill_levels(share, law.place, lines.empty[i], C, level)
+        fill_levels(share, law.level_index, lines.empty[i], C, level)
         average = mean_power(L - 3, level, angles)
         relative, relative_to_one = _error_of_power(law, filled, series)
         if relative_to_one:
             average = 1.0
-        # back to coefficients: twice 26 of cosines and products and angles / 4 additions; 12 of
-        # the products with weights and waves, 48 lanes, blocks, types
+        # transformation to coefficients: 26 for cosines and products and angles / 4 additions, both
+        # twice; 12 for the products with weights and waves; 48 lanes, blocks, types
         relative += angles / 2.0 + 130.0 + types + lines.nodes[i] / 32.0
         if relative * UNIT > 1e-4:
             relative = math.inf  # beyond first order
@@ -378,8 +378,8 @@ def _error_of_power(law, filled, series):
     if L - 2 <= PLAIN_POWER:
         return (L - 2.0) * (sum_error + 4.0), False
     squarings = binomial_series(L - 2, 2.0 * filled, series)
-    # each squaring of a number near 1 adds 4 u and doubles what there was
+    # each squaring of a number near 1 adds 4 u and doubles the previous error
     power_error = 16.0 * 2.0**squarings
-    if squarings < 0:  # a step (1 + z)^2 - 1 adds at most 13 u |z| and doubles what there was
+    if squarings < 0:  # a step (1 + z)^2 - 1 adds at most 13 u |z| and doubles the previous error
         power_error = 40.0 * (L - 2.0) * filled * math.log2(L)
     return (L - 2.0) * filled * (sum_error + len(law.n)) + power_error, squarings < 0

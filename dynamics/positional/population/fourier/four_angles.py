@@ -133,13 +133,13 @@ def take_power(x, N, excess, series, squarings, lanes, z):
     halves of z because loops in place are not vectorized.
     """
     if excess and squarings >= 0:
-        place = squarings
-        source = z[place % 4 // 2 * FOUR :]
+        bit = squarings
+        source = z[bit % 4 // 2 * FOUR :]
         for k in range(0, FOUR, 2 * LANES):
             _binomial(x[k:], series, lanes, source[k:])
-        while place > 0:
-            place -= 2
-            target = z[place % 4 // 2 * FOUR :]
+        while bit > 0:
+            bit -= 2
+            target = z[bit % 4 // 2 * FOUR :]
             for k in range(0, FOUR, 2 * LANES):
                 _fourth(source[k:], lanes, target[k:])
             source = target
@@ -207,18 +207,18 @@ def _by_digits(x, N, excess, lanes, z):
                 z[k * LANES + i] = 0.0 if excess or k % 2 == 1 else 1.0
         return
     _small_powers(x, excess, lanes)
-    place = 0
-    while N >> (place + 2) > 0:
-        place += 2
-    source = x[((N >> place) - 1) * FOUR :]
-    if place == 0:
+    bit = 0
+    while N >> (bit + 2) > 0:
+        bit += 2
+    source = x[((N >> bit) - 1) * FOUR :]
+    if bit == 0:
         for k in range(8):
             for i in range(lanes):
                 z[k * LANES + i] = source[k * LANES + i]
-    while place > 0:
-        place -= 2
-        digit = (N >> place) & 3
-        target = z[place % 4 // 2 * FOUR :]
+    while bit > 0:
+        bit -= 2
+        digit = (N >> bit) & 3
+        target = z[bit % 4 // 2 * FOUR :]
         for k in range(0, FOUR, 2 * LANES):
             if digit == 0 and excess:
                 _fourth_excess(source[k:], lanes, target[k:])

@@ -221,8 +221,8 @@ def _store_lines(first, lanes, law, tables, tilting, lines):
         crowd, top = sets * filled, 0.0
         if sets - 1.0 <= PLAIN_POWER or filled >= 0.5:  # the empty type has its own error
             crowd, top = sets, rows[TOP * MAX_LANES + lane]
-        # of a probability 8 u of log_p and 4 u of each exponent, once more in log f and twice
-        # in its cancelling logarithm; z^n takes 3 C multiplications
+        # A probability has the error 8 u of log_p and 4 u of each exponent. It occurs once more in
+        # log f and twice in its logarithm with cancellation. z^n needs 3 C multiplications.
         per_set = 3 * (12 * law.log_size + 5 * abs(u) * law.C + 6 * law.C + 20 + 2 * abs(top))
         error = 32 + 4 * sets * (abs(log_f) - max(law.log_p_empty, -745.0))
         error += 4 * (abs(lam * base[i]) + abs(r * u))

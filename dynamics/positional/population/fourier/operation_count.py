@@ -112,6 +112,6 @@ def _power(N: int, filled: float) -> int:
     squarings = plain_python(binomial_series)(N, 2.0 * filled, np.empty(10)) if excess else -1
     if squarings >= 0:
         return 23 + 4 * int(squarings)
-    further = [N >> place & 3 for place in range(0, 2 * ((N.bit_length() - 1) // 2), 2)]
+    further = [N >> bit & 3 for bit in range(0, 2 * ((N.bit_length() - 1) // 2), 2)]
     first, step, factor = (11, 10, 6) if excess else (8, 8, 4)
     return first + sum(step + factor * (digit > 0) for digit in further)

@@ -33,7 +33,7 @@ class SetLaw(NamedTuple):
 
     Attributes
     ----------
-    plus, minus, n, place
+    plus, minus, n, level_index
         Numbers of +1 and -1, their difference, and n + C, by non-empty type.
     log_p, p, log_p_empty, p_empty
         Probabilities of the types and of the empty type, and their logarithms.
@@ -57,7 +57,7 @@ class SetLaw(NamedTuple):
     plus: np.ndarray
     minus: np.ndarray
     n: np.ndarray
-    place: np.ndarray
+    level_index: np.ndarray
     log_p: np.ndarray
     p: np.ndarray
     log_p_empty: float
@@ -95,12 +95,13 @@ def _set_law(C: int, L: int, q: float) -> SetLaw:
     reach = len(log_tail) + 2 * C
     total, accuracy, noise = _probability_of_sum((L - 1) * C, q, reach)
     less, less_accuracy, less_noise = _probability_of_sum((L - 2) * C, q, reach)
-    log_size = float(np.abs(log_p[possible]).max()) + 2.2 * C  # log of the ways: at most 1.1 C
+    # the logarithm of the number of arrangements is at most 1.1 C
+    log_size = float(np.abs(log_p[possible]).max()) + 2.2 * C
     law = SetLaw(
         plus=plus,
         minus=minus,
         n=plus - minus,
-        place=(plus - minus + C).astype(np.int64),
+        level_index=(plus - minus + C).astype(np.int64),
         log_p=log_p[possible],
         p=np.exp(log_p[possible]),
         log_p_empty=log_probability(0, 0, C, q),
@@ -181,7 +182,7 @@ def _downwards(patches: int, q: float, start: int) -> tuple[np.ndarray, float]:
     for r in range(start, 0, -1):
         law[r - 1] = ((patches + r + 1) * above + ratio * r * law[r]) / (patches - r + 1)
         above = law[r]
-        if law[r - 1].max() > 1e200:  # what underflows has a probability below 1e-300
+        if law[r - 1].max() > 1e200:  # probabilities that underflow are below 1e-300
             law[r - 1 :] /= law[r - 1].max()
             above = law[r]
     law /= law[0] + 2 * law[1:].sum(axis=0)

@@ -95,7 +95,7 @@ def _add_patches(law, model, tables, rows, empty):
                 _add(-1.0, empty[j], rows[j])
             for k in range(types):
                 patches = patches_of(law, k, s)
-                if law.place[k] == n + C and patches > 0.0:
+                if law.level_index[k] == n + C and patches > 0.0:
                     _add(patches, rows[0], x[k])
                     for j in range(3):
                         _add(patches, rows[1 + j], y[j, k])
@@ -120,7 +120,7 @@ def _add(factor, row, target):
 def _patch(s, n, first, C, model, rows):
     """Fill the activation of a patch and its derivatives for T = C + first, C + first + 1, ..."""
     F, F_alpha, F_gamma, F_rho = rows[0], rows[1], rows[2], rows[3]
-    if model.p == 3:  # vectorised once the power is known to the compiler
+    if model.p == 3:  # vectorized once the power is known to the compiler
         for i in range(len(F)):
             F[i], F_alpha[i], F_gamma[i], F_rho[i] = _activation(s, n, first + i, C, model, 3)
     else:

@@ -37,7 +37,7 @@ _NEAR = 0.1
 #: After this number of Newton steps every other step is a bisection.
 _BISECTION_START = 8
 
-#: The rows, at constant distances so that loops over several of them are vectorised.
+#: The rows, at constant distances so that loops over several of them are vectorized.
 TOP, U, MOVE, F, MEAN, SQUARE, Z, POWER, LOW, HIGH, BITS, R, STRIDE = range(13)
 
 #: Rows that hold other results at the end of :func:`tilt_totals`.
@@ -187,8 +187,8 @@ def tilt_totals(at, lanes, law, x, tilting):
         row = level[j * W :]
         for i in range(width):
             row[i] *= work[POWER * W + i]
-        for k in range(len(law.place)):
-            if law.place[k] == j:
+        for k in range(len(law.level_index)):
+            if law.level_index[k] == j:
                 row = share[k * W :]
                 for i in range(width):
                     row[i] *= work[POWER * W + i]
@@ -208,13 +208,13 @@ def _shares(at, lanes, width, law, x, tilting):
 
     Lanes from ``lanes`` to ``width``, the padding, are not tilted.
     """
-    C, W, log_p_empty, place = law.C, MAX_LANES, law.log_p_empty, law.place
+    C, W, log_p_empty, level_index = law.C, MAX_LANES, law.log_p_empty, law.level_index
     lam, work, level, share = tilting.lam, tilting.rows, tilting.level, tilting.share
     for i in range(width):
         work[TOP * W + i] = log_p_empty
-    for k in range(len(place)):
+    for k in range(len(level_index)):
         row, here = share[k * W :], x[k, at:]
-        start, n = law.log_p[k], place[k] - 1.0 * C
+        start, n = law.log_p[k], level_index[k] - 1.0 * C
         for i in range(lanes):
             row[i] = start - lam[i] * here[i] + work[U * W + i] * n
         for i in range(lanes, width):
@@ -227,12 +227,12 @@ def _shares(at, lanes, width, law, x, tilting):
     for i in range(width):
         level[C * W + i] = log_p_empty - work[TOP * W + i]
     exponentials(level[C * W : C * W + width], bits)
-    for k in range(len(place)):
+    for k in range(len(level_index)):
         row = share[k * W : k * W + width]
         for i in range(width):
             row[i] -= work[TOP * W + i]
         exponentials(row, bits)
-        total = level[place[k] * W :]
+        total = level[level_index[k] * W :]
         for i in range(width):
             total[i] += row[i]
 

@@ -109,12 +109,12 @@ def _choose_angles(law, tables, lines, variance, by_n, rise, inverse):
     ``inverse`` contains the reciprocals of the allowed errors.
     """
     C, sets, n_types = law.C, law.L - 1.0, len(law.n)
-    y, base, place, level, weight = tables.y, tables.base, law.place, by_n[0], by_n[1]
+    y, base, level_index, level, weight = tables.y, tables.base, law.level_index, by_n[0], by_n[1]
     for i in range(len(lines.nodes)):
         if lines.nodes[i] == 0:
             continue
         share = lines.share[i]
-        fill_levels(share, place, lines.empty[i], C, level)
+        fill_levels(share, level_index, lines.empty[i], C, level)
         for j in range(len(weight)):
             weight[j] = 0.0
         rest = inverse[0] + inverse[4]
@@ -126,7 +126,7 @@ def _choose_angles(law, tables, lines, variance, by_n, rise, inverse):
         for j in range(n_types):
             size = abs(y[0, j, i]) * inverse[1] + abs(y[1, j, i]) * inverse[2]
             size += abs(y[2, j, i]) * inverse[3]
-            weight[place[j]] += sets * share[j] * size
+            weight[level_index[j]] += sets * share[j] * size
         excess = max(lines.height[i], 1.0)
         delta = min(math.sqrt(2 * excess / max(sets * variance[i], 1e-6)), 200.0 / C)  # no overflow
         for trial in range(3):
@@ -211,10 +211,10 @@ def mean_power(power, level, angles):
 
 
 @kernel(borrows=True)
-def fill_levels(share, place, empty, C, level):
+def fill_levels(share, level_index, empty, C, level):
     """Fill ``level[n + C]``, the sums of the shares over n."""
     for i in range(2 * C + 1):
         level[i] = 0.0
     level[C] = empty
     for k in range(len(share)):
-        level[place[k]] += share[k]
+        level[level_index[k]] += share[k]

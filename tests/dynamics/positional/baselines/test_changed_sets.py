@@ -20,14 +20,14 @@ def test_unchanged_error_equals_block_error():
     close(error.wrong + error.ties, exact, rel=1e-12)
 
 
-@pytest.mark.parametrize("kept", [0, 2, 4])
-def test_error_is_linear_in_the_fraction_of_unchanged_sets(kept):
-    rng = np.random.default_rng(kept)
-    order = changed_order(PROBLEM, kept, rng)
+@pytest.mark.parametrize("unchanged", [0, 2, 4])
+def test_error_is_linear_in_the_fraction_of_unchanged_sets(unchanged):
+    rng = np.random.default_rng(unchanged)
+    order = changed_order(PROBLEM, unchanged, rng)
     A = block_scores(PROBLEM)[np.ix_(order, order)]
     w = np.eye(1, PROBLEM.dimension)[0]
     sampled = HeldOut(PROBLEM, 60_000, 3).error(A, ALPHA * w)
-    share = kept / PROBLEM.L
+    share = unchanged / PROBLEM.L
     right, changed = unchanged_error(PROBLEM, ALPHA), changed_error(PROBLEM, ALPHA)
     for exact, estimate in (
         (
@@ -41,15 +41,15 @@ def test_error_is_linear_in_the_fraction_of_unchanged_sets(kept):
 
 
 def test_changed_sets_take_their_patches_from_different_sets():
-    for kept in (0, 3, 4, 8):
-        order = changed_order(PROBLEM, kept, np.random.default_rng(kept))
+    for unchanged in (0, 3, 4, 8):
+        order = changed_order(PROBLEM, unchanged, np.random.default_rng(unchanged))
         assert sorted(order) == list(range(32))
         owners = [len(set(row.tolist())) for row in (order // 4).reshape(8, 4)]
-        assert sorted(owners) == [1] * kept + [4] * (8 - kept)
+        assert sorted(owners) == [1] * unchanged + [4] * (8 - unchanged)
 
 
 def test_too_few_changed_sets_raise():
-    with pytest.raises(ParameterError, match="kept = 6"):
+    with pytest.raises(ParameterError, match="unchanged = 6"):
         changed_order(PROBLEM, 6, np.random.default_rng(0))
     with pytest.raises(ParameterError, match="L = 2"):
         changed_error(Problem(D=8, C=4, q=0.3), 1.0)

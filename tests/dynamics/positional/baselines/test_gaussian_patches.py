@@ -25,7 +25,7 @@ STUDENTS = [
 ]
 
 
-@pytest.fixture(params=STUDENTS, ids=lambda student: student.kind)
+@pytest.fixture(params=STUDENTS, ids=lambda student: student.score_type)
 def case(request):
     rng = np.random.default_rng(3)
     parameters = request.param.initial(TASK, rng)
@@ -55,9 +55,9 @@ class TestGradient:
         torch = pytest.importorskip("torch")
         student, parameters, X, y = case
         tensors = {k: torch.tensor(v, requires_grad=True) for k, v in parameters.items()}
-        if student.kind == "free":
+        if student.score_type == "free":
             scores = tensors["A"][None]
-        elif student.kind == "gram":
+        elif student.score_type == "gram":
             scores = (tensors["P"].T @ tensors["P"])[None]
         else:
             queries, keys = (tensors["P"].T @ tensors[k] for k in ("Q", "K"))
@@ -100,7 +100,7 @@ class TestTask:
     def test_invalid_arguments_raise(self):
         with pytest.raises(ParameterError, match="C = 4"):
             Task(D=6, C=4, d=3, shared_filter=True)
-        with pytest.raises(ParameterError, match="kind = cnn"):
+        with pytest.raises(ParameterError, match="score_type = cnn"):
             Student("cnn")
         with pytest.raises(ParameterError, match="heads = 2"):
             Student("gram", heads=2)

@@ -88,10 +88,10 @@ def power_tables(r, law, model, weight_errors, order, rows, x, dx):
     for k in range(len(x)):
         value = error = 0.0
         for s in range(-1, 2):
-            many = patches_of(law, k, s)
-            if many > 0.0:
-                value += many * (rows[0, s + 1, law.place[k]] - empty)
-                error += many * (rows[1, s + 1, law.place[k]] + of_empty)
+            patches = patches_of(law, k, s)
+            if patches > 0.0:
+                value += patches * (rows[0, s + 1, law.level_index[k]] - empty)
+                error += patches * (rows[1, s + 1, law.level_index[k]] + of_empty)
         x[k], dx[k] = side * value, error * 1.000001
     linear, relative = _linear(
         nu, abs(T), model.kappa * abs(model.alpha) * largest, largest, model.p

@@ -116,7 +116,7 @@ def _accuracy(law: SetLaw, most: int, log_other: float, lone: float) -> float:
     per_set = law.log_size + math.log(sets + 1.0) + math.log(most + lone + 2.0) + abs(log_other)
     others = sets * min(abs(log_other) + max(law.log_p_empty, -745.0) * -1.0, 745.0)
     if log_other < -600.0:
-        others = 0.0  # no set can be empty: nothing is added up for others
+        others = 0.0  # no set can be empty, so that there are no other sets
     return UNIT * (64.0 + 16.0 * (most + lone) * per_set + 8.0 * (1.0 + law.log_size) * others)
 
 

@@ -25,7 +25,7 @@ def assert_equal_to_reference(problem, state, tolerance):
     assert value.loss == pytest.approx(naive.loss, rel=1e-9, abs=1e-9)
     assert value.mean_sigmoid == pytest.approx(naive.mean_sigmoid, rel=1e-9, abs=1e-9)
     error = np.abs(np.array(value.derivatives) - naive.derivatives)
-    # 1e-9: well above the 1e-10 asked of either, far below what a wrong term would give
+    # 1e-9: well above the tolerance 1e-10 of both, far below the effect of a wrong term
     assert np.all(error <= 1e-9 * np.maximum(1e-6, value.magnitude[1:4]))
 
 

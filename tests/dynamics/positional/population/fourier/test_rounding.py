@@ -28,7 +28,7 @@ from dynamics.positional.population.fourier.tilts import (
     slack,
     tilt_totals,
 )
-from tests.dynamics.positional.population.fourier.test_terms import Plan
+from tests.dynamics.positional.population.fourier.test_terms import Integration
 from tests.dynamics.positional.rounded import Rounded, plain_row_gradient
 
 
@@ -173,12 +173,12 @@ class TestPowers:
         At totals near 0 the tilts are small, and the shares good to a few units in the last place;
         far from it the rounding of their exponents counts, too.
         """
-        plan = Plan(Problem(D=D, C=C, q=q), State(0.0, 0.3, -0.1), 1e-10)
-        full = np.where(plan.integrated, (2 * (plan.law.L - 1) * C + 5) // 4 * 4, 0)
-        lines = plan.lines._replace(angles=np.minimum(full, 4 * plan.lines.angles))
-        count = len(plan.integrated)
+        integration = Integration(Problem(D=D, C=C, q=q), State(0.0, 0.3, -0.1), 1e-10)
+        full = np.where(integration.integrated, (2 * (integration.law.L - 1) * C + 5) // 4 * 4, 0)
+        lines = integration.lines._replace(angles=np.minimum(full, 4 * integration.lines.angles))
+        count = len(integration.integrated)
         lines = lines._replace(alias=np.zeros(count), eta=np.full(count, 0.25))  # the same at F = 0
-        sums, front = plan.sums(lines), np.exp(lines.logs)
+        sums, front = integration.sums(lines), np.exp(lines.logs)
         integrated = Integrated(
             front,
             np.zeros(count),
@@ -188,12 +188,12 @@ class TestPowers:
         )
         moments = Moments(np.zeros((5, count)), np.zeros((5, count)))
         bare = sums._replace(error=np.zeros(count), error_over_w=np.zeros(count))
-        rounding_alone(plan.law, plan.goals.tables, lines, bare, moments, integrated)
+        rounding_alone(integration.law, integration.goals.tables, lines, bare, moments, integrated)
         most = 0.0
-        center = -plan.goals.tables.first
-        for i in np.flatnonzero(plan.integrated):
+        center = -integration.goals.tables.first
+        for i in np.flatnonzero(integration.integrated):
             weight = node_sum(lines.eta[i], lines.step[i], lines.nodes[i])
-            exact = weight * plan.law.p_total[plan.law.center + i - center]
+            exact = weight * integration.law.p_total[integration.law.center + i - center]
             apart = abs(front[i, 4] * sums.by_type[i].sum() - exact)
             bound = integrated.bounds[i, 4, 4]
             assert apart <= bound + integrated.rounding[i, 4]

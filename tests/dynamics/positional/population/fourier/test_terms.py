@@ -44,15 +44,15 @@ class Integration:
 
     def __init__(self, problem, state, tolerance):
         self.law, self.model = set_law(problem), Model.at(problem, state)
-        self.asked = Target.of(tolerance)
+        self.target = Target.of(tolerance)
         self.crude = FourierExpectation(problem, tolerance)._crude(self.model, state)
         self.weight_errors = WeightErrors.of(problem, state, self.model)
         self.choose()
 
     def choose(self):
         """Choose goals and lines for the model."""
-        self.goals = prepare(self.law, self.model, self.crude, self.asked)
-        self.lines = design(self.law, self.goals, self.asked)
+        self.goals = prepare(self.law, self.model, self.crude, self.target)
+        self.lines = design(self.law, self.goals, self.target)
         self.integrated = self.lines.treatment == INTEGRATED
 
     def sums(self, lines):
@@ -71,7 +71,7 @@ class Integration:
             lines,
             self.sums(lines),
             rest,
-            self.asked,
+            self.target,
         )[0]
 
 
@@ -93,9 +93,9 @@ class TestParts:
         """With 8, 16 or 24 nodes the integrals are truncated early."""
         most = np.zeros(5)
         for problem, state in CASES:
-            exact, plan = exact_values(problem, state), Integration(problem, state, 1e-8)
+            exact, integration = exact_values(problem, state), Integration(problem, state, 1e-8)
             for nodes in (8, 16, 24):
-                result = plan.result(nodes=np.where(plan.integrated, nodes, 0))
+                result = integration.result(nodes=np.where(integration.integrated, nodes, 0))
                 assert np.all(used(result, exact) <= 1.0)
                 most = np.maximum(most, used(result, exact))
         assert np.all(most > 0.3)
@@ -104,12 +104,12 @@ class TestParts:
         """With a shorter period Omega the aliases grow."""
         most = np.zeros(5)
         for problem, state in CASES:
-            exact, plan = exact_values(problem, state), Integration(problem, state, 1e-8)
+            exact, integration = exact_values(problem, state), Integration(problem, state, 1e-8)
             for factor in (0.2, 0.35, 0.5, 0.7):
-                omega = np.maximum(factor * plan.lines.omega, 0.1)
+                omega = np.maximum(factor * integration.lines.omega, 0.1)
                 nodes = 8 * np.ceil(9.0 * omega / (16.0 * np.pi)).astype(int)  # to t = 9
-                nodes = np.where(plan.integrated, nodes, 0)
-                result = plan.result(omega=omega, step=2.0 * np.pi / omega, nodes=nodes)
+                nodes = np.where(integration.integrated, nodes, 0)
+                result = integration.result(omega=omega, step=2.0 * np.pi / omega, nodes=nodes)
                 assert np.all(used(result, exact) <= 1.0)
                 most = np.maximum(most, used(result, exact))
         assert np.all(most > 0.3)
@@ -118,11 +118,14 @@ class TestParts:
         """Each total in turn is replaced by its bound."""
         most = np.zeros(5)
         for problem, state in CASES:
-            exact, plan = exact_values(problem, state), Integration(problem, state, 1e-8)
-            for i in np.flatnonzero(plan.integrated):
-                treatment, nodes = plan.lines.treatment.copy(), plan.lines.nodes.copy()
+            exact, integration = exact_values(problem, state), Integration(problem, state, 1e-8)
+            for i in np.flatnonzero(integration.integrated):
+                treatment, nodes = (
+                    integration.lines.treatment.copy(),
+                    integration.lines.nodes.copy(),
+                )
                 treatment[i], nodes[i] = LEFT_OUT, 0
-                result = plan.result(treatment=treatment, nodes=nodes)
+                result = integration.result(treatment=treatment, nodes=nodes)
                 assert np.all(used(result, exact) <= 1.0)
                 most = np.maximum(most, used(result, exact))
         assert np.all(most > 0.2)
@@ -131,11 +134,14 @@ class TestParts:
         """The error of s(-F) = 1 is E[s(F)], which the bounds with negative tilts limit."""
         most = np.zeros(5)
         for problem, state in CASES[3:]:
-            exact, plan = exact_values(problem, state), Integration(problem, state, 1e-8)
-            for i in np.flatnonzero(plan.integrated):
-                treatment, nodes = plan.lines.treatment.copy(), plan.lines.nodes.copy()
+            exact, integration = exact_values(problem, state), Integration(problem, state, 1e-8)
+            for i in np.flatnonzero(integration.integrated):
+                treatment, nodes = (
+                    integration.lines.treatment.copy(),
+                    integration.lines.nodes.copy(),
+                )
                 treatment[i], nodes[i] = NEGATIVE, 0
-                result = plan.result(treatment=treatment, nodes=nodes)
+                result = integration.result(treatment=treatment, nodes=nodes)
                 assert np.all(used(result, exact) <= 1.0)
                 most = np.maximum(most, used(result, exact))
         assert np.all(most > 0.05)
@@ -147,13 +153,15 @@ class TestTableErrors:
         """With errors of 1e-7 in the attention weights all other errors are far smaller."""
         exact, most = exact_values(problem, state), np.zeros(5)
         for signs in itertools.product((-1, 1), repeat=5):
-            plan = Integration(problem, state, 1e-10)
-            moved = [1e-7 * sign * abs(w) for sign, w in zip(signs, plan.model[2:7])]
-            weights = [w + change for w, change in zip(plan.model[2:7], moved)]
-            plan.model = plan.model._replace(**dict(zip(WeightErrors._fields, weights)))
-            plan.weight_errors = WeightErrors(*map(abs, moved))
-            plan.choose()
-            most = np.maximum(most, used(plan.result(), exact))
+            integration = Integration(problem, state, 1e-10)
+            moved = [1e-7 * sign * abs(w) for sign, w in zip(signs, integration.model[2:7])]
+            weights = [w + change for w, change in zip(integration.model[2:7], moved)]
+            integration.model = integration.model._replace(
+                **dict(zip(WeightErrors._fields, weights))
+            )
+            integration.weight_errors = WeightErrors(*map(abs, moved))
+            integration.choose()
+            most = np.maximum(most, used(integration.result(), exact))
         assert np.all(most <= 1.0)
         assert most.max() > 0.2
 
@@ -189,9 +197,9 @@ class TestAliases:
         """Exact coefficients of z^(r + k m), k != 0; each side dominates for some totals."""
         most = 0.0
         for alpha in (0.3, 0.1, -0.1, -0.2):
-            plan = Integration(Problem(D=D, C=C, q=q), State(alpha, 0.3, -0.1), 1e-3)
-            for i in np.flatnonzero(plan.integrated & (plan.lines.alias > 0.0)):
-                part = wrap_around(plan, i) / plan.lines.alias[i]
+            integration = Integration(Problem(D=D, C=C, q=q), State(alpha, 0.3, -0.1), 1e-3)
+            for i in np.flatnonzero(integration.integrated & (integration.lines.alias > 0.0)):
+                part = wrap_around(integration, i) / integration.lines.alias[i]
                 assert part <= 1.0 + 1e-9
                 most = max(most, part)
         assert most > 0.05
@@ -200,23 +208,25 @@ class TestAliases:
         """With eight angles the aliases in R dominate the error."""
         most = np.zeros(5)
         for problem, state in CASES[1:4]:
-            exact, plan = exact_values(problem, state), Integration(problem, state, 1e-10)
-            plan.lines = plan.lines._replace(angles=np.where(plan.integrated, 8, 0))
-            for i in np.flatnonzero(plan.integrated):
-                plan.lines.alias[i] = wrap_around(plan, i)
-            most = np.maximum(most, used(plan.result(), exact))
+            exact, integration = exact_values(problem, state), Integration(problem, state, 1e-10)
+            integration.lines = integration.lines._replace(
+                angles=np.where(integration.integrated, 8, 0)
+            )
+            for i in np.flatnonzero(integration.integrated):
+                integration.lines.alias[i] = wrap_around(integration, i)
+            most = np.maximum(most, used(integration.result(), exact))
         assert np.all(most <= 1.0)
         assert most.max() > 0.01
 
 
-def wrap_around(plan, i):
+def wrap_around(integration, i):
     """Return the aliases in R of total number i over the bound on its line."""
-    law, lines, tables = plan.law, plan.lines, plan.goals.tables
+    law, lines, tables = integration.law, integration.lines, integration.goals.tables
     share, inverse = lines.share[i], np.exp(-lines.log_goal)
-    level = np.bincount(law.place, share, 2 * law.C + 1)
+    level = np.bincount(law.level_index, share, 2 * law.C + 1)
     level[law.C] += lines.empty[i]
     size = np.abs(tables.y[:, :, i]).T @ inverse[1:4]
-    weight = np.bincount(law.place, (law.L - 1.0) * share * size, 2 * law.C + 1)
+    weight = np.bincount(law.level_index, (law.L - 1.0) * share * size, 2 * law.C + 1)
     rest = inverse[0] + inverse[4] + np.abs(tables.base[1:4, i]) @ inverse[1:4]
     fewer = np.ones(1)
     for _ in range(law.L - 2):
@@ -232,9 +242,11 @@ class TestGoals:
     def test_parts_of_the_error_add_up_to_the_goal(self, tolerance):
         """The goal is divided among four types of error of each total and the totals left out."""
         for problem, state in CASES[1:4]:
-            plan = Integration(problem, state, tolerance)
-            planned = np.exp(plan.lines.log_goal) * 4 * np.count_nonzero(plan.integrated)
-            assert np.all(planned <= plan.goals.goal)
-            assert np.all(planned >= 0.25 * plan.goals.goal)
-            goal = plan.goals.goal.copy()
-            assert np.all(plan.result().bounds[:, 1:4].sum(axis=1) <= goal)
+            integration = Integration(problem, state, tolerance)
+            planned = (
+                np.exp(integration.lines.log_goal) * 4 * np.count_nonzero(integration.integrated)
+            )
+            assert np.all(planned <= integration.goals.goal)
+            assert np.all(planned >= 0.25 * integration.goals.goal)
+            goal = integration.goals.goal.copy()
+            assert np.all(integration.result().bounds[:, 1:4].sum(axis=1) <= goal)

@@ -7,7 +7,7 @@ import pytest
 from scipy import special, stats
 
 from dynamics import ParameterError, Population, Problem, SlowManifold, State, attention
-from dynamics.positional.large_D import (
+from dynamics.positional.many_patch_limit import (
     Limit,
     attended_slope,
     branch,
