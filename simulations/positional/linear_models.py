@@ -175,7 +175,7 @@ def decoding_errors(
         sets = contiguous(problem)
         f_star = labels_of_coefficients(problem, X[:, :, 0], sets)
         g = labels_of_coefficients(problem, digits, sets)
-        exact.append(models.silent_probability(problem))
+        exact.append(models.zero_label_probability(problem))
         sampled.append(float(np.mean(f_star * g <= 0.0)))
         uniform.append(models.uniform_error(problem).coin)
         spread = math.sqrt(max(exact[-1], 1.0 / len(X)) / len(X))

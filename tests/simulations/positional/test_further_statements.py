@@ -9,7 +9,7 @@ import pytest
 from scipy import optimize
 
 from dynamics import Population, Problem, State
-from dynamics.positional.large_D import Limit, quasi_steady
+from dynamics.positional.many_patch_limit import Limit, quasi_steady
 from dynamics.positional.samples import History
 from simulations.positional import large_D_flows as large
 from simulations.positional.claims import (

@@ -124,6 +124,6 @@ def test_a_flow_that_is_left_out_is_a_gap_in_the_figures():
 
 
 def test_nu_never_turns_along_the_branch():
-    from dynamics.positional.large_D import Limit
+    from dynamics.positional.many_patch_limit import Limit
 
     assert turning_points(Limit(4, 16.0, 5)) == 0
