@@ -82,8 +82,11 @@ def measure(context: Context) -> Measurement:
         paths[problem] = _pair(problem, POPULATION_TOLERANCE, horizon)
         comparison = _compare(problem, paths[problem], POPULATION_TOLERANCE)
         rows.append(_row(problem, comparison))
-        for kind, ending in (("frozen", comparison.frozen), ("trained", comparison.trained)):
-            row = {"problem": describe(problem), "diagonal": kind, **ending._asdict()}
+        for diagonal_of_A, ending in (
+            ("frozen", comparison.frozen),
+            ("trained", comparison.trained),
+        ):
+            row = {"problem": describe(problem), "diagonal": diagonal_of_A, **ending._asdict()}
             endings.append(row | {"associates": ending.late.associates})
     steps = QUICK_STEPS if context.quick else STEPS
     small = _oracle_problems()[: 1 if context.quick else None]

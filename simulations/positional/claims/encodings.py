@@ -43,7 +43,7 @@ class Settings(NamedTuple):
 
 
 def starts() -> dict[str, Start]:
-    """Return the starts that are compared, by name."""
+    """Return the starts that are compared, as a mapping from their names."""
     return {
         P_RANDOM: Start(ENCODINGS, trains_P=True),
         P_IDENTITY: Start(IDENTITY, trains_P=True),

@@ -39,7 +39,7 @@ _FACES = ("#FFFFFF", "#9EC9E2", "#F5B58A")
 
 
 def boxes(D: int) -> dict[str, str]:
-    """Return the boxes by name, in the syntax of the command line."""
+    """Return a mapping from name to box, in the syntax of the command line."""
     C = 4
     return {
         "few features": f"D={D}, C={C}, qD=0..2, alpha=0..0.3, x=-1..0.95, nu=0..0.01, beta=1",

@@ -242,12 +242,14 @@ def _draw_scaling(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
     left, right = figure.subplots(1, 2)
     artists: dict[str, Any] = {}
     for number, density in enumerate(np.unique(data["qD"].values)):
-        one = data.isel(case=(data["qD"] == density).values)
+        cases = data.isel(case=(data["qD"] == density).values)
         look = PROBLEM_STYLES[number] | {"linewidth": 1.2}
         label = f"$qD={density:g}$"
-        artists[label] = left.plot(one["d"], one["greatest"], marker="o", label=label, **look)[0]
-        left.plot(one["d"], one["least"], marker="o", fillstyle="none", **look)
-        right.plot(one["d"], one["rho_constant"], marker="o", **look)
+        artists[label] = left.plot(cases["d"], cases["greatest"], marker="o", label=label, **look)[
+            0
+        ]
+        left.plot(cases["d"], cases["least"], marker="o", fillstyle="none", **look)
+        right.plot(cases["d"], cases["rho_constant"], marker="o", **look)
     sizes = np.unique(data["d"].values)
     polylog = np.log(sizes) ** data.attrs["degree"]
     for letter, ax in zip("ab", (left, right)):

@@ -181,7 +181,7 @@ CLAIM = Claim(
     id="random-initialization",
     place="Section 3, below Parametrization 3.1",
     statement=(
-        "If P is drawn at random, A_ij(0) = <p_i, p_j> = Theta(sigma_A / sqrt(D)) for i != j; "
+        "If P is random, A_ij(0) = <p_i, p_j> = Theta(sigma_A / sqrt(D)) for i != j; "
         "since D >> 1, it is reasonable to set A_ij(0) = 0."
     ),
     method=(

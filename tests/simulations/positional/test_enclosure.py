@@ -52,7 +52,7 @@ def drift(point):
     N = D - C
     contrast = float((point.beta - point.x) / point.tau)
     lost = -2 * min(math.log10(abs(contrast) or 1e-323), 0.0)  # in 1 - D r, and in y_1 - y_s
-    lost += 2 * abs(contrast) / math.log(10.0)  # in r, and beside 1
+    lost += 2 * abs(contrast) / math.log(10.0)  # in r, and next to 1
     with mp.workdps(DIGITS + int(lost)):
         q, nu, beta, x, tau, kappa, alpha = (
             mp.mpf(number.numerator) / number.denominator
@@ -111,29 +111,29 @@ def boxes_and_points(draw):
         intervals = {name: (low, low) for name, (low, _) in intervals.items()}
     assume(intervals["q"][1] > 0 and intervals["nu"][1] > 0)
     box = Box(D, C, **intervals, p=draw(st.sampled_from((3, 3, 5, 7, 21))))
-    place = {name: low + draw(PARTS) * (high - low) for name, (low, high) in intervals.items()}
-    return box, Witness(D, C, box.p, **place)
+    position = {name: low + draw(PARTS) * (high - low) for name, (low, high) in intervals.items()}
+    return box, Witness(D, C, box.p, **position)
 
 
 def holds(box, point, precision=96):
     """Whether the value at a point lies in the bounds of every cell of its box that holds it."""
-    value, found = drift(point), 0
+    value, cells = drift(point), 0
     for cell in box.cells():
         inside = all(low <= at <= high for (low, high), (at, _) in zip(cell, point.cell))
         if inside:
             low, high, _ = bounds(box, cell, precision)
             if not low <= value <= high:
                 return False
-            found += 1
-    return found > 0
+            cells += 1
+    return cells > 0
 
 
 def written_box(text, **at):
     """A box and the point at its lower ends, but for what is given."""
     box = read_box(text)
     names = ("q", "nu", "beta", "tau", "kappa", "alpha", "x")
-    place = {name: box.ends(name)[0] for name in names}
-    return box, Witness(box.D, box.C, box.p, **place | at)
+    position = {name: box.ends(name)[0] for name in names}
+    return box, Witness(box.D, box.C, box.p, **position | at)
 
 
 class TestEnclosure:
@@ -172,8 +172,8 @@ class TestEnclosure:
 
     @pytest.mark.parametrize("wrong", ["factor", "shift"])
     def test_a_broken_formula_is_seen(self, wrong, monkeypatch):
-        def broken(D, C, k, plus, one):
-            M, g = state_terms(D, C, k, plus, one)
+        def broken(D, C, k, plus, value):
+            M, g = state_terms(D, C, k, plus, value)
             return (M, g * (1 + Fraction(1, 10**13)).numerator) if wrong == "factor" else (M + 1, g)
 
         monkeypatch.setattr("simulations.positional.invariance.balls.state_terms", broken)
@@ -219,9 +219,9 @@ class TestNumbers:
         q = mean / N
         cut = most_features(N, q)
         with mp.workdps(60):
-            chance = mp.mpf(q)
+            probability = mp.mpf(q)
             tail = mp.fsum(
-                mp.binomial(N, k) * chance**k * (1 - chance) ** (N - k)
+                mp.binomial(N, k) * probability**k * (1 - probability) ** (N - k)
                 for k in range(cut + 1, min(N, cut + 200) + 1)
             )
             assert tail <= mp.mpf("1e-26")
@@ -229,11 +229,11 @@ class TestNumbers:
     @settings(max_examples=60)
     @given(st.lists(st.fractions(-3, 3), min_size=1, max_size=8), pair(numbers(0, 1)), PARTS)
     def test_a_polynomial_is_above_its_least_value(self, coefficients, ends, part):
-        low, place = least_value(tuple(map(ball, coefficients)), *ends)
+        low, position = least_value(tuple(map(ball, coefficients)), *ends)
         degree, q = len(coefficients) - 1, ends[0] + part * (ends[1] - ends[0])
         value = sum(
             c * math.comb(degree, k) * q**k * (1 - q) ** (degree - k)
             for k, c in enumerate(coefficients)
         )
         assert low <= value
-        assert ends[0] <= place <= ends[1]
+        assert ends[0] <= position <= ends[1]
