@@ -207,8 +207,8 @@ CLAIM = Claim(
     measure=measure,
     headline=headline,
     finding=(
-        "Error (95 %) {none_low:.3f} to {none_high:.3f} with no set unchanged, {every_low:.3f} to "
-        "{every_high:.3f} with all; the straight line between them is total probability."
+        "Error (95 %) {none_low:.3f} to {none_high:.3f} with no set shared, {every_low:.3f} to "
+        "{every_high:.3f} with all; linear between by total probability."
     ),
     tolerance=TOLERANCE,
     quick_note="D = 32 instead of 64, shares 1, 0.5, 0, two runs per group instead of ten",
