@@ -210,12 +210,14 @@ def _answer(D: int, C: int, alpha: tuple[float, float], density: tuple[float, fl
 
 
 def _halves(interval: tuple[float, float]) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Return both halves of an interval."""
     low, high = interval
     middle = 0.5 * (low + high)
     return (low, middle), (middle, high)
 
 
 def _area(row: tuple[float, ...]) -> float:
+    """Return the area of a box (alpha low, high, qD low, high, ...)."""
     return (row[1] - row[0]) * (row[3] - row[2])
 
 

@@ -121,6 +121,6 @@ CLAIM = Claim(
         "{shortest:.2g} to {longest:.2g}."
     ),
     quick_note="D = 16 only, to time 9000",
-    assumptions="IEEE arithmetic and Arb; the reduction, which is proved in symbolic",
+    assumptions="IEEE arithmetic and Arb; the reduction, proved in symbolic",
     group="proved",
 )

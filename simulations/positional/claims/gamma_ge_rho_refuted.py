@@ -117,6 +117,6 @@ CLAIM = Claim(
         "{end:.5g}."
     ),
     quick_note="D = 16 to time 2 instead of 32500",
-    assumptions="IEEE arithmetic and Arb; the reduction, which is proved in symbolic",
+    assumptions="IEEE arithmetic and Arb; the reduction, proved in symbolic",
     group="proved",
 )

@@ -149,6 +149,7 @@ def _named(problem: Problem, series: xarray.Dataset) -> dict[str, Any]:
 
 
 def _problems(quick: bool) -> tuple[Problem, ...]:
+    """Return the named problems of a mode."""
     if quick:
         return runs.BASE, runs.WIDE, runs.CROWDED
     return (
@@ -168,7 +169,7 @@ def _figure(series: Sequence[xarray.Dataset]) -> Figure:
         "(a) Exact increment of gamma over its leading term, the signal set alone, along the flow; "
         "below the dashed zero gamma falls. (b) The factor of alpha^p Gamma G^(p-1) in the "
         "increment of gamma (colours) where it is positive, and (grey) E[s(-F)], the reason of "
-        "its decrease. (c) Size of the rho increment relative to that of gamma.",
+        "its decrease. (c) Size of the rho increment relative to the gamma increment.",
         _draw,
         _on_common_times(series),
         (7.0, 6.4),

@@ -78,6 +78,7 @@ def _start(scale: float | str) -> str:
 
 
 def _settings(context: Context) -> Settings:
+    """Return sizes, starts and number of runs of a mode."""
     if context.quick:
         return Settings(16, (0.0, 0.5, 1.0), (), 5, 100, (8, 2))
     if context.thorough:

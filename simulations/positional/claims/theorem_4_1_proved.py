@@ -176,6 +176,6 @@ CLAIM = Claim(
     headline=headline,
     finding="Proved at the end of {proved} judged tubes{error}{others}.",
     quick_note="D = 16 only, to time 9000",
-    assumptions="IEEE arithmetic and Arb; the reduction, which is proved in symbolic",
+    assumptions="IEEE arithmetic and Arb; the reduction, proved in symbolic",
     group="proved",
 )
