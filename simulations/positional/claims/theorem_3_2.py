@@ -141,10 +141,10 @@ def enumerated_errors(cases: Sequence[tuple[int, int, float]]) -> xarray.Dataset
 def errors_by_size(
     cases: Sequence[tuple[int, int, float]], twins: int, images: int, seed: int
 ) -> xarray.Dataset:
-    """Return exact errors (case, rule) of the limits, and the derangement on sampled images.
+    """Return exact errors (case, rule) of the limits, and of the derangement on sampled images.
 
-    The twin rule is computed up to ``D = twins``. Samples are used where about ten errors or more
-    are expected.
+    The rule of twin sets is computed up to ``D = twins``. Samples are used where more than ten
+    errors are expected.
     """
     errors = np.full((len(cases), len(RULES)), np.nan)
     silent, sampled, margin = (np.full(len(cases), np.nan) for _ in range(3))
