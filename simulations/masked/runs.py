@@ -1,19 +1,22 @@
 """Problems, runs and oracles of masked image modelling that several claims look at, cached."""
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
+import xarray
 from scipy.integrate import quad
 
 from dynamics import gradient_flow
+from dynamics.core.schedule import thinned
 from dynamics.core.trajectory import Status
 from dynamics.masked import MaskedPopulation, MaskedProblem, MaskedTrajectory
 from dynamics.masked import oracle as full
 from dynamics.masked.events import MaskedEvents, find_events, projected_positions
-from simulations.masked.system import natural_horizon
+from simulations.masked.system import SYSTEM, natural_horizon
 from simulations.seeds import seed_at, seeds_of
 
 RTOL = 1e-9
@@ -271,3 +274,77 @@ def decades(quick: bool, most: int = 60) -> tuple[int, ...]:
 def log_gap(problem: MaskedProblem) -> float:
     """Return ``Delta/2 log P``, what the theory says of -z Phi_1 at the switch up to constants."""
     return 0.5 * problem.information_gap * math.log(problem.P)
+
+
+#: Observables of `trajectory_dataset`.
+_OBSERVABLES = ("time", "Phi_1", "Phi_n", "Phi_rest", "Upsilon_n", "a_n", "excess")
+_RECORDS = 300  # of `speed_dataset`
+
+
+def trajectory_dataset(
+    problems: Sequence[MaskedProblem], law: bool = False, until: float = 3.0
+) -> xarray.Dataset:
+    """Return observables of the flows of several problems, dims (run, record), for a figure.
+
+    Parameters
+    ----------
+    problems
+        One problem for each run.
+    law
+        Whether -Delta/2z log P is included.
+    until
+        End of each run, in units of the time at which p has learned.
+    """
+    parts = []
+    times: dict[str, list[float]] = {name: [] for name in ("switch", "learned", "law")}
+    for problem in problems:
+        run, phases = flow(problem), events(problem)
+        shown = run.time <= min(until * phases.learned.time, float(run.time[-1]))
+        columns = SYSTEM.observe(SYSTEM.build({}), run)
+        parts.append({name: np.where(shown, columns[name], np.nan) for name in _OBSERVABLES})
+        parts[-1]["excess"] = parts[-1]["excess"] / parts[-1]["excess"][0]
+        times["switch"].append(phases.switch.time if phases.phases == 2 else np.nan)
+        times["learned"].append(phases.learned.time)
+        times["law"].append(-log_gap(problem) / problem.z_top if law else np.nan)
+    width = max(part["time"].size for part in parts)
+    data = {
+        name: (("run", "record"), np.stack([_padded(part[name], width) for part in parts]))
+        for name in _OBSERVABLES
+    }
+    return xarray.Dataset(
+        data | {name: ("run", values) for name, values in times.items()},
+        coords={"run": [_regime_name(problem) for problem in problems]},
+    )
+
+
+def _regime_name(problem: MaskedProblem) -> str:
+    if problem.kappa_c is None or problem.kappa_s is None:
+        return describe(problem)
+    return Regime(problem.kappa_c, problem.kappa_s, problem.roles[0]).name
+
+
+def _padded(values: np.ndarray, width: int) -> np.ndarray:
+    return np.concatenate([values, np.full(width - values.size, np.nan)])
+
+
+def speed_dataset(runs: Mapping[str, Speeds]) -> xarray.Dataset:
+    """Return the speeds of several runs, dims (run, record); NaN after the last record."""
+    names = ("time", "own", "first", "rest", "fastest", "positions")
+    columns = {name: np.full((len(runs), _RECORDS), np.nan) for name in names}
+    for number, run in enumerate(runs.values()):
+        index = thinned(run.time.size, _RECORDS)
+        others = [m for m in range(run.features.shape[1]) if m not in (run.own, run.first)]
+        rows = {
+            "time": run.time,
+            "own": run.features[:, run.own],
+            "first": run.features[:, run.first],
+            "rest": np.abs(run.features[:, others]).max(axis=1, initial=0.0),
+            "fastest": np.abs(run.features).max(axis=1),
+            "positions": np.nanmax(np.abs(run.positions), axis=1),
+        }
+        for name, values in rows.items():
+            columns[name][number, : index.size] = values[index]
+    return xarray.Dataset(
+        {name: (("run", "record"), values) for name, values in columns.items()},
+        coords={"run": list(runs)},
+    )

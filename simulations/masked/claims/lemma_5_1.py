@@ -7,7 +7,6 @@ from typing import Any
 from dynamics.masked import MaskedProblem
 from simulations.figures import report_figure
 from simulations.masked import runs
-from simulations.masked.data import speeds as masked_speeds_data
 from simulations.masked.figures import speeds as masked_speeds
 from simulations.masked.runs import Speeds
 from simulations.reproduction import proofs
@@ -113,7 +112,7 @@ def _figure(courses: dict[str, Speeds]) -> Figure:
         "and the fastest of the others (dotted, absolute value). Left: information gap 0.6, the "
         "global correlation moves a thousand times faster at first. Right: gap -0.2.",
         masked_speeds.draw_features,
-        masked_speeds_data.gather(courses),
+        runs.speed_dataset(courses),
         (7.4, 3.5),
     )
 

@@ -8,7 +8,6 @@ import numpy as np
 
 from simulations.figures import report_figure
 from simulations.masked import runs
-from simulations.masked.data import speeds as masked_speeds_data
 from simulations.masked.figures import speeds as masked_speeds
 from simulations.masked.runs import Speeds
 from simulations.reproduction import proofs
@@ -74,7 +73,7 @@ def _figure(courses: dict[str, Speeds]) -> Figure:
         "feature-position correlation (dashed) against the fastest position-position correlation, "
         "projected on areas (dotted); gradient flow at P = 10^6, z = 1, mask ratio 0.5.",
         masked_speeds.draw_positions,
-        masked_speeds_data.gather(courses),
+        runs.speed_dataset(courses),
         (7.4, 3.5),
     )
 

@@ -8,8 +8,7 @@ import numpy as np
 from dynamics.masked import MaskedProblem
 from simulations.figures import report_figure
 from simulations.masked import runs
-from simulations.masked.data import course as masked_course_data
-from simulations.masked.figures import course as masked_course
+from simulations.masked.figures import trajectories
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
 
@@ -66,8 +65,8 @@ def _figure(problems: list[MaskedProblem]) -> Figure:
         "Gradient flow at P = 10^6, z = 1, mask ratio 0.5 (mean-field counts). The correlation "
         "with p's own area grows from the start; for a patch in the global area (right) it is the "
         "global one, and learning takes P^(1 - kappa_c) instead of P^(1 - kappa_s).",
-        masked_course.draw,
-        masked_course_data.gather(problems),
+        trajectories.draw,
+        runs.trajectory_dataset(problems),
         (7.4, 5.2),
     )
 

@@ -10,8 +10,9 @@ import xarray
 from dynamics.masked import MaskedProblem
 from dynamics.masked.events import find_events
 from simulations.figures import report_figure
+from simulations.figures.style import PROBLEM_STYLES, panel_letter, styled
 from simulations.masked import runs
-from simulations.masked.figures import scaling as masked_scaling
+from simulations.masked.figures import regime_label
 from simulations.masked.runs import Regime
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.fits import Exponent, allows, exponent, resolves
@@ -119,6 +120,52 @@ def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
     }
 
 
+_MARKERS = "osD^v<"
+
+
+@styled
+def draw_figure(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
+    """Draw the initial ratio, Phi_1 at the switch and the time to attention 1/2."""
+    panels = figure.subplots(1, 3)
+    labels = (
+        r"initial $|d\Phi_1/dt|\,/\,(d\Phi_n/dt)$",
+        r"$\Phi_1$ at the switch",
+        r"time to $a_n=1/2$",
+    )
+    artists: dict[str, Any] = {}
+    P = data["P"].values
+    for letter, ax, name, label in zip("abc", panels, ("ratio", "switch", "found"), labels):
+        for number, regime in enumerate(data["regime"].values):
+            part = data.isel(regime=number)
+            if name != "found" and str(regime).startswith("global"):
+                continue
+            colour = PROBLEM_STYLES[number]["color"]
+            points = ax.plot(
+                P,
+                part[name],
+                _MARKERS[number],
+                color=colour,
+                markersize=4.5,
+                label=regime_label(str(regime)),
+            )[0]
+            artists[str(regime)] = points
+            ax.plot(P, _law(name, part, P), color=colour, linewidth=0.9, zorder=-1)
+        ax.set(xscale="log", xlabel="$P$", ylabel=label, xticks=[1e12, 1e36, 1e60])
+        if name != "switch":
+            ax.set_yscale("log")
+        panel_letter(ax, letter)
+    figure.legend(handles=list(artists.values()), loc="outside lower center", ncols=2)
+    return artists
+
+
+def _law(name: str, part: xarray.Dataset, P: np.ndarray) -> np.ndarray:
+    """Return the predicted dependence on P through the last point."""
+    last, distance = float(part[name][-1]), np.log(P / P[-1])
+    if name == "switch":
+        return last - 0.5 * float(part["gap"]) * distance
+    return last * np.exp(float(part["gap" if name == "ratio" else "exponent"]) * distance)
+
+
 def _figure(sizes: Sequence[int], series: Mapping[Regime, np.ndarray]) -> Figure:
     data = np.stack(list(series.values()))
     return report_figure(
@@ -130,7 +177,7 @@ def _figure(sizes: Sequence[int], series: Mapping[Regime, np.ndarray]) -> Figure
         "P^Delta for local patches. (b) Phi_1 at the switch, slope -Delta/2 against log P. (c) "
         "Time at which the attention to the area passes 1/2, ~ P^(1 - kappa_s) for local and "
         "P^(1 - kappa_c) for global patches.",
-        masked_scaling.draw,
+        draw_figure,
         xarray.Dataset(
             {
                 name: (("regime", "P"), data[:, number])

@@ -13,8 +13,9 @@ from dynamics.core.schedule import thinned
 from dynamics.masked import MaskedPopulation, MaskedProblem
 from dynamics.masked.events import find_events
 from simulations.figures import report_figure
+from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letter, styled
 from simulations.masked import runs
-from simulations.masked.figures import convergence as masked_convergence
+from simulations.masked.figures import regime_label
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.fits import exponent
 from simulations.reproduction.predicates import CheckedTable, Column, Table
@@ -152,6 +153,36 @@ def headline(tables: Mapping[str, CheckedTable]) -> dict[str, Any]:
     }
 
 
+_LEAST = 1e-12
+
+
+@styled
+def draw_figure(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
+    """Draw both against time."""
+    panels = figure.subplots(1, 2, sharex=True, sharey=True)
+    artists: dict[str, Any] = {}
+    labels = ("loss above its floor", r"mean of $(1-a_n)^2$")
+    for letter, ax, name, label in zip("ab", panels, ("excess", "shortfall"), labels):
+        for number, run in enumerate(data["run"].values):
+            part = data.isel(run=number)
+            look = dict(PROBLEM_STYLES[number % len(PROBLEM_STYLES)])
+            if number >= len(PROBLEM_STYLES):
+                look["linewidth"] = 0.9
+            later = (part["time"] > 0.0) & (part[name] > _LEAST)
+            artists[str(run)] = ax.plot(
+                part["time"].where(later),
+                part[name].where(later),
+                label=regime_label(str(run)),
+                **look,
+            )[0]
+        ax.axhline(data.attrs["eps"], **REFERENCE)
+        ax.set(xscale="log", yscale="log", xlim=(1e-1, None), ylim=(1e-6, 2.0))
+        ax.set(xlabel=r"flow time (learning rate $\times$ steps)", ylabel=label)
+        panel_letter(ax, letter)
+    figure.legend(handles=list(artists.values()), loc="outside lower center", ncols=2, fontsize=8)
+    return artists
+
+
 def _figure(problems: Sequence[MaskedProblem]) -> Figure:
     data = np.full((3, len(problems), _RECORDS), np.nan)
     for number, problem in enumerate(problems):
@@ -166,7 +197,7 @@ def _figure(problems: Sequence[MaskedProblem]) -> Figure:
         "(all patches of its area masked), over E[z^2]; (b) mean of (1 - a_n)^2 in the worst "
         "cluster, masks that hide the whole area aside. Dashed: the accuracy asked for. All masks "
         "are enumerated up to P = 12; larger P are mean-field counts.",
-        masked_convergence.draw,
+        draw_figure,
         xarray.Dataset(
             {
                 name: (("run", "record"), values)

@@ -10,8 +10,7 @@ from dynamics.masked import MaskedProblem
 from simulations.figures import regime_map, report_figure
 from simulations.maps import Sweep, draw_data
 from simulations.masked import runs
-from simulations.masked.data import course as masked_course_data
-from simulations.masked.figures import course as masked_course
+from simulations.masked.figures import trajectories
 from simulations.masked.maps import MAPS
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
@@ -133,8 +132,8 @@ def _course_figure(problems: list[MaskedProblem]) -> Figure:
         "correlation with the global area falls (until the switch, grey), towards the dashed "
         "-Delta/2 log P; then that with p's own area grows and attention to it goes to 1. "
         "Correlations with positions stay small.",
-        masked_course.draw,
-        masked_course_data.gather(problems, law=True),
+        trajectories.draw,
+        runs.trajectory_dataset(problems, law=True),
         (7.4, 5.2),
     )
 
