@@ -18,9 +18,9 @@ from simulations.reproduction.fits import allows, exponent, resolves
 from simulations.reproduction.predicates import CheckedTable, Column, Table
 from simulations.seeds import seeds_of
 
-#: Largest uncertainty of an exponent that counts as measured, relative to the predicted one.
+#: Largest uncertainty of a resolved exponent, relative to the predicted one.
 RESOLUTION = 0.1
-#: Masks are drawn with so many seeds.
+#: Seeds of random masks.
 SEEDS = 5
 REGIMES = (runs.WIDE_GAP, runs.NARROW_GAP, runs.NEGATIVE_GAP)
 
@@ -177,17 +177,17 @@ CLAIM = Claim(
     id="huang-pp-small",
     place="Sections 5.1 to 5.4, Theorem 4.1",
     statement=(
-        "All position-position correlations stay O~(P^{-kappa_s}) throughout: what is learned is "
-        "the feature-position correlation."
+        "All position-position correlations stay O~(P^{-kappa_s}) throughout: only the "
+        "feature-position correlation is learned."
     ),
     method=(
         "The greatest projected |Upsilon| over Phi_n when p has learned, from P = 1024 to 10^36."
     ),
     criterion=(
-        "O~(P^{-kappa_s}) is about P to infinity up to logarithms: -kappa_s must lie in the "
-        "interval that the local exponents of max |Upsilon| / Phi_n give for large P (as in "
-        "huang-scaling), half as wide as a tenth of kappa_s at most, else the claim is a finding. "
-        "How large the ratio is at P = 1024 is reported and decides nothing."
+        "O~(P^{-kappa_s}) is a statement about P to infinity up to logarithms: -kappa_s must be in "
+        "the interval from the local exponents of max |Upsilon| / Phi_n for large P (as in "
+        "huang-scaling). Its half width must be at most a tenth of kappa_s; otherwise the claim is "
+        "a finding. The ratio at P = 1024 is reported and does not decide."
     ),
     tables={
         "exponents": EXPONENTS,

@@ -10,7 +10,7 @@ from simulations.masked.figures import regime_label
 
 @styled
 def draw_features(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
-    """Draw dPhi_n/dt, -dPhi_1/dt and the others."""
+    """Draw dPhi_n/dt, -dPhi_1/dt and the fastest of the other feature correlations."""
     lines = (
         ("own", "Phi_n", "-", r"$d\Phi_n/dt$"),
         ("first", "Phi_1", "--", r"$-d\Phi_1/dt$"),
