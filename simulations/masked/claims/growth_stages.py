@@ -178,9 +178,9 @@ CLAIM = Claim(
         "For local patches with a positive gap (two exponents at each P), the speed must rise from "
         "the switch to a peak, by a factor of at least 3, and then fall by at least 3, each "
         "monotonically (1e-6 is rounding). The attention at the peak must be at least 0.1 at every "
-        "P ('constant order'). From the peak on Phi_n must be at least 3 times as fast as any other "
-        "correlation ('small', as in huang-two-phases). At the switch itself the ratio is 1 by "
-        "definition. The text is qualitative: a violation is a finding. Other patches do not "
+        "P ('constant order'). From the peak on Phi_n must be at least 3 times as fast as any "
+        "other correlation ('small', as in huang-two-phases). At the switch itself the ratio is 1 "
+        "by definition. The text is qualitative: a violation is a finding. Other patches do not "
         "decide."
     ),
     quick_note="two sizes instead of three",
