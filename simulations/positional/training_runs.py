@@ -20,9 +20,9 @@ from dynamics.positional.samples import (
     HeldOut,
     History,
     TrainingResult,
-    at_random,
     contiguous,
     random_feature,
+    random_partition,
     sample,
     squares,
     train,
@@ -339,7 +339,7 @@ def first_below(
 
 def _partition(setting: Setting, rng: np.random.Generator) -> np.ndarray:
     if setting.sets == "random":
-        return at_random(setting.problem, rng)
+        return random_partition(setting.problem, rng)
     return (squares if setting.sets == "squares" else contiguous)(setting.problem)
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dynamics import ParameterError
 from dynamics.shallow import ShallowProblem
-from simulations.draws import ATTEMPTS, fields, satisfies
+from simulations.parameter_strategies import ATTEMPTS, fields, satisfies
 
 _DATA = ("M", "L", "alpha_relevant", "alpha_confusion", "queried", "neurons")
 

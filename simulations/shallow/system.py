@@ -26,8 +26,9 @@ from dynamics.core.parameters import Parameters
 from dynamics.core.risk import Risk
 from dynamics.core.trajectory import Trajectory
 from dynamics.shallow import ShallowPopulation, ShallowProblem, ShallowTrajectory
-from simulations.running import ROUNDING, Solver, error_of_states, relative_error
-from simulations.system import COST, Attention, Case, Quantity, System
+from simulations.case import COST, Attention, Case, Quantity
+from simulations.solver_options import ROUNDING, Solver, error_of_states, relative_error
+from simulations.system import System
 
 #: The setting of the figure of attention against iterations in the authors' slides, with the
 #: symmetric initial state.
@@ -69,13 +70,16 @@ class Descent(Solver):
         ),
     ] = "gd"
     horizon: Annotated[
-        float | None, above(0), Doc("final time; for gd instead of steps", f"{_RATE * _STEPS:g}")
+        float | None, above(0), Doc("final time; with gd, in place of steps", f"{_RATE * _STEPS:g}")
     ] = None
     learning_rate: Annotated[
-        float | None, above(0), Doc("eta of gd", f"{_RATE}"), Ticks(*decades(-2, 0))
+        float | None, above(0), Doc("learning rate eta of gd", f"{_RATE}"), Ticks(*decades(-2, 0))
     ] = None
     steps: Annotated[
-        int | None, at_least(1), Doc("of gd", f"{_STEPS}"), Ticks(20, 50, 100, 200, 500, 1000, 2000)
+        int | None,
+        at_least(1),
+        Doc("number of steps of gd", f"{_STEPS}"),
+        Ticks(20, 50, 100, 200, 500, 1000, 2000),
     ] = None
 
     descent: ClassVar[tuple[float, int]] = (_RATE, _STEPS)
@@ -122,7 +126,7 @@ class Shallow(System):
     tolerance = ShallowPopulation.tolerance
     estimates = MappingProxyType({"enumeration": "rounding, estimated"})
     precompile = (*System.precompile, "shallow")
-    problem, options, solver, usual = ShallowProblem, Goal, Descent, SLIDES
+    problem, options, solver, defaults = ShallowProblem, Goal, Descent, SLIDES
     outcomes, observables = OUTCOMES, OBSERVABLES
     examples = (
         ("patchdyn run --system shallow --attention none", "without attention"),

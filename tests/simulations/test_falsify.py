@@ -37,7 +37,7 @@ class Stub:
     def certified_loss(self, state):
         return SimpleNamespace(loss=math.exp(-state.alpha), bound=1e-9)
 
-    def doubt(self, run):
+    def reliable_records(self, run):
         return len(run.time), ""
 
 

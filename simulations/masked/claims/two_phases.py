@@ -15,7 +15,7 @@ from simulations.masked.maps import MAPS
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
 from simulations.reproduction.predicates import CheckedTable, Column, Table
 from simulations.seeds import seeds_of
-from simulations.sweep.run import compute, grid
+from simulations.sweep.compute import compute, grid
 
 #: Smallest ratio of |Phi_1| to other correlations at the switch, and of the later growth of Phi_n
 #: to the change of Phi_1.

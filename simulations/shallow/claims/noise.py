@@ -21,9 +21,8 @@ from dynamics.shallow import cells as cells_of
 from dynamics.shallow.tokens import Tokens, draw_tokens
 from simulations.figures import report_figure
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
-from simulations.reproduction.effects import PARTS, parts
 from simulations.reproduction.intervals import cells, columns, mean_of
-from simulations.reproduction.predicates import CheckedTable, Column, Table
+from simulations.reproduction.predicates import PARTS, CheckedTable, Column, Table, parts
 from simulations.shallow.figures import noise
 from simulations.shallow.runs import (
     half_of_sets,

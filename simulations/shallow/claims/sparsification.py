@@ -16,9 +16,8 @@ from dynamics.shallow.tokens import draw_tokens, sparsified, train_on_tokens
 from simulations.figures import report_figure
 from simulations.figures.style import PROBLEM_STYLES, REFERENCE, panel_letter, styled
 from simulations.reproduction.claim import Claim, Context, Figure, Measurement
-from simulations.reproduction.effects import PARTS, parts
 from simulations.reproduction.intervals import cells, columns, mean_of, of_mean
-from simulations.reproduction.predicates import CheckedTable, Column, Table
+from simulations.reproduction.predicates import PARTS, CheckedTable, Column, Table, parts
 from simulations.shallow.runs import map_in_threads, token_start
 
 RELEVANT, CONFUSION, L = 20, 3, 50

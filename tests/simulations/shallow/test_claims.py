@@ -16,7 +16,7 @@ from simulations.shallow.claims import PAPER, noise, sparsification
 from simulations.shallow.claims.reduction import compare
 from simulations.shallow.claims.sample_complexity import coupon_median
 from tests.closeness import close, within
-from tests.simulations.quick import figures, result, verdict
+from tests.simulations.quick import figures, result
 
 IDS = tuple(claim_id for claim_id in claim_ids() if claim_id.startswith("li-"))
 HOLDS, FINDING = Verdict.HOLDS, Verdict.FINDING
@@ -35,7 +35,7 @@ def test_registry_lists_the_claims_together():
 def test_verdicts_and_figures(claim_id):
     assert load(claim_id).paper is PAPER
     assert load(claim_id).criterion.endswith(".")
-    assert verdict(claim_id) is EXPECTED.get(claim_id, FINDING)
+    assert result(claim_id).verdict is EXPECTED.get(claim_id, FINDING)
     assert figures((claim_id,))
 
 

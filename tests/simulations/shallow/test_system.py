@@ -13,7 +13,7 @@ from simulations.cli import build_parser, main
 from simulations.commands.arguments import given_parameters
 from simulations.shallow.system import SLIDES, logit_and_gap, passage
 from simulations.strategies import shallow_problems
-from simulations.sweep.run import compute, grid
+from simulations.sweep.compute import compute, grid
 from simulations.theories import command, load
 from tests.closeness import close, within
 
