@@ -1,4 +1,4 @@
-"""Systems: what may be set, what is refused, and outcomes that agree with the solver's own."""
+"""Systems: parameters, cases, outcomes and commands of all theories."""
 
 import math
 import pickle
@@ -28,13 +28,13 @@ def positional():
     return load("positional")
 
 
-def test_unknown_system_is_refused():
+def test_unknown_system_is_rejected():
     with pytest.raises(ParameterError, match="system = 'nothing' is not allowed"):
         load("nothing")
 
 
 class TestEverySystem:
-    def test_names_are_unique_and_explained(self, system):
+    def test_names_are_unique_and_have_meanings(self, system):
         for quantities in (
             system.parameters, system.outcomes, system.observables, system.constants
         ):  # fmt: skip
@@ -49,11 +49,11 @@ class TestEverySystem:
             case = system.build(values)
             assert isinstance(case, Case)
             assert case.system == system.name
-            assert set(system.describe(case)) == {one.name for one in system.constants}
+            assert set(system.describe(case)) == {quantity.name for quantity in system.constants}
 
         check()
 
-    def test_fixed_values_are_kept(self, system):
+    def test_fixed_values_are_not_sampled(self, system):
         @settings(max_examples=10)
         @given(system.cases(horizon=12.0))
         def check(values):
@@ -136,7 +136,7 @@ class TestMeasure:
         assert found["status"] in (Status.DIVERGED.name.lower(), Status.UNSTABLE.name.lower())
         assert found["stable_learning_rate"] < 50.0
 
-    def test_run_is_kept_where_a_boundary_of_it_cannot_be_located(self, positional):
+    def test_a_boundary_that_cannot_be_located_does_not_fail_the_run(self, positional):
         # the root behind the stable learning rate is lost in rounding, the run is not
         values = {"D": 48, "C": 12, "qD": 2, "rtol": 1e-6, "tolerance": 1e-7}
         found = positional.measure(positional.build(values))
@@ -156,10 +156,9 @@ class TestMeasure:
     "values",
     [SMALL, {"D": 8, "C": 2, "qD": 1, "solver": "gd", "steps": 5, "gamma0": -0.5, "kappa": 3.0}],
 )
-def test_command_makes_the_same_case(positional, values):
+def test_command_reproduces_the_case(positional, values):
     case = positional.build(values)
-    words = command(case).split()
-    args = build_parser().parse_args(words[1:])
+    args = build_parser().parse_args(command(case).split()[1:])
     assert args.command == "run"
     given = given_parameters(args)
     again = positional.build(given)
@@ -168,8 +167,10 @@ def test_command_makes_the_same_case(positional, values):
 
 
 @pytest.mark.parametrize("name", names())
-def test_a_system_is_pickled_after_its_parameters_were_read(name):
-    """Workers receive systems; conversions of parameters are functions that cannot be pickled."""
+def test_a_system_can_be_pickled(name):
+    """Worker processes receive systems; their parameters contain functions."""
     system = load(name)
-    assert system.parameters
-    assert pickle.loads(pickle.dumps(system)).name == name
+    names = [parameter.name for parameter in system.parameters]
+    copy = pickle.loads(pickle.dumps(system))
+    assert copy.name == name
+    assert [parameter.name for parameter in copy.parameters] == names
