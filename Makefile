@@ -81,6 +81,7 @@ package: $(VENV)/.installed-dev
 # are checked, and nothing is loaded from the network
 docs: $(VENV)/.installed-docs
 	PATCHDYN_NOTEBOOKS=off $(BIN)/python -m sphinx -b doctest -W -q notebooks/book build/docs/doctest
+	rm -rf build/docs/html
 	PATCHDYN_REPORT=$(REPORT) $(BIN)/python -m sphinx -b html -W --keep-going -q notebooks/book build/docs/html
 	$(BIN)/python notebooks/book/check_links.py build/docs/html
 

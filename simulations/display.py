@@ -18,7 +18,7 @@ COLOURS = {
 def outcome_line(record: dict[str, Any]) -> str:
     """Return one line on a finished claim: verdict, id, seconds and finding."""
     verdict = "error" if "error" in record else record["verdict"]
-    sentence = record.get("error") or record.get("finding") or record["summary"]
+    sentence = record.get("error") or record["finding"]
     return f"{verdict:<8} {record['claim']:<26} {record['seconds']:6.1f} s  {sentence}"
 
 

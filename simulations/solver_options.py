@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import numpy as np
 
 from dynamics import ParameterError
-from dynamics.core.annotations import Choices, Doc, above, as_text, at_least, below
+from dynamics.core.annotations import Choices, Doc, Text, above, as_text, at_least, below
 from dynamics.core.checks import require
+from dynamics.core.optimizers import NAMES as OPTIMIZERS
+from dynamics.core.optimizers import optimizer_of
 from dynamics.core.parameters import Parameters, one_of
 from dynamics.core.trajectory import Trajectory
 
@@ -37,6 +39,8 @@ class Solver(Parameters):
         Settings of gradient descent; the final time is their product.
     rtol
         Relative tolerance of gradient flow.
+    optimizer, momentum, weight_decay
+        Update rule of gradient descent (`dynamics.core.optimizers.Optimizer`).
     """
 
     solver: Annotated[str, Choices("flow", "gd"), Doc("gradient flow or gradient descent")] = "flow"
@@ -53,6 +57,14 @@ class Solver(Parameters):
         below(1),
         Doc("relative tolerance of flow", as_text(_RTOL)),
     ] = None
+
+    optimizer: Annotated[
+        str | None, Text(str, str), Doc(f"of gd: {', '.join(OPTIMIZERS)}", "gd")
+    ] = None
+    momentum: Annotated[float | None, at_least(0), below(1), Doc("of momentum and adam", "0.9")] = (
+        None
+    )
+    weight_decay: Annotated[float | None, at_least(0), Doc("of gd, decoupled", "0")] = None
 
     #: Default learning rate and number of steps of gradient descent.
     descent: ClassVar[tuple[float, int]] = (_RATE, _STEPS)
@@ -73,7 +85,7 @@ class Solver(Parameters):
             If the user sets a parameter of the other solver.
         """
         if self.solver == "flow":
-            for name in ("learning_rate", "steps"):
+            for name in ("learning_rate", "steps", "optimizer", "momentum", "weight_decay"):
                 if name in given:
                     raise ParameterError(f"{name} is not allowed with solver = flow: set horizon")
             rtol = _RTOL if self.rtol is None else self.rtol
@@ -87,7 +99,10 @@ class Solver(Parameters):
             least = f"at least one step of {rate:g}"
             require(self.horizon >= rate, "horizon", self.horizon, least)
             steps = round(self.horizon / rate)
-        return {"learning_rate": rate, "steps": steps}
+        constants = {"momentum": self.momentum, "weight_decay": self.weight_decay}
+        chosen = {name: value for name, value in constants.items() if value is not None}
+        optimizer = optimizer_of(self.optimizer or "gd", chosen)
+        return {"learning_rate": rate, "steps": steps, **optimizer.settings()}
 
 
 def horizon_of(case: Case) -> float:

@@ -310,8 +310,9 @@ class System(ABC):
         if case.solver == "flow":
             accuracy = {name: settings[name] for name in ("rtol", "atol")}
             return gradient_flow(population, horizon=settings["horizon"], **accuracy, **common)
-        rate, steps = settings["learning_rate"], settings["steps"]
-        return gradient_descent(population, learning_rate=rate, steps=steps, **common)
+        names = ("learning_rate", "steps", "optimizer", "momentum", "weight_decay")
+        chosen = {name: settings[name] for name in names if name in settings}
+        return gradient_descent(population, **chosen, **common)
 
     def check_start(self, case: Case, population: Risk) -> None:
         """Raise ToleranceError if the expectation does not reach its tolerance at the start."""

@@ -138,6 +138,8 @@ def solve(
 
     case, code = theory.build(values), None
     label = "gradient flow" if case.solver == "flow" else "gradient descent"
+    if rule := case.settings.get("optimizer"):
+        label += f" ({rule})"
     began = perf_counter()
     try:
         with warnings.catch_warnings(record=True) as caught, progress_bar(label) as progress:

@@ -239,9 +239,9 @@ class Positional(System):
         self, conjecture: str, box: str, precision: int, progress: Callable[[float], None] | None
     ) -> tuple[dict[str, Any], str]:
         """Prove or refute gamma >= rho on a box; return the certificate as data and as text."""
-        from simulations.positional.invariance.answer import answer
+        from simulations.positional.invariance.certified import certify_conjecture
 
-        return answer(conjecture, box, precision, progress)
+        return certify_conjecture(conjecture, box, precision, progress)
 
     def observe(self, case: Case, trajectory: Trajectory) -> dict[str, np.ndarray]:
         """Return the observables at the records of a run; test errors if they were computed."""

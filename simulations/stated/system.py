@@ -45,6 +45,7 @@ _LARGEST_TICK = 100
 _TAKEN = {"system", "theory", "json", "out", "plot", "force", "help", "time", "loss", "bound",
           "gradient_bound", "largest_bound", "largest_gradient_bound", "status", "message",
           "evaluations", "seconds", "solver", "horizon", "learning_rate", "steps",
+          "optimizer", "momentum", "weight_decay",
           "rtol"}  # fmt: skip
 
 
