@@ -174,7 +174,7 @@ def test_text_reproduces_a_value(value):
 
 
 @pytest.mark.parametrize(
-    ("bounds", "kind", "words"),
+    ("bounds", "dtype", "text"),
     [
         ((above(0), at_most(1)), float, "in (0, 1]"),
         ((above(0), at_most(10**9)), int, "greater than 0 and at most 10^9"),
@@ -182,5 +182,5 @@ def test_text_reproduces_a_value(value):
         ((), float, ""),
     ],
 )
-def test_words_of_bounds(bounds, kind, words):
-    assert words_of(bounds, kind) == words
+def test_text_of_bounds(bounds, dtype, text):
+    assert words_of(bounds, dtype) == text

@@ -38,7 +38,7 @@ def process(pool):
     _, events = submit(pool, "returns")
     assert events.next() == STARTED
     done = events.next()
-    assert done.kind == "done"
+    assert done.type == "done"
     return done.content[0]
 
 
@@ -139,11 +139,11 @@ def test_a_death_costs_its_task_alone_and_a_task_can_be_retried(monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     pool, ends, retried = WorkerPool(2, work), [], set()
     for task, event in pool.events(["a", "is killed", "b", "exits", "c"]):
-        if event.kind == "progress":
+        if event.type == "progress":
             assert event == STARTED
             continue
-        ends.append((task, event.content if event.kind == "died" else event.content[1]))
-        if event.kind == "died" and task not in retried:
+        ends.append((task, event.content if event.type == "died" else event.content[1]))
+        if event.type == "died" and task not in retried:
             retried.add(task)
             pool.retry(task)
     deaths = [("is killed", "signal 9"), ("exits", "exit code 3")]
@@ -155,7 +155,7 @@ def test_a_retried_task_goes_first():
     pool = WorkerPool(1, work)
     order = []
     for task, event in pool.events(["exits", "a", "b", "c"]):
-        if event.kind == "progress":
+        if event.type == "progress":
             continue
         order.append(task)
         if order == ["exits"]:
