@@ -13,6 +13,7 @@ from dynamics.core.checks import finite, integer, require
 from dynamics.core.parameters import check_names
 from simulations.case import Case
 from simulations.falsify.trial import Conjecture, Filter, Result, Trial, attempt, confirm
+from simulations.seeds import seed_at
 from simulations.system import System
 from simulations.theories import DEFAULT, command, load
 
@@ -176,7 +177,7 @@ class _Search:
             try:
                 for number, size in enumerate(_rounds()):
                     before = len(self.trials)
-                    self._round(size, self.seed + number)
+                    self._round(size, seed_at(self.seed, number))
                     if self.found or (len(self.trials) == before > 0):
                         break
             except OutOfTime:
