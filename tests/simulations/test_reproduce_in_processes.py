@@ -82,10 +82,10 @@ def test_claims_of_a_group_share_a_process(tmp_path):
     claims = [named("a", group="x"), named("b"), named("c", group="x"), named("d")]
     result = reproduce_in(tmp_path, claims, quick=True)
     assert result.finished == ["a", "b", "c", "d"]
-    found = processes(tmp_path / "report.json")
-    assert list(found) == ["a", "b", "c", "d"]
-    assert found["a"] == found["c"]
-    assert os.getpid() not in found.values()
+    process_ids = processes(tmp_path / "report.json")
+    assert list(process_ids) == ["a", "b", "c", "d"]
+    assert process_ids["a"] == process_ids["c"]
+    assert os.getpid() not in process_ids.values()
     first = json.loads((tmp_path / "report.json").read_text())[0]
     assert first["parameters"] == {"quick": True, "scratch": str(tmp_path / "checkpoints" / "a")}
 
@@ -103,7 +103,7 @@ def test_a_lost_claim_is_recorded_and_the_others_run(tmp_path):
 
 
 @pytest.mark.slow
-def test_an_interruption_ends_the_processes_and_keeps_finished_claims(tmp_path):
+def test_an_interruption_ends_the_processes_and_stores_finished_claims(tmp_path):
     claims = [named("a"), named("b", interrupt_parent), named("c"), named("d")]
     began = time.monotonic()
     result = reproduce_in(tmp_path, claims)
