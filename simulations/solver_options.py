@@ -62,7 +62,10 @@ class Solver(Parameters):
         str | None, Text(str, str), Doc(f"optimizer of gd: {', '.join(OPTIMIZERS)}", "gd")
     ] = None
     momentum: Annotated[
-        float | None, at_least(0), below(1), Doc("momentum of momentum and adam", "0.9")
+        float | None,
+        at_least(0),
+        below(1),
+        Doc("coefficient of the optimizers momentum and adam", "0.9"),
     ] = None
     weight_decay: Annotated[float | None, at_least(0), Doc("decoupled weight decay of gd", "0")] = (
         None
