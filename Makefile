@@ -13,7 +13,7 @@ PYTHON ?= $(shell for python in $(CANDIDATES); do \
 	"$$python" -c '$(RECENT)' 2>/dev/null && { echo "$$python"; break; }; done)
 VENV := .venv
 # tests of one package or tool each, about a minute in all
-FAST := tests/symbolic/core tests/dynamics/core tests/dynamics/masked tests/simulations/test_store.py \
+FAST := tests/symbolic/core tests/dynamics/core tests/dynamics/masked tests/simulations/test_files.py \
 	tests/simulations/test_reproduce.py tests/simulations/test_report.py tests/simulations/test_falsify_grammar.py \
 	tests/simulations/test_fits.py tests/simulations/test_falsify_search.py \
 	tests/simulations/test_sweep_config.py tests/dynamics/positional/test_problem.py tests/test_closeness.py

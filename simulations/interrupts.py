@@ -91,7 +91,7 @@ def _end() -> NoReturn:
     """Kill this process and its children; files stay intact: they are replaced atomically."""
     for child in multiprocessing.active_children():
         child.kill()
-    text = "patchdyn: interrupted during a long computation; results stored before are kept\n"
+    text = "patchdyn: interrupted during a long computation; results stored before are intact\n"
     with contextlib.suppress(OSError):
         os.write(sys.stderr.fileno(), text.encode())
     os._exit(INTERRUPTED)

@@ -1,6 +1,6 @@
 """Regime maps: an outcome of a sweep over the plane of two parameters.
 
-A map is a labelled dataset with the ``value`` of each cell, its ``kind`` (``value``; ``none`` if
+A map is a labelled dataset with the ``value`` of each cell, its ``status`` (``value``; ``none`` if
 the value is undefined; otherwise the status of the cell), and overlays: fields whose zero line is a
 theoretical boundary.
 """
@@ -253,7 +253,7 @@ def draw_data(sweep: Sweep, chosen: Map, at: Mapping[str, Any]) -> xarray.Datase
     Returns
     -------
     Dataset
-        Variables ``value``, ``kind`` and overlays on the dimensions (y, x), where x is the second
+        Variables ``value``, ``status`` and overlays on the dimensions (y, x), where x is the second
         axis of the sweep. Labels are attributes.
     """
     import xarray
@@ -270,10 +270,10 @@ def draw_data(sweep: Sweep, chosen: Map, at: Mapping[str, Any]) -> xarray.Datase
     ran = plane["status"] == "completed"
     if chosen.scale == "log":
         value = value.where(value > 0.0)
-    kind = xarray.where(ran, xarray.where(value.isnull(), "none", "value"), plane["status"])
+    status = xarray.where(ran, xarray.where(value.isnull(), "none", "value"), plane["status"])
     data: dict[str, Any] = {
         "value": (dims, value.where(ran).values),
-        "kind": (dims, kind.values.astype(object)),
+        "status": (dims, status.values.astype(object)),
     }
     data |= {f"overlay {name}": overlay for name, overlay in overlays.items()}
     fixed = {name: sweep.axes[name][index] for name, index in sweep.indices(at).items()}

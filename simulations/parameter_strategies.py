@@ -107,11 +107,11 @@ def invalid(draw: st.DrawFn, cls: type[Parameters]) -> tuple[str, Any]:
     return parameter.name, draw(st.one_of(strategies))
 
 
-def _beyond(bound: Bound | Condition, kind: type) -> st.SearchStrategy[Any]:
+def _beyond(bound: Bound | Condition, dtype: type) -> st.SearchStrategy[Any]:
     """Return a strategy of values that a bound excludes."""
     if isinstance(bound, Condition):
         return st.integers(0, 99).filter(lambda n: not bound.holds(n))
-    if kind is int:
+    if dtype is int:
         limit = int(bound.limit)
         if bound.sign in (">", ">="):
             return st.integers(max_value=limit - (bound.sign == ">="))

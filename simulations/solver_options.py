@@ -59,12 +59,17 @@ class Solver(Parameters):
     ] = None
 
     optimizer: Annotated[
-        str | None, Text(str, str), Doc(f"of gd: {', '.join(OPTIMIZERS)}", "gd")
+        str | None, Text(str, str), Doc(f"optimizer of gd: {', '.join(OPTIMIZERS)}", "gd")
     ] = None
-    momentum: Annotated[float | None, at_least(0), below(1), Doc("of momentum and adam", "0.9")] = (
+    momentum: Annotated[
+        float | None,
+        at_least(0),
+        below(1),
+        Doc("coefficient of the optimizers momentum and adam", "0.9"),
+    ] = None
+    weight_decay: Annotated[float | None, at_least(0), Doc("decoupled weight decay of gd", "0")] = (
         None
     )
-    weight_decay: Annotated[float | None, at_least(0), Doc("of gd, decoupled", "0")] = None
 
     #: Default learning rate and number of steps of gradient descent.
     descent: ClassVar[tuple[float, int]] = (_RATE, _STEPS)

@@ -193,7 +193,7 @@ class System(ABC):
         Parameters
         ----------
         fixed
-            Parameters that are not sampled, by name.
+            Parameters that are not sampled, as keyword arguments.
         """
         from simulations.parameter_strategies import cases
 

@@ -37,7 +37,7 @@ class Event(NamedTuple):
     or how the process ended (``died``), such as ``"exit code 3"``.
     """
 
-    kind: Literal["progress", "done", "failed", "died", "cancelled"]
+    type: Literal["progress", "done", "failed", "died", "cancelled"]
     content: Any
 
 
@@ -133,7 +133,7 @@ class WorkerPool:
                 self._add(task)
             while self._unfinished:
                 task, event = self._events.get()
-                self._unfinished -= event.kind != "progress"
+                self._unfinished -= event.type != "progress"
                 yield task, event
         finally:
             self.close()
@@ -245,12 +245,12 @@ class _Worker:
         """Pass on events until the process ends."""
         while (event := self._next_event()) is not None:
             job = self._job
-            if event.kind != "progress":
+            if event.type != "progress":
                 with self._pool.lock:
                     self._job = None
             if job is not None:
                 job.notify(event)
-            if event.kind != "progress":
+            if event.type != "progress":
                 self._pool.job_ended(self)
         self.process.join()
         self._pipe.close()
@@ -300,7 +300,7 @@ def _last_event(work: Work, task: Any, channel: Channel) -> Event:
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """Let numerical libraries of new processes use one thread, unless the environment says else."""
+    """Let numerical libraries of new processes use one thread, unless the environment sets more."""
     added = [name for name in _THREADS if name not in os.environ]
     os.environ.update(dict.fromkeys(added, "1"))
     try:

@@ -14,9 +14,12 @@ def browser():
     playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
     with playwright.sync_playwright() as driver:
         own = driver.chromium.executable_path
-        found = [*filter(None, map(shutil.which, BROWSERS)), *([own] if Path(own).exists() else [])]
-        if not found:
+        executables = [
+            *filter(None, map(shutil.which, BROWSERS)),
+            *([own] if Path(own).exists() else []),
+        ]
+        if not executables:
             pytest.skip("no Chromium on this machine")
-        started = driver.chromium.launch(executable_path=found[0])
+        started = driver.chromium.launch(executable_path=executables[0])
         yield started
         started.close()

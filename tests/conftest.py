@@ -11,12 +11,12 @@ from simulations.workers import one_thread
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 
-# the same draws in every run, so that no test is red at random; FRESH=1 hunts with new ones
+# the same samples in every run, so that no test fails at random; FRESH=1 samples new ones
 hypothesis.settings.register_profile("fresh", deadline=None)
 hypothesis.settings.register_profile("same", deadline=None, derandomize=True, print_blob=True)
 hypothesis.settings.load_profile("fresh" if os.environ.get("FRESH") else "same")
 
-#: What takes long in other packages, longer where it is traced, and calls nothing that is covered.
+#: Slow functions of other packages that tracing slows down further and that call no covered code.
 _UNTRACED = (
     ("matplotlib.figure", "Figure", "draw"),
     ("xarray", "Dataset", "load"),
@@ -36,7 +36,7 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    """Let the workers of xdist, as many as cores, start with one thread each."""
+    """Start the workers of xdist, one per core, with one thread each."""
     if config.getoption("numprocesses", None):
         alone = contextlib.ExitStack()
         alone.enter_context(one_thread())
@@ -45,28 +45,28 @@ def pytest_configure(config):
 
 @pytest.fixture
 def compiled_before(monkeypatch):
-    """Let sweeps start no process that compiles; return the theories they were told."""
-    told = []
-    monkeypatch.setattr("simulations.sweep.engines.compile_kernels", told.append)
-    return told
+    """Replace the compilation of a sweep; return a list that collects its theories."""
+    compiled = []
+    monkeypatch.setattr("simulations.sweep.engines.compile_kernels", compiled.append)
+    return compiled
 
 
 def pytest_collection_finish():
-    """Look for garbage among what tests make, not among the million objects that are there.
+    """Exclude existing objects from garbage collection, and collect old ones less often.
 
-    And ten times less often among what has been there for long: both took a tenth of the time.
+    The collection of a million objects that are never freed took a tenth of the time.
     """
     gc.collect()
     gc.freeze()
     young, middle, old = gc.get_threshold()
     gc.set_threshold(young, middle, 10 * old)
-    for module, *owner, name in filter(lambda place: place[0] in sys.modules, _UNTRACED):
+    for module, *owner, name in (entry for entry in _UNTRACED if entry[0] in sys.modules):
         of = functools.reduce(getattr, owner, sys.modules[module])
         setattr(of, name, _untraced(getattr(of, name)))
 
 
 def _untraced(function):
-    """Return a function that runs untraced."""
+    """Return a function that runs without tracing."""
 
     @functools.wraps(function)
     def alone(*args, **kwargs):
@@ -80,16 +80,15 @@ def _untraced(function):
     return alone
 
 
-@pytest.hookimpl(trylast=True)  # Hypothesis marks its own
+@pytest.hookimpl(trylast=True)  # after Hypothesis has marked its tests
 def pytest_collection_modifyitems(items):
-    """Put files with slow tests first, and trace only what can add to the coverage.
+    """Run files with slow tests first, and trace only tests that add to the coverage.
 
-    Slow ones first: at the end no process works alone on a long one.
+    With slow files first, no process runs a long test alone at the end.
 
-    Tracing makes Python twice as slow, SymPy 2.4 times. So three kinds of tests are not traced:
-    slow ones, those with drawn cases, and all cases of a test but its first. What they run is run
-    by others, too; where it is not, since each case is a claim of its own, they are marked
-    ``traced``. What is reported is thereby a lower bound.
+    Tracing slows Python down by a factor of 2, SymPy by 2.4. Therefore slow tests, tests of
+    Hypothesis, and all but the first case of a parametrized test are not traced, unless they are
+    marked ``traced``. The reported coverage is a lower bound.
     """
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)

@@ -1,4 +1,4 @@
-"""The pages of the book that are made: nothing of a theory is left out."""
+"""Generated pages of the book contain all parts of a theory."""
 
 import importlib
 import importlib.util
@@ -55,13 +55,13 @@ def test_a_chapter_holds_the_argument_and_the_claims(chapters, report, tmp_path)
     text = chapters.chapter("shallow", report, tmp_path)
     headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
     derivations = catalogue.Catalogue(("symbolic.shallow",))
-    equations = sum(len(one.equations) for one in derivations.values())
+    equations = sum(len(derivation.equations) for derivation in derivations.values())
     assert text.count("\n$$\n") == 2 * equations
     assert all(f"`{name}`" in text for name in derivations)
     assert set(theories.submodule("shallow", "claims").CLAIMS) <= set(headings)
     theory = theories.load("shallow")
-    for one in (*theory.parameters, *theory.outcomes):
-        assert f"`{one.name}`\n: " in text
+    for item in (*theory.parameters, *theory.outcomes):
+        assert f"`{item.name}`\n: " in text
     assert text.count("**holds**: It is so.") == 1
     assert (tmp_path / "line.png").read_bytes() == report.bytes_of(report.image_path("line"))
 
@@ -89,18 +89,18 @@ class TestFormulas:
         texts += [page.read_text(encoding="utf-8") for page in DOCS.glob("*.md")]
         for notebook in DOCS.parent.glob("*.ipynb"):
             cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-            texts += ["".join(one["source"]) for one in cells if one["cell_type"] == "markdown"]
-        text = "\n\n".join(re.sub(r"`[^`]+`", "", one) for one in texts)
+            texts += ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
+        text = "\n\n".join(re.sub(r"`[^`]+`", "", text) for text in texts)
         formulas = re.findall(r"\$\$(.+?)\$\$|\$([^$]+?)\$", text, re.DOTALL)
         assert len(formulas) > 500
         for block, inline in formulas:
             assert mathml.mathml(block or inline, block=bool(block)).startswith("<math")
 
-    def test_what_is_not_known_is_refused(self, mathml):
+    def test_unknown_commands_are_rejected(self, mathml):
         with pytest.raises(ValueError, match="unheardof"):
             mathml.mathml(r"a + \unheardof{b}")
 
-    def test_no_page_asks_for_scripts_from_elsewhere(self):
+    def test_no_page_loads_remote_scripts(self):
         conf = (DOCS / "conf.py").read_text(encoding="utf-8")
         assert 'html_math_renderer = "mathml"' in conf
         assert "mathjax" not in conf
@@ -122,8 +122,8 @@ class TestFormulas:
 def test_links_are_checked(tmp_path, link, fault):
     (tmp_path / "index.html").write_text(f'<p id="top">{link}</p>')
     (tmp_path / "other.html").write_text('<p id="here">')
-    found = _module("check_links").faults(tmp_path)
-    assert [fault in one for one in found] == ([True] if fault else [])
+    faults = _module("check_links").faults(tmp_path)
+    assert [fault in message for message in faults] == ([True] if fault else [])
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The comparisons allow what they are told and nothing else, and no test hides a tolerance."""
+"""The comparisons allow only the given tolerance, and no test relies on default tolerances."""
 
 import ast
 import math
@@ -36,7 +36,7 @@ class TestClose:
             close(1e-13, 2e-13, rel=1e-15)
         close(0.0, -0.0, rel=0.0)
 
-    def test_zero_asks_for_the_same_number(self):
+    def test_zero_requires_equality(self):
         close(0.1, 0.1, rel=0.0)
         with pytest.raises(AssertionError):
             close(UP, 1.0, rel=0.0)
@@ -46,7 +46,7 @@ class TestClose:
         with pytest.raises(AssertionError):
             close(1.0, 1.1, rel=0.0909)
 
-    def test_the_message_tells_the_worst_entry(self):
+    def test_the_message_contains_the_worst_entry(self):
         with pytest.raises(AssertionError) as caught:
             close([[1.0, 2.0], [3.3, 4.1]], [[1.0, 2.0], [3.0, 4.0]], rel=1e-3)
         assert str(caught.value) == (
@@ -101,7 +101,7 @@ class TestBoth:
             (1.0, {"a": 1.0}),
         ],
     )
-    def test_other_shapes_and_nothing_at_all_are_refused(self, compare, value, reference):
+    def test_other_shapes_and_empty_arrays_are_rejected(self, compare, value, reference):
         with pytest.raises(AssertionError):
             compare(value, reference, 1.0)
 
@@ -124,7 +124,7 @@ class TestBoth:
             compare(1.0, 1.0, tolerance)
 
 
-#: What each comparison must be told by name, so that none of its defaults is left in force.
+#: Keyword arguments that each comparison must set, so that no default tolerance applies.
 MUST_NAME = {
     "approx": {"abs"},
     "assert_allclose": {"rtol", "atol"},
@@ -177,10 +177,10 @@ class TestNoTestHidesATolerance:
         assert not hidden_tolerances(f"assert {call}\n")
 
     def test_in_all_tests(self):
-        found = {
+        uses = {
             str(path.relative_to(TESTS)): lines
             for path in sorted(TESTS.rglob("*.py"))
             if (lines := hidden_tolerances(path.read_text(encoding="utf-8")))
             and path.name != Path(__file__).name
         }
-        assert not found, "name the whole tolerance: close, within, or approx with abs="
+        assert not uses, "name the whole tolerance: close, within, or approx with abs="

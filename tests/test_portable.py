@@ -1,4 +1,4 @@
-"""What other systems lack is imported where it is used, and asked for before: read, not run."""
+"""Platform-specific modules and functions are guarded, as the syntax trees of all files show."""
 
 import ast
 from pathlib import Path
@@ -11,62 +11,62 @@ ABSENT = {
     "os": {"fork", "getuid", "killpg", "mkfifo", "sched_getaffinity", "setsid", "statvfs"},
     "signal": {"SIGALRM", "SIGHUP", "SIGKILL", "SIGUSR1", "alarm", "pthread_sigmask", "setitimer"},
 }
-#: What is there if something else is.
+#: Functions that exist exactly where another one exists.
 WITH = {"SIGKILL": "killpg"}
 
 
 def imported_at_once(tree: ast.Module) -> set[str]:
-    """Return the modules that are imported with this one."""
-    functions = [one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef | ast.Lambda)]
-    later = {id(inner) for one in functions for inner in ast.walk(one)}
-    found = set()
-    for one in ast.walk(tree):
-        if isinstance(one, ast.Import) and id(one) not in later:
-            found |= {alias.name.split(".")[0] for alias in one.names}
-        elif isinstance(one, ast.ImportFrom) and id(one) not in later and one.module:
-            found.add(one.module.split(".")[0])
-    return found
+    """Return the modules that are imported together with a module."""
+    functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.Lambda)]
+    later = {id(inner) for function in functions for inner in ast.walk(function)}
+    modules = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import) and id(node) not in later:
+            modules |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and id(node) not in later and node.module:
+            modules.add(node.module.split(".")[0])
+    return modules
 
 
-def unasked(tree: ast.Module) -> set[str]:
-    """Return what may be absent and is used in a function that does not ask `hasattr` for it."""
-    found = set()
-    for function in (one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef)):
-        asked = {
-            one.args[1].value
-            for one in ast.walk(function)
-            if isinstance(one, ast.Call) and getattr(one.func, "id", "") == "hasattr"
-            if isinstance(one.args[1], ast.Constant)
+def unguarded(tree: ast.Module) -> set[str]:
+    """Return the platform-specific functions that are used without a check by `hasattr`."""
+    names = set()
+    for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)):
+        checked = {
+            node.args[1].value
+            for node in ast.walk(function)
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "hasattr"
+            if isinstance(node.args[1], ast.Constant)
         }
-        for one in ast.walk(function):
-            if isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name):
-                absent = one.attr in ABSENT.get(one.value.id, ())
-                if absent and WITH.get(one.attr, one.attr) not in asked:
-                    found.add(f"{one.value.id}.{one.attr}")
-    return found
+        for node in ast.walk(function):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                absent = node.attr in ABSENT.get(node.value.id, ())
+                if absent and WITH.get(node.attr, node.attr) not in checked:
+                    names.add(f"{node.value.id}.{node.attr}")
+    return names
 
 
 @pytest.mark.parametrize("package", ["dynamics", "symbolic", "simulations"])
-def test_nothing_that_other_systems_lack_is_needed(package):
+def test_platform_specific_functions_are_guarded(package):
     for path in (ROOT / package).rglob("*.py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         assert not imported_at_once(tree) & ABSENT_MODULES, path
-        assert not unasked(tree), path
+        assert not unguarded(tree), path
 
 
-def test_tests_can_be_collected_there():
+def test_tests_can_be_collected_on_other_platforms():
     for path in (ROOT / "tests").rglob("*.py"):
         assert not imported_at_once(ast.parse(path.read_text(encoding="utf-8"))) & ABSENT_MODULES, (
             path
         )
 
 
-def test_what_is_asked_for_is_seen():
+def test_detection_of_guards():
     tree = ast.parse("import os, fcntl\ndef f():\n    os.fork()\n    os.getcwd()\n")
     assert imported_at_once(tree) == {"os", "fcntl"}
-    assert unasked(tree) == {"os.fork"}
+    assert unguarded(tree) == {"os.fork"}
     guarded = (
         "import os\ndef f():\n    import pwd\n    if hasattr(os, 'fork'):\n        os.fork()\n"
     )
-    assert not unasked(ast.parse(guarded))
+    assert not unguarded(ast.parse(guarded))
     assert imported_at_once(ast.parse(guarded)) == {"os"}

@@ -135,7 +135,7 @@ class TestFullModel:
     @example(
         Problem(D=4, C=2, q=1.0, p=7, nu=1.0, beta=0.0, output_scale=17.0), State(0.5, 0.0, 2.0)
     )
-    def test_gradient_keeps_the_symmetry_of_A_and_its_three_values(self, problem, state):
+    def test_gradient_preserves_the_symmetry_of_A_and_its_three_values(self, problem, state):
         w_star = feature(problem)
         A, v = embed(problem, state, w_star)
         _, dA, _ = population_gradient(problem, A, v, w_star)
@@ -154,8 +154,8 @@ class TestFullModel:
         _, _, dv = population_gradient(
             problem, random_matrix(problem, seed), alpha * w_star, w_star
         )
-        beside = dv - (dv @ w_star) * w_star
-        assert np.linalg.norm(beside) <= gradient_rounding(problem, alpha)
+        orthogonal = dv - (dv @ w_star) * w_star
+        assert np.linalg.norm(orthogonal) <= gradient_rounding(problem, alpha)
 
 
 def brute_force_loss(problem, A, alpha, y):
@@ -284,5 +284,5 @@ class TestScalingLaws:
 def assert_equal_within_bounds(here, there, factors):
     """Loss and gradient entries of ``there`` times ``factors`` are those of ``here``."""
     pairs = zip((here.loss, *here.gradient), (there.loss, *there.gradient), factors)
-    for expected, found, factor in pairs:
-        assert abs(factor * found - expected) <= here.bound + factor * there.bound
+    for expected, actual, factor in pairs:
+        assert abs(factor * actual - expected) <= here.bound + factor * there.bound

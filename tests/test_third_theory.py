@@ -36,10 +36,10 @@ def test_run(tmp_path, capsys):
     out, plot = tmp_path / "run.nc", tmp_path / "run.png"
     words = ["run", "--system", "toy", "--s", "1.5", "--horizon", "50"]
     assert main([*words, "--json", "--out", str(out), "--plot", str(plot)]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["system"] == "toy"
-    assert abs(told["outcomes"]["product"] - 1.5) < 1e-6
-    assert told["command"] == (
+    result = json.loads(capsys.readouterr().out)
+    assert result["system"] == "toy"
+    assert abs(result["outcomes"]["product"] - 1.5) < 1e-6
+    assert result["command"] == (
         "patchdyn run --system toy --s 1.5 --a0 0.1 --b0 0.2 --solver flow --horizon 50.0 "
         "--rtol 1e-08"
     )
@@ -58,17 +58,17 @@ def test_sweep_and_map(tmp_path, capsys, compiled_before):
     assert (folder / "maps" / "product.png").is_file() or list(folder.rglob("product*.png"))
     capsys.readouterr()
     assert main(["map", str(folder), "--at", "s=2", "--at", "a0=0.5", "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert abs(said["outcomes"]["product"] - 2.0) < 1e-6
-    assert said["command"].startswith("patchdyn run --system toy --s 2.0 --a0 0.5")
+    result = json.loads(capsys.readouterr().out)
+    assert abs(result["outcomes"]["product"] - 2.0) < 1e-6
+    assert result["command"].startswith("patchdyn run --system toy --s 2.0 --a0 0.5")
 
 
 def test_falsify(capsys):
     words = ["--system", "toy", "--budget", "20", "--json"]
     assert main(["falsify", "a*b <= 0.9", *words]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["outcome"] == "falsified"
-    assert found["command"].startswith("patchdyn run --system toy")
+    result = json.loads(capsys.readouterr().out)
+    assert result["outcome"] == "falsified"
+    assert result["command"].startswith("patchdyn run --system toy")
     assert main(["falsify", "a <= b", "--certify", "--box", "s=1", "--system", "toy"]) == 2
     assert "--certify is not allowed with --system toy" in capsys.readouterr().err
 

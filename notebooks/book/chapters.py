@@ -10,7 +10,6 @@ from typing import Any
 from simulations import theories
 from simulations.reproduction.folder import StoredReport
 from simulations.reproduction.registry import load
-from simulations.reproduction.report import finding
 from symbolic import catalogue
 from symbolic.core.printing import formula
 from symbolic.core.prose import pieces
@@ -82,12 +81,12 @@ def _definitions(quantities: Any) -> list[str]:
 def _claim(name: str, report: StoredReport | None, made: Path) -> list[str]:
     claim = load(name)
     lines = [f"### {name}", "", f"*{markdown(claim.place)}*. {markdown(claim.statement)}", ""]
-    for word, said in (("Measured", claim.method), ("Criterion", claim.criterion)):
-        lines += [f"{word}: {markdown(said)}", ""]
+    for label, text in (("Measured", claim.method), ("Criterion", claim.criterion)):
+        lines += [f"{label}: {markdown(text)}", ""]
     record = report.record(name) if report is not None else None
     if report is None or record is None or "error" in record:
         return lines
-    lines += [f"**{record['verdict']}**: {markdown(finding(record))}", ""]
+    lines += [f"**{record['verdict']}**: {markdown(record['finding'])}", ""]
     for figure in record["figures"][:1]:
         shutil.copy(report.image_path(figure["name"]), made / f"{figure['name']}.png")
         lines += [f"```{{figure}} {figure['name']}.png", "", markdown(figure["caption"]), "```", ""]
@@ -98,10 +97,10 @@ def markdown(sentence: str) -> str:
     """Return a sentence in Markdown, its formulas between dollars."""
     marks = {"math": "${}$", "code": "`{}`", "emphasis": "*{}*"}
     return "".join(
-        _SPECIAL.sub(r"\\\1", one.source)
-        if one.kind == "words"
-        else marks[one.kind].format(one.shown)
-        for one in pieces(sentence)
+        _SPECIAL.sub(r"\\\1", piece.source)
+        if piece.category == "words"
+        else marks[piece.category].format(piece.shown)
+        for piece in pieces(sentence)
     )
 
 

@@ -49,8 +49,8 @@ def execute(args: argparse.Namespace) -> int:
     if args.name is None:
         titles = known.titles
         width = max(map(len, titles))
-        for name, (title, place) in titles.items():
-            print(f"{name:<{width}} {title} ({place})")
+        for name, (title, source) in titles.items():
+            print(f"{name:<{width}} {title} ({source})")
         return DONE
     if args.name not in known:
         raise BadInput(f"NAME = {args.name} is not allowed: choose one of {', '.join(known)}")

@@ -138,9 +138,9 @@ def _line(change: Change) -> str:
     values = f"{_shown(change.old)} -> {_shown(change.new)}"
     if change.what == "verdict":
         return f"verdict: {values}"
-    place = f" at {show(change.at)}" if change.at else ""
+    index = f" at {show(change.at)}" if change.at else ""
     unit = f" {change.unit}" if change.unit else ""
-    return f"{change.label}{place}: {values}{unit}"
+    return f"{change.label}{index}: {values}{unit}"
 
 
 def _shown(value: Any) -> str:

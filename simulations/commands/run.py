@@ -120,7 +120,7 @@ def solve(
     theory
         Theory of the problem.
     values
-        Parameters that are set, by name.
+        Mapping from parameter to value, without defaults.
     out, plot
         NetCDF file and PNG image to write, each optional.
     as_json

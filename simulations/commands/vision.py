@@ -43,7 +43,7 @@ Nothing is downloaded. With --out, the same command resumes a run that was stopp
 """
 #: Data sets (`simulations.vision.data.NAMES`) and types of attention (`simulations.vision.models`).
 DATA = ("digits", "photographs", "mnist-5k", "cifar10", "cifar100", "svhn", "mnist")
-KINDS = ("position", "content", "gram")
+ATTENTION_TYPES = ("position", "content", "gram")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--kind",
         action="append",
-        choices=KINDS,
+        choices=ATTENTION_TYPES,
         help="type of attention (repeatable; default: position and content)",
     )
     parser.add_argument(
@@ -111,7 +111,7 @@ def execute(args: argparse.Namespace) -> int:
     if args.out is not None:
         check_output_file("--out", args.out, force=args.force)
     try:
-        import jax  # noqa: F401 - what the modules below need
+        import jax  # noqa: F401 - required by the modules below
     except ImportError as missing:
         raise BadInput(f"vision needs {missing.name}, which is not installed: {INSTALL}") from None
     from simulations.vision.comparison import check_grid, measure, planned
@@ -124,18 +124,18 @@ def execute(args: argparse.Namespace) -> int:
     patch, settings = planned(
         args.data, **given("patch", "steps", "batch", "rate", "shift", "noise")
     )
-    kinds = dict.fromkeys(args.kind or KINDS[:2])
-    models = [Model(kind, patch, **given("width", "depth", "heads")) for kind in kinds]
+    names = dict.fromkeys(args.kind or ATTENTION_TYPES[:2])
+    models = [Model(name, patch, **given("width", "depth", "heads")) for name in names]
     images = load(args.data, args.path, limit=_as_integer(args.limit))
     check_grid(images, patch)
     try:
         runs = {model.kind: _train(args, images, model, settings, tuple(seeds)) for model in models}
-    except RuntimeError as failure:
-        if "finite" not in str(failure):
+    except RuntimeError as error:
+        if "finite" not in str(error):
             raise
-        print(f"patchdyn: {failure}: choose a smaller --rate", file=sys.stderr)
+        print(f"patchdyn: {error}: choose a smaller --rate", file=sys.stderr)
         return FAILED
-    measured = {kind: measure(run, null=args.null) for kind, run in runs.items()}
+    measured = {name: measure(run, null=args.null) for name, run in runs.items()}
     _show(args, images, runs, measured)
     return DONE if args.out is None else _save(args.out, runs)
 
@@ -176,8 +176,8 @@ def _save(out: Path, runs: dict[str, Trained]) -> int:
 
     try:
         write_dataset(out, to_dataset(runs))
-    except StoreError as failure:
-        print(f"patchdyn: {failure}", file=sys.stderr)
+    except StoreError as error:
+        print(f"patchdyn: {error}", file=sys.stderr)
         return FAILED
     print(f"patchdyn: wrote {out}", file=sys.stderr)
     return DONE
@@ -214,10 +214,10 @@ def _show(
         f"{rows * columns} patches on a grid of {rows} x {columns}"
     )
     table = {
-        kind: _lines(result, bool(images.classes), str(summary["tested"]))
-        for kind, result in measured.items()
+        name: _lines(result, bool(images.classes), str(summary["tested"]))
+        for name, result in measured.items()
     }
-    print(f"{'':<32}" + "".join(f"{kind:>26}" for kind in table))
+    print(f"{'':<32}" + "".join(f"{name:>26}" for name in table))
     for name in next(iter(table.values())):
         print(f"{name:<32}" + "".join(f"{lines[name]:>26}" for lines in table.values()))
 

@@ -110,7 +110,7 @@ class Controls:
 
     def __init__(self, theory: System, changed: Callable[[], None]) -> None:
         controls = [Control(theory, parameter, changed) for parameter in theory.parameters]
-        self.by_name = {control.parameter.name: control for control in controls}
+        self.by_parameter = {control.parameter.name: control for control in controls}
         with_slider = [control.widget for control in controls if control.slider is not None]
         self.main = column(with_slider, name="main", spacing=-4)
         others = [control.widget for control in controls if control.slider is None]
@@ -120,9 +120,9 @@ class Controls:
     @property
     def texts(self) -> dict[str, str]:
         """Mapping from parameter to text, without empty fields."""
-        return {n: control.text for n, control in self.by_name.items() if control.text.strip()}
+        return {n: control.text for n, control in self.by_parameter.items() if control.text.strip()}
 
     def set(self, texts: Mapping[str, str]) -> None:
         """Show these values, and the defaults of all other parameters."""
-        for name, control in self.by_name.items():
+        for name, control in self.by_parameter.items():
             control.set(texts.get(name, ""))

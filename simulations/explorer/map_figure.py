@@ -42,7 +42,7 @@ def map_cells(data: xarray.Dataset) -> tuple[dict[str, list[Any]], dict[str, boo
     Returns
     -------
     cells
-        Columns with the edges, row, column, kind, value and label of each cell.
+        Columns with the edges, row, column, status, value and label of each cell.
     log
         Whether the axes ``"x"`` and ``"y"`` are logarithmic.
     """
@@ -57,11 +57,11 @@ def map_cells(data: xarray.Dataset) -> tuple[dict[str, list[Any]], dict[str, boo
         edges[axis] = cell_edges(numbers, log[axis])
         texts[axis] = [value if is_text else f"{value:.6g}" for value in values.tolist()]
     i, j = np.indices(data["value"].shape).reshape(2, -1)
-    values, kinds = data["value"].values.ravel(), data["kind"].values.astype(str).ravel()
+    values, statuses = data["value"].values.ravel(), data["status"].values.astype(str).ravel()
     none = without_latex(data.attrs["none"]) or "no value"
     labels = [
-        f"{value:.6g}" if kind == "value" else none if kind == "none" else kind
-        for value, kind in zip(values.tolist(), kinds.tolist())
+        f"{value:.6g}" if status == "value" else none if status == "none" else status
+        for value, status in zip(values.tolist(), statuses.tolist())
     ]
     return {
         "left": edges["x"][j].tolist(),
@@ -70,7 +70,7 @@ def map_cells(data: xarray.Dataset) -> tuple[dict[str, list[Any]], dict[str, boo
         "top": edges["y"][i + 1].tolist(),
         "row": i.tolist(),
         "column": j.tolist(),
-        "kind": kinds.tolist(),
+        "status": statuses.tolist(),
         "value": values.tolist(),
         "at x": [texts["x"][k] for k in j],
         "at y": [texts["y"][k] for k in i],
@@ -100,7 +100,7 @@ def map_figure(data: xarray.Dataset, height: int = 420) -> tuple[Any, ColumnData
             axis.formatter = CustomJSTickFormatter(code=TICKS)
     colours = _colours(cells, data.attrs["scale"])
     source = ColumnDataSource(
-        cells | {"face": [_WITHOUT_VALUE.get(kind, _OTHER) for kind in cells["kind"]]}
+        cells | {"face": [_WITHOUT_VALUE.get(status, _OTHER) for status in cells["status"]]}
     )
     sides = ("left", "right", "bottom", "top")
     style: dict[str, Any] = {
@@ -172,9 +172,11 @@ def boundaries(data: xarray.Dataset) -> list[str]:
 
 def legend_entries(data: xarray.Dataset) -> list[tuple[str, str, str]]:
     """Return the entries of the legend: colour, line style (empty for a face) and label."""
-    kinds = sorted(set(data["kind"].values.astype(str).ravel()) - {"value"})
+    statuses = sorted(set(data["status"].values.astype(str).ravel()) - {"value"})
     labels = {"none": data.attrs["none"] or "no value"}
-    entries = [(_WITHOUT_VALUE.get(kind, _OTHER), "", labels.get(kind, kind)) for kind in kinds]
+    entries = [
+        (_WITHOUT_VALUE.get(status, _OTHER), "", labels.get(status, status)) for status in statuses
+    ]
     return entries + [
         (colour, dash, str(data[name].attrs["long_name"]))
         for name, (colour, dash) in zip(boundaries(data), _BOUNDARIES)

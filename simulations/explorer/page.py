@@ -264,15 +264,15 @@ class Page:
                     self._handle(event)  # other events belong to earlier runs
 
     def _handle(self, event: Event) -> None:
-        if event.kind == "progress":
+        if event.type == "progress":
             self._show(event.content)
             return
         self.job, self.cancel.visible = None, False
-        if event.kind == "done" and self.run is not None:
+        if event.type == "done" and self.run is not None:
             self.status.text = fragments.status(self.run, event.content)
-        elif event.kind != "done":
+        elif event.type != "done":
             died = f"the process that computed this run ended ({event.content})"
-            reason = died if event.kind == "died" else event.content
+            reason = died if event.type == "died" else event.content
             self.status.text = fragments.not_run(reason, self.run is not None)
 
     def _show(self, content: Any) -> None:

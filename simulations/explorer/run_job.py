@@ -82,7 +82,7 @@ class RunData:
     time
         Times of the records, shape (n,).
     columns
-        Observables, then order parameters, by name.
+        Mapping from name to column: observables, then order parameters.
     order_parameters
         Names of the order parameters.
     axes
@@ -125,7 +125,7 @@ class Observed(NamedTuple):
 
 
 class Outcomes(NamedTuple):
-    """Outcomes by name; nan if undefined."""
+    """Mapping from outcome to value; nan if undefined."""
 
     values: dict[str, float | str]
 

@@ -57,7 +57,7 @@ _OVERLAY_STYLES: tuple[dict[str, Any], ...] = (
 
 @styled
 def draw(data: xarray.Dataset, figure: Any) -> dict[str, Any]:
-    """Draw the map described in `simulations.maps`, and return its artists by name."""
+    """Draw the map described in `simulations.maps`, and return a mapping from name to artist."""
     ax = figure.subplots()
     y, x = map(str, data["value"].dims)
     x_edges, y_edges = _edges(ax, data, x, "x"), _edges(ax, data, y, "y")
@@ -184,24 +184,24 @@ def _cells_without_value(
     ax: Axes, data: xarray.Dataset, x_edges: np.ndarray, y_edges: np.ndarray
 ) -> list[Any]:
     """Mark the cells without a value, and return the entries of the legend."""
-    kinds = data["kind"].values.astype(str)
+    statuses = data["status"].values.astype(str)
     handles = []
     with matplotlib.rc_context({"hatch.linewidth": 0.6}):
-        for kind in sorted(set(kinds.ravel()) - {"value"}):
-            face, hatch = _WITHOUT_VALUE.get(kind, _OTHER)
+        for status in sorted(set(statuses.ravel()) - {"value"}):
+            face, hatch = _WITHOUT_VALUE.get(status, _OTHER)
             look: dict[str, Any] = {
                 "facecolor": face,
                 "hatch": hatch,
                 "edgecolor": "#888888",
                 "linewidth": 0.0,
             }
-            for i, j in np.argwhere(kinds == kind):
+            for i, j in np.argwhere(statuses == status):
                 corner = (x_edges[j], y_edges[i])
                 size = (x_edges[j + 1] - x_edges[j], y_edges[i + 1] - y_edges[i])
                 ax.add_patch(Rectangle(corner, *size, zorder=1.5, **look))
-            number = int((kinds == kind).sum())
-            text = f"{kind} ({number} cell{'s' if number > 1 else ''})"
-            text = data.attrs["none"] if kind == "none" else text
+            number = int((statuses == status).sum())
+            text = f"{status} ({number} cell{'s' if number > 1 else ''})"
+            text = data.attrs["none"] if status == "none" else text
             handles.append(Patch(**(look | {"linewidth": 0.5}), label=text or "no value"))
     return handles
 

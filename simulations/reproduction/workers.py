@@ -65,10 +65,10 @@ def measure_parallel(
     ]
     ended: set[str] = set()
     for group, event in pool.events(tasks):
-        if event.kind == "done":
+        if event.type == "done":
             continue
         (claim, _), *rest = (entry for entry in group if entry[0].id not in ended)
-        kind, content = event.content if event.kind == "progress" else ("lost", event.content)
+        kind, content = event.content if event.type == "progress" else ("lost", event.content)
         if kind in ("done", "lost"):
             ended.add(claim.id)
         if kind == "lost" and rest:

@@ -102,7 +102,7 @@ class Config:
         return range(block * self.block, min(self.size, (block + 1) * self.block))
 
     def values(self, cell: int) -> dict[str, Any]:
-        """Return the parameters of a cell by name."""
+        """Return a mapping from parameter to value for a cell."""
         if self.listed:
             return {**self.fixed, **self.listed[cell]}
         axes = zip(self.axes.items(), np.unravel_index(cell, self.shape))

@@ -122,7 +122,7 @@ def measure_in_processes(
     deaths: Counter[int] = Counter()
     for task, event in pool.events(cells):
         cell = task[0]
-        if event.kind == "done":
+        if event.type == "done":
             yield cell, event.content
             continue
         deaths[cell] += 1

@@ -9,9 +9,9 @@ import numpy as np
 
 def with_numpy(problem, X, y, A, v):
     N, D, d = X.shape
-    kind = X.dtype.type
-    A, v, y, flat = A.astype(kind), v.astype(kind), y.astype(kind)[:, None], X.reshape(N * D, d)
-    kappa, nu, tau, p = kind(problem.kappa), kind(problem.nu), kind(problem.tau), problem.p
+    dtype = X.dtype.type
+    A, v, y, flat = A.astype(dtype), v.astype(dtype), y.astype(dtype)[:, None], X.reshape(N * D, d)
+    kappa, nu, tau, p = dtype(problem.kappa), dtype(problem.nu), dtype(problem.tau), problem.p
 
     def gradient():
         S = np.exp(A / tau)
@@ -65,8 +65,8 @@ def with_jax(problem, X, y, A, v):
     jax.config.update("jax_enable_x64", True)
     import jax.numpy as jnp
 
-    kind = X.dtype
-    X, y, A, v = (jnp.asarray(array, dtype=kind) for array in (X, y, A, v))
+    dtype = X.dtype
+    X, y, A, v = (jnp.asarray(array, dtype=dtype) for array in (X, y, A, v))
 
     def risk(A, v, X, y):
         S = jax.nn.softmax(A / problem.tau, axis=1)

@@ -37,18 +37,18 @@ def test_derived_and_compiled(benchmark, path, timed):
     began = process_time()
     text = benchmark.pedantic(lambda: source(load_theory(path)), rounds=1)
     derived = process_time() - began
-    stated = UserTheorySystem(path)
-    problem = stated.build({}).problem
-    data, constants = orbits(law(stated.theory, problem.values)), list(problem.values.values())
+    theory = UserTheorySystem(path)
+    problem = theory.build({}).problem
+    data, constants = orbits(law(theory.theory, problem.values)), list(problem.values.values())
     plain = mean_function(text, "it")
     wanted = mean(plain, data, problem.initial_state, constants)
     anew = numba.njit(error_model="numpy", nogil=True, fastmath=set(REORDER))
     kernel = anew(plain) if timed else compiled_once(text, path.stem)
     began = process_time()
-    found = mean(kernel, data, problem.initial_state, constants)
+    result = mean(kernel, data, problem.initial_state, constants)
     compiled = process_time() - began
     benchmark.extra_info.update(derived=derived, compiled=compiled)
-    assert np.abs(found[1] - wanted[1]).max() <= 1e-12 * np.abs(wanted[1]).max()
+    assert np.abs(result[1] - wanted[1]).max() <= 1e-12 * np.abs(wanted[1]).max()
     if benchmark.enabled:
         assert derived <= DERIVED
         assert compiled <= COMPILED

@@ -1,6 +1,6 @@
-"""A flow on a gradient derived from a statement, beside diffrax on the same sum written in JAX.
+"""Flow of a user-defined theory, compared with diffrax on the same sum in JAX.
 
-The peer is what one would write instead: the mean over the same data orbits as arrays, families
+The peer is a direct implementation: the mean over the same data orbits as arrays, families
 padded to one length, differentiated by JAX, and the stiff solver of order 5 of diffrax (Kvaerno)
 with its PID controller at the same tolerances, jitted as a whole; compilation is not timed. Both
 reach the same state before they are timed, in turn, by processor time (of all threads).
@@ -31,13 +31,13 @@ FASTER, TURNS = 10.0, 3
 
 
 def padded(population):
-    """Return weight (b,), count (b, f) and numbers of each kind (b, f, 3), padded with zeros."""
+    """Return weight (b,), count (b, f) and numbers of each sign (b, f, 3), padded with zeros."""
     weight, first, count, _signal, numbers, *_ = population._columns
     most = int(np.diff(first).max())
-    place = first[:-1, None] + np.arange(most)
-    there = place < first[1:, None]
-    place = np.where(there, place, 0)
-    return weight, np.where(there, count[place], 0.0), numbers[place]
+    index = first[:-1, None] + np.arange(most)
+    there = index < first[1:, None]
+    index = np.where(there, index, 0)
+    return weight, np.where(there, count[index], 0.0), numbers[index]
 
 
 def field_in_jax(jax, population):
@@ -70,7 +70,7 @@ def solver_of_diffrax(jax, diffrax, population, horizon):
     controller = diffrax.PIDController(rtol=RTOL, atol=ATOL)
 
     def solve(start):
-        found = diffrax.diffeqsolve(
+        solution = diffrax.diffeqsolve(
             term,
             diffrax.Kvaerno5(),
             0.0,
@@ -80,13 +80,13 @@ def solver_of_diffrax(jax, diffrax, population, horizon):
             stepsize_controller=controller,
             max_steps=100_000,
         )
-        return found.ys[-1], found.stats["num_steps"]
+        return solution.ys[-1], solution.stats["num_steps"]
 
     return jax.jit(solve)
 
 
 @pytest.mark.benchmark(group="one flow to 1e5, positional D=16 C=2")
-def test_flow_beside_diffrax(benchmark):
+def test_flow_compared_with_diffrax(benchmark):
     jax = pytest.importorskip("jax")
     diffrax = pytest.importorskip("diffrax")
     jax.config.update("jax_enable_x64", True)
@@ -113,11 +113,11 @@ def test_flow_beside_diffrax(benchmark):
         return
     seconds = {derived: [], peer: []}
     for _ in range(TURNS):
-        for solver, found in seconds.items():
-            began = process_time()
+        for solver, times in seconds.items():
+            start_time = process_time()
             solver()
-            found.append(process_time() - began)
-    ours, theirs = (float(np.median(found)) for found in seconds.values())
+            times.append(process_time() - start_time)
+    ours, theirs = (float(np.median(times)) for times in seconds.values())
     benchmark.extra_info["seconds"] = ours, theirs
     benchmark.extra_info["times faster than diffrax"] = theirs / ours
     assert theirs / ours >= FASTER

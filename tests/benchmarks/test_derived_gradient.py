@@ -1,4 +1,4 @@
-"""A gradient derived from a statement, beside the kernel written by hand and JAX on the full model.
+"""Gradient of a user-defined theory, compared with a hand-written kernel and the full model in JAX.
 
 The kernel by hand sums over the same data orbits (`gradient_sum`, without its bound). The peer in
 JAX is the dense reading of the same statement, every entry and every configuration, jitted and
@@ -45,15 +45,15 @@ def by_hand(D, C):
 
 
 def seconds(function, repeats):
-    """The least of several means, of processor time: what else runs on the machine only adds."""
+    """Return the smallest mean of processor time: other processes only add to it."""
     function()
-    found = []
+    means = []
     for _ in range(repeats):
         began = process_time()
         for _ in range(repeats):
             function()
-        found.append((process_time() - began) / repeats)
-    return min(found)
+        means.append((process_time() - began) / repeats)
+    return min(means)
 
 
 def read_by_jax(jax, model):
@@ -61,8 +61,8 @@ def read_by_jax(jax, model):
     jnp = jax.numpy
 
     def aligned(value, axes, step):
-        kept = [axis for axis in step.axes if axis in axes]
-        turned = value.transpose(0, *(1 + axes.index(axis) for axis in kept))
+        shared = [axis for axis in step.axes if axis in axes]
+        turned = value.transpose(0, *(1 + axes.index(axis) for axis in shared))
         return jnp.expand_dims(turned, [1 + i for i, a in enumerate(step.axes) if a not in axes])
 
     functions = {"softplus": lambda x: jnp.logaddexp(0.0, x), "exp": jnp.exp}
@@ -73,23 +73,23 @@ def read_by_jax(jax, model):
             x = [values[i] for i in step.arguments]
             axes = [model.steps[i].axes for i in step.arguments]
             if step.op == "constant":
-                found = jnp.full(1, float(step.detail))
+                value = jnp.full(1, float(step.detail))
             elif step.op == "entry" and step.detail[0] in model.tensors:
                 name, indices = step.detail
-                found = tensors[name][model._place(indices, step.axes, model.tensors[name])][None]
+                value = tensors[name][model._place(indices, step.axes, model.tensors[name])][None]
             elif step.op == "entry":
-                found = jnp.asarray(model.data[step.detail[0]])
+                value = jnp.asarray(model.data[step.detail[0]])
             elif step.op in ("sum", "softmax"):
                 axis = 1 + axes[0].index(step.detail)
-                found = jax.nn.softmax(x[0], axis) if step.op == "softmax" else x[0].sum(axis)
+                value = jax.nn.softmax(x[0], axis) if step.op == "softmax" else x[0].sum(axis)
             elif step.op in ("add", "multiply"):
-                one, other = (aligned(value, own, step) for value, own in zip(x, axes))
-                found = one + other if step.op == "add" else one * other
+                first, second = (aligned(value, own, step) for value, own in zip(x, axes))
+                value = first + second if step.op == "add" else first * second
             elif step.op == "power":
-                found = x[0] ** step.detail
+                value = x[0] ** step.detail
             else:
-                found = functions[step.op](x[0])
-            values.append(found)
+                value = functions[step.op](x[0])
+            values.append(value)
         return jnp.sum(jnp.asarray(model.weight) * values[-1])
 
     return jax.jit(jax.grad(risk_of))
@@ -122,7 +122,7 @@ class TestDerived:
             assert ratio <= BY_HAND
 
 
-@pytest.mark.benchmark(group="one derived gradient beside the full model in JAX")
+@pytest.mark.benchmark(group="one derived gradient and the full model in JAX")
 def test_full_model_in_jax(benchmark, monkeypatch):
     """D = 10 is the largest at which the configurations are written out in memory here."""
     jax = pytest.importorskip("jax")
@@ -134,9 +134,9 @@ def test_full_model_in_jax(benchmark, monkeypatch):
     tensors = full.embed(dict(zip(population.order_parameters, STATE)))
     gradient = read_by_jax(jax, full.dense)
     entries = full.mean({name: np.asarray(x) for name, x in gradient(tensors).items()})
-    found = population.gradient(STATE)
+    slopes = population.gradient(STATE)
     wanted = np.array([entries[name][0] for name in population.order_parameters])
-    within(found, wanted, absolute=1e-12 * np.abs(wanted).max())
+    within(slopes, wanted, absolute=1e-12 * np.abs(wanted).max())
     if benchmark.enabled:
         on_device = {name: jax.numpy.asarray(x) for name, x in tensors.items()}
         slow = seconds(lambda: jax.block_until_ready(gradient(on_device)), 5)

@@ -1,4 +1,4 @@
-"""One gradient at C = 4, qD = 16 by Fourier integrals, beside their naive form and sampling.
+"""One gradient at C = 4, qD = 16 by Fourier integrals, compared with their naive form and sampling.
 
 ``extra_info`` of each gradient holds the operations counted by ``FourierExpectation.effort`` and
 their rate over the whole call, tables and windows included: 0.9 to 5 million real operations (a

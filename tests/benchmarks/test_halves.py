@@ -1,7 +1,7 @@
-"""Signs by halves of the sets: buckets, beside a sort and a binary search for each multiset.
+"""Signs by halves of the sets: buckets, compared with sorting and a binary search per multiset.
 
-The buckets of ``signs.halves`` earn their place as long as ``times faster`` stays well above 1;
-about 9 were measured where they were written.
+The buckets of ``signs.halves`` are worth their code as long as ``times faster`` stays well above 1;
+it was about 9 when they were written.
 """
 
 import time
@@ -52,20 +52,20 @@ def sums_of(half, x):
 
 def by_sort_and_search(left_open, a, b, L):
     """P[F <= 0, R = r] for each total: sums of B sorted, those of A looked up."""
-    found = np.zeros(len(left_open.totals))
+    probability = np.zeros(len(left_open.totals))
     for i, r in enumerate(left_open.totals):
         sums_a, sums_b = sums_of(a, left_open.x[i]), sums_of(b, left_open.x[i])
         for g in range(2 * b.span + 1):
             h = r - (g - b.span) + a.span
             if not 0 <= h <= 2 * a.span:
                 continue
-            one, other = slice(*a.first[h : h + 2]), slice(*b.first[g : g + 2])
-            order = np.argsort(sums_b[other])
-            below = np.concatenate([[0.0], np.cumsum(b.weight[other][order])])
-            rest = -left_open.base[i] - sums_a[one]
-            place = np.searchsorted(sums_b[other][order], rest, side="right")
-            found[i] += a.weight[one] @ below[place]
-    return found
+            in_a, in_b = slice(*a.first[h : h + 2]), slice(*b.first[g : g + 2])
+            order = np.argsort(sums_b[in_b])
+            below = np.concatenate([[0.0], np.cumsum(b.weight[in_b][order])])
+            rest = -left_open.base[i] - sums_a[in_a]
+            index = np.searchsorted(sums_b[in_b][order], rest, side="right")
+            probability[i] += a.weight[in_a] @ below[index]
+    return probability
 
 
 def best_of(function, task, rounds=5):

@@ -1,7 +1,8 @@
 """One redraw of the explorer at the default size, in a real browser.
 
-From the slider's new value to the second frame after the page says what was computed: to a process,
-through the run, its observables, events and the field of the portrait, and back into the plots.
+The time is from the new value of the slider to the second frame after the end of the run. It
+includes the run in a worker process, its observables, events and flow field, and the update of the
+plots.
 """
 
 import pytest
@@ -14,7 +15,7 @@ from tests.simulations.explorer.served import serving
 
 #: Seconds that a redraw may take.
 GOAL = 0.5
-#: A parameter of each theory, and values that it takes in turn; no run is that before it.
+#: A parameter of each theory, and its values in turn; consecutive runs differ.
 MOVES = {
     "positional": ("nu", "0.02 0.03 0.05 0.008 0.012 0.07 0.015 0.025"),
     "masked": ("P", "1e5 1e7 1e8 1e9 1e4 3e7 3e8 3e5"),
@@ -23,14 +24,14 @@ MOVES = {
 REDRAW = """([name, value]) => new Promise((done, fail) => {
   const page = Bokeh.documents[0], status = page.get_model_by_name("status");
   let computing = false;
-  const told = () => {
+  const onStatus = () => {
     if (status.text.includes("computing")) computing = true;
     else if (computing && status.text.includes("Computed in")) {
-      status.properties.text.change.disconnect(told);
+      status.properties.text.change.disconnect(onStatus);
       requestAnimationFrame(() => requestAnimationFrame(done));
     }
   };
-  status.properties.text.change.connect(told);
+  status.properties.text.change.connect(onStatus);
   page.get_model_by_name(name).value = value;
   setTimeout(() => fail(new Error(`${name} = ${value}: ${status.text}`)), 30000);
 })"""
@@ -40,7 +41,7 @@ REDRAW = """([name, value]) => new Promise((done, fail) => {
 @pytest.mark.parametrize("theory", list(MOVES))
 def test_redraw(benchmark, browser, theory):
     if not benchmark.enabled:
-        pytest.skip("timed by `make bench`; what is redrawn is tested beside the explorer")
+        pytest.skip("timed by `make bench`; the plots are tested with the explorer")
     name, values = MOVES[theory]
     with serving(View(theory)) as served:
         page = browser.new_page(viewport={"width": 1300, "height": 1000})

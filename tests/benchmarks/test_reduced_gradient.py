@@ -1,4 +1,4 @@
-"""One reduced gradient, beside NumPy and JAX versions of the same sum over the same states.
+"""One reduced gradient, compared with NumPy and JAX versions of the same sum over the same states.
 
 The peers get the table of states as dense arrays (a matrix of multiplicities, one row a state) and
 evaluate the formulas of Section 4.1 in vectorised form; all agree to 1e-12 before they are timed.

@@ -1,4 +1,4 @@
-"""One full-batch gradient of (E), beside NumPy, PyTorch, JAX and a mere reading of the data.
+"""One full-batch gradient of (E), compared with NumPy, PyTorch, JAX and a mere reading of the data.
 
 What no program can avoid: to read X once, N D d numbers, and to multiply and add 2 N D d times
 for ``X v`` and its transpose and 3 N D^2 times for the products with S and their transpose,
@@ -14,7 +14,7 @@ N, D, d             megabytes (float64, float32)    10^6 operations     operatio
 1024, 256, 256      536.9, 268.4                    671.1               1.25, 2.50
 ==================  ==============================  ==================  =======================
 
-A processor that does more operations in the time of a byte than the last column says is bound by
+A processor that does more operations per byte of bandwidth than the last column is bound by
 memory; the third size fits into a cache, and there a call also costs 2000 exponentials and the
 interpreter's share. `test_one_read_of_the_data` measures the first bound; it is the goal to
 stay within 1.5 times of it where memory binds.

@@ -1,4 +1,4 @@
-"""SGD of the shallow transformer at the size of the slides: counts beside NumPy and PyTorch.
+"""SGD of the shallow transformer at the size of the slides, compared with NumPy and PyTorch.
 
 N = 200 samples of L = 60 tokens (30 relevant, 3 confusion), M = 5 patterns, m = 100 neurons,
 batches of 50, 100 steps. A sample-gradient on counts is about 3 M^2 m = 7500 multiplications and

@@ -91,8 +91,8 @@ def sweep_cells(chosen):
 
 def spent(function, *arguments):
     began = process_time()
-    found = function(*arguments)
-    return found, process_time() - began
+    result = function(*arguments)
+    return result, process_time() - began
 
 
 @pytest.mark.benchmark(group="1,000-cell map")
@@ -127,7 +127,7 @@ def test_same_sweep_with_scipy_and_numpy(benchmark):
 def test_peer_solves_the_same_problem():
 
     values = {**SETTINGS, "D": 16, "C": 4, "qD/C^2": 0.1, "nu": 0.01, "horizon": 1.0}
-    found = naive_cell(values, samples=20_000)
+    state = naive_cell(values, samples=20_000)
     row = load("positional").measure(load("positional").build(values))
     expected = [row[name] for name in ("alpha", "gamma", "rho")]
-    assert found == pytest.approx(expected, rel=0.05, abs=1e-5)
+    assert state == pytest.approx(expected, rel=0.05, abs=1e-5)

@@ -31,7 +31,7 @@ class TestSignedAxis:
         style.signed_log(ax, "y", 1e-6, values)
         return [float(f"{tick:.0e}") for tick in ax.get_yticks()], ax.get_ylim()
 
-    def test_both_signs_have_few_ticks_and_none_beside_0(self):
+    def test_both_signs_have_few_ticks_and_none_near_0(self):
         ticks, (low, high) = self.ticks([-3.0, 1e-7, 0.02])
         assert ticks == [-1.0, -0.01, -0.0001, 0.0, 1e-05, 0.0001, 0.001, 0.01]
         assert (low, high) == (-6.0, 0.04)

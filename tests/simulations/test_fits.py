@@ -14,10 +14,10 @@ from tests.closeness import close
 def test_without_convergence_the_drift_is_the_uncertainty() -> None:
     """Local exponents 1, 1.1, 1.3: the last change, doubled either way."""
     sizes = np.array([1.0, 10.0, 100.0, 1000.0])
-    found = exponent(sizes, 10.0 ** np.cumsum([0.0, 1.0, 1.1, 1.3]))
-    close(found.local, [1.0, 1.1, 1.3], rel=1e-9)
-    assert found.low <= 1.3 - 2 * 0.2 + 1e-6
-    assert found.high >= 1.3 + 2 * 0.2 - 1e-6
+    fit = exponent(sizes, 10.0 ** np.cumsum([0.0, 1.0, 1.1, 1.3]))
+    close(fit.local, [1.0, 1.1, 1.3], rel=1e-9)
+    assert fit.low <= 1.3 - 2 * 0.2 + 1e-6
+    assert fit.high >= 1.3 + 2 * 0.2 - 1e-6
 
 
 def intervals(low: float, high: float, predicted: float) -> pd.DataFrame:

@@ -54,27 +54,27 @@ def start(arguments, **environment):
 
 
 def interrupted(process):
-    """Press Ctrl-C; return the exit code, what was said, and the seconds it took."""
+    """Press Ctrl-C; return the exit code, standard error, and the seconds it took."""
     began = time.monotonic()
     os.killpg(process.pid, signal.SIGINT)
     try:
-        _, said = process.communicate(timeout=300)
+        _, error = process.communicate(timeout=300)
     finally:
         process.kill()
-    return process.returncode, said, time.monotonic() - began
+    return process.returncode, error, time.monotonic() - began
 
 
 def left_of(mark):
     """Return the processes whose environment holds a text."""
-    found = []
+    pids = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{pid}/environ", "rb") as file:
                 if mark.encode() in file.read():
-                    found.append(int(pid))
+                    pids.append(int(pid))
         except OSError:
             continue
-    return found
+    return pids
 
 
 @pytest.mark.slow
@@ -83,10 +83,10 @@ def test_inside_one_long_kernel(tmp_path):
     script.write_text(LONG)
     process = start([script], PYTHONPATH=os.pathsep.join(sys.path))
     assert process.stdout.readline() == "in the kernel\n"
-    code, said, seconds = interrupted(process)
+    code, error, seconds = interrupted(process)
     assert code == 130
-    assert said == (
-        "patchdyn: interrupted during a long computation; results stored before are kept\n"
+    assert error == (
+        "patchdyn: interrupted during a long computation; results stored before are intact\n"
     )
     assert seconds < LATE
 
@@ -112,10 +112,10 @@ def test_in_the_first_seconds_of_a_sweep(tmp_path, sign, delay):
         assert process.communicate()[0]
         assert process.returncode == 0  # it was fast
         return
-    code, said, seconds = interrupted(process)
-    assert code == 130, said
-    assert "Traceback" not in said
-    assert said.strip().splitlines()[-1].startswith("patchdyn: interrupted")
+    code, error, seconds = interrupted(process)
+    assert code == 130, error
+    assert "Traceback" not in error
+    assert error.strip().splitlines()[-1].startswith("patchdyn: interrupted")
     assert seconds < LATE
     deadline = time.monotonic() + LATE
     while left_of(mark) and time.monotonic() < deadline:

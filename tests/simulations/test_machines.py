@@ -1,4 +1,4 @@
-"""Machines that lack something: a cache, a wide terminal, room on the disk, a scheduler."""
+"""Machines without a cache, a wide terminal or free disk space."""
 
 import contextlib
 import os
@@ -33,7 +33,7 @@ def patchdyn(*arguments, folder=None, **options):
 
 @pytest.fixture(scope="module")
 def read_only(tmp_path_factory):
-    """An installation whose folders take no cache, for a user whose home takes none either."""
+    """An installation and a home directory that are read-only."""
     copy = tmp_path_factory.mktemp("installation")
     for package in ("dynamics", "simulations", "symbolic"):
         ignored = shutil.ignore_patterns("__pycache__")
@@ -46,13 +46,13 @@ def read_only(tmp_path_factory):
         "XDG_CACHE_HOME": nowhere,
         "NUMBA_CACHE_DIR": "",
         "PYTHONDONTWRITEBYTECODE": "1",
-        "NUMBA_OPT": "0",  # where code is kept is asked, not how fast it runs
+        "NUMBA_OPT": "0",  # the test is about the cache, not about speed
     }
 
 
-@pytest.mark.skipif(os.name != "posix", reason="homes are set by HOME")
+@pytest.mark.skipif(os.name != "posix", reason="HOME is the home directory on POSIX only")
 @pytest.mark.parametrize(
-    ("arguments", "refusal"),
+    ("arguments", "message"),
     [
         (["--D", "8", "--C", "3"], "C = 3 is not allowed"),
         # the system with the least to compile
@@ -63,17 +63,17 @@ def read_only(tmp_path_factory):
         ),
     ],
 )
-def test_no_place_for_compiled_code_is_said_once(read_only, arguments, refusal):
+def test_a_missing_cache_is_reported_once(read_only, arguments, message):
     folder, environment = read_only
     done = patchdyn("run", *arguments, folder=folder, env=environment)
-    said = done.stderr.splitlines()
-    notes = [line for line in said if "compiled code cannot be kept" in line]
+    lines = done.stderr.splitlines()
+    notes = [line for line in lines if "compiled code cannot be kept" in line]
     assert len(notes) == 1
     assert notes[0].startswith("patchdyn: note: ")
     assert "Traceback" not in done.stderr
-    if refusal:
+    if message:
         assert done.returncode == 2
-        assert said[-1].startswith(f"patchdyn: {refusal}")
+        assert lines[-1].startswith(f"patchdyn: {message}")
     else:
         assert done.returncode == 0
         assert "completed" in done.stdout
@@ -85,9 +85,9 @@ def test_terminals_of_any_width(arguments, columns, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", columns)
     with contextlib.suppress(SystemExit):
         assert main(arguments) == 0
-    said = capsys.readouterr()
-    assert said.err == ""
-    assert said.out
+    output = capsys.readouterr()
+    assert output.err == ""
+    assert output.out
 
 
 def test_a_terminal_of_no_width_from_the_start():
@@ -108,7 +108,7 @@ def test_full_device_on_standard_output(arguments):
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="sizes of files are limited by setrlimit")
 def test_disk_full_below_hdf5(tmp_path):
-    """HDF5 tells of it in a page of its own words."""
+    """HDF5 alone would print a long stack of errors."""
     import resource
 
     def limit():
@@ -129,9 +129,9 @@ def test_disk_full_below_hdf5(tmp_path):
         env={"NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR", "")},
     )
     assert done.returncode == 1
-    said = [line for line in done.stderr.splitlines() if ": note: " not in line]
-    assert len(said) == 1
-    assert len(said[0]) < 300
-    assert "cannot write" in said[0]
-    assert "File too large" in said[0]
+    lines = [line for line in done.stderr.splitlines() if ": note: " not in line]
+    assert len(lines) == 1
+    assert len(lines[0]) < 300
+    assert "cannot write" in lines[0]
+    assert "File too large" in lines[0]
     assert not any(tmp_path.iterdir())

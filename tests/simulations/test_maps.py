@@ -39,21 +39,21 @@ solver = "gd"
 
 
 def row(**outcomes):
-    found = empty_row(theories.load("positional"), "completed", "the run reached its end")
-    usual = {"T1": 1e3, "association": 1.0, "worst gamma >= rho": 0.0, "rise": 1.0, "loss": 0.1,
+    row = empty_row(theories.load("positional"), "completed", "the run reached its end")
+    values = {"T1": 1e3, "association": 1.0, "worst gamma >= rho": 0.0, "rise": 1.0, "loss": 0.1,
              "test_error": 0.02, "best_test_error": 0.01, "initial_alpha": 0.1,
              "alpha_star": 0.2, "stable_learning_rate": 0.1}  # fmt: skip
-    return found | usual | outcomes
+    return row | values | outcomes
 
 
 def made_up(folder, text, rows):
     """Store a sweep with these rows, invalid cells apart."""
     config = parse(text)
     full = []
-    for values, one in zip(config, rows, strict=True):
+    for values, row in zip(config, rows, strict=True):
         invalid = 16 % values["C"] != 0
         full.append(
-            empty_row(theories.load("positional"), "invalid", "C = 3 is not") if invalid else one
+            empty_row(theories.load("positional"), "invalid", "C = 3 is not") if invalid else row
         )
     write_result(folder, labelled(config, full, {"code": "0"}))
     return folder
@@ -77,25 +77,25 @@ def descent(tmp_path):
 
 def data_of(folder, name):
     sweep = maps.read(folder)
-    one = next(one for one in maps.maps_of(sweep) if one.name == name)
-    return maps.draw_data(sweep, one, {})
+    by_map_name = {regime_map.name: regime_map for regime_map in maps.maps_of(sweep)}
+    return maps.draw_data(sweep, by_map_name[name], {})
 
 
 class TestCells:
     def test_association_needs_T1_and_the_end(self, flow):
         data = data_of(flow, "association")
-        assert data["kind"].values[0].tolist() == ["none", "invalid", "none", "value"]
+        assert data["status"].values[0].tolist() == ["none", "invalid", "none", "value"]
         assert data["value"].values[:, 3].tolist() == [10.0, 100.0, 1000.0]
 
     def test_violation_and_rise_where_there_is_one(self, flow):
         for name, value in (("gamma-rho", 0.5), ("second-rise", 0.25)):
             data = data_of(flow, name)
             close(data["value"].values[0, 3], value, rel=1e-12)
-            assert (data["kind"] == "value").sum() == 1
+            assert (data["status"] == "value").sum() == 1
 
-    def test_failed_cells_are_apart(self, descent):
+    def test_failed_cells_have_no_value(self, descent):
         data = data_of(descent, "stability")
-        assert data["kind"].values[2, 0] == "diverged"
+        assert data["status"].values[2, 0] == "diverged"
         close(data["value"].values[:2, 0], [0.1, 1.0], rel=1e-12)
 
 
@@ -115,22 +115,22 @@ class TestBoundaries:
         field = data_of(flow, "gamma-rho")["overlay leaves the line"].values
         assert np.isnan(field[0, 1])  # an invalid cell
         sweep = maps.read(flow)
-        for cell, place in ((2, (0, 2)), (8, (2, 0))):
+        for cell, index in ((2, (0, 2)), (8, (2, 0))):
             problem = sweep.case(cell).problem
             drifts = [line_drift(problem, a).total for a in (problem.initial_state.alpha, 0.2)]
-            assert np.sign(field[place]) == np.sign(min(drifts))
+            assert np.sign(field[index]) == np.sign(min(drifts))
 
     def test_two_sets_never_leave_downwards(self, flow):
         assert (data_of(flow, "gamma-rho")["overlay leaves the line"].values[:, 3] > 0.0).all()
 
 
 class TestDrawing:
-    @pytest.mark.parametrize("kind", ["flow", "descent"])
-    def test_every_map_is_a_picture_with_its_data(self, kind, request, capsys):
-        folder = request.getfixturevalue(kind)
+    @pytest.mark.parametrize("solver", ["flow", "descent"])
+    def test_every_map_is_an_image_with_its_data(self, solver, request, capsys):
+        folder = request.getfixturevalue(solver)
         assert main(["map", str(folder)]) == 0
         pictures = [Path(line) for line in capsys.readouterr().out.split()]
-        assert len(pictures) == len(positional_maps.MAPS) + (kind == "descent")
+        assert len(pictures) == len(positional_maps.MAPS) + (solver == "descent")
         for picture in pictures:
             assert picture.read_bytes().startswith(b"\x89PNG")
             with xarray.open_dataset(picture.with_suffix(".nc"), engine="h5netcdf") as data:
@@ -155,20 +155,20 @@ class TestDrawing:
 
 
 class TestPoint:
-    def test_nearest_cell_and_the_command_that_reruns_it(self, flow, capsys):
+    def test_nearest_cell_and_its_command(self, flow, capsys):
         assert main(["map", str(flow), "--at", "qD/C^2=0.19", "--at", "C=7", "--json"]) == 0
-        said = json.loads(capsys.readouterr().out)
-        assert said["at"] == {"qD/C^2": 0.2, "C": 8}
-        assert said["outcomes"]["T1"] == 1000.0
-        words = said["command"].split()[1:]
+        result = json.loads(capsys.readouterr().out)
+        assert result["at"] == {"qD/C^2": 0.2, "C": 8}
+        assert result["outcomes"]["T1"] == 1000.0
+        words = result["command"].split()[1:]
         args = vars(build_parser().parse_args(words))
         assert [args[f"parameter {name}"] for name in ("D", "C", "q")] == [16, 8, 0.8]
 
-    def test_text_for_a_person(self, flow, capsys):
+    def test_text(self, flow, capsys):
         assert main(["map", str(flow), "--at", "qD/C^2=1/10", "--at", "C=3"]) == 0
-        said = capsys.readouterr().out
-        assert "status   invalid: C = 3 is not" in said
-        assert "this cell cannot be run" in said
+        output = capsys.readouterr().out
+        assert "status   invalid: C = 3 is not" in output
+        assert "this cell cannot be run" in output
 
     @pytest.mark.parametrize(
         ("arguments", "sentence"),
@@ -181,14 +181,14 @@ class TestPoint:
             (["--quantity", "speed"], "speed is not an outcome: choose among T0, T1"),
         ],
     )
-    def test_refusals(self, flow, capsys, arguments, sentence):
+    def test_bad_input(self, flow, capsys, arguments, sentence):
         assert main(["map", str(flow), *arguments]) == 2
-        assert sentence in (said := capsys.readouterr().err)
-        assert said.count("\n") == 1
+        assert sentence in (error := capsys.readouterr().err)
+        assert error.count("\n") == 1
 
 
 class TestFolder:
-    def test_no_sweep_an_unfinished_and_a_damaged_one(self, tmp_path, capsys):
+    def test_missing_unfinished_and_damaged_sweeps(self, tmp_path, capsys):
         assert main(["map", str(tmp_path)]) == 2
         assert "contains no sweep" in capsys.readouterr().err
         write_record(tmp_path / "sweep.json", {})
@@ -214,7 +214,7 @@ EXAMPLES = Path(__file__).parents[2] / "simulations" / "sweep" / "examples"
 
 
 @pytest.mark.parametrize("name", ["density-nu", "beta-density", "sizes", "learning-rate"])
-def test_ready_made_configurations_can_be_read(name):
+def test_example_configurations_can_be_read(name):
     config = read(EXAMPLES / f"{name}.toml")
     assert len(config.axes) == 2
     assert config.size < 300

@@ -1,8 +1,7 @@
-"""A parameter is declared in one line, from which every tool knows it."""
+"""A parameter is declared in one line; all tools read the declaration."""
 
 import dataclasses
 import math
-import pickle
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -13,9 +12,6 @@ from hypothesis import strategies as st
 from dynamics import ParameterError
 from dynamics.core.annotations import Alias, Doc, Draw, Ticks, above, as_text, at_most, bounds_text
 from dynamics.core.parameters import Parameters, declared
-from dynamics.masked import MaskedProblem
-from dynamics.positional.problem import Problem
-from dynamics.shallow import ShallowProblem
 from simulations import theories
 from simulations.cli import build_parser, main
 from simulations.commands.arguments import given_parameters
@@ -37,7 +33,7 @@ class LeakyToy(Toy):
 
 @pytest.fixture(autouse=True)
 def toy(monkeypatch):
-    """The toy theory with one parameter more."""
+    """The toy theory with one more parameter."""
     with theories.registered("toy", "tests.toy"):
         monkeypatch.setattr("tests.toy.simulations.system.SYSTEM", LeakyToy())
         yield theories.load("toy")
@@ -56,8 +52,8 @@ class TestOneLine:
         assert str(error.value) == "leak = 9.5 is not allowed: leak must be in (0, 9]"
 
     def test_option_and_help(self, toy, capsys):
-        words = ["run", "--system", "toy", "--leak", "5/2"]
-        assert given_parameters(build_parser().parse_args(words)) == {"leak": 2.5}
+        arguments = ["run", "--system", "toy", "--leak", "5/2"]
+        assert given_parameters(build_parser().parse_args(arguments)) == {"leak": 2.5}
         assert main(["run", "--system", "toy", "--help"]) == 0
         assert "leakage (default: 2); in (0, 9]" in " ".join(capsys.readouterr().out.split())
         assert main(["run", "--system", "toy", "--leak", "10"]) == 2
@@ -76,24 +72,19 @@ class TestOneLine:
         assert state.ticks(leak) == (1.0, 2.0, 3.0)
         assert state.case(toy, {"leak": "3"}).problem.leak == 3.0
 
-    def test_draws(self, toy):
-        drawn = find(toy.cases(), lambda values: values["leak"] > 3.5)
-        assert 3.5 < drawn["leak"] <= 4.0
+    def test_strategies(self, toy):
+        values = find(toy.cases(), lambda values: values["leak"] > 3.5)
+        assert 3.5 < values["leak"] <= 4.0
         assert find(toy.cases(leak=1.5), lambda values: True)["leak"] == 1.5
         assert find(invalid(Leaky), lambda pair: pair[0] == "leak")
-
-    def test_workers_receive_the_theory(self):
-        positional = theories.load("positional")
-        assert positional.parameters  # whose conversions no process can send
-        assert pickle.loads(pickle.dumps(positional)).parameter("qD").ticks
 
     def test_describe_and_rerun_command(self, toy):
         case = toy.build({"leak": 2.5})
         assert toy.describe(case)["leak"] == 2.5
-        assert {one.name: one.meaning for one in toy.constants}["leak"] == "leakage"
-        words = theories.command(case).split()
-        assert words[words.index("--leak") + 1] == "2.5"
-        again = toy.build(given_parameters(build_parser().parse_args(words[1:])))
+        assert {quantity.name: quantity.meaning for quantity in toy.constants}["leak"] == "leakage"
+        _program, *arguments = theories.command(case).split()
+        assert arguments[arguments.index("--leak") + 1] == "2.5"
+        again = toy.build(given_parameters(build_parser().parse_args(arguments)))
         assert (again.problem, again.settings) == (case.problem, case.settings)
 
 
@@ -126,34 +117,41 @@ class TestAlias:
              "amount and part are not allowed together: they set the same thing"),
         ],
     )  # fmt: skip
-    def test_refused(self, values, sentence):
+    def test_rejected(self, values, sentence):
         with pytest.raises(ParameterError) as error:
             Scaled.from_values(values)
         assert str(error.value) == sentence
 
-    def test_a_closed_bound_missed_by_rounding_is_met(self):
+    def test_rounding_at_a_closed_bound_is_allowed(self):
         n = 49  # 1/49 * 49 < 1, and 49 * (1/49) rounded up elsewhere: the largest amount is allowed
         assert Scaled.from_values({"n": n, "amount": n}).share == 1.0
 
 
-@pytest.mark.parametrize("cls", [Problem, MaskedProblem, ShallowProblem])
+def declaring_classes():
+    """Return the classes that declare the parameters of the theories."""
+    systems = [theories.load(name) for name in ("positional", "masked", "shallow")]
+    classes = [cls for system in systems for cls in (system.problem, system.options, system.solver)]
+    return list(dict.fromkeys(classes))
+
+
+@pytest.mark.parametrize("cls", declaring_classes())
 class TestTheories:
     def test_every_field_is_declared(self, cls):
         known, names = declared(cls), [field.name for field in dataclasses.fields(cls)]
         assert set(names) <= set(known)
-        assert all(one.meaning and one.field in names for one in known.values())
+        assert all(parameter.meaning and parameter.field in names for parameter in known.values())
 
-    def test_draws_are_within_the_bounds(self, cls):
+    def test_sampled_values_are_allowed(self, cls):
         known = declared(cls)
 
         @given(fields(cls))
-        def check(drawn):
-            for name, value in drawn.items():
+        def check(values):
+            for name, value in values.items():
                 known[name].validate(value)
 
         check()
 
-    def test_invalid_values_are_refused(self, cls):
+    def test_invalid_values_are_rejected(self, cls):
         known = declared(cls)
 
         @given(invalid(cls))
@@ -163,10 +161,11 @@ class TestTheories:
 
         check()
 
-    def test_sliders_are_within_the_bounds(self, cls):
-        for name, one in declared(cls).items():
-            if one.field == name:
-                assert [one.validate(tick) for tick in one.ticks] == list(one.ticks)
+    def test_slider_values_are_allowed(self, cls):
+        for name, parameter in declared(cls).items():
+            if parameter.field == name:
+                values = [parameter.validate(tick) for tick in parameter.ticks]
+                assert values == list(parameter.ticks)
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
@@ -175,7 +174,7 @@ def test_text_reproduces_a_value(value):
 
 
 @pytest.mark.parametrize(
-    ("bounds", "kind", "words"),
+    ("bounds", "dtype", "text"),
     [
         ((above(0), at_most(1)), float, "in (0, 1]"),
         ((above(0), at_most(10**9)), int, "greater than 0 and at most 10^9"),
@@ -183,5 +182,5 @@ def test_text_reproduces_a_value(value):
         ((), float, ""),
     ],
 )
-def test_bounds_text_bounds(bounds, kind, words):
-    assert bounds_text(bounds, kind) == words
+def test_text_of_bounds(bounds, dtype, text):
+    assert bounds_text(bounds, dtype) == text

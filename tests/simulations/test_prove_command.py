@@ -1,4 +1,4 @@
-"""`patchdyn prove`: what it prints, writes and refuses."""
+"""`patchdyn prove`: what it prints, writes and rejects."""
 
 import json
 

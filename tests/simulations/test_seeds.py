@@ -58,13 +58,13 @@ def test_full_descents_of_each_root_are_its_own(monkeypatch):
     seeds = recorded(monkeypatch, runs, "full_descent",
                      lambda root: runs.full_descents(runs.TINY, True, root))  # fmt: skip
     assert disjoint(seeds)
-    assert {len(one) for one in seeds} == {runs.SEEDS}
+    assert {len(of_root) for of_root in seeds} == {runs.SEEDS}
 
 
 @pytest.mark.parametrize("quick", [True, False])
 def test_students_of_figure_2_of_each_root_are_its_own(quick):
     by_root = [
-        [seed for one in figure_2._architectures(quick, True, root) for seed in one.seeds]
+        [seed for model in figure_2._architectures(quick, True, root) for seed in model.seeds]
         for root in ROOTS
     ]
     assert disjoint(by_root)

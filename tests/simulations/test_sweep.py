@@ -1,4 +1,4 @@
-"""Sweeps: the same outcomes whoever computes them, and nothing lost whatever happens."""
+"""Sweeps: outcomes do not depend on the engine, and interruptions lose no finished block."""
 
 import contextlib
 import errno
@@ -50,7 +50,7 @@ def reference():
 
 @pytest.fixture(autouse=True)
 def compiled(reference, compiled_before):
-    """Sweeps of these tests find what `reference` has compiled; the theories they were told."""
+    """Skip the compilation of sweeps, because `reference` has compiled the kernels."""
     return compiled_before
 
 
@@ -61,11 +61,11 @@ def config_file(tmp_path):
     return path
 
 
-def assert_same(found, expected):
+def assert_same(actual, expected):
     """Every outcome but the seconds, bit for bit."""
     drop = ["seconds"]
     xarray.testing.assert_identical(
-        found.drop_vars(drop).drop_attrs(), expected.drop_vars(drop).drop_attrs()
+        actual.drop_vars(drop).drop_attrs(), expected.drop_vars(drop).drop_attrs()
     )
 
 
@@ -115,7 +115,7 @@ class Never:
 
 
 class TestEngines:
-    def test_two_processes_give_the_same_bits_as_none(self, reference, config_file, tmp_path):
+    def test_two_processes_give_the_same_bits_as_one(self, reference, config_file, tmp_path):
         out = tmp_path / "out"
         assert main(["sweep", str(config_file), "--out", str(out), "--workers", "2"]) == 0
         assert_same(result(out), reference)
@@ -127,14 +127,14 @@ class TestEngines:
         assert statuses == {"completed": COMPLETED, "invalid": INVALID}
         assert_same(result(tmp_path / "out"), reference)
 
-    def test_invalid_corner_carries_its_reason(self, reference):
+    def test_invalid_cells_have_a_message(self, reference):
         corner = reference.sel(C=3)
         assert set(corner["status"].values.ravel()) == {"invalid"}
         assert "C = 3 is not allowed: C must be a divisor of D = 8" in str(corner["message"][0])
         assert corner["T0"].isnull().all()
         assert (reference.sel(C=[2, 4])["status"] == "completed").all()
 
-    def test_defect_in_one_cell_is_its_status(self):
+    def test_an_error_in_a_cell_is_its_status(self):
         def broken(case):
             raise ZeroDivisionError("oops")
 
@@ -157,13 +157,13 @@ class TestCompiledCode:
 
     def test_a_worker_loads_only_what_it_needs(self):
         """`scipy.stats` alone would be a fifth of what `import dynamics` takes."""
-        dear = ("scipy.stats", "sympy", "matplotlib", "hypothesis", "xarray", "pandas")
+        heavy = ("scipy.stats", "sympy", "matplotlib", "hypothesis", "xarray", "pandas")
         code = (
             "import sys, simulations.sweep.engines, simulations.positional.system\n"
-            f"print([name for name in {dear} if name in sys.modules])"
+            f"print([name for name in {heavy} if name in sys.modules])"
         )
-        found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-        assert found.stdout == "[]\n"
+        process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert process.stdout == "[]\n"
 
     def test_nothing_is_compiled_after_precompilation(self, reference):
         from numba.core import event
@@ -179,20 +179,18 @@ class TestCompiledCode:
 
 
 class TestWorkers:
-    def test_killed_workers_lose_nothing_and_double_nothing(self, tmp_path):
+    def test_cells_of_killed_workers_are_computed_again(self, tmp_path):
         work = [(n, {"folder": str(tmp_path), "cell": n}) for n in range(3)]
-        found = list(engines.measure_in_processes(theories.load("positional"), 2, work, dies_once))
-        assert sorted(number for number, _ in found) == [0, 1, 2]
-        assert all(row["message"] == str(number) for number, row in found)
+        rows = list(engines.measure_in_processes(theories.load("positional"), 2, work, dies_once))
+        assert sorted(number for number, _ in rows) == [0, 1, 2]
+        assert all(row["message"] == str(number) for number, row in rows)
 
-    def test_cell_that_always_kills_its_worker_is_given_up(self):
+    def test_a_cell_that_always_kills_its_worker_fails(self):
         work = [(n, {"cell": n}) for n in range(5)]
-        found = dict(
-            engines.measure_in_processes(theories.load("positional"), 2, work, dies_always)
-        )
-        assert found[3]["status"] == "failed"
-        assert "died 3 times in this cell (signal 9)" in found[3]["message"]
-        assert [found[n]["status"] for n in (0, 1, 2, 4)] == ["completed"] * 4
+        rows = dict(engines.measure_in_processes(theories.load("positional"), 2, work, dies_always))
+        assert rows[3]["status"] == "failed"
+        assert "died 3 times in this cell (signal 9)" in rows[3]["message"]
+        assert [rows[n]["status"] for n in (0, 1, 2, 4)] == ["completed"] * 4
 
 
 class TestStore:
@@ -208,7 +206,7 @@ class TestStore:
         assert stored(tmp_path / "out") == before
         assert "12 cells: 8 completed, 4 invalid" in capsys.readouterr().out
 
-    def test_interrupted_sweep_goes_on_where_it_stopped(self, tmp_path, reference):
+    def test_interrupted_sweep_is_resumed(self, tmp_path, reference):
         config = parse(CONFIG)
         with open_store(tmp_path, config) as store, pytest.raises(KeyboardInterrupt):
             sweep(config, store, Serial(stop_after=5))
@@ -234,11 +232,11 @@ class TestStore:
         else:
             block.write_bytes(content.replace(b'"0.', b'"1.', 1))
         assert finish(tmp_path, CONFIG) == [2]
-        assert "00002.json" in (said := capsys.readouterr().err)
-        assert "its cells are computed again" in said
+        assert "00002.json" in (error := capsys.readouterr().err)
+        assert "its cells are computed again" in error
         assert_same(result(tmp_path), reference)
 
-    def test_lost_result_is_gathered_again(self, tmp_path, reference):
+    def test_missing_result_is_written_again(self, tmp_path, reference):
         config = parse(CONFIG)
         with open_store(tmp_path, config) as store:
             sweep(config, store, Serial())
@@ -247,7 +245,7 @@ class TestStore:
             sweep(config, store, Never())
         assert_same(result(tmp_path), reference)
 
-    def test_full_disk_is_one_sentence_and_loses_nothing(
+    def test_full_disk_is_one_sentence_and_loses_no_block(
         self, tmp_path, config_file, reference, monkeypatch, capsys
     ):
         config, replace = parse(CONFIG), os.replace
@@ -260,9 +258,9 @@ class TestStore:
         monkeypatch.setattr(os, "replace", full)
         command = ["sweep", str(config_file), "--out", str(tmp_path / "out"), "--workers", "1"]
         assert main(command) == 1
-        said = capsys.readouterr().err
-        assert "No space left on device; finished blocks are stored" in said
-        assert "Traceback" not in said
+        error = capsys.readouterr().err
+        assert "No space left on device; finished blocks are stored" in error
+        assert "Traceback" not in error
         monkeypatch.undo()
         assert len(finish(tmp_path / "out", CONFIG)) == config.blocks - 4
         assert_same(result(tmp_path / "out"), reference)
@@ -275,15 +273,15 @@ class TestStore:
             (CONFIG.replace("D = 8", "D = 8\nbeta = 2"), "another configuration (beta differs)"),
         ],
     )
-    def test_another_configuration_is_refused(self, tmp_path, config_file, capsys, text, what):
+    def test_another_configuration_is_rejected(self, tmp_path, config_file, capsys, text, what):
         with open_store(tmp_path / "out", parse(CONFIG)):
             pass
         config_file.write_text(text)
         assert main(["sweep", str(config_file), "--out", str(tmp_path / "out")]) == 2
-        assert what in (said := capsys.readouterr().err)
-        assert said.count("\n") == 1
+        assert what in (error := capsys.readouterr().err)
+        assert error.count("\n") == 1
 
-    def test_another_code_is_refused(self, tmp_path, config_file, capsys):
+    def test_another_version_of_the_code_is_rejected(self, tmp_path, config_file, capsys):
         with open_store(tmp_path / "out", parse(CONFIG)):
             pass
         manifest = read_record(tmp_path / "out" / "sweep.json")
@@ -297,7 +295,7 @@ class TestStore:
             assert main(["sweep", str(config_file), "--out", str(tmp_path / "out")]) == 2
         assert "is in use by another patchdyn" in capsys.readouterr().err
 
-    def test_other_refusals(self, tmp_path, config_file, capsys):
+    def test_bad_input(self, tmp_path, config_file, capsys):
         (tmp_path / "mine").mkdir()
         (tmp_path / "mine" / "notes.txt").write_text("keep")
         for arguments, sentence in (
@@ -356,10 +354,10 @@ class TestProcesses:
         process = start(config_file, out)
         process.kill()
         process.communicate()
-        kept = stored(out)
-        assert 0 < len(kept) < 30
+        blocks = stored(out)
+        assert 0 < len(blocks) < 30
         assert main(["sweep", str(config_file), "--out", str(out), "--workers", "1"]) == 0
-        assert {name: stored(out)[name] for name in kept} == kept
+        assert {name: stored(out)[name] for name in blocks} == blocks
         assert_same(result(out), reference)
 
     def test_ctrl_c_and_a_killed_worker(self, tmp_path, config_file, reference):
@@ -369,10 +367,10 @@ class TestProcesses:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(child, signal.SIGKILL)
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the workers too
-        _, said = process.communicate(timeout=300)
+        _, error = process.communicate(timeout=300)
         assert process.returncode == 130
-        assert said.strip().splitlines()[-1].startswith("patchdyn: interrupted; the same command")
-        assert "Traceback" not in said
+        assert error.strip().splitlines()[-1].startswith("patchdyn: interrupted; the same command")
+        assert "Traceback" not in error
         finish(out, LONG)
         assert_same(result(out), reference)
 
@@ -396,12 +394,12 @@ class TestCluster:
         write = cluster.Cluster.results
 
         def results(self, blocks):
-            for number, found in enumerate(write(self, blocks)):
+            for number, block in enumerate(write(self, blocks)):
                 if number == 3:
                     pids = list(self.client.run(os.getpid).values())
                     os.kill(pids[0], signal.SIGKILL)
                     killed.append(pids[0])
-                yield found
+                yield block
 
         monkeypatch.setattr(cluster.Cluster, "results", results)
         address = dask_cluster.scheduler_address
@@ -410,8 +408,9 @@ class TestCluster:
         assert len(killed) == 1
         assert_same(result(out), reference)
 
-    def test_other_code_on_a_worker_is_refused(self, dask_cluster, tmp_path, config_file,
-                                               monkeypatch, capsys):  # fmt: skip
+    def test_other_code_on_a_worker_is_rejected(
+        self, dask_cluster, tmp_path, config_file, monkeypatch, capsys
+    ):
         monkeypatch.setattr(
             cluster, "sweep_stamp", lambda theory: {**sweep_stamp(theory), "code": "0123"}
         )
@@ -427,10 +426,10 @@ class TestCluster:
         results = cluster.Cluster.results
 
         def closing(self, blocks):
-            for number, found in enumerate(results(self, blocks)):
+            for number, block in enumerate(results(self, blocks)):
                 if number == 3:
                     dask_cluster.close()
-                yield found
+                yield block
 
         monkeypatch.setattr(cluster.Cluster, "results", closing)
         address, out = dask_cluster.scheduler_address, tmp_path / "out"
@@ -452,7 +451,7 @@ def test_no_scheduler_or_no_dask_is_one_sentence(tmp_path, config_file, monkeypa
     assert "pip install 'patchdyn[cluster]'" in capsys.readouterr().err
 
 
-def test_progress_tells_what_is_left(capsys, monkeypatch):
+def test_progress_shows_the_remaining_time(capsys, monkeypatch):
     from simulations.sweep import progress
 
     monkeypatch.setattr(progress, "_SECONDS_BETWEEN_LINES", 0.0)

@@ -91,10 +91,10 @@ ERRORS = [
 
 @pytest.mark.parametrize(("text", "sentence"), ERRORS)
 def test_errors_point_at_the_line_and_the_field(text, sentence):
-    with pytest.raises(ConfigError, match=sentence) as refusal:
+    with pytest.raises(ConfigError, match=sentence) as error:
         parse(text, "sweep.toml")
-    assert str(refusal.value).startswith("sweep.toml")
-    assert "\n" not in str(refusal.value)
+    assert str(error.value).startswith("sweep.toml")
+    assert "\n" not in str(error.value)
 
 
 def test_unreadable_file_is_one_sentence(tmp_path):

@@ -1,4 +1,4 @@
-"""Systems: what may be set, what is refused, and outcomes that agree with the solver's own."""
+"""Systems: parameters, cases, outcomes and commands of all theories."""
 
 import math
 import pickle
@@ -28,13 +28,13 @@ def positional():
     return load("positional")
 
 
-def test_unknown_system_is_refused():
+def test_unknown_system_is_rejected():
     with pytest.raises(ParameterError, match="system = 'nothing' is not allowed"):
         load("nothing")
 
 
 class TestEverySystem:
-    def test_names_are_unique_and_explained(self, system):
+    def test_names_are_unique_and_have_meanings(self, system):
         for quantities in (
             system.parameters, system.outcomes, system.observables, system.constants
         ):  # fmt: skip
@@ -49,11 +49,11 @@ class TestEverySystem:
             case = system.build(values)
             assert isinstance(case, Case)
             assert case.system == system.name
-            assert set(system.describe(case)) == {one.name for one in system.constants}
+            assert set(system.describe(case)) == {quantity.name for quantity in system.constants}
 
         check()
 
-    def test_fixed_values_are_kept(self, system):
+    def test_fixed_values_are_not_sampled(self, system):
         @settings(max_examples=10)
         @given(system.cases(horizon=12.0))
         def check(values):
@@ -94,28 +94,31 @@ class TestBuild:
             ({"tolerance": 0.0}, "tolerance = 0.0 is not allowed"),
         ],
     )
-    def test_refusals_are_one_sentence(self, positional, values, sentence):
-        with pytest.raises(ParameterError, match=sentence) as refusal:
+    def test_errors_are_one_sentence(self, positional, values, sentence):
+        with pytest.raises(ParameterError, match=sentence) as error:
             positional.build(values)
-        assert "\n" not in str(refusal.value)
+        assert "\n" not in str(error.value)
 
 
 class TestMeasure:
     def test_outcomes_are_those_of_a_run_made_by_hand(self, positional):
-        found = positional.measure(positional.build(SMALL))
+        outcomes = positional.measure(positional.build(SMALL))
         population = Population(Problem(8, 2, 0.2), tolerance=1e-8)
         run = gradient_flow(population, horizon=1e3, rtol=1e-6)
         events = find_events(run, population)
-        assert found["status"] == "completed"
-        close(found["T0"], events.T0.time, rel=1e-4)
-        close(found["gamma"], run.final.gamma, rel=1e-4)
-        assert found["loss"] == pytest.approx(run.loss[-1], abs=1e-7)
-        close(found["worst gamma >= rho"], run.violations()["gamma >= rho"], rel=1e-12)
+        assert outcomes["status"] == "completed"
+        close(outcomes["T0"], events.T0.time, rel=1e-4)
+        close(outcomes["gamma"], run.final.gamma, rel=1e-4)
+        assert outcomes["loss"] == pytest.approx(run.loss[-1], abs=1e-7)
+        close(outcomes["worst gamma >= rho"], run.violations()["gamma >= rho"], rel=1e-12)
 
     def test_every_outcome_is_there_and_repeats_bit_for_bit(self, positional):
         case = positional.build(SMALL)
         first, second = positional.measure(case), positional.measure(case)
-        assert set(first) == {one.name for one in positional.outcomes} | {"status", "message"}
+        assert set(first) == {quantity.name for quantity in positional.outcomes} | {
+            "status",
+            "message",
+        }
         first.pop("seconds")
         second.pop("seconds")
         assert repr(first) == repr(second)
@@ -128,38 +131,37 @@ class TestMeasure:
             assert repr(summary[name]) == repr(measured[name])
         observed = positional.observe(case, run)
         assert np.array_equal(observed["rho"], run.rho)
-        assert set(observed) == {one.name for one in positional.observables}
+        assert set(observed) == {quantity.name for quantity in positional.observables}
 
     def test_divergence_is_a_status(self, positional):
         values = {"D": 8, "C": 2, "q": 0.2, "solver": "gd", "learning_rate": 50.0, "steps": 100}
-        found = positional.measure(positional.build(values))
-        assert found["status"] in (Status.DIVERGED.name.lower(), Status.UNSTABLE.name.lower())
-        assert found["stable_learning_rate"] < 50.0
+        outcomes = positional.measure(positional.build(values))
+        assert outcomes["status"] in (Status.DIVERGED.name.lower(), Status.UNSTABLE.name.lower())
+        assert outcomes["stable_learning_rate"] < 50.0
 
-    def test_run_is_kept_where_a_boundary_of_it_cannot_be_located(self, positional):
+    def test_a_boundary_that_cannot_be_located_does_not_fail_the_run(self, positional):
         # the root behind the stable learning rate is lost in rounding, the run is not
         values = {"D": 48, "C": 12, "qD": 2, "rtol": 1e-6, "tolerance": 1e-7}
-        found = positional.measure(positional.build(values))
-        assert found["status"] == "completed"
-        close(found["T1"], 1.24e5, rel=0.01)
+        outcomes = positional.measure(positional.build(values))
+        assert outcomes["status"] == "completed"
+        close(outcomes["T1"], 1.24e5, rel=0.01)
 
     def test_overflow_and_unreachable_tolerance_are_statuses(self, positional):
-        found = positional.measure(positional.build(SMALL | {"alpha0": 1e200}))
-        assert found["status"] == "overflow"
-        assert math.isnan(found["T0"])
-        found = positional.measure(positional.build(SMALL | {"tolerance": 1e-30}))
-        assert found["status"] == "inaccurate"
-        assert "tolerance" in found["message"]
+        outcomes = positional.measure(positional.build(SMALL | {"alpha0": 1e200}))
+        assert outcomes["status"] == "overflow"
+        assert math.isnan(outcomes["T0"])
+        outcomes = positional.measure(positional.build(SMALL | {"tolerance": 1e-30}))
+        assert outcomes["status"] == "inaccurate"
+        assert "tolerance" in outcomes["message"]
 
 
 @pytest.mark.parametrize(
     "values",
     [SMALL, {"D": 8, "C": 2, "qD": 1, "solver": "gd", "steps": 5, "gamma0": -0.5, "kappa": 3.0}],
 )
-def test_command_makes_the_same_case(positional, values):
+def test_command_reproduces_the_case(positional, values):
     case = positional.build(values)
-    words = command(case).split()
-    args = build_parser().parse_args(words[1:])
+    args = build_parser().parse_args(command(case).split()[1:])
     assert args.command == "run"
     given = given_parameters(args)
     again = positional.build(given)
@@ -168,8 +170,10 @@ def test_command_makes_the_same_case(positional, values):
 
 
 @pytest.mark.parametrize("name", names())
-def test_a_system_is_pickled_after_its_parameters_were_read(name):
-    """Workers receive systems; conversions of parameters are functions that cannot be pickled."""
+def test_a_system_can_be_pickled(name):
+    """Worker processes receive systems; their parameters contain functions."""
     system = load(name)
-    assert system.parameters
-    assert pickle.loads(pickle.dumps(system)).name == name
+    names = [parameter.name for parameter in system.parameters]
+    copy = pickle.loads(pickle.dumps(system))
+    assert copy.name == name
+    assert [parameter.name for parameter in copy.parameters] == names

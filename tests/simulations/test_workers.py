@@ -1,114 +1,180 @@
-"""Claims in parallel: the same report, shared processes, lost processes and Ctrl-C."""
+"""The worker pool: progress, results, cancellation in time, and dead processes replaced."""
 
-import io
-import json
-import os
-import signal
+import multiprocessing
+import queue
 import time
-from dataclasses import replace
+from multiprocessing.connection import wait
 
 import pytest
 
-from simulations.display import PlainDisplay
-from simulations.reproduction.claim import Claim, Context, Measurement
-from simulations.reproduction.folder import ReportFolder
-from simulations.reproduction.predicates import Column, Table
-from simulations.reproduction.run import reproduce
-from simulations.reproduction.workers import grouped
+from simulations.workers import GRACE, Event, WorkerPool
+from tests.simulations.jobs import work
 
-STAMP = {"patchdyn": "0.1.0", "mode": "full"}
+PATIENCE = 60.0
+STARTED = Event("progress", "started")
 
 
-TABLE = Table(index=(), columns={"process": Column("its process")})
+@pytest.fixture(scope="module")
+def pool():
+    pool = WorkerPool(1, work)
+    yield pool
+    pool.close()
 
 
-def report_process(context: Context) -> Measurement:
-    context.progress(0.5)
-    settings = {"quick": context.quick, "scratch": context.scratch}
-    return Measurement({"run": TABLE.frame([{"process": os.getpid()}])}, settings)
+class Events(queue.Queue):
+    """The events of a job, in order."""
+
+    def next(self):
+        return self.get(timeout=PATIENCE)
 
 
-def die(context: Context) -> Measurement:
-    os._exit(3)
+def submit(pool, task):
+    events = Events()
+    return pool.submit(task, events.put), events
 
 
-def interrupt_parent(context: Context) -> Measurement:
-    os.kill(os.getppid(), signal.SIGINT)
-    time.sleep(1800.0)
-    raise AssertionError("the process should have been ended")
+def process(pool):
+    """Return the id of the process that runs the next job."""
+    _, events = submit(pool, "returns")
+    assert events.next() == STARTED
+    done = events.next()
+    assert done.type == "done"
+    return done.content[0]
 
 
-def headline(tables):
-    return {"process": tables["run"].data.process[0]}
+def test_a_process_is_used_again(pool):
+    assert process(pool) == process(pool)
 
 
-def named(name: str, measure=report_process, group: str = "") -> Claim:
-    return Claim(
-        id=name, place="place", statement="statement", method="method", tables={"run": TABLE},
-        measure=measure, headline=headline, finding="It ran in {process}.", group=group,
-    )  # fmt: skip
+def test_a_job_that_checks_is_cancelled_and_its_process_goes_on(pool):
+    before = process(pool)
+    job, events = submit(pool, "checks")
+    assert events.next() == STARTED
+    job.cancel()
+    assert process(pool) == before
+    assert events.empty()
 
 
-def reproduce_in(path, claims, workers=2, **options):
-    folder = ReportFolder(path, STAMP, [claim.id for claim in claims])
-    return reproduce(claims, folder, PlainDisplay(io.StringIO()), workers=workers, **options)
-
-
-def processes(path):
-    return {e["claim"]: e["measured"][0]["value"] for e in json.loads(path.read_text())}
-
-
-def ids(claims, *, quick=False):
-    return [[claim.id for claim in group] for group in grouped(claims, quick=quick)]
-
-
-def test_groups_share_what_they_compute():
-    claims = [named("a", group="x"), named("b"), named("c", group="x")]
-    assert ids(claims) == [["a", "c"], ["b"]]
-    late = [claims[1], claims[0], claims[2]]  # the most claims still come first
-    assert ids(late) == [["a", "c"], ["b"]]
-
-
-def test_a_quick_claim_may_leave_its_group():
-    parts = [named(name, group="x") for name in "acd"]
-    parts[1] = replace(parts[1], alone_if_quick=True)
-    claims = [named("b"), *parts]
-    assert ids(claims, quick=True) == [["a", "d"], ["b"], ["c"]]
-    assert ids(claims) == [["a", "c", "d"], ["b"]]
-
-
-@pytest.mark.slow
-def test_claims_of_a_group_share_a_process(tmp_path):
-    claims = [named("a", group="x"), named("b"), named("c", group="x"), named("d")]
-    result = reproduce_in(tmp_path, claims, quick=True)
-    assert result.finished == ["a", "b", "c", "d"]
-    found = processes(tmp_path / "report.json")
-    assert list(found) == ["a", "b", "c", "d"]
-    assert found["a"] == found["c"]
-    assert os.getpid() not in found.values()
-    first = json.loads((tmp_path / "report.json").read_text())[0]
-    assert first["parameters"] == {"quick": True, "scratch": str(tmp_path / "checkpoints" / "a")}
-
-
-@pytest.mark.slow
-def test_a_lost_claim_is_recorded_and_the_others_run(tmp_path):
-    claims = [named("bad", die, group="x"), named("a", group="x"), named("b"), named("c")]
-    result = reproduce_in(tmp_path, claims)
-    assert result.failed == ["bad"]
-    assert result.finished == ["a", "b", "c"]
-    manifest = json.loads((tmp_path / "patchdyn.json").read_text())
-    assert "ended with exit code 3" in manifest["failed"]["bad"]
-    mended = [replace(claims[0], measure=report_process), *claims[1:]]
-    assert reproduce_in(tmp_path, mended, workers=1).failed == []
-
-
-@pytest.mark.slow
-def test_an_interruption_ends_the_processes_and_keeps_finished_claims(tmp_path):
-    claims = [named("a"), named("b", interrupt_parent), named("c"), named("d")]
+def test_a_cancelled_job_that_does_not_check_is_killed_with_its_process(pool):
+    before = process(pool)
+    job, events = submit(pool, "sleeps")
+    events.next()
     began = time.monotonic()
-    result = reproduce_in(tmp_path, claims)
-    assert time.monotonic() - began < 900.0
-    assert result.interrupted
-    assert "b" not in result.finished
-    rest = [replace(claims[1], measure=report_process), *claims[2:]]
-    assert reproduce_in(tmp_path, rest, workers=1).interrupted is False
+    job.cancel()
+    assert process(pool) != before
+    assert time.monotonic() - began >= 0.9 * GRACE
+    assert events.empty()
+
+
+def test_the_process_of_a_killed_job_is_replaced_at_once(pool):
+    job, events = submit(pool, "sleeps")
+    events.next()
+    (before,) = pool._workers
+    job.cancel()
+    before.join()
+    assert len(pool._idle) == 1
+    assert pool._idle[0] is not before
+
+
+def test_a_waiting_job_is_cancelled_before_it_starts(pool):
+    first, events = submit(pool, "checks")
+    events.next()
+    second, events = submit(pool, "exits")
+    second.cancel()
+    first.cancel()
+    process(pool)
+    assert events.empty()
+
+
+def test_a_late_cancellation_has_no_effect(pool):
+    job, events = submit(pool, "returns")
+    events.next(), events.next()
+    job.cancel()
+    time.sleep(1.5 * GRACE)
+    before = process(pool)
+    assert process(pool) == before
+
+
+@pytest.mark.parametrize(
+    ("task", "event"),
+    [
+        ("exits", Event("died", "exit code 3")),
+        ("is killed", Event("died", "signal 9")),
+        (
+            "is too large",
+            Event("failed", "this machine has too little memory: choose a smaller problem"),
+        ),
+        ("is wrong", Event("failed", "a defect of patchdyn: KeyError: 'unforeseen'")),
+    ],
+)
+def test_death_and_errors_are_events_and_the_pool_goes_on(pool, task, event):
+    _, events = submit(pool, task)
+    assert [events.next(), events.next()] == [STARTED, event]
+    process(pool)
+
+
+def test_close_kills_what_runs():
+    pool = WorkerPool(2, work)
+    _, events = submit(pool, "sleeps")
+    events.next()
+    (worker,) = pool._workers
+    pool.close()
+    assert not worker.process.is_alive()
+    assert events.empty()
+
+
+@pytest.mark.parametrize("noticed", [False, True])
+def test_an_idle_process_that_died_gets_no_job(pool, noticed):
+    before = process(pool)
+    (worker,) = pool._idle
+    worker.process.kill()
+    assert wait([worker.process.sentinel], timeout=PATIENCE)
+    if noticed:
+        worker.join()
+    assert process(pool) != before
+    assert len(pool._workers) == 1
+
+
+def test_a_death_costs_its_task_alone_and_a_task_can_be_retried(monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    pool, ends, retried = WorkerPool(2, work), [], set()
+    for task, event in pool.events(["a", "is killed", "b", "exits", "c"]):
+        if event.type == "progress":
+            assert event == STARTED
+            continue
+        ends.append((task, event.content if event.type == "died" else event.content[1]))
+        if event.type == "died" and task not in retried:
+            retried.add(task)
+            pool.retry(task)
+    deaths = [("is killed", "signal 9"), ("exits", "exit code 3")]
+    assert sorted(ends) == sorted([("a", "1"), ("b", "1"), ("c", "1"), *deaths, *deaths])
+    assert pool._workers == set()
+
+
+def test_a_retried_task_goes_first():
+    pool = WorkerPool(1, work)
+    order = []
+    for task, event in pool.events(["exits", "a", "b", "c"]):
+        if event.type == "progress":
+            continue
+        order.append(task)
+        if order == ["exits"]:
+            pool.retry("exits")
+    assert order.index("exits", 1) < order.index("c")
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_the_processes_end_with_the_iteration(number):
+    pool = WorkerPool(number, work)
+    events = pool.events(["sleeps"] * 3)
+    assert next(events) == ("sleeps", STARTED)
+    workers = list(pool._workers)
+    assert len(workers) == number
+    events.close()
+    assert not any(worker.process.is_alive() for worker in workers)
+
+
+def test_no_task_starts_no_process():
+    children = multiprocessing.active_children()
+    assert list(WorkerPool(2, work).events([])) == []
+    assert multiprocessing.active_children() == children

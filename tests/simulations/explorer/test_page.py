@@ -75,10 +75,10 @@ class Opened:
         return self
 
     def type(self, name, text):
-        self.page.controls.by_name[name].field.value = text
+        self.page.controls.by_parameter[name].field.value = text
 
     def slide(self, name, index):
-        self.page.controls.by_name[name].slider.value = index
+        self.page.controls.by_parameter[name].slider.value = index
 
     @property
     def status(self):
@@ -134,7 +134,7 @@ class TestRun:
         assert f"--theory {TEACHER}" in opened.page.command.tags[0]
         assert opened.address.startswith("?system=stated%3Ateacher")
         assert Opened(opened.address, system="masked").page.theory is theory
-        for control in opened.page.controls.by_name.values():
+        for control in opened.page.controls.by_parameter.values():
             assert not control.ticks or float(control.default) in control.ticks
 
     def test_events_are_marked_at_their_times(self):
@@ -184,13 +184,13 @@ def opened(used_page):
 class TestRequests:
     def test_a_slider_sets_its_field(self, opened):
         opened.slide("nu", 0)
-        assert opened.page.controls.by_name["nu"].field.value == "1e-5"
+        assert opened.page.controls.by_parameter["nu"].field.value == "1e-5"
         assert opened.case.problem.nu == 1e-5
         assert opened.address == "?system=positional&D=16&nu=1e-5&horizon=1e3"
 
     def test_a_field_moves_its_slider(self, opened):
         opened.type("qD", "4")
-        control = opened.page.controls.by_name["qD"]
+        control = opened.page.controls.by_parameter["qD"]
         assert control.ticks[control.slider.value] == 4.0
         assert len(opened.workers.jobs) == 1
         assert opened.case.problem.q == 4 / 16

@@ -35,7 +35,7 @@ def explorer():
 
 class TestDoor:
     def test_it_listens_to_this_machine_alone(self, explorer):
-        assert {one.getsockname()[0] for one in explorer._sockets} == {"127.0.0.1"}
+        assert {socket.getsockname()[0] for socket in explorer._sockets} == {"127.0.0.1"}
 
     def test_page_and_what_it_needs(self, explorer):
         assert ask(explorer, "/") == 200
@@ -46,27 +46,27 @@ class TestDoor:
         "evil.example", "evil.example:{port}", "localhost", "localhost.evil.example:{port}",
         "0.0.0.0:{port}",
     ])  # fmt: skip
-    def test_another_host_is_refused(self, explorer, host):
+    def test_another_host_is_rejected(self, explorer, host):
         """A name of another site that leads to this machine."""
         for path in ("/", "/static/js/bokeh.min.js"):
             assert ask(explorer, path, Host=host.format(port=explorer.port)) == 403
 
     @pytest.mark.parametrize("path", ["/", "/ws", "/static/js/bokeh.min.js"])
     @pytest.mark.parametrize("origin", ["http://evil.example", "null", "https://localhost:{port}"])
-    def test_another_origin_is_refused(self, explorer, path, origin):
+    def test_another_origin_is_rejected(self, explorer, path, origin):
         assert ask(explorer, path, Origin=origin.format(port=explorer.port), **SOCKET) == 403
 
     def test_our_own_origin_may_open_a_socket(self, explorer):
-        """It is asked for the token of a page then."""
+        """A request for the token of a page then."""
         own = f"http://localhost:{explorer.port}"
         assert ask(explorer, "/ws", Origin=own, **SOCKET) not in (200, 404)
 
     @pytest.mark.parametrize("path", ["/autoload.js", "/metadata", "/../pyproject.toml", "/x"])
-    def test_what_no_page_asks_for_is_not_there(self, explorer, path):
+    def test_unknown_paths_return_404(self, explorer, path):
         assert ask(explorer, path) == 404
 
     @pytest.mark.parametrize("path", ["/", "/ws", "/static/js/bokeh.min.js"])
-    def test_another_site_is_refused(self, explorer, path):
+    def test_another_site_is_rejected(self, explorer, path):
         """A picture or a frame in a page of another site: such a request has no origin."""
         assert ask(explorer, path, **SOCKET, **{"Sec-Fetch-Site": "cross-site"}) == 403
 
@@ -163,15 +163,15 @@ class TestCommand:
     def test_without_the_extra(self, monkeypatch, capsys):
         monkeypatch.setattr(explore, "find_spec", lambda name: None)
         assert main(["explore"]) == 2
-        said = capsys.readouterr().err
+        error = capsys.readouterr().err
         assert (
-            'explore needs bokeh, which is not installed: pip install "patchdyn[explore]"' in said
+            'explore needs bokeh, which is not installed: pip install "patchdyn[explore]"' in error
         )
 
     def test_a_port_in_use(self, explorer, capsys):
         assert main(["explore", "--port", str(explorer.port)]) == 2
-        said = capsys.readouterr().err
-        assert f"--port {explorer.port} is not allowed: Address already in use" in said
+        error = capsys.readouterr().err
+        assert f"--port {explorer.port} is not allowed: Address already in use" in error
 
     @pytest.mark.skipif(sys.platform == "win32", reason="Windows sends Ctrl-C in another way")
     def test_it_prints_its_address_and_ends_with_ctrl_c(self):

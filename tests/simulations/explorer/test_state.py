@@ -30,11 +30,11 @@ def on_the_command_line(command):
 
 class TestAddress:
     @given(TEXT, st.dictionaries(NAME, TEXT), st.dictionaries(st.text(max_size=9), TEXT))
-    def test_there_and_back(self, system, texts, drawn):
+    def test_round_trip(self, system, texts, drawn):
         view = View(system, texts, drawn)
         assert state.read(state.address(view)) == view
 
-    def test_what_is_empty_is_left_out(self):
+    def test_empty_values_are_omitted(self):
         view = View("masked", {"P": "1e9", "K": ""}, {"x": "", "map": "ratio"})
         assert state.address(view) == "?system=masked&P=1e9&.map=ratio"
 
@@ -45,11 +45,11 @@ class TestAddress:
     @pytest.mark.parametrize(
         "query", ["&".join(["a=1"] * 101), f"nu={'1' * 201}", f"{'n' * 201}=1"]
     )
-    def test_too_much(self, query):
+    def test_long_addresses_are_rejected(self, query):
         with pytest.raises(ParameterError, match="is not allowed: it must have at most"):
             state.read(query)
 
-    def test_as_a_server_takes_it_apart(self):
+    def test_arguments_of_a_request(self):
         query = state.query_of({"qD/C^2": [b"2/64"], ".x": [b"gamma"], "nu": [b"\xff&b=1"]})
         view = state.read(query)
         assert view == View("positional", {"qD/C^2": "2/64", "nu": "\ufffd&b=1"}, {"x": "gamma"})
@@ -60,10 +60,10 @@ class TestValues:
         "flags",
         ["--q 2/64 --nu 1e-3", "--D 128 --qD 4 --solver gd --steps 20", "--alpha 0.2 --beta -1.5"],
     )
-    def test_as_the_command_line_reads_them(self, flags):
+    def test_parsed_as_on_the_command_line(self, flags):
         positional = theories.load("positional")
         parsed = on_the_command_line(f"patchdyn run {flags}")
-        names = {one.flag: one.name for one in positional.parameters}
+        names = {parameter.flag: parameter.name for parameter in positional.parameters}
         words = flags.split()
         texts = {names[flag]: text for flag, text in zip(words[::2], words[1::2])}
         assert state.values(positional, texts) == parsed
@@ -83,14 +83,14 @@ class TestValues:
             ({"__class__": "1"}, "__class__ is not a parameter of this system: choose among D"),
         ],
     )
-    def test_refused_in_one_sentence(self, texts, words):
-        with pytest.raises(ParameterError) as refusal:
+    def test_rejected_with_one_sentence(self, texts, words):
+        with pytest.raises(ParameterError) as error:
             state.case(theories.load("positional"), texts)
-        assert words in str(refusal.value)
-        assert "\n" not in str(refusal.value)
+        assert words in str(error.value)
+        assert "\n" not in str(error.value)
 
     def test_empty_is_not_given(self, theory):
-        empty = {one.name: " " for one in theory.parameters}
+        empty = {parameter.name: " " for parameter in theory.parameters}
         assert state.values(theory, empty) == {}
 
     def test_command_makes_the_same_run(self, theory):
@@ -100,7 +100,7 @@ class TestValues:
         assert dict(again.settings) == dict(case.settings)
 
     def test_sketch_gives_way(self):
-        """What is set by hand is kept, and the other solver knows no rtol."""
+        """Values that the user sets are preserved; the other solver has no rtol."""
         positional = theories.load("positional")
         assert state.case(positional, {}).settings["tolerance"] == 1e-6
         assert state.case(positional, {"tolerance": "1e-9"}).settings["tolerance"] == 1e-9
@@ -115,34 +115,37 @@ class TestValues:
 
 
 class TestStops:
-    def test_defaults_are_shown(self, theory):
+    def test_default_text_is_the_default(self, theory):
         bare = theory.build({})
         checked = 0
-        for one in theory.parameters:
-            if one.default is not None:
-                case = theory.build({one.name: one.default})
-                assert (case.problem, case.solver) == (bare.problem, bare.solver), one.name
-                assert dict(case.settings) == dict(bare.settings), one.name
+        for parameter in theory.parameters:
+            if parameter.default is not None:
+                case = theory.build({parameter.name: parameter.default})
+                assert (case.problem, case.solver) == (bare.problem, bare.solver), parameter.name
+                assert dict(case.settings) == dict(bare.settings), parameter.name
                 checked += 1
         assert checked > 5
 
     def test_choices_are_what_is_allowed(self, theory):
-        for one in theory.parameters:
-            for word in one.choices:
-                theory.build({one.name: word})
-            if one.choices:
+        for parameter in theory.parameters:
+            for word in parameter.choices:
+                theory.build({parameter.name: word})
+            if parameter.choices:
                 with pytest.raises(ParameterError):
-                    theory.build({one.name: "no such word"})
+                    theory.build({parameter.name: "no such word"})
 
-    def test_every_stop_has_its_place(self, theory):
-        for one in theory.parameters:
-            ticks = state.ticks(one)
+    def test_nearest_slider_value_of_each_tick(self, theory):
+        for parameter in theory.parameters:
+            ticks = state.ticks(parameter)
             assert list(ticks) == sorted(set(ticks))
-            for place, stop in enumerate(ticks):
-                assert float(state.show(stop)) == stop
-                assert state.nearest(one, state.show(stop)) == place
-            if ticks and one.default is not None:
-                assert ticks[state.nearest(one, state.default_text(theory, one))] == one.default
+            for index, tick in enumerate(ticks):
+                assert float(state.show(tick)) == tick
+                assert state.nearest(parameter, state.show(tick)) == index
+            if ticks and parameter.default is not None:
+                assert (
+                    ticks[state.nearest(parameter, state.default_text(theory, parameter))]
+                    == parameter.default
+                )
 
     @pytest.mark.parametrize(
         ("text", "stop"), [("0.0095", 0.01), ("2e-9", 1e-5), ("1/50", 0.02), ("7", 1.0)]

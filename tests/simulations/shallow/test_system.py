@@ -133,7 +133,7 @@ def test_sweep_and_its_maps():
     assert np.all(ends[:, 1] > ends[:, 0])
     for regime_map in maps.maps_of(sweep):
         data = maps.draw_data(sweep, regime_map, {})
-        assert set(np.unique(data["kind"].values)) <= {"value", "none"}
+        assert set(np.unique(data["status"].values)) <= {"value", "none"}
     share = maps.draw_data(sweep, maps.maps_of(sweep)[1], {})["value"].values
     close(share, ends / np.array([[0.75], [5 / 6]]), rel=1e-12)
 

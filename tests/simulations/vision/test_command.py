@@ -9,7 +9,7 @@ import pytest
 import xarray
 
 from simulations.cli import main
-from simulations.commands.vision import DATA, KINDS
+from simulations.commands.vision import ATTENTION_TYPES, DATA
 from simulations.vision import data
 from tests.closeness import close
 
@@ -122,4 +122,4 @@ def test_the_command_and_its_presets_name_what_there_is():
     from simulations.vision.models import KINDS as MODELS
 
     assert set(PRESETS) == set(DATA)
-    assert set(KINDS) == set(MODELS) - {"cnn"}
+    assert set(ATTENTION_TYPES) == set(MODELS) - {"cnn"}

@@ -55,8 +55,8 @@ class Toy(System):
 
     def errors(self, case, trajectory):
         columns = self.observe(case, trajectory)
-        found = {name: error_of_states(trajectory, columns[name]) for name in ("a", "b", "loss")}
-        return {"time": 0.0, "bound": 0.0} | found
+        errors = {name: error_of_states(trajectory, columns[name]) for name in ("a", "b", "loss")}
+        return {"time": 0.0, "bound": 0.0} | errors
 
 
 SYSTEM = Toy()

@@ -1,4 +1,4 @@
-"""The derivations of the toy theory by name."""
+"""The derivations of the toy theory by identifier."""
 
 ORDER = 3
 TITLES = {"toy-gradient": ("The gradient of the toy risk, and what it conserves", "everywhere")}

@@ -1,17 +1,22 @@
+"""Files: atomic writes, datasets, records, JSON, and stamps of the code."""
+
 import enum
 import errno
 import json
 import math
 import os
+import shutil
 
 import numpy as np
 import pytest
 import xarray
 
 from dynamics import State
-from simulations.files import as_json, store
+from dynamics.core import provenance
+from simulations.files import as_json, stamp, store
 from simulations.reproduction.claim import Context
 from simulations.reproduction.predicates import Verdict
+from simulations.sweep.cells import sweep_stamp
 
 
 class TestReplacing:
@@ -22,7 +27,7 @@ class TestReplacing:
         assert path.read_bytes() == b"two"
         assert os.listdir(path.parent) == ["file.txt"]
 
-    def test_exception_while_writing_keeps_the_old_file(self, tmp_path):
+    def test_exception_while_writing_preserves_the_old_file(self, tmp_path):
         path = tmp_path / "file.txt"
         path.write_bytes(b"old")
 
@@ -37,7 +42,7 @@ class TestReplacing:
         assert os.listdir(tmp_path) == ["file.txt"]
 
     @pytest.mark.parametrize("call", ["fsync", "replace"])
-    def test_full_disk_is_one_sentence_and_keeps_the_old_file(self, tmp_path, monkeypatch, call):
+    def test_full_disk_preserves_the_old_file(self, tmp_path, monkeypatch, call):
         def full(*_):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -54,7 +59,7 @@ class TestReplacing:
         with pytest.raises(store.StoreError, match="cannot write"):
             store.write_bytes(tmp_path / "file" / "below", b"")
 
-    def test_readable_by_others_as_any_new_file(self, tmp_path):
+    def test_permissions_are_those_of_new_files(self, tmp_path):
         store.write_bytes(tmp_path / "ours", b"")
         (tmp_path / "plain").write_bytes(b"")
         assert (tmp_path / "ours").stat().st_mode == (tmp_path / "plain").stat().st_mode
@@ -67,7 +72,7 @@ class TestDataset:
         with xarray.open_dataset(tmp_path / "a.nc", engine="h5netcdf") as back:
             xarray.testing.assert_identical(back.load(), data)
 
-    def test_every_flipped_bit_is_noticed_before_the_file_is_parsed(self, tmp_path, monkeypatch):
+    def test_flipped_bits_are_detected_before_parsing(self, tmp_path, monkeypatch):
         path = tmp_path / "a.nc"
         digest = store.write_dataset(path, xarray.Dataset({"y": ("x", np.arange(5.0))}))
         assert store.read_dataset(path, digest).y.values.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
@@ -98,7 +103,7 @@ class TestRecord:
         store.write_record(path, RECORD | {"value": (np.float64(0.1), 1e300, math.nan)})
         assert store.read_record(path) == RECORD
 
-    def test_every_changed_byte_is_noticed(self, tmp_path):
+    def test_changed_bytes_are_detected(self, tmp_path):
         path, noticed = tmp_path / "a.json", 0
         store.write_record(path, RECORD)
         content = path.read_bytes()
@@ -113,18 +118,18 @@ class TestRecord:
         assert noticed > 0.7 * len(content)
 
     @pytest.mark.parametrize("content", [b"", b"[]", b"{}", b"7", b'{"claim": "one"}', b"[" * 9999])
-    def test_other_json_is_no_record(self, tmp_path, content):
+    def test_other_json_is_not_a_record(self, tmp_path, content):
         (tmp_path / "a.json").write_bytes(content)
         with pytest.raises(store.StoreError, match="cannot read"):
             store.read_record(tmp_path / "a.json")
 
-    def test_a_folder_is_reported(self, tmp_path):
+    def test_a_folder_is_not_a_record(self, tmp_path):
         with pytest.raises(store.StoreError, match=r"cannot read .*: Is a directory"):
             store.read_record(tmp_path)
 
 
 class TestPlain:
-    def test_what_numpy_and_the_package_use(self):
+    def test_numpy_enums_and_named_tuples(self):
         class Colour(enum.Enum):
             RED = 1.5
 
@@ -155,7 +160,7 @@ class TestPlain:
             "4": "key",
         }
 
-    def test_dataclasses_and_anything_else(self, tmp_path):
+    def test_dataclasses_and_other_objects(self, tmp_path):
         assert as_json.plain(tmp_path) == str(tmp_path)
         assert as_json.plain(Context(quick=True, progress=lambda _: None))["quick"] is True
 
@@ -164,7 +169,65 @@ class TestReadJson:
     def test_absent_is_none(self, tmp_path):
         assert store.read_json(tmp_path / "absent.json") is None
 
-    def test_damaged_is_one_sentence(self, tmp_path):
+    def test_damaged_file_is_reported(self, tmp_path):
         (tmp_path / "a.json").write_text("{half")
         with pytest.raises(store.StoreError, match=r"cannot read .*a\.json"):
             store.read_json(tmp_path / "a.json")
+
+
+@pytest.fixture
+def copy(tmp_path, monkeypatch):
+    """A copy of the source that a test may change."""
+    for package in ("symbolic", "dynamics", "simulations"):
+        shutil.copytree(
+            provenance.ROOT / package,
+            tmp_path / package,
+            ignore=shutil.ignore_patterns("__pycache__"),
+        )
+    monkeypatch.setattr(stamp, "ROOT", tmp_path)
+    stamp.code_fingerprint.cache_clear()
+    yield tmp_path
+    stamp.code_fingerprint.cache_clear()
+
+
+def changed(file, digest):
+    """Return whether a line added to a file changes the digest returned by ``digest``."""
+    before = digest()
+    file.write_text(file.read_text() + "# changed\n")
+    stamp.code_fingerprint.cache_clear()
+    return digest() != before
+
+
+@pytest.mark.parametrize(
+    "file", ["symbolic/emit.py", "dynamics/core/flow.py", "simulations/masked/system.py"]
+)
+def test_stamp_of_a_report_depends_on_every_line(copy, file):
+    assert changed(copy / file, stamp.code_fingerprint)
+
+
+@pytest.mark.parametrize(
+    ("file", "counts"),
+    [
+        ("dynamics/core/flow.py", True),
+        ("dynamics/masked/problem.py", True),
+        ("simulations/case.py", True),
+        ("simulations/solver_options.py", True),
+        ("simulations/system.py", True),
+        ("simulations/positional/system.py", True),
+        ("simulations/reproduction/report.py", False),
+        ("symbolic/emit.py", False),
+    ],
+)
+def test_stamp_of_a_sweep_depends_on_numerical_code(copy, file, counts):
+    assert changed(copy / file, lambda: sweep_stamp()["code"]) is counts
+
+
+def test_digest_of_a_missing_part_raises():
+    with pytest.raises(FileNotFoundError, match="dynamics/elsewhere is not part"):
+        stamp.code_fingerprint(("dynamics/elsewhere",))
+
+
+def test_commit_of_a_checkout():
+    if not (provenance.ROOT / ".git").exists():
+        pytest.skip("not a checkout")
+    assert len(provenance.provenance()["commit"].removesuffix("-dirty")) == 12

@@ -1,0 +1,230 @@
+"""`patchdyn run`: summary, JSON, output files and interruption."""
+
+import json
+import re
+import time
+import warnings
+
+import numpy as np
+import pytest
+import xarray
+
+import dynamics
+from simulations.cli import main
+from simulations.theories import load
+from tests.closeness import close
+
+SMALL = ["--D", "16", "--C", "4", "--tolerance", "1e-6"]
+
+
+class TestRun:
+    def test_summary_of_a_flow(self, capsys):
+        assert main(["run", *SMALL, "--q", "2/16", "--horizon", "1e4"]) == 0
+        text = capsys.readouterr().out
+        for part in (
+            "D = 16, C = 4, q = 0.125, p = 3",
+            "enumeration:",
+            "gradient flow to time 10000",
+            "completed: the run reached its end",
+            "(certified)",
+            "floor",
+            "end of Event I: alpha within 1 %",
+            "end of Event II",
+            "start of Event III",
+            "invariants",
+        ):
+            assert part in text
+
+    def test_json_agrees_with_the_library(self, capsys):
+        arguments = [*SMALL, "--qD", "1", "--p", "5", "--nu", "0.02", "--beta", "0.5"]
+        arguments += ["--temperature", "2", "--output-scale", "3", "--horizon", "100"]
+        assert main(["run", *arguments, "--gamma", "-1e-3", "--json"]) == 0
+        answer = json.loads(capsys.readouterr().out)
+        problem = dynamics.Problem(
+            D=16, C=4, q=1 / 16, p=5, nu=0.02, beta=0.5, temperature=2.0, output_scale=3.0
+        )
+        population = dynamics.Population(problem, tolerance=1e-6)
+        start = problem.initial_state._replace(gamma=-1e-3)
+        expected = dynamics.gradient_flow(population, horizon=100.0, initial=start)
+        final = [answer["final"][name] for name in ("alpha", "gamma", "rho")]
+        np.testing.assert_array_equal(final, expected.final)
+        assert answer["final"]["loss"] == expected.loss[-1]
+        assert answer["initial"]["gamma"] == -1e-3
+        assert answer["constants"]["kappa"] == 3.0
+        assert answer["status"] == "completed"
+        assert answer["method"] == "enumeration"
+        assert answer["events"]["T0"]["time"] is None or answer["events"]["T0"]["time"] >= 0.0
+        assert set(answer["violations"]) == set(expected.violations())
+
+    def test_default_problem(self, capsys):
+        assert main(["run", "--tolerance", "1e-3", "--horizon", "1e-3", "--json"]) == 0
+        problem = json.loads(capsys.readouterr().out)["problem"]
+        assert (problem["D"], problem["C"], problem["q"]) == (64, 4, 2 / 64)
+
+    @pytest.mark.parametrize("clock", [["--steps", "50"], ["--horizon", "0.5"]])
+    def test_time_of_descent_is_rate_times_steps(self, capsys, clock):
+        assert (
+            main(["run", *SMALL, "--solver", "gd", "--learning-rate", "0.01", *clock, "--json"])
+            == 0
+        )
+        answer = json.loads(capsys.readouterr().out)
+        assert answer["stats"]["steps"] == 50
+        close(answer["time"], 0.5, rel=1e-15)
+        assert answer["events"] is None
+
+    def test_bound_of_sampling_is_three_standard_errors(self, capsys):
+        arguments = [
+            "--D",
+            "4",
+            "--C",
+            "2",
+            "--method",
+            "sampling",
+            "--solver",
+            "gd",
+            "--steps",
+            "1",
+        ]
+        assert main(["run", *arguments]) == 0
+        assert "three standard errors" in capsys.readouterr().out
+
+    def test_warnings_are_printed_as_notes(self, capsys, monkeypatch):
+        population = dynamics.Population
+
+        def estimated(*arguments):
+            warnings.warn("the expectation is estimated", dynamics.AccuracyWarning, stacklevel=1)
+            return population(*arguments)
+
+        monkeypatch.setattr("simulations.positional.system.Population", estimated)
+        assert main(["run", *SMALL, "--horizon", "1"]) == 0
+        assert capsys.readouterr().err == "patchdyn: note: the expectation is estimated\n"
+
+    def test_overflow_prints_a_summary_and_fails(self, capsys):
+        assert main(["run", *SMALL, "--alpha", "1e200", "--json"]) == 1
+        answer = json.loads(capsys.readouterr().out)
+        assert answer["status"] == "overflow"
+        assert answer["final"] is None
+        assert main(["run", *SMALL, "--alpha", "1e200"]) == 1
+        assert "overflow" in capsys.readouterr().out
+
+    def test_divergence_prints_a_summary_and_fails(self, capsys):
+        arguments = ["--solver", "gd", "--learning-rate", "1e3", "--steps", "100"]
+        assert main(["run", *SMALL, *arguments, "--json"]) == 1
+        answer = json.loads(capsys.readouterr().out)
+        assert answer["status"] == "diverged"
+        assert "largest stable" in answer["message"]
+
+    def test_events_that_cannot_be_located(self, capsys, monkeypatch):
+        def lost(*_):
+            raise ArithmeticError("no quasi-steady value")
+
+        monkeypatch.setattr("simulations.positional.system.find_events", lost)
+        assert main(["run", *SMALL, "--horizon", "1", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["events"] is None
+
+    def test_violated_invariants_are_printed(self, capsys):
+        assert main(["run", *SMALL, "--gamma", "-0.5", "--horizon", "1"]) == 0
+        text = capsys.readouterr().out
+        assert re.search(r"gamma >= rho is violated by 0\.5 \(at time .*: at every record\n", text)
+
+    def test_times_of_patch_association(self, capsys):
+        """The start has gamma < rho; the times agree with the records of the same run."""
+        arguments = ["run", *SMALL, "--gamma", "-1e-3", "--horizon", "1e4"]
+        assert main([*arguments, "--json"]) == 0
+        violation = json.loads(capsys.readouterr().out)["violated"]["patch association"]
+        case = load("positional").build(
+            {"D": 16, "tolerance": 1e-6, "gamma0": -1e-3, "horizon": 1e4}
+        )
+        run = load("positional").solve(case, records=300)
+        fails = np.minimum(case.problem.beta, run.gamma[1:]) <= run.rho[1:]
+        assert fails[0]
+        assert not fails[-1]
+        assert violation["begins"] == run.time[1:][~fails][0]
+        assert violation["for_good"] == run.time[1:][np.flatnonzero(fails)[-1] + 1]
+        assert main(arguments) == 0
+        begins = f"it holds from time {violation['begins']:.6g} to the end\n"
+        lines = capsys.readouterr().out.splitlines(keepends=True)
+        line = next(line for line in lines if "patch association is" in line)
+        assert line.endswith(begins)
+        assert "by 1" not in line
+
+
+def test_seconds_are_the_wall_time_of_the_run(monkeypatch, capsys):
+    theory = load("positional")
+    solve = type(theory).solve
+
+    def slow(*args, **options):
+        time.sleep(0.3)
+        return solve(*args, **options)
+
+    monkeypatch.setattr(type(theory), "solve", slow)
+    assert main(["run", *SMALL, "--horizon", "10", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["outcomes"]["seconds"] > 0.3
+
+
+class TestRunOutput:
+    FAST = ("run", *SMALL, "--horizon", "10", "--json")
+
+    def test_output_file_contains_the_trajectory(self, tmp_path, capsys):
+        out = tmp_path / "run.nc"
+        assert main([*self.FAST, "--out", str(out)]) == 0
+        output = capsys.readouterr()
+        assert f"wrote {out}" in output.err
+        with xarray.open_dataset(out, engine="h5netcdf") as data:
+            assert data.gamma[-1] == json.loads(output.out)["final"]["gamma"]
+            assert json.loads(data.attrs["problem"])["D"] == 16
+
+    def test_existing_file_is_overwritten_with_force_only(self, tmp_path, capsys):
+        out = tmp_path / "run.nc"
+        out.write_text("mine")
+        assert main([*self.FAST, "--out", str(out)]) == 2
+        assert (
+            "exists: choose another name, or overwrite it with --force" in capsys.readouterr().err
+        )
+        assert out.read_text() == "mine"
+        assert main([*self.FAST, "--out", str(out), "--force"]) == 0
+
+    def test_plot(self, tmp_path, capsys):
+        plot = tmp_path / "run.png"
+        assert main([*self.FAST, "--plot", str(plot)]) == 0
+        assert plot.read_bytes().startswith(b"\x89PNG")
+        assert f"wrote {plot}" in capsys.readouterr().err
+        assert main([*self.FAST, "--plot", str(plot)]) == 2
+        assert "choose another name" in capsys.readouterr().err
+
+    def test_output_must_not_be_a_folder(self, tmp_path, capsys):
+        assert main([*self.FAST, "--out", str(tmp_path), "--force"]) == 2
+        assert "it is a folder" in capsys.readouterr().err
+
+    def test_result_is_printed_if_it_cannot_be_written(self, tmp_path, capsys):
+        (tmp_path / "file").write_text("")
+        assert main([*self.FAST, "--out", str(tmp_path / "file" / "run.nc")]) == 1
+        output = capsys.readouterr()
+        assert output.err.startswith("patchdyn: cannot write")
+        assert json.loads(output.out)["status"] == "completed"
+
+    def test_ctrl_c_stores_the_partial_run(self, tmp_path, capsys, monkeypatch):
+        gradient_flow, out = dynamics.gradient_flow, tmp_path / "run.nc"
+
+        def interrupted(population, **options):
+            def progress(fraction):
+                if fraction > 0.3:
+                    raise KeyboardInterrupt
+
+            return gradient_flow(population, **(options | {"progress": progress}))
+
+        monkeypatch.setattr(dynamics, "gradient_flow", interrupted)
+        assert main(["run", *SMALL, "--horizon", "1e4", "--out", str(out), "--json"]) == 130
+        answer = json.loads(capsys.readouterr().out)
+        assert answer["status"] == "interrupted"
+        assert 0.0 < answer["time"] < 1e4
+        with xarray.open_dataset(out, engine="h5netcdf") as data:
+            assert data.attrs["status"] == "interrupted"
+
+    def test_ctrl_c_before_the_first_record(self, capsys, monkeypatch):
+        def interrupted(*_, **__):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("simulations.positional.system.Population", interrupted)
+        assert main(["run"]) == 130
+        assert capsys.readouterr().err == "patchdyn: interrupted\n"
